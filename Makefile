@@ -1,0 +1,18 @@
+# Names only; what they do stands in scripts/.
+.DEFAULT_GOAL := help
+.PHONY: help run test lint fmt
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build and start `timer dev`: a SQLite file, loopback only, an API key made up for you
+	@scripts/run.sh
+
+test: ## set up what is missing, then lint and run every test, as CI does
+	@scripts/test.sh
+
+lint: ## formatting, clippy, crate arrows, licences and sources of dependencies
+	@scripts/lint.sh
+
+fmt: ## format the code
+	@cargo fmt --all

@@ -1,0 +1,31 @@
+//! `DELETE /timers/{id}`: cancels a pending timer.
+
+use axum::extract::State;
+
+use crate::{
+    Api,
+    envelope::{Answer, Envelope, ErrorEnvelope},
+    error::ApiError,
+    id::PathId,
+    view::TimerView,
+};
+
+/// Cancel a timer
+///
+/// Once this has answered 200, the timer never fires. Canceling a canceled timer again is 200 too.
+#[utoipa::path(
+    delete, path = "/timers/{id}", tag = "timers", operation_id = "cancelTimer", security(("ApiKey" = [])),
+    params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
+    responses(
+        (status = 200, description = "It is canceled: `timer canceled successfully`.", body = Envelope<TimerView>),
+        (status = 400, description = "The id is no UUID, or the timer is not pending: `cannot cancel timer with status 'completed'`.", body = ErrorEnvelope),
+        (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+    )
+)]
+pub(crate) async fn cancel(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
+    let timer = api.commands.cancel(id).await?;
+    Ok(Answer::ok("timer canceled successfully", TimerView::of(timer, api.commands.clock.now())))
+}
+
+#[cfg(test)]
+mod tests;

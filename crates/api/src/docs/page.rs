@@ -1,0 +1,5 @@
+use serde_json::Value;
+
+pub(crate) fn render(_document: &Value) -> String {
+    String::new()
+}

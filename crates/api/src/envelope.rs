@@ -1,0 +1,88 @@
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What an answer means, beside its HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    Success = 0,
+    Unexpected = 1,
+    Validation = 2,
+    NotFound = 3,
+    Unauthorized = 4,
+    Conflict = 6,
+}
+
+impl Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(*self as u8)
+    }
+}
+
+/// The shape of every answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Envelope<T> {
+    /// 0: success.
+    #[schema(value_type = i32, minimum = 0, maximum = 6, example = 0)]
+    pub code: Code,
+    /// What happened, for people.
+    pub message: String,
+    pub data: T,
+}
+
+/// The answer to a request that was not carried out.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(description = "The answer to a request that was not carried out. `code`: 1 unexpected, 2 validation, 3 not found, \
+    4 unauthorized, 5 too many requests, 6 conflict.")]
+pub(crate) struct ErrorEnvelope {
+    #[schema(value_type = i32, minimum = 1, maximum = 6, example = 2)]
+    pub code: Code,
+    /// What is wrong, in one sentence that names the field.
+    #[schema(example = "execute_at must be in the future")]
+    pub message: String,
+    /// Always `null`.
+    #[schema(value_type = crate::schema::Nothing)]
+    pub data: (),
+}
+
+/// A successful answer on its way out.
+#[derive(Debug)]
+pub(crate) struct Answer<T> {
+    pub status: StatusCode,
+    pub message: &'static str,
+    pub data: T,
+}
+
+impl<T> Answer<T> {
+    pub(crate) const fn ok(message: &'static str, data: T) -> Self {
+        Self { status: StatusCode::OK, message, data }
+    }
+
+    pub(crate) const fn created(message: &'static str, data: T) -> Self {
+        Self { status: StatusCode::CREATED, message, data }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        json(self.status, &Envelope { code: Code::Success, message: self.message.to_owned(), data: self.data })
+    }
+}
+
+/// Writes an envelope. JSON that was checked on its way in cannot fail to be written; should it, the client learns no more than that.
+pub(crate) fn json(status: StatusCode, envelope: &impl Serialize) -> Response {
+    let (status, body) = match serde_json::to_vec(envelope) {
+        Ok(body) => (status, body),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            (StatusCode::INTERNAL_SERVER_ERROR, br#"{"code":1,"message":"internal error","data":null}"#.to_vec())
+        }
+    };
+    let mut response = (status, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,110 @@
+//! The native REST door: JSON in, one envelope out, whatever happens.
+//!
+//! ```text
+//!   socket ──▶ listener ──▶ observe ──▶ auth ──▶ one file per endpoint ──▶ commands
+//!              (time and    (request id,         (parse, call one
+//!               size limits, figures, log)        command, map the answer)
+//!               strict heads)
+//! ```
+//!
+//! [`router`] is the whole API as a service; [`serve`] puts it on a listener with the limits that axum's own `serve` does not set.
+
+mod auth;
+mod body;
+mod cancel;
+mod create;
+mod cursor;
+mod docs;
+mod envelope;
+mod error;
+mod get;
+mod health;
+mod id;
+mod limits;
+mod list;
+mod listener;
+mod metrics;
+mod object;
+mod observe;
+mod openapi;
+mod ping;
+mod schema;
+mod timing;
+mod update;
+mod view;
+
+#[cfg(test)]
+mod rig;
+
+use std::{fmt, sync::Arc};
+
+use axum::{Router, middleware, routing};
+use bytes::Bytes;
+use commands::Commands;
+
+pub use auth::ApiKey;
+pub use health::{HealthItem, Reading};
+pub use limits::{BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX};
+pub use listener::serve;
+pub use metrics::describe;
+
+/// What the server brings.
+#[derive(Clone)]
+pub struct ApiConfig {
+    pub api_key: ApiKey,
+    pub limits: Limits,
+    /// What `/healthz` tells beside the database.
+    pub health: Vec<HealthItem>,
+    /// Gives the text of `/metrics`.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl fmt::Debug for ApiConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { api_key, limits, health, metrics: _ } = self;
+        f.debug_struct("ApiConfig")
+            .field("api_key", api_key)
+            .field("limits", limits)
+            .field("health", health)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What every handler can reach.
+#[derive(Clone)]
+pub(crate) struct Api {
+    commands: Commands,
+    config: Arc<ApiConfig>,
+    pages: Arc<Pages>,
+}
+
+/// What is written once and served often.
+struct Pages {
+    openapi: Bytes,
+    docs: Bytes,
+}
+
+impl Pages {
+    fn new() -> Self {
+        let document = openapi::document();
+        Self { docs: docs::page::render(&document).into(), openapi: document.to_string().into() }
+    }
+}
+
+/// The whole API.
+pub fn router(config: ApiConfig, commands: Commands) -> Router {
+    let api = Api { commands, config: Arc::new(config), pages: Arc::new(Pages::new()) };
+    Router::new()
+        .route("/timers", routing::post(create::create).get(list::list))
+        .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
+        .route("/healthz", routing::get(health::health))
+        .route("/ping", routing::get(ping::ping))
+        .route("/metrics", routing::get(metrics::metrics))
+        .route("/openapi.json", routing::get(openapi::describe))
+        .route("/docs", routing::get(docs::docs))
+        .fallback(async || error::ApiError::NoSuchRoute)
+        .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
+        .layer(middleware::from_fn_with_state(api.clone(), auth::check))
+        .layer(middleware::from_fn_with_state(api.clone(), observe::around))
+        .with_state(api)
+}

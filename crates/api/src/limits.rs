@@ -1,0 +1,50 @@
+//! Every limit of the listener and of a request, in one place.
+
+use std::time::Duration;
+
+/// The largest body of a request.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// The largest page of a list, and the usual one.
+pub const PAGE_TIMERS_MAX: u32 = 200;
+pub const PAGE_TIMERS_DEFAULT: u32 = 50;
+/// What is repeated of a name that a caller made up.
+pub(crate) const ECHOED_CHARS_MAX: usize = 64;
+/// The longest `x-request-id` that is taken over.
+pub(crate) const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// What one listener grants its clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Beyond these, a new connection is told 503 and closed.
+    pub connections_max: usize,
+    /// From the first byte of a request to the end of its headers.
+    pub head_time_max: Duration,
+    /// From the end of the headers to the end of the body.
+    pub body_time_max: Duration,
+    /// How long a connection may be without a request.
+    pub idle_time_max: Duration,
+    /// How long a client may take none of an answer.
+    pub write_stall_max: Duration,
+    /// How long a shutdown waits for requests in flight.
+    pub drain_time_max: Duration,
+    /// The request line and all headers.
+    pub head_bytes_max: usize,
+    pub headers_max: usize,
+    pub uri_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 1024,
+            head_time_max: Duration::from_secs(10),
+            body_time_max: Duration::from_secs(15),
+            idle_time_max: Duration::from_secs(60),
+            write_stall_max: Duration::from_secs(15),
+            drain_time_max: Duration::from_secs(20),
+            head_bytes_max: 16 * 1024,
+            headers_max: 64,
+            uri_bytes_max: 8 * 1024,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Stands between the socket and the HTTP implementation: hands on one checked head at a time and exactly the body it announced,
+//! and keeps the time.
+//!
+//! ```text
+//!   Idle ──first byte──▶ Head ──whole and right──▶ Handing ──▶ Body ──answered, body read──▶ Idle
+//!    │ idle_time_max      │ head_time_max: 408
+//!    ▼ closed             ▼ not right: 400, 414, 431
+//! ```
+//!
+//! While a request is being answered nothing is read: a second one waits in the socket, and a client that goes away does not
+//! cancel what it asked for.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::{Buf, BytesMut};
+use futures_util::task::AtomicWaker;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, Sleep, sleep},
+};
+
+use super::head::{self, BodyLength, Scan};
+use crate::{Limits, error::ApiError};
+
+const READ_BYTES: usize = 4 * 1024;
+
+/// Whether a request is being answered: said by the service, heeded by the gate.
+#[derive(Default)]
+pub(super) struct Flight {
+    is_on: AtomicBool,
+    reader: AtomicWaker,
+}
+
+impl Flight {
+    pub(super) fn end(&self) {
+        self.is_on.store(false, Ordering::Release);
+        self.reader.wake();
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    Head,
+    /// This much of a checked head is still to be handed on.
+    Handing(usize, BodyLength),
+    Body(BodyLength),
+}
+
+pub(super) struct Gate {
+    socket: TcpStream,
+    limits: Limits,
+    flight: Arc<Flight>,
+    stage: Stage,
+    /// Bytes that were read and not handed on.
+    held: BytesMut,
+    /// How many of them were looked at already.
+    seen: usize,
+    patience: Patience,
+    write_patience: Patience,
+    fault: Option<ApiError>,
+}
+
+impl Gate {
+    pub(super) fn new(socket: TcpStream, limits: Limits, flight: Arc<Flight>) -> Self {
+        Self {
+            socket,
+            limits,
+            flight,
+            stage: Stage::Idle,
+            held: BytesMut::new(),
+            seen: 0,
+            patience: Patience::default(),
+            write_patience: Patience::default(),
+            fault: None,
+        }
+    }
+
+    /// The socket, and why the gate was shut if it was.
+    pub(super) fn into_parts(self) -> (TcpStream, Option<ApiError>) {
+        (self.socket, self.fault)
+    }
+
+    fn shut(&mut self, fault: ApiError) -> io::Error {
+        self.fault = Some(fault);
+        io::Error::new(io::ErrorKind::InvalidData, "the request was refused")
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.patience.rest();
+    }
+
+    /// Reads more into what is held. `false` at the end of the stream.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut space = [0; READ_BYTES];
+        let mut buffer = ReadBuf::new(&mut space);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
+        self.held.extend_from_slice(buffer.filled());
+        Poll::Ready(Ok(!buffer.filled().is_empty()))
+    }
+
+    /// Waits for the first byte of the next request. `false` when there will be none.
+    fn poll_first_byte(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        loop {
+            // Some clients send an empty line after a body.
+            while self.held.starts_with(b"\r\n") {
+                self.held.advance(2);
+            }
+            if !self.held.is_empty() && &self.held[..] != b"\r" {
+                return Poll::Ready(Ok(true));
+            }
+            match self.poll_fill(cx)? {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(Ok(false)),
+                Poll::Pending => {
+                    ready!(self.patience.poll_end(cx, self.limits.idle_time_max));
+                    return Poll::Ready(Ok(false));
+                }
+            }
+        }
+    }
+
+    /// Waits for the rest of a head, and checks it. `false` when the client went away half-way.
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        loop {
+            match head::scan(&self.held, &mut self.seen, &self.limits) {
+                Ok(Scan::Whole { bytes, body }) => {
+                    self.seen = 0;
+                    self.enter(Stage::Handing(bytes, body));
+                    return Poll::Ready(Ok(true));
+                }
+                Ok(Scan::Incomplete) => {}
+                Err(fault) => return Poll::Ready(Err(self.shut(fault))),
+            }
+            match self.poll_fill(cx)? {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(Ok(false)),
+                Poll::Pending => {
+                    ready!(self.patience.poll_end(cx, self.limits.head_time_max));
+                    return Poll::Ready(Err(self.shut(ApiError::HeadTooSlow)));
+                }
+            }
+        }
+    }
+
+    /// Moves up to `max` held bytes into `buffer`; how many.
+    fn hand_on(&mut self, buffer: &mut ReadBuf<'_>, max: usize) -> usize {
+        let count = max.min(self.held.len()).min(buffer.remaining());
+        buffer.put_slice(&self.held[..count]);
+        self.held.advance(count);
+        count
+    }
+
+    fn poll_body(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>, left: u64) -> Poll<io::Result<u64>> {
+        let max = usize::try_from(left).unwrap_or(usize::MAX);
+        if !self.held.is_empty() {
+            return Poll::Ready(Ok(self.hand_on(buffer, max) as u64));
+        }
+        let mut part = buffer.take(max);
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut part))?;
+        let count = part.filled().len();
+        buffer.set_filled(buffer.filled().len() + count);
+        Poll::Ready(Ok(count as u64))
+    }
+}
+
+impl AsyncRead for Gate {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match self.stage {
+                Stage::Idle => {
+                    if !ready!(self.poll_first_byte(cx))? {
+                        return Poll::Ready(Ok(()));
+                    }
+                    self.enter(Stage::Head);
+                }
+                Stage::Head => {
+                    if !ready!(self.poll_head(cx))? {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                Stage::Handing(left, body) => {
+                    let count = self.hand_on(buffer, left);
+                    self.stage = Stage::Handing(left - count, body);
+                    if count == left {
+                        self.flight.is_on.store(true, Ordering::Release);
+                        self.stage = Stage::Body(body);
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Stage::Body(BodyLength::Known(0)) => {
+                    self.flight.reader.register(cx.waker());
+                    if self.flight.is_on.load(Ordering::Acquire) {
+                        return Poll::Pending;
+                    }
+                    self.enter(Stage::Idle);
+                }
+                Stage::Body(BodyLength::Known(left)) => {
+                    let count = ready!(self.poll_body(cx, buffer, left))?;
+                    self.stage = Stage::Body(BodyLength::Known(left - count));
+                    return Poll::Ready(Ok(()));
+                }
+                // Where it ends is known only to the one who reads it; the connection ends with it.
+                Stage::Body(BodyLength::Chunked) => {
+                    ready!(self.poll_body(cx, buffer, u64::MAX))?;
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Gate {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.watch_write(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
+        self.watch_write(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+impl Gate {
+    /// A client that takes nothing of its answer for too long has lost it.
+    fn watch_write(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.write_patience.rest();
+            return written;
+        }
+        ready!(self.write_patience.poll_end(cx, self.limits.write_stall_max));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// Measures one wait at a time, from when it began to be one.
+#[derive(Default)]
+struct Patience {
+    timer: Option<Pin<Box<Sleep>>>,
+    is_running: bool,
+}
+
+impl Patience {
+    /// The wait is over: the next one begins anew.
+    const fn rest(&mut self) {
+        self.is_running = false;
+    }
+
+    /// Ready when the wait has taken as long as it may.
+    fn poll_end(&mut self, cx: &mut Context<'_>, time_max: Duration) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(time_max)));
+        if !self.is_running {
+            timer.as_mut().reset(Instant::now() + time_max);
+            self.is_running = true;
+        }
+        timer.as_mut().poll(cx)
+    }
+}

@@ -1,0 +1,108 @@
+//! A JSON object, member by member, each as the text it was: so that every complaint can name its field, and nothing
+//! that must survive is taken apart.
+
+use std::fmt;
+
+use domain::{Invalid, JsonText};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{error::ApiError, limits};
+
+pub(crate) struct Object<'a> {
+    members: Vec<(String, &'a RawValue)>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads one object and refuses every member whose name is not among `known`, and every one that is given twice.
+    pub(crate) fn parse(text: &'a str, known: &[&str]) -> Result<Self, ApiError> {
+        let object: Self = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+        for (at, (name, _)) in object.members.iter().enumerate() {
+            if !known.contains(&name.as_str()) {
+                return Err(Invalid::new(echo(name), "is not a known field").into());
+            }
+            if object.members[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Invalid::new(name, "must not be given twice").into());
+            }
+        }
+        Ok(object)
+    }
+
+    /// The first of these names that is given.
+    pub(crate) fn first_of(&self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().find(|name| self.raw(name).is_some()).copied()
+    }
+
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.iter().find(|(member, _)| member == name).map(|(_, raw)| *raw)
+    }
+
+    /// The text of a string.
+    pub(crate) fn string(&self, name: &str) -> Result<Option<String>, Invalid> {
+        self.raw(name)
+            .map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be a string")))
+            .transpose()
+    }
+
+    /// A whole number that fits 32 bits, however it is written: `2`, `2.0` and `2e0` are the same number.
+    pub(crate) fn whole(&self, name: &str) -> Result<Option<u32>, Invalid> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        let number = serde_json::from_str::<f64>(raw.get()).ok();
+        match number.filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number)) {
+            // Exact: the number was just seen to be whole and in range.
+            Some(number) => Ok(Some(number as u32)),
+            None => Err(Invalid::new(name, format!("must be a whole number from 0 to {}", u32::MAX))),
+        }
+    }
+
+    /// Whether the member is there and `null`.
+    pub(crate) fn is_null(&self, name: &str) -> bool {
+        self.raw(name).is_some_and(|raw| raw.get() == "null")
+    }
+
+    /// Any JSON, as the text it was.
+    pub(crate) fn json(&self, name: &str, bytes_max: usize) -> Result<Option<JsonText>, Invalid> {
+        self.raw(name).map(|raw| JsonText::parse(name, raw.get(), bytes_max)).transpose()
+    }
+}
+
+/// A made-up name, short enough and tame enough to be sent back.
+pub(crate) fn echo(name: &str) -> String {
+    let tame: String = name.chars().filter(|c| !c.is_control()).take(limits::ECHOED_CHARS_MAX).collect();
+    format!("'{tame}'")
+}
+
+fn malformed(error: &serde_json::Error) -> ApiError {
+    use serde_json::error::Category;
+    ApiError::Malformed(match error.classify() {
+        Category::Data => "the body must be a JSON object".to_owned(),
+        _ => format!("the body is not valid JSON: {error}"),
+    })
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(8));
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Object { members })
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
+}

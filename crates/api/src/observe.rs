@@ -1,0 +1,71 @@
+//! What surrounds every request: its id, its figures, its log line when something is wrong, and a net under panics.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures_util::FutureExt;
+use http::{HeaderName, HeaderValue};
+use uuid::Uuid;
+
+use crate::{
+    Api,
+    error::{ApiError, Cause},
+    limits,
+};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+pub(crate) async fn around(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let started = api.commands.clock.steady();
+    let id = request_id(&request);
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str).to_owned();
+
+    let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => ApiError::Panicked.into_response(),
+    };
+    let status = response.status();
+    if status.is_server_error() {
+        let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
+        let request_id = id.to_str().unwrap_or_default();
+        tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a request failed");
+    }
+    metrics::counter!("timer_http_requests_total", "route" => route.clone(), "method" => known_method(&method), "status" => status.as_u16().to_string())
+        .increment(1);
+    let took = api.commands.clock.steady().saturating_sub(started);
+    metrics::histogram!("timer_http_request_duration_seconds", "route" => route).record(took.as_secs_f64());
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// The caller's own id of the request if it is fit to be logged and sent back, else a new one.
+fn request_id(request: &Request) -> HeaderValue {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/+=".contains(&b);
+    let sane = |value: &&HeaderValue| {
+        !value.is_empty() && value.len() <= limits::REQUEST_ID_CHARS_MAX && value.as_bytes().iter().all(|b| is_plain(*b))
+    };
+    if let Some(given) = request.headers().get(REQUEST_ID).filter(sane) {
+        return given.clone();
+    }
+    HeaderValue::try_from(Uuid::new_v4().to_string()).unwrap_or(HeaderValue::from_static("none"))
+}
+
+/// A caller may make up methods; figures must not grow with them.
+fn known_method(method: &http::Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        "PATCH" => "PATCH",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}

@@ -1,0 +1,101 @@
+//! `GET /openapi.json`: the description of this API, made from the code that answers.
+
+use axum::{extract::State, response::Response};
+use http::{StatusCode, header};
+use serde_json::{Value, json};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        ContentBuilder, Ref, RefOr, ResponseBuilder,
+        path::Operation,
+        security::{ApiKey, ApiKeyValue, SecurityScheme},
+    },
+};
+
+use crate::{Api, auth, cancel, create, docs, get, health, list, metrics, ping, update};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Timer Platform",
+        description = "A durable timer service: register *call this at that time*; at that time, within milliseconds, the call is made, and the record of what happened is kept."
+    ),
+    paths(
+        create::create, list::list, get::get, update::update, cancel::cancel, health::health, ping::ping, metrics::metrics, describe, docs::docs
+    ),
+    components(schemas(crate::envelope::ErrorEnvelope)),
+    tags(
+        (name = "timers", description = "Register, read, change and cancel timers."),
+        (name = "service", description = "How the service is, and how it is used. Open without a key."),
+    ),
+    modifiers(&Common),
+)]
+struct Description;
+
+/// What holds for every operation.
+struct Common;
+
+impl Modify for Common {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let components = openapi.components.get_or_insert_default();
+        let key = ApiKeyValue::with_description("X-API-Key", "The key that the service was started with.");
+        components.add_security_scheme("ApiKey", SecurityScheme::ApiKey(ApiKey::Header(key)));
+        for (path, item) in &mut openapi.paths.paths {
+            let is_open = auth::OPEN_PATHS.contains(&path.as_str());
+            for operation in
+                [&mut item.get, &mut item.post, &mut item.put, &mut item.delete].into_iter().filter_map(Option::as_mut)
+            {
+                add_common_errors(operation, is_open);
+            }
+        }
+    }
+}
+
+fn add_common_errors(operation: &mut Operation, is_open: bool) {
+    let mut errors = vec![
+        ("414", "The URI is longer than 8 KiB."),
+        ("431", "There are more than 64 headers, or they are larger than 16 KiB together."),
+    ];
+    if !is_open {
+        errors.extend([
+            ("401", "`unauthorized`: the `X-API-Key` header is missing or wrong."),
+            ("500", "Something unexpected; the log has it under the `x-request-id` of the answer."),
+            ("503", "The database is away, or the outcome could not be read back; the message says which."),
+        ]);
+    }
+    for (status, description) in errors {
+        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorEnvelope"))).build();
+        let response = ResponseBuilder::new().description(description).content("application/json", body).build();
+        operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+    }
+}
+
+/// The whole document.
+pub(crate) fn document() -> Value {
+    let mut document = serde_json::to_value(Description::openapi()).unwrap_or_default();
+    // JSON Schema can say it, utoipa cannot.
+    for form in ["CreateTimerAt", "CreateTimerAfter"] {
+        document["components"]["schemas"][form]["dependentRequired"] = json!({"on_conflict": ["key"]});
+    }
+    document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
+        json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
+    document["components"]["schemas"]["UpdateTimer"]["not"] = json!({"required": ["execute_at", "delay"]});
+    document
+}
+
+/// OpenAPI
+///
+/// This description, as OpenAPI 3.1.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "service", operation_id = "openapi",
+    responses((status = 200, description = "The document.", body = crate::schema::AnyJson, content_type = "application/json"))
+)]
+pub(crate) async fn describe(State(api): State<Api>) -> Response {
+    let mut response = Response::new(axum::body::Body::from(api.pages.openapi.clone()));
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! The API over the in-memory store, for tests.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, body::Body, extract::Request};
+use commands::{Commands, Filter, Rules};
+use domain::{CallbackUrl, Clock, Horizon, Invalid, ManualClock, Next, Shard, Span, Timestamp};
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use store::{Claim, ClaimToken, DueEntry, Model, NodeId, ShardCursor, Store};
+use tower::ServiceExt;
+
+use crate::{ApiConfig, ApiKey, HealthItem, Limits};
+
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
+/// 2030-01-01T00:00:00Z.
+pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_893_456_000_000_000);
+
+pub(crate) struct Rig {
+    pub router: Router,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<ManualClock>,
+    pub nudged: Arc<Mutex<Vec<DueEntry>>>,
+}
+
+pub(crate) struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
+    }
+
+    pub(crate) fn message(&self) -> String {
+        self.json()["message"].as_str().expect("a message").to_owned()
+    }
+
+    pub(crate) fn data(&self, field: &str) -> Value {
+        self.json()["data"][field].clone()
+    }
+
+    /// Asserts the envelope with this status and code, and gives its message.
+    pub(crate) fn refused(&self, status: u16, code: u8) -> String {
+        let json = self.json();
+        assert_eq!((self.status.as_u16(), json["code"].as_u64()), (status, Some(code.into())), "{}", self.text);
+        assert_eq!(json["data"], Value::Null);
+        assert_eq!(json.as_object().map(|members| members.len()), Some(3));
+        assert_eq!(self.headers["content-type"], "application/json");
+        self.message()
+    }
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        Self::over(Arc::new(Model::new(clock.clone(), 1)), clock, Vec::new())
+    }
+
+    pub(crate) fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, health: Vec<HealthItem>) -> Self {
+        let nudged = Arc::new(Mutex::new(Vec::new()));
+        let to = nudged.clone();
+        let commands = Commands {
+            store: store.clone(),
+            clock: clock.clone(),
+            rules: Rules {
+                horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: Span::parse("horizon", "365d").ok() },
+                nats: false,
+                address: Arc::new(|url: &CallbackUrl| match url.as_url().host_str() {
+                    Some("169.254.169.254") => Err(Invalid::new("callback.url", "must not reach a denied address")),
+                    _ => Ok(()),
+                }),
+            },
+            nudge: Arc::new(move |entries| to.lock().unwrap().extend_from_slice(entries)),
+        };
+        let config = ApiConfig {
+            api_key: ApiKey::new(KEY),
+            limits: Limits::default(),
+            health,
+            metrics: Arc::new(|| "timer_up 1\n".to_owned()),
+        };
+        Self { router: crate::router(config, commands), store, clock, nudged }
+    }
+
+    pub(crate) async fn send(&self, request: Request) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let text = String::from_utf8(body.collect().await.unwrap().to_bytes().into()).unwrap();
+        Reply { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub(crate) async fn call(&self, method: &str, path: &str, body: &str) -> Reply {
+        self.send(request(method, path, body)).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.call("GET", path, "").await
+    }
+
+    /// Creates a timer and gives its id.
+    pub(crate) async fn created(&self, body: &str) -> String {
+        let reply = self.call("POST", "/timers", body).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        reply.data("id").as_str().unwrap().to_owned()
+    }
+
+    /// How many timers there are.
+    pub(crate) async fn count(&self) -> u64 {
+        self.store.count(&Filter::default()).await.unwrap()
+    }
+
+    /// Takes everything that is pending, as a scheduler would; then it is executing.
+    pub(crate) async fn claim_all(&self) -> Vec<store::Claimed> {
+        let tenures = self.store.acquire(NodeId(1), &[Shard(0)], Span::from_secs(60)).await.unwrap();
+        let from = [ShardCursor { shard: Shard(0), after: None }];
+        let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
+        let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60) };
+        self.store.claim(&claim, &entries).await.unwrap()
+    }
+
+    pub(crate) async fn complete_all(&self) {
+        let done: Vec<_> = self.claim_all().await.iter().map(|claimed| claimed.settle(Next::Completed { at: self.clock.now() })).collect();
+        assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
+    }
+}
+
+pub(crate) fn request(method: &str, path: &str, body: &str) -> Request {
+    let mut request = Request::builder().method(method).uri(path).header("x-api-key", KEY);
+    if !body.is_empty() {
+        request = request.header("content-type", "application/json");
+    }
+    request.body(Body::from(body.to_owned())).unwrap()
+}

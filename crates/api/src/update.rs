@@ -1,0 +1,80 @@
+//! `PUT /timers/{id}`: changes a pending timer.
+
+use axum::extract::State;
+use commands::{Field, Patch, Soonest};
+use domain::{Callback, CorrelationId, Invalid, RetryPolicy, limits};
+
+use crate::{
+    Api,
+    body::JsonBody,
+    create::parse_delivery,
+    envelope::{Answer, Envelope, ErrorEnvelope},
+    error::ApiError,
+    id::PathId,
+    object::Object,
+    schema, timing,
+    view::TimerView,
+};
+
+const FIELDS: [&str; 7] = ["execute_at", "delay", "callback", "metadata", "retry_policy", "delivery", "correlation_id"];
+/// What makes a timer the one it is cannot change.
+const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
+
+/// Change a timer
+///
+/// Changes a pending timer; once this has answered 200, the old version never fires. A field that is absent stays as
+/// it is; `null` clears `metadata`, `correlation_id` or `retry_policy`; a `callback` is always whole. An empty object
+/// changes nothing.
+#[utoipa::path(
+    put, path = "/timers/{id}", tag = "timers", operation_id = "updateTimer", security(("ApiKey" = [])),
+    params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
+    request_body(content = schema::UpdateTimer, description = "What is to change."),
+    responses(
+        (status = 200, description = "It is changed: `timer updated successfully`.", body = Envelope<TimerView>),
+        (status = 400, description = "A field breaks a rule, or the timer is not pending: `cannot update timer with status 'completed'`.", body = ErrorEnvelope),
+        (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+        (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
+        (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
+        (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
+    )
+)]
+pub(crate) async fn update(State(api): State<Api>, PathId(id): PathId, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
+    let patch = parse(&body.0)?;
+    let timer = api.commands.update(id, &patch).await?;
+    Ok(Answer::ok("timer updated successfully", TimerView::of(timer, api.commands.clock.now())))
+}
+
+fn parse(text: &str) -> Result<Patch, ApiError> {
+    let object = Object::parse(text, &[FIELDS.as_slice(), FIXED.as_slice()].concat())?;
+    if let Some(fixed) = object.first_of(&FIXED) {
+        return Err(Invalid::new(fixed, "cannot be changed").into());
+    }
+    Ok(Patch {
+        asked: timing::asked(&object)?,
+        soonest: Soonest::MinDelay,
+        callback: object.raw("callback").map(|raw| Callback::from_json(raw.get())).transpose()?,
+        metadata: clearable(&object, "metadata", |object, name| object.json(name, limits::METADATA_BYTES_MAX))?,
+        correlation_id: clearable(&object, "correlation_id", |object, name| {
+            object.string(name)?.map(|text| CorrelationId::parse(&text)).transpose()
+        })?,
+        retry_policy: clearable(&object, "retry_policy", |object, name| {
+            object.raw(name).map(|raw| RetryPolicy::from_json(raw.get())).transpose()
+        })?,
+        delivery: object.string("delivery")?.map(|text| parse_delivery(&text)).transpose()?,
+    })
+}
+
+/// A field that `null` clears.
+fn clearable<T>(
+    object: &Object<'_>,
+    name: &str,
+    parse: impl Fn(&Object<'_>, &str) -> Result<Option<T>, Invalid>,
+) -> Result<Field<T>, Invalid> {
+    if object.is_null(name) {
+        return Ok(Field::Clear);
+    }
+    Ok(parse(object, name)?.map_or(Field::Absent, Field::Set))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Timers as answers show them.
+
+use commands::Summary;
+use domain::{Callback, CorrelationId, Delivery, JsonText, Key, Namespace, RetryPolicy, Status, Timer, TimerId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::schema;
+
+/// A timer without what can be large.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Timer)]
+pub(crate) struct TimerView {
+    /// The timer's id.
+    #[schema(value_type = String, format = "uuid", example = "01890a5d-ac96-774b-bcce-b302099a8057")]
+    pub id: TimerId,
+    #[schema(value_type = String, example = "default")]
+    pub namespace: Namespace,
+    /// The caller's own id, if one was given.
+    #[schema(value_type = Option<String>, example = "order-456")]
+    pub key: Option<Key>,
+    #[schema(value_type = schema::Status)]
+    pub status: Status,
+    /// Whom it calls: `http` or `nats`.
+    #[schema(value_type = schema::CallbackType)]
+    pub callback_type: String,
+    /// When it is due, in UTC.
+    #[schema(value_type = String, format = DateTime, example = "2030-01-31T12:00:00Z")]
+    pub execute_at: Timestamp,
+    /// Whole seconds until `execute_at`; 0 once that has passed.
+    #[schema(minimum = 0, example = 5400)]
+    pub time_left: i64,
+    /// When its last delivery ended, if one has.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub executed_at: Option<Timestamp>,
+    #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
+    pub created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
+    pub updated_at: Timestamp,
+}
+
+/// A timer with everything that is known about it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TimerDetail)]
+pub(crate) struct DetailView {
+    #[serde(flatten)]
+    pub timer: TimerView,
+    /// The callback, with its payload exactly as it was given.
+    #[schema(value_type = schema::Callback)]
+    pub callback_config: Callback,
+    /// Exactly as it was given.
+    #[schema(value_type = Option<schema::AnyJson>)]
+    pub metadata: Option<JsonText>,
+    #[schema(value_type = Option<String>)]
+    pub correlation_id: Option<CorrelationId>,
+    #[schema(value_type = Option<schema::RetryPolicy>)]
+    pub retry_policy: Option<RetryPolicy>,
+    #[schema(value_type = schema::Delivery)]
+    pub delivery: Delivery,
+    /// How many deliveries have been started for this due time.
+    pub attempt: u32,
+    /// Why the last delivery failed, if it did.
+    pub last_error: Option<String>,
+}
+
+impl TimerView {
+    pub(crate) fn of(timer: Timer, now: Timestamp) -> Self {
+        Self {
+            time_left: timer.time_left(now).as_secs_up(),
+            id: timer.id(),
+            callback_type: timer.definition.callback.kind().to_owned(),
+            namespace: timer.definition.namespace,
+            key: timer.definition.key,
+            status: timer.status,
+            execute_at: timer.execute_at,
+            executed_at: timer.executed_at,
+            created_at: timer.created_at,
+            updated_at: timer.updated_at,
+        }
+    }
+
+    pub(crate) fn of_summary(summary: Summary, now: Timestamp) -> Self {
+        Self {
+            id: summary.id,
+            namespace: summary.namespace,
+            key: summary.key,
+            status: summary.status,
+            callback_type: summary.callback_kind,
+            execute_at: summary.execute_at,
+            time_left: summary.execute_at.since(now).as_secs_up(),
+            executed_at: summary.executed_at,
+            created_at: summary.created_at,
+            updated_at: summary.updated_at,
+        }
+    }
+}
+
+impl DetailView {
+    pub(crate) fn of(timer: Timer, now: Timestamp) -> Self {
+        let definition = timer.definition.clone();
+        Self {
+            attempt: timer.attempt,
+            last_error: timer.last_error.clone(),
+            timer: TimerView::of(timer, now),
+            callback_config: definition.callback,
+            metadata: definition.metadata,
+            correlation_id: definition.correlation_id,
+            retry_policy: definition.retry_policy,
+            delivery: definition.delivery,
+        }
+    }
+}

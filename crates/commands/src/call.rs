@@ -1,0 +1,74 @@
+//! How long a store is waited for, and how an unknown outcome is read back.
+
+use std::{future::Future, time::Duration};
+
+use domain::{Timer, TimerId};
+use store::{StoreError, StoreResult};
+
+use crate::Commands;
+
+/// A single call of the store that takes longer counts as lost.
+const CALL_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long an unknown outcome is read back before the caller is told that it is unknown.
+const READ_BACK_TIME_MAX: Duration = Duration::from_secs(5);
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// A read that hangs has changed nothing.
+pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
+    match tokio::time::timeout(CALL_TIME_MAX, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(StoreError::Unavailable(format!("no answer within {CALL_TIME_MAX:?}"))),
+    }
+}
+
+/// A write that hangs may have happened.
+pub(crate) async fn writing<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
+    match tokio::time::timeout(CALL_TIME_MAX, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(StoreError::Unknown(format!("no answer within {CALL_TIME_MAX:?}"))),
+    }
+}
+
+/// The time and the pauses that one unknown outcome gets. Time is the runtime's: the wall clock may jump.
+pub(crate) struct ReadBack {
+    until: tokio::time::Instant,
+    pause: Duration,
+    cause: StoreError,
+}
+
+impl ReadBack {
+    pub(crate) fn of(operation: &'static str, cause: StoreError) -> Self {
+        metrics::counter!("timer_read_back_total", "operation" => operation).increment(1);
+        Self { until: tokio::time::Instant::now() + READ_BACK_TIME_MAX, pause: PAUSE_MIN, cause }
+    }
+
+    /// Reads the timer as it stands now, trying until the time is up; then gives back why that was needed.
+    pub(crate) async fn timer(&mut self, commands: &Commands, id: TimerId) -> StoreResult<Option<Timer>> {
+        loop {
+            match tokio::time::timeout_at(self.until, commands.store.get(id)).await {
+                Ok(Ok(timer)) => return Ok(timer),
+                Ok(Err(error @ StoreError::Corrupt(_))) => return Err(error),
+                Ok(Err(error)) => {
+                    tracing::warn!(timer.id = %id, %error, "an unknown outcome could not be read back yet");
+                    self.pause().await?;
+                }
+                Err(_) => return Err(self.given_up()),
+            }
+        }
+    }
+
+    /// Waits a little, or gives up.
+    pub(crate) async fn pause(&mut self) -> StoreResult<()> {
+        if tokio::time::Instant::now() + self.pause >= self.until {
+            return Err(self.given_up());
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        Ok(())
+    }
+
+    fn given_up(&self) -> StoreError {
+        StoreError::Unknown(self.cause.to_string())
+    }
+}

@@ -1,0 +1,140 @@
+use domain::{Span, Timestamp};
+use store::{Fault, Operation};
+
+use super::*;
+use crate::rig::{NOW, Rig, callback, keyed, plain};
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_read_back_before_anybody_is_told() {
+    for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
+        let rig = Rig::new();
+        rig.store.plan(Operation::Create, fault);
+        let Outcome::Created(timer) = rig.commands.create(plain()).await.unwrap() else { panic!("{fault:?}") };
+        assert_eq!(timer.created_at, NOW);
+        assert_eq!(rig.count().await, 1, "{fault:?}");
+        assert_eq!(rig.nudged.lock().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_answers_in_a_row_still_make_one_timer() {
+    use Fault::{DoneUnknown, NotDone, NotDoneUnknown};
+    for faults in [
+        vec![NotDoneUnknown, NotDoneUnknown, DoneUnknown],
+        vec![NotDoneUnknown, NotDone, NotDone],
+        vec![NotDoneUnknown, DoneUnknown],
+    ] {
+        for request in [plain(), keyed("a", OnConflict::Reject), keyed("a", OnConflict::Replace), keyed("a", OnConflict::Keep)] {
+            let rig = Rig::new();
+            for fault in &faults {
+                rig.store.plan(Operation::Create, *fault);
+                rig.store.plan(Operation::Get, NotDone);
+            }
+            assert!(matches!(rig.commands.create(request).await, Ok(Outcome::Created(_))), "{faults:?}");
+            assert_eq!(rig.count().await, 1, "{faults:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_is_never_done_twice() {
+    // The first one takes the place of a timer that is pending, its answer is lost, and it fires before it is read back.
+    let rig = Rig::new();
+    rig.commands.create(keyed("a", OnConflict::Reject)).await.unwrap();
+    rig.clock.advance(Span::from_secs(1));
+    rig.store.plan(Operation::Create, Fault::DoneUnknown);
+    rig.store.plan(Operation::Get, Fault::NotDone);
+    rig.store.plan(Operation::Get, Fault::Late(Span::from_secs(1)));
+    let replacing = rig.commands.create(keyed("b", OnConflict::Replace));
+    let firing = async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        rig.clock.advance(Span::from_secs(7200));
+        rig.complete_all().await;
+    };
+    let (outcome, ()) = tokio::join!(replacing, firing);
+    let Ok(Outcome::Replaced(timer)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(timer.status, Status::Completed);
+    assert_eq!(rig.store.calls(Operation::Create), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_stays_one_when_the_answer_is_lost() {
+    for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
+        let rig = Rig::new();
+        rig.commands.create(keyed("a", OnConflict::Reject)).await.unwrap();
+        rig.clock.advance(Span::from_secs(1));
+        rig.store.plan(Operation::Create, fault);
+        let refused = rig.commands.create(keyed("b", OnConflict::Reject)).await;
+        assert!(matches!(refused, Err(CommandError::Conflict(_))), "{refused:?}");
+        rig.store.plan(Operation::Create, fault);
+        let existing = rig.commands.create(keyed("a", OnConflict::Reject)).await;
+        assert!(matches!(existing, Ok(Outcome::Existing(_))), "{existing:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_store_that_cannot_be_asked_leaves_an_outcome_unknown() {
+    let rig = Rig::new();
+    rig.store.plan(Operation::Create, Fault::DoneUnknown);
+    for _ in 0..1000 {
+        rig.store.plan(Operation::Get, Fault::NotDone);
+    }
+    let began = tokio::time::Instant::now();
+    let error = rig.commands.create(plain()).await.unwrap_err();
+    assert!(matches!(error, CommandError::Unknown(_)), "{error:?}");
+    assert!(error.to_string().contains("the outcome is unknown"));
+    assert!(began.elapsed() <= std::time::Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_is_given_up_and_read_back() {
+    let rig = Rig::new();
+    rig.store.plan(Operation::Create, Fault::LateAnswer(Span::from_secs(3600)));
+    let outcome = rig.commands.create(plain()).await;
+    assert!(matches!(outcome, Ok(Outcome::Created(_))), "{outcome:?}");
+    assert_eq!(rig.count().await, 1);
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_has_changed_nothing_and_says_so() {
+    let rig = Rig::new();
+    rig.store.set_down(true);
+    let error = rig.commands.create(plain()).await.unwrap_err();
+    assert!(matches!(error, CommandError::Unavailable(_)));
+    assert_eq!(error.to_string(), "the store is not available and nothing was changed: try again later");
+    assert!(rig.nudged.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn how_near_a_timer_may_be_depends_on_its_door() {
+    let rig = Rig::new();
+    let at = |seconds: i64, soonest| NewTimerRequest {
+        asked: Asked::At(Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000)),
+        soonest,
+        ..plain()
+    };
+    for (seconds, soonest, taken) in [
+        (5, Soonest::MinDelay, true),
+        (4, Soonest::MinDelay, false),
+        (4, Soonest::Now, true),
+        (0, Soonest::Now, true),
+        (-1, Soonest::Now, false),
+    ] {
+        assert_eq!(rig.commands.create(at(seconds, soonest)).await.is_ok(), taken, "{seconds} {soonest:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_installation_does_not_allow_is_refused() {
+    let rig = Rig::new();
+    let nats = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap();
+    for target in [
+        Target::Callback(nats),
+        Target::Callback(callback("denied")),
+        Target::UrlWithId(CallbackUrl::parse("http://denied").unwrap()),
+    ] {
+        let refused = rig.commands.create(NewTimerRequest { target, ..plain() }).await;
+        assert!(matches!(refused, Err(CommandError::Invalid(_))), "{refused:?}");
+    }
+    assert_eq!(rig.count().await, 0);
+}

@@ -1,0 +1,58 @@
+use std::fmt;
+
+use domain::{Invalid, Status, Timer};
+use store::StoreError;
+
+/// Why a command was not carried out. Its text is fit for whoever asked; the causes inside are for the log.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    #[error("timer not found")]
+    NotFound,
+    /// The timer is in a status that does not allow it.
+    #[error("cannot {verb} timer with status '{status}'")]
+    Met { verb: Verb, status: Status },
+    /// The key is taken, and the caller did not ask to take its place.
+    #[error("a timer with this key exists and has other content")]
+    Conflict(Box<Timer>),
+    /// The key is taken by a timer that is being delivered at this moment.
+    #[error("the timer with this key is being delivered: try again when it has ended")]
+    Busy(Box<Timer>),
+    /// The store could not do it; nothing was changed.
+    #[error("the store is not available and nothing was changed: try again later")]
+    Unavailable(#[source] StoreError),
+    /// The store may have done it, and could not be asked.
+    #[error(
+        "the store did not answer, so the outcome is unknown: read the timer before trying again (repeating with the same key is safe)"
+    )]
+    Unknown(#[source] StoreError),
+    #[error("internal error")]
+    Internal(#[source] StoreError),
+}
+
+/// What was to be done to a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Update,
+    Cancel,
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Update => "update",
+            Self::Cancel => "cancel",
+        })
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Full(_) => Self::Unavailable(error),
+            StoreError::Unknown(_) => Self::Unknown(error),
+            StoreError::Corrupt(_) => Self::Internal(error),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What callers may ask for, one use case a file. Every door comes through here, so that a rule holds for all of them.
+//!
+//! ```text
+//!   a door                                 commands                                 store
+//!   text ──parse──▶ NewTimerRequest ──▶ check rules ──▶ NewTimer ──▶ create ──┬──▶ on disk
+//!                                                                            │
+//!        answer ◀── Outcome ◀── nudge (the scheduler learns of it) ◀── done ─┤
+//!                                            read back ◀── outcome unknown ──┘
+//! ```
+//!
+//! A store may lose the answer to a commit. Nobody is told anything then until the timer has been read back, and only
+//! when that is impossible for seconds, that the outcome is unknown.
+
+mod call;
+mod cancel;
+mod create;
+mod error;
+mod get;
+mod health;
+mod list;
+mod patch;
+mod rules;
+mod update;
+
+#[cfg(test)]
+mod rig;
+
+use std::sync::Arc;
+
+use domain::{Clock, Status, Timer};
+use store::{DueEntry, Store};
+
+pub use create::{NewTimerRequest, Outcome, Target};
+pub use error::{CommandError, Verb};
+pub use health::Health;
+pub use list::Listed;
+pub use patch::{Field, Patch};
+pub use rules::{Rules, Soonest};
+pub use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
+
+/// Tells the scheduler of timers that were just scheduled. It must not wait: a lost nudge costs at most one sweep.
+pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;
+
+/// The use cases, with what they need. Cheap to clone.
+#[derive(Clone)]
+pub struct Commands {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub rules: Rules,
+    pub nudge: Nudge,
+}
+
+impl Commands {
+    fn scheduled(&self, timer: &Timer) {
+        if timer.status == Status::Pending {
+            let destination = timer.definition.callback.destination();
+            (self.nudge)(&[DueEntry { at: timer.execute_at, id: timer.id(), destination }]);
+        }
+    }
+}
+
+/// Describes the metrics of this crate to whatever exports them.
+pub fn describe() {
+    metrics::describe_counter!("timer_created_total", "Timers registered, by result: created or replaced.");
+    metrics::describe_counter!("timer_updated_total", "Timers changed by their callers.");
+    metrics::describe_counter!("timer_canceled_total", "Timers canceled by their callers.");
+    metrics::describe_counter!("timer_read_back_total", "Writes whose outcome was unknown and had to be read back.");
+}

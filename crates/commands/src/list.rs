@@ -1,0 +1,19 @@
+use store::{ListQuery, Page};
+
+use crate::{CommandError, Commands, call};
+
+/// One page of a list, and how many there are in all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    pub page: Page,
+    pub total: u64,
+}
+
+impl Commands {
+    /// One page of the timers that match, and how many match.
+    pub async fn list(&self, query: &ListQuery) -> Result<Listed, CommandError> {
+        let (page, total) =
+            tokio::try_join!(call::reading(self.store.list(query)), call::reading(self.store.count(&query.filter)))?;
+        Ok(Listed { page, total })
+    }
+}

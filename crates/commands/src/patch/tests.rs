@@ -1,0 +1,75 @@
+use domain::{Span, Status, TimerId};
+
+use super::*;
+use crate::rig::{NOW, callback, rules};
+
+fn timer() -> Timer {
+    let definition = domain::Definition {
+        id: TimerId::random(NOW),
+        namespace: domain::Namespace::default(),
+        key: None,
+        asked: Asked::After(Span::from_secs(1)),
+        callback: callback("a"),
+        metadata: Some(JsonText::trusted("1")),
+        correlation_id: CorrelationId::parse("c").ok(),
+        retry_policy: Some(RetryPolicy::default()),
+        delivery: Delivery::AtLeastOnce,
+    };
+    Timer {
+        definition,
+        // Nearer than the minimum delay allows.
+        execute_at: NOW.saturating_add(Span::from_secs(1)),
+        status: Status::Pending,
+        attempt: 0,
+        last_error: None,
+        executed_at: None,
+        created_at: NOW,
+        updated_at: NOW,
+        revision: 3,
+    }
+}
+
+#[test]
+fn a_patch_changes_what_it_names_and_nothing_else() {
+    let table: Vec<(Patch, fn(&mut Timer))> = vec![
+        (Patch::default(), |_| {}),
+        (Patch { metadata: Field::Clear, ..Patch::default() }, |timer| timer.definition.metadata = None),
+        (Patch { metadata: Field::Set(JsonText::trusted("2")), ..Patch::default() }, |timer| {
+            timer.definition.metadata = Some(JsonText::trusted("2"));
+        }),
+        (Patch { correlation_id: Field::Clear, ..Patch::default() }, |timer| timer.definition.correlation_id = None),
+        (Patch { retry_policy: Field::Clear, ..Patch::default() }, |timer| timer.definition.retry_policy = None),
+        (Patch { delivery: Some(Delivery::AtMostOnce), ..Patch::default() }, |timer| {
+            timer.definition.delivery = Delivery::AtMostOnce;
+        }),
+        (Patch { callback: Some(callback("b")), ..Patch::default() }, |timer| timer.definition.callback = callback("b")),
+        (Patch { asked: Some(Asked::After(Span::from_secs(9))), ..Patch::default() }, |timer| {
+            timer.definition.asked = Asked::After(Span::from_secs(9));
+            timer.execute_at = NOW.saturating_add(Span::from_secs(9));
+        }),
+        (Patch { asked: Some(Asked::After(Span::ZERO)), soonest: Soonest::Now, ..Patch::default() }, |timer| {
+            timer.definition.asked = Asked::After(Span::ZERO);
+            timer.execute_at = NOW;
+        }),
+    ];
+    for (patch, change) in table {
+        let before = timer();
+        let mut expected = before.clone();
+        change(&mut expected);
+        assert_eq!(patch.is_empty(), expected == before, "{patch:?}");
+        assert_eq!(patch.clone().apply(before, NOW, &rules()), Ok(expected), "{patch:?}");
+    }
+}
+
+#[test]
+fn a_patch_must_keep_the_rules() {
+    let nats = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap();
+    for (patch, complaint) in [
+        (Patch { asked: Some(Asked::At(NOW)), ..Patch::default() }, "execute_at must be in the future"),
+        (Patch { asked: Some(Asked::After(Span::from_secs(4))), ..Patch::default() }, "delay must be at least 5s"),
+        (Patch { callback: Some(callback("denied")), ..Patch::default() }, "url must not be denied"),
+        (Patch { callback: Some(nats), ..Patch::default() }, "callback.type must be http: no NATS server is configured"),
+    ] {
+        assert_eq!(patch.apply(timer(), NOW, &rules()).unwrap_err().to_string(), complaint);
+    }
+}

@@ -1,0 +1,74 @@
+//! Commands over a store that fails as planned, for tests.
+
+use std::sync::{Arc, Mutex};
+
+use domain::{Asked, Callback, Horizon, Key, ManualClock, Next, OnConflict, Shard, Span, TimerId, Timestamp};
+use store::{Claim, ClaimToken, DueEntry, Faulty, Filter, Model, NodeId, ShardCursor, Store};
+
+use crate::{Commands, NewTimerRequest, Rules, Target};
+
+pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_893_456_000_000_000);
+
+pub(crate) struct Rig {
+    pub commands: Commands,
+    pub store: Arc<Faulty<Model>>,
+    pub clock: Arc<ManualClock>,
+    pub nudged: Arc<Mutex<Vec<DueEntry>>>,
+}
+
+pub(crate) fn rules() -> Rules {
+    Rules {
+        horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: None },
+        nats: false,
+        address: Arc::new(|url| match url.as_url().host_str() {
+            Some("denied") => Err(domain::Invalid::new("url", "must not be denied")),
+            _ => Ok(()),
+        }),
+    }
+}
+
+pub(crate) fn callback(host: &str) -> Callback {
+    Callback::from_json(&format!(r#"{{"type":"http","url":"http://{host}/"}}"#)).unwrap()
+}
+
+/// One in an hour, with nothing else.
+pub(crate) fn plain() -> NewTimerRequest {
+    NewTimerRequest::new(Asked::After(Span::from_secs(3600)), Target::Callback(callback("a")))
+}
+
+pub(crate) fn keyed(host: &str, on_conflict: OnConflict) -> NewTimerRequest {
+    NewTimerRequest { key: Some(Key::parse("k").unwrap()), on_conflict, target: Target::Callback(callback(host)), ..plain() }
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let store = Arc::new(Faulty::new(Arc::new(Model::new(clock.clone(), 1))));
+        let nudged = Arc::new(Mutex::new(Vec::new()));
+        let to = nudged.clone();
+        let nudge = Arc::new(move |entries: &[DueEntry]| to.lock().unwrap().extend_from_slice(entries));
+        let commands = Commands { store: store.clone(), clock: clock.clone(), rules: rules(), nudge };
+        Self { commands, store, clock, nudged }
+    }
+
+    pub(crate) async fn count(&self) -> u64 {
+        self.store.count(&Filter::default()).await.unwrap()
+    }
+
+    /// Creates one and gives its id.
+    pub(crate) async fn created(&self) -> TimerId {
+        self.commands.create(plain()).await.unwrap().timer().id()
+    }
+
+    /// Delivers everything that is pending, as a scheduler would.
+    pub(crate) async fn complete_all(&self) {
+        let tenures = self.store.acquire(NodeId(1), &[Shard(0)], Span::from_secs(60)).await.unwrap();
+        let from = [ShardCursor { shard: Shard(0), after: None }];
+        let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
+        let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60) };
+        let claimed = self.store.claim(&claim, &entries).await.unwrap();
+        let at = self.commands.clock.now();
+        let done: Vec<_> = claimed.iter().map(|claimed| claimed.settle(Next::Completed { at })).collect();
+        assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
+    }
+}

@@ -1,0 +1,80 @@
+use domain::{Asked, JsonText, Span};
+use store::{Fault, Operation};
+
+use super::*;
+use crate::{Field, rig::Rig};
+
+fn metadata(text: &str) -> Patch {
+    Patch { metadata: Field::Set(JsonText::trusted(text)), ..Patch::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_read_back_and_the_change_is_made_once() {
+    for faults in [vec![Fault::DoneUnknown], vec![Fault::NotDoneUnknown], vec![Fault::NotDoneUnknown, Fault::DoneUnknown]] {
+        let rig = Rig::new();
+        let id = rig.created().await;
+        for fault in &faults {
+            rig.store.plan(Operation::Update, *fault);
+        }
+        let timer = rig.commands.update(id, &metadata("1")).await.unwrap();
+        assert_eq!((timer.revision, timer.definition.metadata), (2, Some(JsonText::trusted("1"))), "{faults:?}");
+        assert_eq!(rig.nudged.lock().unwrap().len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_was_made_counts_even_if_the_timer_has_fired_since() {
+    let rig = Rig::new();
+    let id = rig.created().await;
+    rig.store.plan_none(Operation::Get);
+    rig.store.plan(Operation::Update, Fault::DoneUnknown);
+    rig.store.plan(Operation::Get, Fault::Late(Span::from_secs(2)));
+    let patch = metadata("1");
+    let firing = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        rig.clock.advance(Span::from_secs(4000));
+        rig.complete_all().await;
+    };
+    let (updated, ()) = tokio::join!(rig.commands.update(id, &patch), firing);
+    assert_eq!(updated.unwrap().status, Status::Completed);
+    assert_eq!(rig.store.calls(Operation::Update), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_changes_at_the_same_time_both_happen() {
+    let rig = Rig::new();
+    let id = rig.created().await;
+    // The first one has read the timer and is slow to write; the second one comes in between.
+    rig.store.plan(Operation::Update, Fault::Late(Span::from_secs(1)));
+    let (slow, fast) = (metadata("1"), Patch { asked: Some(Asked::After(Span::from_secs(60))), ..Patch::default() });
+    let later = async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        rig.commands.update(id, &fast).await
+    };
+    let (first, second) = tokio::join!(rig.commands.update(id, &slow), later);
+    assert_eq!(second.unwrap().revision, 2);
+    let timer = first.unwrap();
+    assert_eq!((timer.revision, timer.definition.asked), (3, Asked::After(Span::from_secs(60))));
+    assert_eq!(timer.definition.metadata, Some(JsonText::trusted("1")));
+}
+
+#[tokio::test]
+async fn changing_nothing_writes_nothing() {
+    let rig = Rig::new();
+    let id = rig.created().await;
+    let before = rig.commands.get(id).await.unwrap();
+    assert_eq!(rig.commands.update(id, &Patch::default()).await.unwrap(), before);
+    assert_eq!(rig.store.calls(Operation::Update), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_cannot_be_read_back_is_called_unknown() {
+    let rig = Rig::new();
+    let id = rig.created().await;
+    rig.store.plan_none(Operation::Get);
+    rig.store.plan(Operation::Update, Fault::DoneUnknown);
+    for _ in 0..1000 {
+        rig.store.plan(Operation::Get, Fault::NotDone);
+    }
+    assert!(matches!(rig.commands.update(id, &metadata("1")).await, Err(CommandError::Unknown(_))));
+}

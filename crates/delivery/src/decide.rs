@@ -1,0 +1,80 @@
+//! What follows an attempt. Pure: time and chance are arguments.
+
+use domain::{Delivery, Next, RetryPolicy, Span, Timer, Timestamp, limits};
+use store::{Claimed, Unreadable};
+
+use crate::{Failure, Outcome};
+
+/// How far a waiting time is moved by chance, to both sides: receivers that failed together must not be called again together.
+const JITTER: f64 = 0.1;
+
+/// What becomes of `timer` after its attempt with this number (1 for the first) ended in `outcome` at `now`.
+/// `jitter` is chance, from 0 up to 1.
+pub fn decide(outcome: Outcome, timer: &Timer, attempt: u32, now: Timestamp, jitter: f64) -> Next {
+    match outcome {
+        Outcome::Delivered => Next::Completed { at: now },
+        Outcome::Rescheduled { at } => Next::Again { at: at.max(now) },
+        Outcome::Failed(failure) => match &timer.definition.retry_policy {
+            None => Next::Failed { at: now, error: last_error(&failure.message, "") },
+            Some(policy) => retry(&failure, policy, timer.execute_at, attempt, now, jitter),
+        },
+    }
+}
+
+fn retry(failure: &Failure, policy: &RetryPolicy, due: Timestamp, attempt: u32, now: Timestamp, jitter: f64) -> Next {
+    let give_up = |why: String| Next::Failed { at: now, error: last_error(&failure.message, &why) };
+    let attempts = if attempt == 1 { "1 attempt".to_owned() } else { format!("{attempt} attempts") };
+    if attempt > policy.max_retries {
+        return give_up(format!("; gave up after {attempts}"));
+    }
+    let at = now.saturating_add(wait(failure, policy, attempt, jitter));
+    match policy.max_duration {
+        Some(max) if at.as_micros().saturating_sub(due.as_micros()) > max.as_micros() => {
+            give_up(format!("; gave up after {attempts}: the next would come later than max_duration {max} allows"))
+        }
+        _ => Next::Pending { at, attempt, error: Some(last_error(&failure.message, "")) },
+    }
+}
+
+/// The policy's interval, moved by chance, or what the receiver asked for if that is longer and the policy allows it.
+fn wait(failure: &Failure, policy: &RetryPolicy, attempt: u32, jitter: f64) -> Span {
+    let factor = 1.0 + JITTER * (2.0 * jitter.clamp(0.0, 1.0) - 1.0);
+    let interval = policy.interval_after(attempt).saturating_mul(factor);
+    failure.retry_after.map_or(interval, |asked| interval.max(asked.min(policy.max_interval)))
+}
+
+/// What becomes of a timer whose claim nobody will settle: its node died, and whether the call was made is unknown.
+pub fn recover(claimed: &Claimed, now: Timestamp) -> Next {
+    let attempt = claimed.attempt;
+    match &claimed.timer {
+        Err(reason) => unreadable(reason, now),
+        Ok(timer) => match timer.definition.delivery {
+            Delivery::AtLeastOnce => Next::Pending {
+                at: claimed.entry.at,
+                attempt,
+                error: Some(format!("the node of attempt {attempt} stopped before its result was recorded; it is made again")),
+            },
+            Delivery::AtMostOnce => Next::Failed {
+                at: now,
+                error: format!(
+                    "the node of attempt {attempt} stopped before its result was recorded; with delivery at_most_once it is not made again"
+                ),
+            },
+        },
+    }
+}
+
+/// What becomes of a claimed timer that cannot be understood: it must not be claimed for ever.
+pub fn unreadable(reason: &Unreadable, now: Timestamp) -> Next {
+    Next::Failed { at: now, error: last_error(&format!("the stored timer cannot be read: {reason}"), "") }
+}
+
+/// Cuts the message, never the reason behind it, to what is kept of an error.
+fn last_error(message: &str, ending: &str) -> String {
+    let room = limits::LAST_ERROR_CHARS_MAX.saturating_sub(ending.chars().count());
+    let end = message.char_indices().nth(room).map_or(message.len(), |(at, _)| at);
+    format!("{}{ending}", &message[..end])
+}
+
+#[cfg(test)]
+mod tests;

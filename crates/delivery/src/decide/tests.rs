@@ -1,0 +1,115 @@
+use store::{ClaimToken, DueEntry, Epoch, Tenure};
+
+use super::*;
+use crate::{FailureKind, timers};
+
+const MIDDLE: f64 = 0.5;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn failed(retry_after: Option<u32>) -> Outcome {
+    Outcome::Failed(Failure {
+        kind: FailureKind::Status(503),
+        message: "answered 503".to_owned(),
+        retry_after: retry_after.map(Span::from_secs),
+    })
+}
+
+/// Due at second 1000; tried after 10, 20, 40, then every 60 seconds.
+fn timer(policy: Option<RetryPolicy>) -> Timer {
+    let mut timer = timers::http("http://127.0.0.1/", "");
+    timer.definition.retry_policy = policy;
+    timer.execute_at = at(1000);
+    timer
+}
+
+fn policy(max_retries: u32, max_duration: Option<u32>) -> RetryPolicy {
+    RetryPolicy {
+        max_retries,
+        initial_interval: Span::from_secs(10),
+        backoff_multiplier: 2.0,
+        max_interval: Span::from_secs(60),
+        max_duration: max_duration.map(Span::from_secs),
+    }
+}
+
+#[test]
+fn each_outcome_has_its_consequence() {
+    let again = |at| Next::Again { at };
+    let pending = |seconds, attempt| Next::Pending { at: at(seconds), attempt, error: Some("answered 503".to_owned()) };
+    let over = |error: &str| Next::Failed { at: at(2000), error: error.to_owned() };
+    let late = "answered 503; gave up after 2 attempts: the next would come later than max_duration 16m59s allows";
+    let table = [
+        (Outcome::Delivered, None, 1, Next::Completed { at: at(2000) }),
+        (Outcome::Delivered, Some(policy(3, None)), 4, Next::Completed { at: at(2000) }),
+        (Outcome::Rescheduled { at: at(3000) }, None, 1, again(at(3000))),
+        (Outcome::Rescheduled { at: at(500) }, None, 1, again(at(2000))),
+        (failed(None), None, 1, over("answered 503")),
+        (failed(Some(5)), None, 1, over("answered 503")),
+        (failed(None), Some(policy(0, None)), 1, over("answered 503; gave up after 1 attempt")),
+        (failed(None), Some(policy(3, None)), 1, pending(2010, 1)),
+        (failed(None), Some(policy(3, None)), 2, pending(2020, 2)),
+        (failed(None), Some(policy(3, None)), 3, pending(2040, 3)),
+        (failed(None), Some(policy(3, None)), 4, over("answered 503; gave up after 4 attempts")),
+        (failed(None), Some(policy(1000, None)), 900, pending(2060, 900)),
+        // The receiver may ask for more time, up to the longest interval; never for less.
+        (failed(Some(30)), Some(policy(3, None)), 1, pending(2030, 1)),
+        (failed(Some(5)), Some(policy(3, None)), 1, pending(2010, 1)),
+        (failed(Some(86_400)), Some(policy(3, None)), 1, pending(2060, 1)),
+        // 2020 is 1020 seconds after the timer was due.
+        (failed(None), Some(policy(3, Some(1020))), 2, pending(2020, 2)),
+        (failed(None), Some(policy(3, Some(1019))), 2, over(late)),
+    ];
+    for (outcome, policy, attempt, next) in table {
+        assert_eq!(decide(outcome.clone(), &timer(policy), attempt, at(2000), MIDDLE), next, "{outcome:?} {policy:?} {attempt}");
+    }
+}
+
+#[test]
+fn chance_moves_a_retry_by_a_tenth_at_most() {
+    let timer = timer(Some(policy(3, None)));
+    for (jitter, micros) in [(0.0, 9_000_000), (0.25, 9_500_000), (0.5, 10_000_000), (1.0, 11_000_000), (7.0, 11_000_000)] {
+        let Next::Pending { at: again, .. } = decide(failed(None), &timer, 1, at(2000), jitter) else { panic!() };
+        assert_eq!(again.since(at(2000)).as_micros(), micros, "{jitter}");
+    }
+}
+
+#[test]
+fn a_long_error_is_cut_between_characters_and_keeps_its_ending() {
+    let long = Outcome::Failed(Failure::new(FailureKind::Tls, "é".repeat(5000)));
+    for (policy, ending) in [(None, "é"), (Some(policy(0, None)), "; gave up after 1 attempt")] {
+        let Next::Failed { error, .. } = decide(long.clone(), &timer(policy), 1, at(2000), MIDDLE) else { panic!() };
+        assert_eq!(error.chars().count(), limits::LAST_ERROR_CHARS_MAX);
+        assert!(error.starts_with("éé") && error.ends_with(ending));
+    }
+}
+
+#[test]
+fn a_dead_nodes_call_is_made_again_unless_it_must_not_be() {
+    let claimed = |timer: Result<Timer, Unreadable>| {
+        let template = timers::http("http://127.0.0.1/", "");
+        let id = template.id();
+        Claimed {
+            entry: DueEntry { at: at(1007), id, destination: template.definition.callback.destination() },
+            tenure: Tenure { shard: id.shard(1), epoch: Epoch(1) },
+            token: ClaimToken(1),
+            attempt: 3,
+            timer,
+        }
+    };
+    let Next::Pending { at: same, attempt: 3, error: Some(reason) } = recover(&claimed(Ok(timer(None))), at(2000)) else {
+        panic!()
+    };
+    assert_eq!((same, reason.contains("attempt 3")), (at(1007), true));
+
+    let mut once = timer(Some(policy(10, None)));
+    once.definition.delivery = Delivery::AtMostOnce;
+    let Next::Failed { at: now, error } = recover(&claimed(Ok(once)), at(2000)) else { panic!() };
+    assert_eq!((now, error.contains("at_most_once")), (at(2000), true));
+
+    let broken = recover(&claimed(Err(Unreadable("callback.url is required".to_owned()))), at(2000));
+    let error = "the stored timer cannot be read: callback.url is required".to_owned();
+    assert_eq!(broken, Next::Failed { at: at(2000), error });
+}

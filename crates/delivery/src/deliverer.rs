@@ -1,0 +1,67 @@
+use std::sync::Arc;
+
+use domain::{Callback, Clock, Timer};
+
+use crate::{
+    Egress, Failure, FailureKind, Outcome, SigningSecrets,
+    call::Call,
+    http::{HttpSender, Names, SystemNames, roots},
+    metrics,
+};
+
+/// What the operator decides about callbacks.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    pub egress: Egress,
+    /// Without them calls are not signed.
+    pub signing: Option<SigningSecrets>,
+    /// Of this program, for `User-Agent`.
+    pub version: String,
+}
+
+/// Why no call can be made at all.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    #[error("the version cannot be part of a User-Agent header")]
+    Version,
+}
+
+/// Makes the calls. One for the whole process: it holds the connections that are kept alive.
+pub struct Deliverer {
+    http: HttpSender,
+    clock: Arc<dyn Clock>,
+}
+
+impl Deliverer {
+    /// Reads the certificates of the machine.
+    pub fn new(config: Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
+        Self::with_outside(config, clock, Arc::new(SystemNames), roots::of_this_machine())
+    }
+
+    /// The same, with the parts of the outside world that tests replace.
+    pub(crate) fn with_outside(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        names: Arc<dyn Names>,
+        roots: rustls::RootCertStore,
+    ) -> Result<Self, SetupError> {
+        Ok(Self { http: HttpSender::new(config, clock.clone(), names, roots)?, clock })
+    }
+
+    /// Makes the attempt with this number (1 for the first) and says how it ended. Dropping the future abandons the call:
+    /// whether the receiver got it is then unknown. Connections live on the runtime on which this is first polled.
+    pub async fn attempt(&self, timer: &Timer, attempt: u32) -> Outcome {
+        let call = Call { timer, attempt, at: self.clock.now() };
+        let started = self.clock.steady();
+        let callback = &timer.definition.callback;
+        let outcome = match callback {
+            Callback::Http(http) => self.http.send(http, &call).await,
+            Callback::Nats(_) => Failure::new(FailureKind::NotConfigured, "no NATS server is configured: set NATS_URL").into(),
+        };
+        metrics::record(callback.kind(), &outcome, self.clock.steady().saturating_sub(started));
+        tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
+        outcome
+    }
+}

@@ -1,0 +1,112 @@
+//! The sender of `http` callbacks: one POST over HTTP/1.1 and an answer within the callback's timeout.
+
+mod answer;
+mod connect;
+mod failure;
+mod names;
+mod request;
+pub(crate) mod roots;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use ::http::{HeaderValue, Response, StatusCode};
+use bytes::Bytes;
+use domain::{Clock, HttpCallback, Protocol};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioTimer},
+};
+use tokio::time::{Instant, timeout_at};
+
+pub(crate) use self::names::{Names, SystemNames};
+use self::{connect::Connector, failure::Place};
+use crate::{Config, Failure, FailureKind, Outcome, SetupError, SigningSecrets, call::Call};
+
+/// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
+/// written while the receiver closes the connection fails, and must not be repeated, since it may have arrived.
+const IDLE_MAX: Duration = Duration::from_millis(1500);
+const IDLE_CONNECTIONS_PER_HOST_MAX: usize = 256;
+/// Of the head of an answer. hyper stops reading somewhere behind it, so what has been read is measured, too.
+/// At most 100 headers are taken as well: that is hyper's own limit.
+const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
+
+pub(crate) struct HttpSender {
+    client: Client<Connector, Full<Bytes>>,
+    agent: HeaderValue,
+    signing: Option<SigningSecrets>,
+    clock: Arc<dyn Clock>,
+}
+
+impl HttpSender {
+    pub fn new(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        names: Arc<dyn Names>,
+        roots: rustls::RootCertStore,
+    ) -> Result<Self, SetupError> {
+        let agent = HeaderValue::try_from(format!("timer-platform/{}", config.version)).map_err(|_| SetupError::Version)?;
+        let connector = Connector::new(config.egress, names, roots)?;
+        // A call that was not even begun when its connection closed is sent over another one; nothing else is sent twice.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST_MAX)
+            .http1_max_buf_size(ANSWER_HEAD_BYTES_MAX)
+            .retry_canceled_requests(true)
+            .build(connector);
+        Ok(Self { client, agent, signing: config.signing, clock })
+    }
+
+    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>) -> Outcome {
+        let place = Place(callback.url.as_url());
+        let deadline = Instant::now() + callback.timeout.as_duration();
+        let request = match request::write(callback, call, &self.agent, self.signing.as_ref()) {
+            Ok(request) => request,
+            Err(error) => return place.failure(FailureKind::Request, format!("cannot be sent: {error}")).into(),
+        };
+        match timeout_at(deadline, self.client.request(request)).await {
+            Err(_) => place.late(callback.timeout).into(),
+            Ok(Err(error)) => place.explain(&error).into(),
+            Ok(Ok(response)) if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX => place.long_head().into(),
+            Ok(Ok(response)) => match callback.protocol {
+                Protocol::Webhook => self.take_webhook(response, place, deadline).await,
+                Protocol::Timer => match timeout_at(deadline, self.take_timer(response, place, deadline)).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => place.late(callback.timeout).into(),
+                },
+            },
+        }
+    }
+
+    async fn take_webhook(&self, response: Response<Incoming>, place: Place<'_>, deadline: Instant) -> Outcome {
+        let outcome = if response.status().is_success() { Outcome::Delivered } else { self.refusal(&response, place).into() };
+        answer::discard(response.into_body(), deadline).await;
+        outcome
+    }
+
+    async fn take_timer(&self, response: Response<Incoming>, place: Place<'_>, deadline: Instant) -> Outcome {
+        if response.status() != StatusCode::OK {
+            let refusal = self.refusal(&response, place);
+            answer::discard(response.into_body(), deadline).await;
+            return refusal.into();
+        }
+        match answer::read(response.into_body()).await {
+            Ok(body) => {
+                answer::understand(&body).unwrap_or_else(|complaint| place.failure(FailureKind::Answer, complaint).into())
+            }
+            Err(answer::Unread::TooLarge) => {
+                place.failure(FailureKind::TooLarge, format!("answered with more than {} bytes", answer::ANSWER_BYTES_MAX)).into()
+            }
+            Err(answer::Unread::Lost) => place.failure(FailureKind::Reset, "closed the connection within its answer").into(),
+        }
+    }
+
+    fn refusal(&self, response: &Response<Incoming>, place: Place<'_>) -> Failure {
+        let retry_after = answer::retry_after(response.headers(), self.clock.now());
+        Failure { retry_after, ..place.status(response.status()) }
+    }
+}

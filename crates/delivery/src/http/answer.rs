@@ -1,0 +1,148 @@
+//! What a receiver says, and how much of it is listened to.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use ::http::{HeaderMap, header::RETRY_AFTER};
+use domain::{Span, Timestamp};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
+
+use crate::Outcome;
+
+pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// What a body that nobody wants may take, so that its connection can be used again.
+const DISCARD_MAX: Duration = Duration::from_millis(100);
+
+/// Why there is no whole answer.
+pub(super) enum Unread {
+    TooLarge,
+    Lost,
+}
+
+pub(super) async fn read(mut body: Incoming) -> Result<Vec<u8>, Unread> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Unread::Lost)?.into_data() else { continue };
+        if bytes.len() + data.len() > ANSWER_BYTES_MAX {
+            return Err(Unread::TooLarge);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes)
+}
+
+/// Lets a short rest of the answer pass, which keeps the connection; one that is long or slow is dropped with it.
+pub(super) async fn discard(mut body: Incoming, deadline: Instant) {
+    if body.is_end_stream() || body.size_hint().lower() > ANSWER_BYTES_MAX as u64 {
+        return;
+    }
+    let mut bytes = 0;
+    let pass = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            bytes += frame.data_ref().map_or(0, bytes::Bytes::len);
+            if bytes > ANSWER_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // However it ends, the outcome is known already.
+    let _ = timeout_at(deadline.min(Instant::now() + DISCARD_MAX), pass).await;
+}
+
+/// The answer of the `timer` protocol; or, for the owner of the timer, what is wrong with it.
+pub(super) fn understand(body: &[u8]) -> Result<Outcome, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        ok: bool,
+        next_execute_at: Option<String>,
+    }
+    const WANTED: &str = r#"{"ok": true or false, "nextExecuteAt": optional RFC 3339 time}"#;
+
+    let answer: Answer = serde_json::from_slice(body).map_err(|_| format!("answered 200 without {WANTED}"))?;
+    match answer.next_execute_at {
+        Some(text) => match Timestamp::parse("nextExecuteAt", &text) {
+            Ok(at) => Ok(Outcome::Rescheduled { at }),
+            Err(invalid) => Err(format!("answered 200, but {invalid}")),
+        },
+        None if answer.ok => Ok(Outcome::Delivered),
+        None => Err("answered 200 with ok: false and no nextExecuteAt".to_owned()),
+    }
+}
+
+/// How long the headers were on their way, with colon, blank and end of line.
+pub(super) fn head_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
+}
+
+/// How long the receiver asks to be left alone: in seconds, or up to a date.
+pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let micros = text.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000_000));
+        return Some(Span::from_micros_clamped(micros.unwrap_or(i64::MAX)));
+    }
+    let since_epoch = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let until = Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX));
+    Some(until.since(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timer_protocol_has_four_answers() {
+        let at = Timestamp::parse("at", "2031-01-01T00:00:00Z").unwrap();
+        for (body, outcome) in [
+            (r#"{"ok":true}"#, Some(Outcome::Delivered)),
+            (r#"{"ok":true,"nextExecuteAt":null,"note":[1]}"#, Some(Outcome::Delivered)),
+            (r#"{"ok":true,"nextExecuteAt":"2031-01-01T01:00:00+01:00"}"#, Some(Outcome::Rescheduled { at })),
+            (r#"{"ok":false,"nextExecuteAt":"2031-01-01T00:00:00Z"}"#, Some(Outcome::Rescheduled { at })),
+            (r#"{"ok":false}"#, None),
+            (r#"{"ok":"true"}"#, None),
+            (r#"{"nextExecuteAt":"2031-01-01T00:00:00Z"}"#, None),
+            (r#"{"ok":true,"nextExecuteAt":"tomorrow"}"#, None),
+            (r#"{"ok":true,"nextExecuteAt":1924992000}"#, None),
+            ("", None),
+            ("ok", None),
+            ("\u{1f}\u{8b}", None),
+            ("[true]", None),
+            (r#"{"ok":true} x"#, None),
+        ] {
+            assert_eq!(understand(body.as_bytes()).ok(), outcome, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_bad_answer_is_explained_without_repeating_it() {
+        let complaint = |body: &str| understand(body.as_bytes()).unwrap_err();
+        assert!(complaint("secret").starts_with("answered 200 without {"));
+        assert_eq!(complaint(r#"{"ok":false}"#), "answered 200 with ok: false and no nextExecuteAt");
+        assert!(complaint(r#"{"ok":false,"nextExecuteAt":"x"}"#).starts_with("answered 200, but nextExecuteAt must be"));
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_or_as_a_date() {
+        let now = Timestamp::parse("now", "2026-11-15T08:12:00Z").unwrap();
+        for (value, seconds) in [
+            ("0", Some(0)),
+            ("120", Some(120)),
+            (" 7 ", Some(7)),
+            ("99999999999999999999", Some(i64::MAX / 1_000_000 + 1)),
+            ("Sun, 15 Nov 2026 08:12:31 GMT", Some(31)),
+            ("Sun, 15 Nov 2026 08:11:00 GMT", Some(0)),
+            ("Sunday, 15-Nov-26 08:12:31 GMT", Some(31)),
+            ("-5", None),
+            ("1.5", None),
+            ("", None),
+            ("soon", None),
+        ] {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
+            assert_eq!(retry_after(&headers, now).map(Span::as_secs_up), seconds, "{value}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! From a host name to a connection: resolve, guard, dial, and a TLS handshake where the URL asks for one.
+//!
+//! The guard stands between the lookup and the dialling, and what passes it is all that can be dialled: the address is not looked up
+//! again.
+
+use std::{
+    error::Error,
+    io, iter,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use ::http::Uri;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::{
+    client::legacy::connect::{HttpConnector, dns::Name},
+    rt::TokioIo,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tokio::{net::TcpStream, time::timeout};
+use tower::Service;
+
+use super::Names;
+use crate::{Denied, Egress, SetupError};
+
+/// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
+pub(super) const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, ConnectError>> + Send>>;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error(transparent)]
+    Denied(Denied),
+    #[error("the host name could not be resolved")]
+    Lookup(#[source] io::Error),
+    #[error("the host name has no address")]
+    NoAddress,
+    #[error("the address could not be dialled")]
+    Dial(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the TLS handshake failed")]
+    Tls(#[source] Box<dyn Error + Send + Sync>),
+    #[error("no connection in time")]
+    Timeout,
+}
+
+#[derive(Clone)]
+pub(super) struct Connector(HttpsConnector<Dialer>);
+
+#[derive(Clone)]
+struct Dialer {
+    egress: Arc<Egress>,
+    names: Arc<dyn Names>,
+}
+
+impl Connector {
+    pub fn new(egress: Egress, names: Arc<dyn Names>, roots: RootCertStore) -> Result<Self, SetupError> {
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self(HttpsConnector::from((Dialer { egress: Arc::new(egress), names }, tls))))
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Error = ConnectError;
+    type Future = Connecting<Self::Response>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connecting = self.0.call(uri);
+        // The limit stands here and not only around the whole call, because the pool may go on connecting after the call is over.
+        Box::pin(async {
+            match timeout(CONNECT_MAX, connecting).await {
+                Ok(Ok(stream)) => Ok(stream),
+                // The dialler speaks for itself; what remains is the handshake.
+                Ok(Err(error)) => Err(error.downcast().map_or_else(ConnectError::Tls, |error| *error)),
+                Err(_) => Err(ConnectError::Timeout),
+            }
+        })
+    }
+}
+
+impl Service<Uri> for Dialer {
+    type Response = TokioIo<TcpStream>;
+    type Error = ConnectError;
+    type Future = Connecting<Self::Response>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let dialer = self.clone();
+        Box::pin(async move { dialer.dial(uri).await })
+    }
+}
+
+impl Dialer {
+    async fn dial(&self, uri: Uri) -> Result<TokioIo<TcpStream>, ConnectError> {
+        let addrs = self.guarded(&uri).await?;
+        let mut tcp = HttpConnector::new_with_resolver(Guarded(addrs));
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_MAX));
+        tcp.call(uri).await.map_err(|error| ConnectError::Dial(error.into()))
+    }
+
+    /// Every address the host has, if every one of them may be dialled: an answer that mixes good and bad is no mistake.
+    async fn guarded(&self, uri: &Uri) -> Result<Vec<IpAddr>, ConnectError> {
+        let host = uri.host().unwrap_or_default();
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let default_port = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        let port = uri.port_u16().unwrap_or(default_port);
+        let addrs = match host.parse::<IpAddr>() {
+            Ok(addr) => vec![addr],
+            Err(_) => self.names.lookup(host.to_owned()).await.map_err(ConnectError::Lookup)?,
+        };
+        if addrs.is_empty() {
+            return Err(ConnectError::NoAddress);
+        }
+        for addr in &addrs {
+            self.egress.check(*addr, host, port).map_err(ConnectError::Denied)?;
+        }
+        Ok(addrs)
+    }
+}
+
+/// Stands in for a resolver where everything has been resolved. (It is not asked about a host that is an address: that one is dialled
+/// as it stands in the URL, which is what was guarded.)
+#[derive(Clone)]
+struct Guarded(Vec<IpAddr>);
+
+impl Service<Name> for Guarded {
+    type Response = iter::Map<std::vec::IntoIter<IpAddr>, fn(IpAddr) -> SocketAddr>;
+    type Error = io::Error;
+    type Future = std::future::Ready<Result<Self::Response, io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Name) -> Self::Future {
+        // The connector puts the port of the URL in the place of 0.
+        let at_any_port: fn(IpAddr) -> SocketAddr = |addr| SocketAddr::new(addr, 0);
+        std::future::ready(Ok(std::mem::take(&mut self.0).into_iter().map(at_any_port)))
+    }
+}

@@ -1,0 +1,111 @@
+//! Errors of the network in words for the owner of a timer.
+
+use std::{error::Error, fmt, io};
+
+use ::http::StatusCode;
+use domain::Span;
+use hyper_util::client::legacy;
+use url::{Position, Url};
+
+use super::{
+    ANSWER_HEAD_BYTES_MAX,
+    connect::{CONNECT_MAX, ConnectError},
+};
+use crate::{Failure, FailureKind};
+
+/// What a message shows of a URL; the rest would push the reason out.
+const PLACE_CHARS_MAX: usize = 200;
+
+/// Whom a call went to. Written without the query, where people keep their keys.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a>(pub &'a Url);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A parsed URL is ASCII.
+        let whole = &self.0[..Position::AfterPath];
+        match whole.get(..PLACE_CHARS_MAX) {
+            Some(start) if start.len() < whole.len() => write!(f, "{start}…"),
+            _ => f.write_str(whole),
+        }
+    }
+}
+
+impl Place<'_> {
+    pub fn failure(self, kind: FailureKind, reason: impl fmt::Display) -> Failure {
+        Failure::new(kind, format!("{reason} (POST {self})"))
+    }
+
+    pub fn late(self, timeout: Span) -> Failure {
+        self.failure(FailureKind::Timeout, format!("no answer within {timeout}"))
+    }
+
+    pub fn status(self, status: StatusCode) -> Failure {
+        let note = if status.is_redirection() { "; redirects are not followed" } else { "" };
+        self.failure(FailureKind::Status(status.as_u16()), format!("answered {status}{note}"))
+    }
+
+    pub fn long_head(self) -> Failure {
+        let reason = format!("answered with more than 100 headers or {ANSWER_HEAD_BYTES_MAX} bytes of them");
+        self.failure(FailureKind::TooLarge, reason)
+    }
+
+    pub fn explain(self, error: &legacy::Error) -> Failure {
+        match cause::<ConnectError>(error) {
+            Some(error) => self.explain_connect(error),
+            None => self.explain_exchange(error),
+        }
+    }
+
+    fn explain_connect(self, error: &ConnectError) -> Failure {
+        match error {
+            ConnectError::Denied(denied) => self.failure(FailureKind::Egress, denied),
+            ConnectError::Lookup(error) => self.failure(FailureKind::Dns, format!("host name not resolved: {error}")),
+            ConnectError::NoAddress => self.failure(FailureKind::Dns, "host name has no address"),
+            ConnectError::Tls(error) => match cause::<io::Error>(error.as_ref()).map(innermost) {
+                Some(reason) => self.failure(FailureKind::Tls, format!("TLS handshake failed: {reason}")),
+                None => self.failure(FailureKind::Tls, format!("TLS handshake failed: {error}")),
+            },
+            ConnectError::Timeout => self.failure(FailureKind::Timeout, format!("no connection within {CONNECT_MAX:?}")),
+            ConnectError::Dial(error) => match cause::<io::Error>(error.as_ref()) {
+                Some(error) => self.explain_dial(error),
+                None => self.failure(FailureKind::Unreachable, format!("no connection: {error}")),
+            },
+        }
+    }
+
+    fn explain_dial(self, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => self.failure(FailureKind::Refused, "connection refused"),
+            io::ErrorKind::ConnectionReset => self.failure(FailureKind::Reset, "connection reset while connecting"),
+            io::ErrorKind::TimedOut => self.failure(FailureKind::Timeout, format!("no connection within {CONNECT_MAX:?}")),
+            _ => self.failure(FailureKind::Unreachable, format!("no connection: {error}")),
+        }
+    }
+
+    fn explain_exchange(self, error: &legacy::Error) -> Failure {
+        match cause::<hyper::Error>(error) {
+            Some(error) if error.is_parse_too_large() => self.long_head(),
+            Some(error) if error.is_parse() => self.failure(FailureKind::Answer, "the answer is not HTTP/1.1"),
+            Some(error) if error.is_user() => self.failure(FailureKind::Request, format!("cannot be sent: {error}")),
+            _ => self.failure(FailureKind::Reset, "connection closed before an answer came"),
+        }
+    }
+}
+
+/// The first error of this type behind `error`, itself included.
+fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
+        .find_map(|error| error.downcast_ref())
+}
+
+/// What an I/O error wraps, down to the one that knows the reason. (`source` skips what an I/O error holds.)
+fn innermost(error: &io::Error) -> &(dyn Error + 'static) {
+    match error.get_ref() {
+        Some(inner) => match inner.downcast_ref::<io::Error>() {
+            Some(error) => innermost(error),
+            None => inner,
+        },
+        None => error,
+    }
+}

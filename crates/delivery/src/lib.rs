@@ -1,0 +1,38 @@
+//! SEND: makes the call of a claimed timer and decides what follows.
+//!
+//! ```text
+//!             attempt                          decide
+//!   timer ───────────────▶ Outcome ─────────────────────────▶ Next
+//!            │      ▲        delivered                         completed, failed,
+//!            ▼      │        rescheduled                       pending (a retry),
+//!   request + signature      failed: why, and how long         again (a new due time)
+//!            │      │        to leave the receiver alone
+//!            ▼      │
+//!   resolve ▶ guard ▶ dial ──▶ the receiver
+//! ```
+//!
+//! [`Deliverer::attempt`] makes one call and never more than one: nothing here tries again. [`decide`] is pure.
+//! How many calls are in flight, and whose turn it is, is not decided here.
+//!
+//! The guard ([`Egress`]) sees the very addresses that are dialled, so a name cannot mean one thing when it is checked and another
+//! when it is used. Redirects are not followed, proxies in the environment are not used, answers are not decompressed.
+//!
+//! Each kind of callback is one sender, in a file of its own; [`Deliverer`] picks it.
+
+mod call;
+mod decide;
+mod deliverer;
+mod egress;
+mod http;
+mod metrics;
+mod outcome;
+mod signing;
+#[cfg(test)]
+mod timers;
+
+pub use decide::{decide, recover, unreadable};
+pub use deliverer::{Config, Deliverer, SetupError};
+pub use egress::{Denied, Egress};
+pub use metrics::describe;
+pub use outcome::{Failure, FailureKind, Outcome};
+pub use signing::SigningSecrets;

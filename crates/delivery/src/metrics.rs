@@ -1,0 +1,78 @@
+//! What this crate counts.
+
+use std::time::Duration;
+
+use crate::Outcome;
+
+const DURATION: &str = "timer_callback_duration_seconds";
+const TOTAL: &str = "timer_callbacks_total";
+
+/// Says what the metrics mean. To be called once a recorder is installed.
+pub fn describe() {
+    metrics::describe_histogram!(
+        DURATION,
+        metrics::Unit::Seconds,
+        "How long callback attempts took, by kind of callback and by outcome"
+    );
+    metrics::describe_counter!(TOTAL, "Callback attempts that ended, by kind of callback and by outcome");
+}
+
+pub(crate) fn record(kind: &'static str, outcome: &Outcome, took: Duration) {
+    let labels = [("kind", kind), ("outcome", outcome.label())];
+    metrics::histogram!(DURATION, &labels).record(took);
+    metrics::counter!(TOTAL, &labels).increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder};
+
+    use super::*;
+    use crate::{Failure, FailureKind};
+
+    /// Writes down which series were asked for.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Notes {
+        fn take(&self, key: &Key) {
+            let labels: Vec<_> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+            self.0.lock().unwrap().push(format!("{}{{{}}}", key.name(), labels.join(",")));
+        }
+    }
+
+    impl Recorder for Notes {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            self.take(key);
+            Counter::noop()
+        }
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+            self.take(key);
+            Histogram::noop()
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_counted_and_timed_by_kind_and_outcome() {
+        let notes = Arc::new(Notes::default());
+        with_local_recorder(&notes, || {
+            record("http", &Outcome::Delivered, Duration::from_millis(3));
+            record("nats", &Failure::new(FailureKind::Status(503), "").into(), Duration::ZERO);
+        });
+        let expected = [
+            "timer_callback_duration_seconds{kind=http,outcome=delivered}",
+            "timer_callbacks_total{kind=http,outcome=delivered}",
+            "timer_callback_duration_seconds{kind=nats,outcome=status_5xx}",
+            "timer_callbacks_total{kind=nats,outcome=status_5xx}",
+        ];
+        assert_eq!(*notes.0.lock().unwrap(), expected);
+    }
+}

@@ -1,0 +1,91 @@
+use domain::{Span, Timestamp};
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Delivered,
+    /// The receiver asked to be called again at this time.
+    Rescheduled {
+        at: Timestamp,
+    },
+    Failed(Failure),
+}
+
+/// Why an attempt did not work, in words for whoever owns the timer: no secrets, no query of the URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub message: String,
+    /// How long the receiver asks to be left alone.
+    pub retry_after: Option<Span>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// The receiver answered with this status.
+    Status(u16),
+    /// The time of the attempt, or of its connection, ran out.
+    Timeout,
+    Refused,
+    /// There is no way to the address.
+    Unreachable,
+    /// The connection ended before the answer did.
+    Reset,
+    Tls,
+    Dns,
+    /// The address is closed to callbacks.
+    Egress,
+    /// The answer is not HTTP, or does not say what the `timer` protocol asks for.
+    Answer,
+    /// The answer is larger than what is read of one.
+    TooLarge,
+    /// The callback cannot be written as a request.
+    Request,
+    /// No server of that kind is configured.
+    NotConfigured,
+}
+
+impl Outcome {
+    /// A short name for metrics; there are few of them, whatever receivers answer.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Rescheduled { .. } => "rescheduled",
+            Self::Failed(failure) => failure.kind.label(),
+        }
+    }
+}
+
+impl Failure {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+}
+
+impl FailureKind {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Status(300..=399) => "status_3xx",
+            Self::Status(400..=499) => "status_4xx",
+            Self::Status(500..=599) => "status_5xx",
+            Self::Status(_) => "status_other",
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+            Self::Reset => "reset",
+            Self::Tls => "tls",
+            Self::Dns => "dns",
+            Self::Egress => "egress",
+            Self::Answer => "answer",
+            Self::TooLarge => "too_large",
+            Self::Request => "request",
+            Self::NotConfigured => "not_configured",
+        }
+    }
+}
+
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}

@@ -1,0 +1,29 @@
+//! Timers for tests.
+
+use domain::{Asked, Callback, Definition, Delivery, Namespace, Status, Timer, TimerId, Timestamp};
+
+/// A first attempt at `url`; `more` are further members of the callback: `,"payload":1`.
+pub(crate) fn http(url: &str, more: &str) -> Timer {
+    let due = Timestamp::parse("execute_at", "2030-01-31T12:00:00.25Z").unwrap();
+    Timer {
+        definition: Definition {
+            id: TimerId::parse("id", "0190163d-8694-739b-aea5-966c26f8ad91").unwrap(),
+            namespace: Namespace::default(),
+            key: None,
+            asked: Asked::from_i64(due.as_micros()),
+            callback: Callback::from_json(&format!(r#"{{"type":"http","url":"{url}"{more}}}"#)).unwrap(),
+            metadata: None,
+            correlation_id: None,
+            retry_policy: None,
+            delivery: Delivery::AtLeastOnce,
+        },
+        execute_at: due,
+        status: Status::Executing,
+        attempt: 1,
+        last_error: None,
+        executed_at: None,
+        created_at: due,
+        updated_at: due,
+        revision: 1,
+    }
+}

@@ -1,0 +1,88 @@
+use super::*;
+
+fn complaint_about(json: &str) -> String {
+    Callback::from_json(json).unwrap_err().to_string()
+}
+
+#[test]
+fn an_http_callback_reads_back_as_it_was_written() {
+    let json = r#"{"type":"http","url":"https://example.com/hook?a=b","headers":{"X-B":"1","X-A":"2"},"payload":{"b":1.10,"a":12345678901234567890},"timeout":"5s","protocol":"timer"}"#;
+    let callback = Callback::from_json(json).unwrap();
+    assert_eq!(callback.to_json(), json);
+}
+
+#[test]
+fn a_nats_callback_reads_back_as_it_was_written() {
+    let json = r#"{"type":"nats","topic":"a.b-c_d","key":"k 1","headers":{"X":"1"},"payload":null,"jetstream":true}"#;
+    assert_eq!(Callback::from_json(json).unwrap().to_json(), json);
+}
+
+#[test]
+fn a_payload_of_null_is_not_a_missing_payload() {
+    let with = |payload: &str| Callback::from_json(&format!(r#"{{"type":"http","url":"http://a/"{payload}}}"#)).unwrap();
+    assert_eq!(with(r#","payload":null"#).payload().map(JsonText::as_str), Some("null"));
+    assert_eq!(with("").payload(), None);
+}
+
+#[test]
+fn what_is_not_given_has_its_default() {
+    let Callback::Http(http) = Callback::from_json(r#"{"type":"http","url":"http://a"}"#).unwrap() else { panic!() };
+    assert_eq!((http.timeout, http.protocol), (Span::from_secs(30), Protocol::Webhook));
+    let Callback::Nats(nats) = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap() else { panic!() };
+    assert!(!nats.jetstream);
+}
+
+#[test]
+fn bad_callbacks_are_refused_with_field_and_rule() {
+    for (json, start) in [
+        ("[]", "callback is not understood: "),
+        ("{}", "callback.type is required"),
+        (r#"{"type":"smtp"}"#, "callback.type must be http or nats"),
+        (r#"{"type":"http"}"#, "callback.url is required"),
+        (r#"{"type":"http","url":"http://a","uri":"x"}"#, "callback is not understood: unknown field `uri`"),
+        (r#"{"type":"http","url":"http://a","topic":"x"}"#, "callback.topic does not belong to a callback of type http"),
+        (r#"{"type":"nats","topic":"a","timeout":"5s"}"#, "callback.timeout does not belong to a callback of type nats"),
+        (r#"{"type":"http","url":"ftp://a"}"#, "callback.url must be a valid http or https URL"),
+        (r#"{"type":"http","url":"/relative"}"#, "callback.url must be a valid http or https URL"),
+        (r#"{"type":"http","url":"http://"}"#, "callback.url must be a valid http or https URL"),
+        (r#"{"type":"http","url":"http://u:p@a"}"#, "callback.url must not contain credentials"),
+        (r#"{"type":"http","url":"http://a","headers":{"a":1}}"#, "callback is not understood: "),
+        (r#"{"type":"http","url":"http://a","headers":{"Host":"b"}}"#, "callback.headers.Host is set by the service"),
+        (r#"{"type":"http","url":"http://a","timeout":"99ms"}"#, "callback.timeout must lie between 100ms and 5m"),
+        (r#"{"type":"http","url":"http://a","timeout":"6m"}"#, "callback.timeout must lie between"),
+        (r#"{"type":"http","url":"http://a","timeout":"soon"}"#, "callback.timeout must be a duration"),
+        (r#"{"type":"http","url":"http://a","protocol":"soap"}"#, "callback.protocol must be webhook or timer"),
+        (r#"{"type":"nats"}"#, "callback.topic is required"),
+        (r#"{"type":"nats","topic":""}"#, "callback.topic must have 1 to 255 characters"),
+        (r#"{"type":"nats","topic":"a b"}"#, "callback.topic must be a NATS subject"),
+        (r#"{"type":"nats","topic":"a.*"}"#, "callback.topic must be a NATS subject"),
+        (r#"{"type":"nats","topic":"a..b"}"#, "callback.topic must be a NATS subject"),
+        (r#"{"type":"nats","topic":"$JS.API"}"#, "callback.topic must not start with $ or _INBOX"),
+        (r#"{"type":"nats","topic":"a","key":""}"#, "callback.key must be 1 to 255 printable ASCII characters"),
+    ] {
+        let complaint = complaint_about(json);
+        assert!(complaint.starts_with(start), "{json}: {complaint}");
+    }
+    let long = format!(r#"{{"type":"http","url":"http://a/{}"}}"#, "x".repeat(2048));
+    assert_eq!(complaint_about(&long), "callback.url must not be longer than 2048 characters");
+}
+
+#[test]
+fn the_id_becomes_the_last_segment_of_the_path() {
+    let id = TimerId::parse("id", "0190163d-8694-739b-aea5-966c26f8ad91").unwrap();
+    for (url, expected) in [
+        ("http://a", "http://a/0190163d-8694-739b-aea5-966c26f8ad91"),
+        ("http://a/hook/", "http://a/hook/0190163d-8694-739b-aea5-966c26f8ad91"),
+        ("http://a/hook?x=1#f", "http://a/hook/0190163d-8694-739b-aea5-966c26f8ad91?x=1"),
+    ] {
+        assert_eq!(CallbackUrl::parse(url).unwrap().with_id(id).as_str(), expected);
+    }
+}
+
+#[test]
+fn receivers_on_one_host_and_port_are_one_destination() {
+    let destination = |url: &str| Callback::from_json(&format!(r#"{{"type":"http","url":"{url}"}}"#)).unwrap().destination();
+    assert_eq!(destination("http://a/x"), destination("http://a:80/y"));
+    assert_ne!(destination("http://a/x"), destination("https://a/x"));
+    assert_ne!(destination("http://a/x"), destination("http://b/x"));
+}

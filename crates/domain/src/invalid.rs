@@ -1,0 +1,21 @@
+/// Input that breaks a rule: the field and the rule, in words for whoever sent it.
+///
+/// It reads as one sentence: `execute_at must be in the future`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {rule}")]
+pub struct Invalid {
+    pub field: String,
+    pub rule: String,
+}
+
+impl Invalid {
+    pub fn new(field: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self { field: field.into(), rule: rule.into() }
+    }
+
+    /// The same complaint, seen from the object that holds the field: `url` becomes `callback.url`.
+    pub fn within(mut self, parent: &str) -> Self {
+        self.field = format!("{parent}.{}", self.field);
+        self
+    }
+}

@@ -1,0 +1,35 @@
+//! What a timer is: its identity, when it is due, whom it calls, and how its status may change.
+//!
+//! Everything here is pure: no I/O, no async, and the current time is always an argument. Values are parsed
+//! once, at a door; past it they are right by construction.
+
+mod callback;
+mod clock;
+mod conflict;
+mod fingerprint;
+mod headers;
+mod id;
+mod invalid;
+mod json;
+pub mod limits;
+mod retry;
+mod schedule;
+mod span;
+mod status;
+mod timer;
+mod timestamp;
+
+pub use callback::{Callback, CallbackUrl, Destination, HttpCallback, NatsCallback, Protocol, Subject};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use conflict::{OnConflict, Resolution, resolve};
+pub use fingerprint::Fingerprint;
+pub use headers::Headers;
+pub use id::{CorrelationId, Key, Namespace, Shard, TimerId};
+pub use invalid::Invalid;
+pub use json::JsonText;
+pub use retry::RetryPolicy;
+pub use schedule::{Asked, Countdown, Horizon};
+pub use span::Span;
+pub use status::{Event, Next, Status};
+pub use timer::{Definition, Delivery, NewTimer, Timer};
+pub use timestamp::Timestamp;

@@ -1,0 +1,28 @@
+//! Every limit on what a caller may send, in one place.
+
+use crate::Span;
+
+pub const NAMESPACE_CHARS_MAX: usize = 255;
+pub const KEY_CHARS_MAX: usize = 255;
+pub const CORRELATION_ID_CHARS_MAX: usize = 255;
+
+pub const URL_CHARS_MAX: usize = 2048;
+pub const SUBJECT_BYTES_MAX: usize = 255;
+
+pub const HEADERS_MAX: usize = 32;
+pub const HEADER_BYTES_MAX: usize = 4 * 1024;
+pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
+
+pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+pub const METADATA_BYTES_MAX: usize = 64 * 1024;
+pub const JSON_DEPTH_MAX: usize = 64;
+
+pub const CALLBACK_TIMEOUT_DEFAULT: Span = Span::from_secs(30);
+pub const CALLBACK_TIMEOUT_MIN: Span = Span::from_millis(100);
+pub const CALLBACK_TIMEOUT_MAX: Span = Span::from_secs(300);
+
+pub const RETRIES_MAX: u32 = 1000;
+pub const BACKOFF_MULTIPLIER_MAX: f64 = 100.0;
+
+/// What is kept of an error: enough to understand it, too little to fill a disk with.
+pub const LAST_ERROR_CHARS_MAX: usize = 1024;

@@ -1,0 +1,120 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{Invalid, Span, limits};
+
+/// How often and when a failed callback is tried again. Without one it is tried once.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RetryPolicy {
+    pub max_retries: u32,
+    pub initial_interval: Span,
+    pub backoff_multiplier: f64,
+    pub max_interval: Span,
+    /// No attempt starts later than this after the first one was due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration: Option<Span>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: 3,
+            initial_interval: Span::from_secs(30),
+            backoff_multiplier: 2.0,
+            max_interval: Span::from_secs(600),
+            max_duration: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    max_retries: Option<u32>,
+    initial_interval: Option<String>,
+    backoff_multiplier: Option<f64>,
+    max_interval: Option<String>,
+    max_duration: Option<String>,
+}
+
+impl RetryPolicy {
+    pub fn to_json(&self) -> String {
+        // Numbers and durations only: nothing in here can fail to be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub fn from_json(text: &str) -> Result<Self, Invalid> {
+        let fields: Fields = serde_json::from_str(text).map_err(|e| {
+            let text = e.to_string();
+            let text = text.split(" at line ").next().unwrap_or_default();
+            Invalid::new("retry_policy", format!("is not understood: {text}"))
+        })?;
+        Self::parse(&fields).map_err(|invalid| invalid.within("retry_policy"))
+    }
+
+    fn parse(fields: &Fields) -> Result<Self, Invalid> {
+        let span = |field: &str, text: &Option<String>| text.as_deref().map(|text| Span::parse(field, text)).transpose();
+        let defaults = Self::default();
+        let policy = Self {
+            max_retries: fields.max_retries.unwrap_or(defaults.max_retries),
+            initial_interval: span("initial_interval", &fields.initial_interval)?.unwrap_or(defaults.initial_interval),
+            backoff_multiplier: fields.backoff_multiplier.unwrap_or(defaults.backoff_multiplier),
+            max_interval: span("max_interval", &fields.max_interval)?.unwrap_or(defaults.max_interval),
+            max_duration: span("max_duration", &fields.max_duration)?,
+        };
+        if policy.max_retries > limits::RETRIES_MAX {
+            return Err(Invalid::new("max_retries", format!("must not be more than {}", limits::RETRIES_MAX)));
+        }
+        if !(1.0..=limits::BACKOFF_MULTIPLIER_MAX).contains(&policy.backoff_multiplier) {
+            return Err(Invalid::new("backoff_multiplier", format!("must lie between 1 and {}", limits::BACKOFF_MULTIPLIER_MAX)));
+        }
+        for (field, span) in [("initial_interval", policy.initial_interval), ("max_interval", policy.max_interval)] {
+            if span < Span::from_millis(1) {
+                return Err(Invalid::new(field, "must be at least 1ms"));
+            }
+        }
+        Ok(policy)
+    }
+
+    /// How long to wait after the attempt with this number (1 for the first) failed, before jitter.
+    pub fn interval_after(&self, attempt: u32) -> Span {
+        let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
+        self.initial_interval.saturating_mul(self.backoff_multiplier.powi(exponent)).min(self.max_interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_reads_back_as_it_was_written() {
+        let json =
+            r#"{"max_retries":5,"initial_interval":"1s","backoff_multiplier":1.5,"max_interval":"1m","max_duration":"1h"}"#;
+        assert_eq!(RetryPolicy::from_json(json).unwrap().to_json(), json);
+        assert_eq!(RetryPolicy::from_json("{}").unwrap(), RetryPolicy::default());
+    }
+
+    #[test]
+    fn intervals_grow_up_to_the_cap() {
+        let policy =
+            RetryPolicy { initial_interval: Span::from_secs(1), max_interval: Span::from_secs(10), ..RetryPolicy::default() };
+        let seconds: Vec<_> = [1, 2, 3, 4, 5, 1000, u32::MAX].map(|attempt| policy.interval_after(attempt).as_secs_up()).into();
+        assert_eq!(seconds, [1, 2, 4, 8, 10, 10, 10]);
+    }
+
+    #[test]
+    fn bad_policies_are_refused_with_field_and_rule() {
+        for (json, start) in [
+            ("3", "retry_policy is not understood: "),
+            (r#"{"max_retry":3}"#, "retry_policy is not understood: unknown field `max_retry`"),
+            (r#"{"max_retries":-1}"#, "retry_policy is not understood: "),
+            (r#"{"max_retries":1001}"#, "retry_policy.max_retries must not be more than 1000"),
+            (r#"{"backoff_multiplier":0.5}"#, "retry_policy.backoff_multiplier must lie between 1 and 100"),
+            (r#"{"initial_interval":"0s"}"#, "retry_policy.initial_interval must be at least 1ms"),
+            (r#"{"max_interval":"x"}"#, "retry_policy.max_interval must be a duration"),
+        ] {
+            let complaint = RetryPolicy::from_json(json).unwrap_err().to_string();
+            assert!(complaint.starts_with(start), "{json}: {complaint}");
+        }
+    }
+}

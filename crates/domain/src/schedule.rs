@@ -1,0 +1,132 @@
+use crate::{Invalid, Span, Timestamp};
+
+/// When the caller asked to be called: at an instant, or after a delay. Kept as asked, so that a repeated request
+/// can be told from a different one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    At(Timestamp),
+    After(Span),
+}
+
+impl Asked {
+    /// The instant that is meant, if it may be registered at `now`.
+    pub fn instant(self, now: Timestamp, horizon: &Horizon) -> Result<Timestamp, Invalid> {
+        let (field, instant) = match self {
+            Self::At(instant) => ("execute_at", instant),
+            Self::After(span) => {
+                let instant = now.checked_add(span).ok_or_else(|| Invalid::new("delay", "must not lead beyond the year 9999"))?;
+                ("delay", instant)
+            }
+        };
+        // `>=`: with no minimum, "now" is still the future of whoever sent the request.
+        if instant < now.saturating_add(horizon.min_delay) {
+            return Err(match self {
+                Self::At(_) => Invalid::new(field, "must be in the future"),
+                Self::After(_) => Invalid::new(field, format!("must be at least {}", horizon.min_delay)),
+            });
+        }
+        if let Some(max) = horizon.max_horizon
+            && instant > now.saturating_add(max)
+        {
+            return Err(Invalid::new(field, format!("must not be more than {max} ahead")));
+        }
+        Ok(instant)
+    }
+
+    /// One number for both: an instant is its microseconds, a delay its negative. Instants before 1970 are past and
+    /// never get this far.
+    pub const fn to_i64(self) -> i64 {
+        match self {
+            Self::At(instant) => instant.as_micros(),
+            Self::After(span) => -span.as_micros(),
+        }
+    }
+
+    pub const fn from_i64(number: i64) -> Self {
+        if number < 0 {
+            Self::After(Span::from_micros_clamped(number.saturating_neg()))
+        } else {
+            Self::At(Timestamp::from_micros(number))
+        }
+    }
+}
+
+/// How near and how far ahead a timer may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Horizon {
+    pub min_delay: Span,
+    pub max_horizon: Option<Span>,
+}
+
+/// The short form: hours, minutes and seconds from now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Countdown {
+    pub hours: u32,
+    pub minutes: u32,
+    pub seconds: u32,
+}
+
+impl Countdown {
+    pub fn span(self) -> Result<Span, Invalid> {
+        let seconds = i64::from(self.hours) * 3600 + i64::from(self.minutes) * 60 + i64::from(self.seconds);
+        if seconds < 1 {
+            return Err(Invalid::new("hours, minutes and seconds", "must together be at least 1 second"));
+        }
+        Ok(Span::from_micros_clamped(seconds.saturating_mul(1_000_000)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
+    fn at(seconds: i64) -> Asked {
+        Asked::At(Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000))
+    }
+
+    #[test]
+    fn instants_must_lie_between_the_minimum_and_the_horizon() {
+        let horizon = Horizon { min_delay: Span::from_secs(5), max_horizon: Some(Span::from_secs(60)) };
+        for (asked, answer) in [
+            (at(5), Ok(5)),
+            (at(60), Ok(60)),
+            (Asked::After(Span::from_secs(5)), Ok(5)),
+            (at(4), Err("execute_at must be in the future")),
+            (at(-1), Err("execute_at must be in the future")),
+            (at(61), Err("execute_at must not be more than 1m ahead")),
+            (Asked::After(Span::from_secs(4)), Err("delay must be at least 5s")),
+            (Asked::After(Span::from_secs(61)), Err("delay must not be more than 1m ahead")),
+            (Asked::After(Span::from_micros_clamped(i64::MAX)), Err("delay must not lead beyond the year 9999")),
+        ] {
+            let got = asked.instant(NOW, &horizon).map(|instant| instant.since(NOW).as_secs_up()).map_err(|e| e.to_string());
+            assert_eq!(got, answer.map_err(str::to_owned), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_horizon_the_end_of_time_is_allowed() {
+        let horizon = Horizon { min_delay: Span::ZERO, max_horizon: None };
+        assert_eq!(Asked::At(Timestamp::MAX).instant(NOW, &horizon), Ok(Timestamp::MAX));
+        assert_eq!(Asked::At(NOW).instant(NOW, &horizon), Ok(NOW));
+    }
+
+    #[test]
+    fn what_was_asked_survives_as_one_number() {
+        for asked in [at(0), Asked::After(Span::from_secs(90)), Asked::After(Span::from_micros(1))] {
+            assert_eq!(Asked::from_i64(asked.to_i64()), asked);
+        }
+    }
+
+    #[test]
+    fn a_countdown_is_at_least_a_second() {
+        let span = |hours, minutes, seconds| {
+            Countdown { hours, minutes, seconds }.span().map(Span::as_secs_up).map_err(|e| e.to_string())
+        };
+        assert_eq!(span(1, 30, 0), Ok(5400));
+        assert_eq!(span(0, 0, 1), Ok(1));
+        assert_eq!(span(0, 0, 0), Err("hours, minutes and seconds must together be at least 1 second".to_owned()));
+        assert!(span(u32::MAX, u32::MAX, u32::MAX).is_ok());
+    }
+}

@@ -1,0 +1,151 @@
+use std::fmt;
+
+use crate::Timestamp;
+
+/// Where a timer stands.
+///
+/// ```text
+///            claim               complete
+///  pending ─────────▶ executing ──────────▶ completed
+///   │   ▲                 │  └──────────────▶ failed
+///   │   └─────────────────┘        fail
+///   │     retry, again
+///   └─────────▶ canceled
+///     cancel
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Pending,
+    Executing,
+    Completed,
+    Failed,
+    Canceled,
+}
+
+/// What can happen to a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A node takes it to deliver it.
+    Claim,
+    /// Its caller changes it.
+    Update,
+    Cancel,
+    /// Its delivery ended for good.
+    Complete,
+    Fail,
+    /// Its delivery is to be made again, for the same due time or for a new one.
+    Retry,
+    /// Its caller registers it anew after it had ended.
+    Revive,
+}
+
+impl Status {
+    pub const ALL: [Self; 5] = [Self::Pending, Self::Executing, Self::Completed, Self::Failed, Self::Canceled];
+
+    /// The only way a status changes: what follows when `event` meets it, or `None` when it must not happen.
+    pub const fn after(self, event: Event) -> Option<Self> {
+        match (self, event) {
+            (Self::Pending, Event::Claim) => Some(Self::Executing),
+            (Self::Pending, Event::Update) => Some(Self::Pending),
+            (Self::Pending, Event::Cancel) => Some(Self::Canceled),
+            (Self::Executing, Event::Complete) => Some(Self::Completed),
+            (Self::Executing, Event::Fail) => Some(Self::Failed),
+            (Self::Executing, Event::Retry) => Some(Self::Pending),
+            (Self::Completed | Self::Failed | Self::Canceled, Event::Revive) => Some(Self::Pending),
+            _ => None,
+        }
+    }
+
+    pub const fn is_finished(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Executing => "executing",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What becomes of a claimed timer once its attempt is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    Completed {
+        at: Timestamp,
+    },
+    Failed {
+        at: Timestamp,
+        error: String,
+    },
+    /// Pending again for the same due time, to be tried at `at`; `attempt` attempts count as started.
+    Pending {
+        at: Timestamp,
+        attempt: u32,
+        error: Option<String>,
+    },
+    /// Pending again for a new due time: attempts start over.
+    Again {
+        at: Timestamp,
+    },
+}
+
+impl Next {
+    pub const fn event(&self) -> Event {
+        match self {
+            Self::Completed { .. } => Event::Complete,
+            Self::Failed { .. } => Event::Fail,
+            Self::Pending { .. } | Self::Again { .. } => Event::Retry,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_changes_only_along_the_arrows() {
+        use Event::{Cancel, Claim, Complete, Fail, Retry, Revive, Update};
+        use Status::{Canceled, Completed, Executing, Failed, Pending};
+        let arrows = [
+            (Pending, Claim, Executing),
+            (Pending, Update, Pending),
+            (Pending, Cancel, Canceled),
+            (Executing, Complete, Completed),
+            (Executing, Fail, Failed),
+            (Executing, Retry, Pending),
+            (Completed, Revive, Pending),
+            (Failed, Revive, Pending),
+            (Canceled, Revive, Pending),
+        ];
+        for status in Status::ALL {
+            for event in [Claim, Update, Cancel, Complete, Fail, Retry, Revive] {
+                let arrow = arrows.iter().find(|(from, by, _)| (*from, *by) == (status, event)).map(|arrow| arrow.2);
+                assert_eq!(status.after(event), arrow, "{status} {event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_status_reads_back_as_it_is_written() {
+        for status in Status::ALL {
+            assert_eq!(Status::parse(status.as_str()), Some(status));
+        }
+        assert_eq!(Status::parse("Pending"), None);
+    }
+}

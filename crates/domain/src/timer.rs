@@ -1,0 +1,89 @@
+use crate::{
+    Asked, Callback, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, RetryPolicy, Span, Status, TimerId,
+    Timestamp,
+};
+
+/// What a caller registered. It changes only when the caller changes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    pub id: TimerId,
+    pub namespace: Namespace,
+    pub key: Option<Key>,
+    pub asked: Asked,
+    pub callback: Callback,
+    pub metadata: Option<JsonText>,
+    pub correlation_id: Option<CorrelationId>,
+    pub retry_policy: Option<RetryPolicy>,
+    pub delivery: Delivery,
+}
+
+impl Definition {
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(self)
+    }
+}
+
+/// What happens to a call whose node died before its result was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// It is made again.
+    #[default]
+    AtLeastOnce,
+    /// It counts as failed.
+    AtMostOnce,
+}
+
+impl Delivery {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AtLeastOnce => "at_least_once",
+            Self::AtMostOnce => "at_most_once",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::AtLeastOnce, Self::AtMostOnce].into_iter().find(|delivery| delivery.as_str() == text)
+    }
+}
+
+/// A timer on its way into a store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTimer {
+    pub definition: Definition,
+    pub execute_at: Timestamp,
+    pub on_conflict: OnConflict,
+    pub created_at: Timestamp,
+}
+
+/// A timer as it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timer {
+    pub definition: Definition,
+    /// When it is due. Retries do not move it.
+    pub execute_at: Timestamp,
+    pub status: Status,
+    /// How many deliveries have been started for this due time.
+    pub attempt: u32,
+    pub last_error: Option<String>,
+    pub executed_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Rises with every change of the definition; an update names the one it was made from.
+    pub revision: u32,
+}
+
+impl Timer {
+    pub const fn id(&self) -> TimerId {
+        self.definition.id
+    }
+
+    pub fn time_left(&self, now: Timestamp) -> Span {
+        self.execute_at.since(now)
+    }
+
+    /// The same for every attempt of one due time, so that a receiver can tell a repetition from a new call.
+    pub fn webhook_id(&self) -> String {
+        format!("{}_{:x}", self.definition.id.as_uuid().simple(), self.execute_at.as_micros())
+    }
+}

@@ -1,0 +1,75 @@
+use std::time::Duration;
+
+use store::{Claim, ClaimToken, Claimed, DueEntry, StoreResult};
+
+use crate::Scheduler;
+
+/// How many due entries are put in line before the first of them may start.
+const PROMOTE_MAX: usize = 10_000;
+
+impl Scheduler {
+    /// Claims what is due, as far as deliveries may start now. Returns the claimed timers (each busy until it is
+    /// [`settled`](Scheduler::settled)), and whether it is worth calling again at once.
+    ///
+    /// An error leaves everything as it was: the entries are due again.
+    pub async fn claim_once(&self) -> StoreResult<(Vec<Claimed>, bool)> {
+        if !self.may_claim() {
+            return Ok((Vec::new(), false));
+        }
+        let (entries, more_due) = {
+            let mut window = self.window();
+            let more_due = window.promote(self.now(), PROMOTE_MAX);
+            let entries = window.take(self.config.claim_batch_max);
+            metrics::gauge!("timer_pending_in_memory").set(window.len() as f64);
+            metrics::gauge!("timer_in_flight").set(window.in_flight() as f64);
+            (entries, more_due)
+        };
+        if entries.is_empty() {
+            return Ok((Vec::new(), more_due));
+        }
+        metrics::histogram!("timer_claim_batch_size").record(entries.len() as f64);
+        match self.claim(&entries).await {
+            Ok(claimed) => {
+                self.let_go_of_unclaimed(&entries, &claimed);
+                metrics::counter!("timer_claims_total").increment(claimed.len() as u64);
+                Ok((claimed, true))
+            }
+            Err(error) => {
+                self.window().put_back(&entries);
+                Err(error)
+            }
+        }
+    }
+
+    /// One claim. An unknown outcome is read back by asking again with the same token, until there is an answer: a timer
+    /// that may be claimed must neither be forgotten nor claimed anew.
+    async fn claim(&self, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        let token = ClaimToken(rand::random_range(1..=i64::MAX));
+        let claim = Claim { token, tenures: self.tenures(), lease: self.config.claim_lease };
+        let mut unknown = false;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            match self.store.claim(&claim, entries).await {
+                Ok(claimed) => return Ok(claimed),
+                Err(error) if error.is_not_done() && !unknown => return Err(error),
+                Err(error) => {
+                    unknown = true;
+                    tracing::warn!(%error, entries = entries.len(), "a claim is in doubt; asking again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(1));
+                }
+            }
+        }
+    }
+
+    fn let_go_of_unclaimed(&self, entries: &[DueEntry], claimed: &[Claimed]) {
+        if claimed.len() == entries.len() {
+            return;
+        }
+        let got: std::collections::HashSet<_> = claimed.iter().map(|claimed| claimed.entry.id).collect();
+        let mut window = self.window();
+        let refused = entries.iter().filter(|entry| !got.contains(&entry.id));
+        metrics::counter!("timer_claims_refused_total").increment(refused.clone().count() as u64);
+        refused.for_each(|entry| window.done(entry));
+    }
+}

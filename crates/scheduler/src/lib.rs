@@ -1,0 +1,28 @@
+//! WHEN: owns shards, holds the near term of them in memory, and claims what is due.
+//!
+//! ```text
+//!   store ──load──▶ upcoming ──promote──▶ ready ──take──▶ claim ──▶ (delivery)
+//!     ▲   ──sweep─▶ (by time)             (by destination)             │
+//!     │                ▲                                               │
+//!     └────────────────┴──────────── settled: again at … ◀─────────────┘
+//! ```
+//!
+//! Nothing needed for firing lives in memory only: the window is a copy of rows that are pending in the store, and
+//! a claim checks each of them there. So a window that is wrong costs time, never a timer: what is missing in it is
+//! found by the sweep within a second, and what is stale in it is not claimed.
+//!
+//! Each piece of background work is one step that says what it did; [`tasks`] holds the loops around the steps.
+
+mod claiming;
+mod loading;
+mod recovery;
+mod retention;
+mod scheduler;
+mod slots;
+mod sweeping;
+pub mod tasks;
+mod tenancy;
+mod window;
+
+pub use scheduler::{Config, Scheduler, describe};
+pub use sweeping::SweepPosition;

@@ -1,0 +1,151 @@
+use super::*;
+
+const SHARD: Shard = Shard(0);
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn entry(seconds: i64, number: u128, destination: u64) -> DueEntry {
+    DueEntry { at: at(seconds), id: TimerId::from_uuid(uuid(number)), destination: Destination(destination) }
+}
+
+fn uuid(number: u128) -> uuid::Uuid {
+    uuid::Uuid::from_u128(number)
+}
+
+/// A window of one shard that has been read up to `loaded` seconds.
+fn window(budget: usize, loaded: i64, entries: &[DueEntry]) -> Window {
+    let mut window = Window::new(1, budget, Slots::new(1000, 1000));
+    window.open(SHARD);
+    let from = window.begin_load(at(loaded), at(loaded));
+    window.end_load(&from, entries, at(loaded), usize::MAX);
+    window
+}
+
+fn numbers(entries: &[DueEntry]) -> Vec<u128> {
+    entries.iter().map(|entry| entry.id.as_uuid().as_u128()).collect()
+}
+
+fn fire(window: &mut Window, seconds: i64) -> Vec<u128> {
+    while window.promote(at(seconds), 10) {}
+    numbers(&window.take(usize::MAX))
+}
+
+#[test]
+fn nothing_fires_before_its_time_and_the_oldest_fires_first() {
+    let mut window = window(100, 100, &[entry(3, 1, 7), entry(1, 2, 7), entry(2, 3, 7)]);
+    assert_eq!(fire(&mut window, 0), Vec::<u128>::new());
+    assert_eq!(fire(&mut window, 2), [2, 3]);
+    assert_eq!(fire(&mut window, 3), [1]);
+}
+
+#[test]
+fn destinations_take_turns() {
+    let mut window = window(100, 100, &[entry(1, 1, 7), entry(1, 2, 7), entry(1, 3, 7), entry(2, 4, 8), entry(2, 5, 9)]);
+    assert_eq!(fire(&mut window, 5), [1, 4, 5, 2, 3]);
+}
+
+#[test]
+fn a_destination_without_free_places_is_passed_over() {
+    let mut window = Window::new(1, 100, Slots::new(100, 1));
+    window.open(SHARD);
+    let entries = [entry(1, 1, 7), entry(1, 2, 7), entry(2, 3, 8)];
+    let from = window.begin_load(at(9), at(9));
+    window.end_load(&from, &entries, at(9), usize::MAX);
+    assert_eq!(fire(&mut window, 5), [1, 3]);
+    window.done(&entries[0]);
+    assert_eq!(fire(&mut window, 5), [2]);
+}
+
+#[test]
+fn what_is_in_line_or_busy_does_not_enter_again() {
+    let one = entry(1, 1, 7);
+    let mut window = window(100, 100, &[one]);
+    assert!(!window.repair(one), "it is upcoming");
+    window.promote(at(5), 10);
+    assert!(!window.repair(one), "it is ready");
+    assert_eq!(numbers(&window.take(10)), [1]);
+    assert!(!window.repair(one), "it is busy");
+    window.done(&one);
+    assert!(window.repair(one), "it was settled, and somebody says it is pending again");
+}
+
+#[test]
+fn a_busy_timer_that_gets_a_new_time_enters_with_it() {
+    let old = entry(1, 1, 7);
+    let new = entry(50, 1, 7);
+    let mut window = window(100, 100, &[old]);
+    assert_eq!(fire(&mut window, 5), [1]);
+    assert!(window.admit(new));
+    window.done(&old);
+    assert_eq!(fire(&mut window, 49), Vec::<u128>::new());
+    assert_eq!(fire(&mut window, 50), [1]);
+}
+
+#[test]
+fn what_lies_beyond_the_loaded_part_is_left_to_the_next_load() {
+    let mut window = window(100, 100, &[]);
+    assert!(window.admit(entry(100, 1, 7)));
+    assert!(!window.admit(entry(101, 2, 7)));
+    assert_eq!(window.len(), 1);
+}
+
+#[test]
+fn a_timer_created_during_a_load_is_not_missed() {
+    let mut window = window(100, 100, &[]);
+    let from = window.begin_load(at(150), at(200));
+    // The load has read the store already; this one came too late for it.
+    assert!(window.admit(entry(180, 1, 7)));
+    window.end_load(&from, &[], at(200), usize::MAX);
+    assert_eq!(fire(&mut window, 180), [1]);
+}
+
+#[test]
+fn a_full_page_is_read_on_from_its_last_entry() {
+    let mut window = Window::new(1, 100, Slots::new(100, 100));
+    window.open(SHARD);
+    let from = window.begin_load(at(50), at(50));
+    assert_eq!(from, [ShardCursor { shard: SHARD, after: None }]);
+    let page = [entry(1, 1, 7), entry(1, 2, 7)];
+    assert_eq!(window.end_load(&from, &page, at(50), 2), (2, true));
+    let from = window.begin_load(at(50), at(50));
+    assert_eq!(from[0].after, Some((at(1), TimerId::from_uuid(uuid(2)))));
+    assert_eq!(window.end_load(&from, &[], at(50), 2), (0, false));
+    assert!(window.begin_load(at(50), at(50)).is_empty(), "everything has been read");
+}
+
+#[test]
+fn over_budget_the_farthest_entries_go_and_are_read_again_later() {
+    let mut window = window(3, 100, &[entry(10, 1, 7), entry(20, 2, 7), entry(30, 3, 7), entry(40, 4, 7)]);
+    assert_eq!(window.len(), 3);
+    assert!(!window.admit(entry(50, 5, 7)), "beyond what is held now");
+    let from = window.begin_load(at(100), at(100));
+    assert_eq!(from[0].after, Some((at(40), TimerId::from_uuid(uuid(3)))), "the one that went is read again");
+}
+
+#[test]
+fn a_closed_shard_leaves_nothing_behind_but_what_is_being_delivered() {
+    let busy = entry(1, 1, 7);
+    let mut window = window(100, 100, &[busy, entry(50, 3, 7)]);
+    assert_eq!(fire(&mut window, 1), [1]);
+    window.repair(entry(2, 2, 8));
+    window.promote(at(2), 10);
+    window.close(SHARD);
+    assert_eq!((window.len(), window.in_flight()), (0, 1));
+    assert!(!window.repair(entry(3, 4, 7)), "the shard is not ours");
+    window.done(&busy);
+    assert_eq!(window.in_flight(), 0);
+    window.open(SHARD);
+    assert!(window.repair(busy));
+}
+
+#[test]
+fn what_could_not_be_claimed_is_due_again() {
+    let one = entry(1, 1, 7);
+    let mut window = window(100, 100, &[one]);
+    assert_eq!(fire(&mut window, 5), [1]);
+    window.put_back(&[one]);
+    assert_eq!(window.in_flight(), 0);
+    assert_eq!(fire(&mut window, 5), [1]);
+}

@@ -1,0 +1,332 @@
+//! The steps of the scheduler on the model store, with a clock that stands still until it is moved.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop where it is")]
+
+use std::sync::Arc;
+
+use domain::{Clock, ManualClock, NewTimer, Next, Span, TimerId};
+use scheduler::{Config, Scheduler, SweepPosition};
+use store::{Claimed, DueEntry, Fault, Faulty, Model, Operation, Settlement, Store};
+use store_conformance::{NOW, secs, timer};
+
+const RECEIVER: &str = "http://receiver.example/";
+
+struct Rig {
+    clock: Arc<ManualClock>,
+    store: Arc<Faulty<Model>>,
+    scheduler: Scheduler,
+}
+
+impl Rig {
+    /// A scheduler that holds all shards and has read ahead.
+    async fn started() -> Self {
+        Self::with(Config::default()).await
+    }
+
+    async fn with(config: Config) -> Self {
+        let rig = Self::new(config);
+        rig.scheduler.renew_once().await.unwrap();
+        rig.load_all().await;
+        rig
+    }
+
+    fn new(config: Config) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let model = Model::new(Arc::clone(&clock) as Arc<dyn Clock>, 4);
+        let store = Arc::new(Faulty::new(Arc::new(model)));
+        let scheduler = Scheduler::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&clock) as Arc<dyn Clock>, config);
+        Self { clock, store, scheduler }
+    }
+
+    async fn load_all(&self) {
+        while self.scheduler.load_once().await.unwrap() {}
+    }
+
+    /// Puts timers into the store without telling the scheduler.
+    async fn create(&self, timers: Vec<NewTimer>) -> Vec<TimerId> {
+        let created = self.store.create(timers).await.unwrap();
+        created.iter().map(|created| created.timer().id()).collect()
+    }
+
+    async fn claim(&self) -> Vec<Claimed> {
+        let mut all = Vec::new();
+        loop {
+            let (claimed, more) = self.scheduler.claim_once().await.unwrap();
+            all.extend(claimed);
+            if !more {
+                return all;
+            }
+        }
+    }
+
+    async fn claim_ids(&self) -> Vec<TimerId> {
+        self.claim().await.iter().map(|claimed| claimed.entry.id).collect()
+    }
+
+    async fn settle(&self, claimed: &[Claimed], next: impl Fn(&Claimed) -> Next) {
+        let batch: Vec<Settlement> = claimed.iter().map(|claimed| claimed.settle(next(claimed))).collect();
+        assert!(self.store.settle(&batch).await.unwrap().iter().all(|counted| *counted));
+        self.scheduler.settled(&batch);
+    }
+
+    async fn complete(&self, claimed: &[Claimed]) {
+        let at = self.clock.now();
+        self.settle(claimed, |_| Next::Completed { at }).await;
+    }
+}
+
+fn entry(new: &NewTimer) -> DueEntry {
+    DueEntry { at: new.execute_at, id: new.definition.id, destination: new.definition.callback.destination() }
+}
+
+#[tokio::test]
+async fn a_timer_read_ahead_is_claimed_when_it_is_due_and_not_before() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).due_in(secs(10)).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    rig.clock.advance(secs(3));
+    rig.scheduler.renew_once().await.unwrap();
+    assert!(rig.claim_ids().await.is_empty());
+    rig.clock.advance(Span::from_micros(6_999_999));
+    rig.scheduler.renew_once().await.unwrap();
+    assert!(rig.claim_ids().await.is_empty(), "a microsecond too early");
+    rig.clock.advance(Span::from_micros(1));
+    assert_eq!(rig.claim_ids().await, ids);
+    assert!(rig.claim_ids().await.is_empty(), "once is enough");
+}
+
+#[tokio::test]
+async fn a_nudged_timer_needs_no_load() {
+    let rig = Rig::started().await;
+    let new = timer(RECEIVER).due_in(secs(1)).build();
+    let ids = rig.create(vec![new.clone()]).await;
+    rig.scheduler.nudge(&[entry(&new)]);
+    rig.clock.advance(secs(1));
+    assert_eq!(rig.claim_ids().await, ids);
+}
+
+#[tokio::test]
+async fn a_lost_nudge_is_repaired_by_the_sweep() {
+    let rig = Rig::started().await;
+    let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
+    rig.clock.advance(secs(1));
+    assert!(rig.claim_ids().await.is_empty(), "nobody told the scheduler");
+    assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 1);
+    assert_eq!(rig.claim_ids().await, ids);
+    assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_timer_canceled_or_moved_in_the_store_is_not_claimed_at_its_old_time() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build(), timer(RECEIVER).due_in(secs(1)).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    rig.store.cancel(ids[0], rig.clock.now()).await.unwrap();
+    let mut moved = rig.store.get(ids[1]).await.unwrap().unwrap();
+    moved.execute_at = NOW.saturating_add(secs(2));
+    rig.store.update(&moved, rig.clock.now()).await.unwrap();
+    rig.clock.advance(secs(1));
+    assert!(rig.claim_ids().await.is_empty());
+    rig.clock.advance(secs(1));
+    rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap();
+    assert_eq!(rig.claim_ids().await, [ids[1]]);
+}
+
+#[tokio::test]
+async fn a_retry_comes_back_through_memory_at_its_time() {
+    let rig = Rig::new(Config::default());
+    rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    let claimed = rig.claim().await;
+    assert_eq!(claimed[0].attempt, 1);
+    let at = NOW.saturating_add(secs(2));
+    rig.settle(&claimed, |claimed| Next::Pending { at, attempt: claimed.attempt, error: Some("HTTP 500".to_owned()) }).await;
+    rig.clock.advance(secs(1));
+    assert!(rig.claim_ids().await.is_empty());
+    rig.clock.advance(secs(1));
+    let again = rig.claim().await;
+    assert_eq!((again[0].entry.id, again[0].attempt), (claimed[0].entry.id, 2));
+}
+
+#[tokio::test]
+async fn no_more_is_claimed_than_can_start_and_places_become_free_again() {
+    let rig = Rig::new(Config { in_flight_max: 8, in_flight_per_destination_max: 2, ..Config::default() });
+    rig.create((0..5).map(|_| timer(RECEIVER).build()).collect()).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    let first = rig.claim().await;
+    assert!((1..=2).contains(&first.len()));
+    assert!(rig.claim().await.is_empty());
+    let mut fired = first.len();
+    let mut under_way = first;
+    while !under_way.is_empty() {
+        rig.complete(&under_way).await;
+        under_way = rig.claim().await;
+        fired += under_way.len();
+    }
+    assert_eq!(fired, 5);
+}
+
+#[tokio::test]
+async fn a_backlog_larger_than_the_window_fires_completely_and_oldest_first() {
+    let config = Config {
+        window_entries_max: 20_000,
+        in_flight_max: 100_000,
+        in_flight_per_destination_max: 100_000,
+        ..Config::default()
+    };
+    let rig = Rig::new(config);
+    let overdue: Vec<_> = (0..50_000_u32).map(|n| timer(RECEIVER).due_ago(Span::from_secs(100_000 - n)).build()).collect();
+    for batch in overdue.chunks(1000) {
+        rig.create(batch.to_vec()).await;
+    }
+    rig.scheduler.renew_once().await.unwrap();
+    let mut fired = Vec::new();
+    while fired.len() < overdue.len() {
+        rig.load_all().await;
+        assert!(rig.scheduler.in_memory() <= 20_000, "the window keeps to its budget");
+        let claimed = rig.claim().await;
+        assert!(!claimed.is_empty(), "stuck after {} of {}", fired.len(), overdue.len());
+        fired.extend(claimed.iter().map(|claimed| claimed.entry.at));
+        rig.complete(&claimed).await;
+    }
+    // Four shards are read page by page, so the order holds but for what one page of a shard spans.
+    let out_of_order = fired.windows(2).filter(|pair| pair[1] < pair[0]).count();
+    assert!(out_of_order < 16, "{out_of_order}");
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_was_lost_is_read_back_and_fires_once() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    rig.store.plan(Operation::Claim, Fault::DoneUnknown);
+    let claimed = rig.claim().await;
+    assert_eq!((claimed[0].entry.id, claimed[0].attempt), (ids[0], 1));
+    assert!(rig.claim_ids().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_claim_that_failed_leaves_its_timers_due() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    rig.store.plan(Operation::Claim, Fault::NotDone);
+    assert!(rig.scheduler.claim_once().await.is_err());
+    assert_eq!(rig.scheduler.in_flight(), 0);
+    assert_eq!(rig.claim_ids().await, ids);
+}
+
+#[tokio::test]
+async fn a_failed_load_is_tried_again() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.store.plan(Operation::Due, Fault::NotDone);
+    assert!(rig.scheduler.load_once().await.is_err());
+    rig.load_all().await;
+    assert_eq!(rig.claim_ids().await, ids);
+}
+
+#[tokio::test]
+async fn nothing_is_claimed_on_a_lease_that_may_have_run_out() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    rig.clock.advance(secs(4));
+    assert!(rig.claim_ids().await.is_empty());
+    rig.scheduler.renew_once().await.unwrap();
+    assert_eq!(rig.claim_ids().await, ids, "nobody took the shard, so the lease could be renewed");
+}
+
+#[tokio::test]
+async fn what_a_dead_owner_left_executing_is_found_after_the_take_over() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    let claimed = rig.claim().await;
+    assert!(rig.scheduler.expired_once().await.unwrap().is_empty(), "it is being delivered here");
+
+    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
+    let successor = Scheduler::new(store, Arc::clone(&rig.clock) as Arc<dyn Clock>, Config::default());
+    assert_eq!(successor.renew_once().await.unwrap(), 0, "the leases stand");
+    rig.clock.advance(secs(5));
+    assert_eq!(successor.renew_once().await.unwrap(), 4);
+    let expired = successor.expired_once().await.unwrap();
+    assert_eq!(expired.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), ids);
+
+    let at = expired[0].entry.at;
+    let batch = [expired[0].settle(Next::Pending { at, attempt: expired[0].attempt, error: None })];
+    assert_eq!(rig.store.settle(&batch).await.unwrap(), [true]);
+    while successor.load_once().await.unwrap() {}
+    successor.recovered(&batch);
+    let (again, _) = successor.claim_once().await.unwrap();
+    assert_eq!((again[0].entry.id, again[0].attempt), (ids[0], 2));
+
+    // The old owner wakes up: it has lost its shards, and what it did counts for nothing.
+    rig.scheduler.renew_once().await.unwrap();
+    assert!(!rig.scheduler.may_send(claimed[0].tenure).await);
+    let late = [claimed[0].settle(Next::Completed { at: rig.clock.now() })];
+    assert_eq!(rig.store.settle(&late).await.unwrap(), [false]);
+}
+
+#[tokio::test]
+async fn released_shards_are_free_at_once() {
+    let rig = Rig::started().await;
+    rig.scheduler.release().await.unwrap();
+    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
+    let successor = Scheduler::new(store, Arc::clone(&rig.clock) as Arc<dyn Clock>, Config::default());
+    assert_eq!(successor.renew_once().await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_jumps_fires_each_timer_once() {
+    let rig = Rig::new(Config::default());
+    let hour = Span::from_secs(3600);
+    let ids = rig.create(vec![timer(RECEIVER).due_in(secs(60)).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    rig.clock.set(NOW.saturating_sub(hour));
+    assert!(rig.claim_ids().await.is_empty(), "back an hour: not due");
+    rig.clock.set(NOW.saturating_add(hour));
+    assert_eq!(rig.claim_ids().await, ids, "forward: due");
+    rig.clock.set(NOW);
+    rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap();
+    rig.clock.set(NOW.saturating_add(hour));
+    rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap();
+    assert!(rig.claim_ids().await.is_empty(), "not a second time");
+}
+
+#[tokio::test]
+async fn finished_timers_are_purged_when_they_are_old_enough() {
+    let rig = Rig::new(Config { retention: secs(60), ..Config::default() });
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.renew_once().await.unwrap();
+    rig.load_all().await;
+    let claimed = rig.claim().await;
+    rig.complete(&claimed).await;
+    rig.clock.advance(secs(60));
+    rig.scheduler.purge_once().await.unwrap();
+    assert!(rig.store.get(ids[0]).await.unwrap().is_some());
+    rig.clock.advance(secs(1));
+    rig.scheduler.purge_once().await.unwrap();
+    assert!(rig.store.get(ids[0]).await.unwrap().is_none());
+}
+
+/// The loop sleeps on the real clock, so this one does too; it ends as soon as the wake-up comes.
+#[tokio::test]
+async fn an_earlier_timer_wakes_the_loop() {
+    let rig = Rig::started().await;
+    let waiting = rig.scheduler.wait();
+    let new = timer(RECEIVER).due_in(secs(1)).build();
+    rig.create(vec![new.clone()]).await;
+    rig.scheduler.nudge(&[entry(&new)]);
+    tokio::time::timeout(std::time::Duration::from_millis(900), waiting).await.unwrap();
+}

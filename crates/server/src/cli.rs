@@ -1,0 +1,154 @@
+//! Flags and environment variables, one declaration for both. Values are texts here; [`crate::settings`] gives them
+//! their meaning, so that every bad one ends in the same kind of sentence.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit::Failure;
+
+#[derive(Debug, Parser)]
+#[command(name = "timer", version, about = "A durable timer service: registers calls for later and makes them on time.")]
+#[command(after_help = "Start with `timer dev`: it needs no configuration and prints a line to try it with.")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the service
+    Serve(Options),
+    /// Try it out: loopback only, a key made up for you, and a receiver that shows what arrives
+    Dev(Options),
+    /// Bring the database up to date, and stop
+    Migrate(StoreOptions),
+    /// Ask a running service on this machine how it is; exits with 0 when it is healthy
+    Healthcheck(HealthcheckOptions),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    #[command(flatten)]
+    pub api: ApiOptions,
+    #[command(flatten)]
+    pub store: StoreOptions,
+    #[command(flatten)]
+    pub timers: TimerOptions,
+    #[command(flatten)]
+    pub callbacks: CallbackOptions,
+    #[command(flatten)]
+    pub logs: LogOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Who may call, and where")]
+pub struct ApiOptions {
+    /// The key that callers send as X-API-Key, at least 32 characters; `timer dev` makes one up
+    #[arg(long, env = "API_KEY", hide_env_values = true, value_name = "KEY")]
+    pub api_key: Option<String>,
+    /// Port of the HTTP API [default: 8080]
+    #[arg(long, env = "PORT", value_name = "PORT")]
+    pub port: Option<String>,
+    /// Address of the HTTP API [default: 0.0.0.0; `timer dev`: 127.0.0.1]
+    #[arg(long, env = "BIND", value_name = "ADDRESS")]
+    pub bind: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Where timers are kept")]
+pub struct StoreOptions {
+    /// sqlite://FILE or postgres://USER:PASSWORD@HOST:PORT/NAME [default: sqlite://timer.db]
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub database_url: Option<String>,
+    /// The SQLite file, as a plain path instead of a URL
+    #[arg(long, env = "TIMER_DB_PATH", value_name = "FILE")]
+    pub db_path: Option<String>,
+    /// Host of a PostgreSQL server, instead of a URL
+    #[arg(long, env = "PG_HOST", value_name = "HOST")]
+    pub pg_host: Option<String>,
+    /// Its port [default: 5432]
+    #[arg(long, env = "PG_PORT", value_name = "PORT")]
+    pub pg_port: Option<String>,
+    /// The name to log in with
+    #[arg(long, env = "PG_USER", value_name = "USER")]
+    pub pg_user: Option<String>,
+    /// The password to log in with; any character may be in it
+    #[arg(long, env = "PG_PASSWORD", hide_env_values = true, value_name = "PASSWORD")]
+    pub pg_password: Option<String>,
+    /// The database
+    #[arg(long, env = "PG_DB_NAME", value_name = "NAME")]
+    pub pg_db_name: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "What timers may be, and what becomes of them")]
+pub struct TimerOptions {
+    /// A timer must lie at least this far ahead [default: 5s]
+    #[arg(long, env = "MIN_DELAY", value_name = "DURATION")]
+    pub min_delay: Option<String>,
+    /// A timer may lie at most this far ahead [default: no limit]
+    #[arg(long, env = "MAX_HORIZON", value_name = "DURATION")]
+    pub max_horizon: Option<String>,
+    /// How long finished timers are kept [default: 30d]
+    #[arg(long, env = "RETENTION", value_name = "DURATION")]
+    pub retention: Option<String>,
+    /// A timer later than this fails instead of being called [default: none, it is called however late]
+    #[arg(long, env = "OVERDUE_WINDOW", value_name = "DURATION")]
+    pub overdue_window: Option<String>,
+    /// Milliseconds between two sweeps for timers that a wake-up missed [default: 1000]
+    #[arg(long, env = "TIMER_POLLING_INTERVAL", value_name = "MILLISECONDS")]
+    pub polling_interval: Option<String>,
+    /// The most timers to claim at once [default: 1024]
+    #[arg(long, env = "TIMER_BATCH_SIZE", value_name = "COUNT")]
+    pub batch_size: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Callbacks")]
+pub struct CallbackOptions {
+    /// Which addresses callbacks may reach: private (all but link-local and cloud metadata) or public [default: private]
+    #[arg(long, env = "EGRESS", value_name = "POLICY")]
+    pub egress: Option<String>,
+    /// What EGRESS=public lets through all the same: networks or hosts, separated by commas
+    #[arg(long, env = "EGRESS_ALLOW", value_name = "LIST")]
+    pub egress_allow: Option<String>,
+    /// Signs callbacks (whsec_…); two, separated by a comma, while one replaces the other
+    #[arg(long, env = "SIGNING_SECRET", hide_env_values = true, value_name = "SECRET")]
+    pub signing_secret: Option<String>,
+    /// The most calls under way at once [default: 1024]
+    #[arg(long, env = "IN_FLIGHT_MAX", value_name = "COUNT")]
+    pub in_flight_max: Option<String>,
+    /// The most calls under way at once to one host and port [default: 64]
+    #[arg(long, env = "IN_FLIGHT_PER_DESTINATION_MAX", value_name = "COUNT")]
+    pub in_flight_per_destination_max: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogOptions {
+    /// What is logged: error, warn, info, debug or trace, also by crate (info,delivery=debug) [default: info]
+    #[arg(long, env = "RUST_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+    /// text for people, json for machines [default: text]
+    #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct HealthcheckOptions {
+    /// Port of the HTTP API [default: 8080]
+    #[arg(long, env = "PORT", value_name = "PORT")]
+    pub port: Option<String>,
+}
+
+/// Reads `.env` from the current directory or one above it, if there is one. What the environment says already wins.
+pub fn read_dotenv() -> Result<(), Failure> {
+    match dotenvy::dotenv() {
+        Ok(_) => Ok(()),
+        Err(error) if error.not_found() => Ok(()),
+        Err(dotenvy::Error::LineParse(_, column)) => {
+            // The line itself is not shown: it may hold a secret.
+            Err(Failure::Configuration(format!(".env has a line that cannot be read (at its character {column}).")))
+        }
+        Err(error) => Err(Failure::Configuration(format!(".env cannot be read: {error}."))),
+    }
+}

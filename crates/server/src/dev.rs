@@ -1,0 +1,89 @@
+//! `timer dev`: a service to try out, with everything made up that `timer serve` asks for.
+
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+use crate::{
+    cli::Options,
+    exit::Failure,
+    serve::{self, Started},
+    settings::{self, Defaults},
+    telemetry,
+};
+
+pub fn main(options: Options) -> Result<(), Failure> {
+    telemetry::log(&options.logs)?;
+    let bind = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let api_key = format!("dev-{:032x}", rand::random::<u128>());
+    let settings = settings::parse(&options, Defaults { api_key: Some(api_key), bind })?;
+    if !settings.address.ip().is_loopback() {
+        return Err(Failure::Configuration(
+            "BIND must be a loopback address for `timer dev`; use `timer serve` for others.".to_owned(),
+        ));
+    }
+    let receiver = start_receiver()?;
+    serve::run(&settings, |started| announce(&settings.api_key, started, receiver))
+}
+
+fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
+    let Started { address, store, .. } = started;
+    eprintln!(
+        r#"
+  Timer Platform {version} is running, for development only.
+
+    API        http://{address}     (documentation: http://{address}/docs)
+    API key    {api_key}
+    Store      {store}
+    Receiver   http://{receiver}     (shows every call it gets, below)
+
+  Try it: this registers a call in five seconds.
+
+    curl -X POST http://{address}/timers \
+      -H 'X-API-Key: {api_key}' \
+      -H 'Content-Type: application/json' \
+      -d '{{"delay": "5s", "callback": {{"type": "http", "url": "http://{receiver}/hello", "payload": {{"from": "the past"}}}}}}'
+
+  Stop with ctrl-C. Timers stay in the store.
+"#,
+        version = env!("CARGO_PKG_VERSION"),
+    );
+}
+
+/// A receiver on a thread of its own that takes every call and shows it.
+fn start_receiver() -> Result<SocketAddr, Failure> {
+    let cannot_start = |error: std::io::Error| Failure::Run(format!("the receiver cannot be started: {error}."));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
+    let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).map_err(cannot_start)?;
+    let address = listener.local_addr().map_err(cannot_start)?;
+    std::thread::Builder::new()
+        .name("receiver".to_owned())
+        .spawn(move || runtime.block_on(receive(listener)))
+        .map_err(cannot_start)?;
+    Ok(address)
+}
+
+async fn receive(listener: TcpListener) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(show)));
+    }
+}
+
+async fn show(request: Request<Incoming>) -> Result<Response<Empty<Bytes>>, Infallible> {
+    const SHOWN_BYTES_MAX: usize = 500;
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let shown = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]).into_owned();
+    let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    tracing::info!(due = header("x-timer-scheduled-at"), body = shown, "the receiver got {} {}", head.method, head.uri.path());
+    Ok(Response::new(Empty::new()))
+}

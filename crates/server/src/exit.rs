@@ -1,0 +1,21 @@
+use std::process::ExitCode;
+
+/// Why the program ends with an error. Each is one sentence for whoever started it.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Something about how it was started must be changed first.
+    #[error("{0}")]
+    Configuration(String),
+    /// It was started well, but could not do its work.
+    #[error("{0}")]
+    Run(String),
+}
+
+pub fn code(result: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = result else { return ExitCode::SUCCESS };
+    eprintln!("timer: {failure}");
+    match failure {
+        Failure::Configuration(_) => ExitCode::from(2),
+        Failure::Run(_) => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,27 @@
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use crate::{cli::HealthcheckOptions, exit::Failure, settings};
+
+const TIMEOUT: Duration = Duration::from_secs(6);
+
+/// `timer healthcheck`: one request to the service on this machine, for containers without curl.
+pub fn main(options: &HealthcheckOptions) -> Result<(), Failure> {
+    let port = settings::parse_port(&options.port)?;
+    let status = ask(port).map_err(|error| Failure::Run(format!("no answer on port {port}: {error}.")))?;
+    if status.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(Failure::Run(format!("the service is not healthy: {status}."))) }
+}
+
+/// The status line of `GET /healthz`.
+fn ask(port: u16) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(16 * 1024).read_to_end(&mut answer)?;
+    let answer = String::from_utf8_lossy(&answer);
+    Ok(answer.lines().next().unwrap_or_default().to_owned())
+}

@@ -1,0 +1,32 @@
+//! `timer`: registers calls for later and makes them on time.
+//!
+//! This crate is the only one that sees all the others: it reads the configuration, opens the store, and wires the doors,
+//! the scheduler and the delivery together.
+
+mod cli;
+mod dev;
+mod exit;
+mod healthcheck;
+mod migrate;
+mod opening;
+mod pipeline;
+mod serve;
+mod settings;
+mod signals;
+mod telemetry;
+
+use clap::Parser;
+use cli::{Cli, Command};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    let result = cli::read_dotenv().and_then(|()| match Cli::parse().command {
+        Command::Serve(options) => serve::main(&options),
+        Command::Dev(options) => dev::main(options),
+        Command::Migrate(options) => migrate::main(&options),
+        Command::Healthcheck(options) => healthcheck::main(&options),
+    });
+    exit::code(result)
+}

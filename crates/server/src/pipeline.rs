@@ -1,0 +1,161 @@
+//! The loop: claims what is due, delivers it, and records what became of it.
+//!
+//! ```text
+//!   scheduler ──claim──▶ deliveries (each a task, as many as there are places) ──▶ settlements ──▶ store
+//!       ▲                                                                          (bounded)        │
+//!       └──────────────────────────── places free, pending again ◀─────────────────────────────────┘
+//! ```
+//!
+//! Nothing is claimed that cannot start at once, so "executing" means "being delivered now". A place becomes free only
+//! when the result is on disk: a store that is away stops the claiming, and memory stays bounded.
+
+mod deliver;
+mod recover;
+mod settle;
+
+pub use deliver::describe;
+
+use std::{sync::Arc, time::Duration};
+
+use delivery::Deliverer;
+use domain::{Clock, Span};
+use scheduler::{Scheduler, tasks};
+use store::{Claimed, Settlement, Store};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How many results may wait to be recorded.
+const SETTLEMENTS_MAX: usize = 4096;
+/// How long the store may take to answer at the very end.
+const RELEASE_TIME: Duration = Duration::from_secs(2);
+/// How long the last claim may take when the service stops.
+const CLAIM_TIME: Duration = Duration::from_secs(5);
+/// How long calls under way may take to finish when the service stops.
+const DRAIN_TIME: Duration = Duration::from_secs(30);
+
+pub struct Pipeline {
+    pub scheduler: Arc<Scheduler>,
+    pub deliverer: Arc<Deliverer>,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub overdue_window: Option<Span>,
+}
+
+/// How a pipeline ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Everything that was under way is finished and recorded.
+    Completely,
+    /// Some calls did not finish in time. Their timers stay `executing` until the next owner takes them up.
+    Partly,
+}
+
+impl Pipeline {
+    /// Runs until `stop`, then finishes what is under way and hands the shards back.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Drained {
+        let background = TaskTracker::new();
+        let ended = CancellationToken::new();
+        // The leases are kept to the very end: what is being delivered is still ours.
+        background.spawn(tasks::renew(Arc::clone(&self.scheduler), ended.clone()));
+        background.spawn(tasks::load(Arc::clone(&self.scheduler), stop.clone()));
+        background.spawn(tasks::sweep(Arc::clone(&self.scheduler), stop.clone()));
+        background.spawn(tasks::purge(Arc::clone(&self.scheduler), stop.clone()));
+        background.spawn(recover::run(Arc::clone(&self), stop.clone()));
+
+        let (settlements, to_settle) = mpsc::channel(SETTLEMENTS_MAX);
+        let settling = tokio::spawn(settle::run(Arc::clone(&self), to_settle));
+        let deliveries = TaskTracker::new();
+        // A claim under way is seen through: what it took must be delivered or given back, not left `executing`.
+        tokio::select! {
+            () = self.claim_loop(&deliveries, &settlements, &stop) => {}
+            () = async { stop.cancelled().await; tokio::time::sleep(CLAIM_TIME).await } => {}
+        }
+
+        let drained = self.drain(deliveries, settlements, settling).await;
+        ended.cancel();
+        background.close();
+        // Steps that still wait for a store that is away are given up: they would change nothing any more.
+        let _ = tokio::time::timeout(RELEASE_TIME, background.wait()).await;
+        match tokio::time::timeout(RELEASE_TIME, self.scheduler.release()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the shards could not be handed back; their leases will run out"),
+            Err(_) => tracing::warn!("the store did not answer; the leases of the shards will run out"),
+        }
+        drained
+    }
+
+    /// Waits for something to be due, claims it, starts it, until `stop`. No error ends it.
+    async fn claim_loop(
+        self: &Arc<Self>,
+        deliveries: &TaskTracker,
+        settlements: &mpsc::Sender<Settlement>,
+        stop: &CancellationToken,
+    ) {
+        const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+        let mut pause_after_error = SHORTEST_PAUSE;
+        while !stop.is_cancelled() {
+            let result = self.scheduler.claim_once().await;
+            tasks::report("claim", &result);
+            match result {
+                Ok((claimed, more)) => {
+                    pause_after_error = SHORTEST_PAUSE;
+                    claimed.into_iter().for_each(|claimed| self.start(claimed, deliveries, settlements, stop));
+                    if more {
+                        // Lets the deliveries begin before the next claim.
+                        tokio::task::yield_now().await;
+                    } else {
+                        tokio::select! {
+                            () = self.scheduler.wait() => {}
+                            () = stop.cancelled() => {}
+                        }
+                    }
+                }
+                Err(_) => {
+                    tasks::pause(stop, pause_after_error).await;
+                    pause_after_error = (pause_after_error * 2).min(Duration::from_secs(1));
+                }
+            }
+        }
+    }
+
+    fn start(
+        self: &Arc<Self>,
+        claimed: Claimed,
+        deliveries: &TaskTracker,
+        settlements: &mpsc::Sender<Settlement>,
+        stop: &CancellationToken,
+    ) {
+        let pipeline = Arc::clone(self);
+        let settlements = settlements.clone();
+        let stop = stop.clone();
+        deliveries.spawn(async move {
+            let settlement = pipeline.deliver(claimed, &stop).await;
+            // Fails only when the settling has been given up at the end of a drain.
+            let _ = settlements.send(settlement).await;
+        });
+    }
+
+    async fn drain(
+        &self,
+        deliveries: TaskTracker,
+        settlements: mpsc::Sender<Settlement>,
+        settling: tokio::task::JoinHandle<()>,
+    ) -> Drained {
+        deliveries.close();
+        drop(settlements);
+        if !deliveries.is_empty() {
+            tracing::info!(calls = deliveries.len(), "finishing the calls under way");
+        }
+        let finish = async {
+            deliveries.wait().await;
+            settling.await
+        };
+        match tokio::time::timeout(DRAIN_TIME, finish).await {
+            Ok(_) => Drained::Completely,
+            Err(_) => {
+                tracing::warn!(calls = deliveries.len(), "calls or their records did not finish within {DRAIN_TIME:?}");
+                Drained::Partly
+            }
+        }
+    }
+}

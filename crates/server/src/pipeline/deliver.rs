@@ -1,0 +1,96 @@
+use std::panic::AssertUnwindSafe;
+
+use domain::{Next, Timer, Timestamp};
+use futures_util::FutureExt;
+use store::{Claimed, Settlement};
+use tokio_util::sync::CancellationToken;
+
+use super::Pipeline;
+
+impl Pipeline {
+    /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
+    pub(super) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
+        // A panic must not leave a timer `executing` for ever, nor keep its place.
+        let next = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| Next::Failed {
+            at: self.clock.now(),
+            error: "internal error while delivering; see the log".to_owned(),
+        });
+        claimed.settle(next)
+    }
+
+    async fn next_of(&self, claimed: &Claimed, stop: &CancellationToken) -> Next {
+        let timer = match &claimed.timer {
+            Ok(timer) => timer,
+            Err(unreadable) => {
+                tracing::error!(timer.id = %claimed.entry.id, %unreadable, "a stored timer cannot be read");
+                return delivery::unreadable(unreadable, self.clock.now());
+            }
+        };
+        // The last look before the call: a node that was paused must not call in the name of shards it has lost. While
+        // the store is away this waits, unless the service stops: then the timer goes back as if it had not been claimed.
+        let may_send = tokio::select! {
+            may_send = self.scheduler.may_send(claimed.tenure) => may_send,
+            () = stop.cancelled() => false,
+        };
+        let now = self.clock.now();
+        if !may_send {
+            return Next::Pending {
+                at: claimed.entry.at,
+                attempt: claimed.attempt.saturating_sub(1),
+                error: timer.last_error.clone(),
+            };
+        }
+        if let Some(late) = self.too_late(timer, claimed.attempt, now) {
+            return late;
+        }
+        metrics::histogram!("timer_lateness_seconds").record(now.since(claimed.entry.at).as_duration().as_secs_f64());
+        metrics::counter!("timer_fired_total").increment(1);
+        let outcome = self.deliverer.attempt(timer, claimed.attempt).await;
+        let next = delivery::decide(outcome, timer, claimed.attempt, self.clock.now(), rand::random());
+        log(timer, claimed.attempt, &next);
+        next
+    }
+
+    /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy.
+    fn too_late(&self, timer: &Timer, attempt: u32, now: Timestamp) -> Option<Next> {
+        let window = self.overdue_window?;
+        let late = now.since(timer.execute_at);
+        (attempt <= 1 && late > window).then(|| {
+            tracing::warn!(timer.id = %timer.id(), %late, "a timer is later than OVERDUE_WINDOW allows");
+            Next::Failed { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
+        })
+    }
+}
+
+fn log(timer: &Timer, attempt: u32, next: &Next) {
+    let id = timer.id();
+    let correlation_id = timer.definition.correlation_id.as_ref().map(tracing::field::display);
+    match next {
+        Next::Completed { .. } => {
+            metrics::counter!("timer_completed_total").increment(1);
+            tracing::debug!(timer.id = %id, attempt, correlation_id, "delivered");
+        }
+        Next::Again { at } => {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "delivered; the receiver asked to be called again")
+        }
+        Next::Pending { at, error, .. } => {
+            metrics::counter!("timer_retries_total").increment(1);
+            tracing::info!(timer.id = %id, attempt, correlation_id, error = error.as_deref(), %at, "delivery failed; trying again later");
+        }
+        Next::Failed { error, .. } => {
+            metrics::counter!("timer_failed_total").increment(1);
+            tracing::warn!(timer.id = %id, attempt, correlation_id, error, "delivery failed");
+        }
+    }
+}
+
+/// Names and explains every metric of the pipeline.
+pub fn describe() {
+    use metrics::{describe_counter, describe_histogram};
+    describe_histogram!("timer_lateness_seconds", "From the time a timer was due to the start of its call");
+    describe_counter!("timer_fired_total", "Calls started");
+    describe_counter!("timer_completed_total", "Timers completed");
+    describe_counter!("timer_failed_total", "Timers that failed for good");
+    describe_counter!("timer_retries_total", "Failed attempts that will be repeated");
+    describe_counter!("timer_fenced_total", "Results that did not count, because the timer was in other hands");
+}

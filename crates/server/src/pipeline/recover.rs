@@ -1,0 +1,43 @@
+use std::{sync::Arc, time::Duration};
+
+use scheduler::tasks;
+use store::{Settlement, StoreResult};
+use tokio_util::sync::CancellationToken;
+
+use super::Pipeline;
+
+/// How often claims are looked for that a delivery left behind without the death of its node: that should not happen.
+const INTERVAL: Duration = Duration::from_secs(15);
+
+/// Takes up what a dead owner left `executing`: at once when shards come in, and now and then to be sure.
+pub(super) async fn run(pipeline: Arc<Pipeline>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        let result = pipeline.recover_once().await;
+        tasks::report("recover", &result);
+        match result {
+            // There may be more.
+            Ok(recovered) if recovered > 0 => {}
+            Ok(_) => tokio::select! {
+                () = stop.cancelled() => {}
+                () = pipeline.scheduler.wait_for_take_over(INTERVAL) => {}
+            },
+            Err(_) => tasks::pause(&stop, Duration::from_millis(200)).await,
+        }
+    }
+}
+
+impl Pipeline {
+    /// One batch. Returns how many there were.
+    async fn recover_once(&self) -> StoreResult<usize> {
+        let expired = self.scheduler.expired_once().await?;
+        if expired.is_empty() {
+            return Ok(0);
+        }
+        tracing::info!(timers = expired.len(), "taking up timers whose node did not record a result");
+        let now = self.clock.now();
+        let batch: Vec<Settlement> = expired.iter().map(|claimed| claimed.settle(delivery::recover(claimed, now))).collect();
+        self.store.settle(&batch).await?;
+        self.scheduler.recovered(&batch);
+        Ok(expired.len())
+    }
+}

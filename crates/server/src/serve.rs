@@ -1,0 +1,131 @@
+//! `timer serve`: everything wired together.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use api::{ApiConfig, ApiKey, HealthItem, Reading};
+use commands::{Commands, Rules};
+use delivery::{Deliverer, Egress};
+use domain::{CallbackUrl, Clock, Invalid, SystemClock};
+use scheduler::Scheduler;
+use store::{Measured, Store};
+use tokio::{net::TcpListener, sync::oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::Options,
+    exit::Failure,
+    opening::{self, Opened},
+    pipeline::{Drained, Pipeline},
+    settings::{self, Defaults, Settings},
+    signals, telemetry,
+};
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    telemetry::log(&options.logs)?;
+    let settings = settings::parse(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED) })?;
+    run(&settings, |started| {
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            address = %started.address,
+            store = started.store,
+            egress = started.egress,
+            "timer is ready"
+        );
+    })
+}
+
+/// What a start-up message can tell.
+pub struct Started<'a> {
+    pub address: SocketAddr,
+    pub store: &'a str,
+    pub egress: String,
+}
+
+/// Runs the service until a signal stops it. `announce` is called once it takes requests.
+pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
+    let drained = runtime.block_on(run_until_stopped(settings, announce))?;
+    match drained {
+        Drained::Completely => Ok(()),
+        Drained::Partly => Err(Failure::Run(
+            "stopped before every call had finished; those timers will be taken up at the next start.".to_owned(),
+        )),
+    }
+}
+
+async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<Drained, Failure> {
+    let metrics = telemetry::metrics()?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let stop = CancellationToken::new();
+    signals::stop_on_signal(stop.clone()).map_err(|error| Failure::Run(format!("signals cannot be received: {error}.")))?;
+
+    let listener = TcpListener::bind(settings.address)
+        .await
+        .map_err(|error| Failure::Configuration(format!("PORT {} cannot be opened: {error}.", settings.address)))?;
+    let Opened { store, name } = opening::open(&settings.database, &clock).await?;
+    let store: Arc<dyn Store> = Arc::new(Measured::new(store, Arc::clone(&clock)));
+    let deliverer =
+        Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
+    let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), settings.scheduler.clone()));
+
+    let commands = wire_commands(settings, &store, &clock, &scheduler);
+    let pipeline = Pipeline {
+        scheduler: Arc::clone(&scheduler),
+        deliverer: Arc::new(deliverer),
+        store,
+        clock,
+        overdue_window: settings.overdue_window,
+    };
+    let fired = fire(Arc::new(pipeline), stop.clone())?;
+
+    let address = listener.local_addr().unwrap_or(settings.address);
+    announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string() });
+    let api_config = api_config(settings, metrics, scheduler);
+    let limits = api_config.limits.clone();
+    api::serve(listener, api::router(api_config, commands), limits, stop.clone()).await;
+    // A door that closed by itself must not leave a service that only looks alive.
+    stop.cancel();
+    fired.await.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".to_owned()))
+}
+
+/// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and
+/// for many small calls one thread is faster than two.
+fn fire(pipeline: Arc<Pipeline>, stop: CancellationToken) -> Result<oneshot::Receiver<Drained>, Failure> {
+    let cannot_start = |error: std::io::Error| Failure::Run(format!("no thread can be started: {error}."));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
+    let (sender, receiver) = oneshot::channel();
+    let fire = move || {
+        // If the pipeline ends by a panic the service stops, and says so.
+        let _stop_in_any_case = stop.clone().drop_guard();
+        let drained = runtime.block_on(pipeline.run(stop));
+        let _ = sender.send(drained);
+    };
+    std::thread::Builder::new().name("firing".to_owned()).spawn(fire).map_err(cannot_start)?;
+    Ok(receiver)
+}
+
+fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, scheduler: &Arc<Scheduler>) -> Commands {
+    let egress = settings.delivery.egress.clone();
+    let nudged = Arc::clone(scheduler);
+    let rules = Rules { horizon: settings.horizon, nats: false, address: Arc::new(move |url| refuse_denied(&egress, url)) };
+    Commands { store: Arc::clone(store), clock: Arc::clone(clock), rules, nudge: Arc::new(move |entries| nudged.nudge(entries)) }
+}
+
+/// An address that callbacks may not reach is refused when the timer is registered, as far as the URL itself shows it.
+fn refuse_denied(egress: &Egress, url: &CallbackUrl) -> Result<(), Invalid> {
+    egress.check_literal(url).map_err(|denied| Invalid::new("callback.url", format!("must not be called: {denied}")))
+}
+
+fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync>, scheduler: Arc<Scheduler>) -> ApiConfig {
+    let egress = settings.delivery.egress.to_string();
+    let shards = HealthItem {
+        name: "shards",
+        // None is no illness: another process holds them, and this one stands by.
+        read: Arc::new(move || Reading { value: scheduler.shards_held().into(), well: true }),
+    };
+    let egress = HealthItem { name: "egress", read: Arc::new(move || Reading { value: egress.clone().into(), well: true }) };
+    ApiConfig { api_key: ApiKey::new(&settings.api_key), limits: api::Limits::default(), health: vec![shards, egress], metrics }
+}

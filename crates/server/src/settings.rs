@@ -1,0 +1,200 @@
+//! What the texts of the command line and the environment mean. Every bad value ends in one sentence that names the
+//! variable.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+
+use domain::{Horizon, Span};
+
+use crate::{
+    cli::{ApiOptions, CallbackOptions, LogOptions, Options, StoreOptions, TimerOptions},
+    exit::Failure,
+};
+
+#[derive(Debug)]
+pub struct Settings {
+    pub api_key: String,
+    pub address: SocketAddr,
+    pub database: Database,
+    pub horizon: Horizon,
+    pub overdue_window: Option<Span>,
+    pub scheduler: scheduler::Config,
+    pub delivery: delivery::Config,
+}
+
+#[derive(Debug, Clone)]
+pub enum Database {
+    Sqlite(PathBuf),
+    Postgres(store_postgres::PostgresOptions),
+}
+
+/// What differs between `timer serve` and `timer dev` where nothing was said.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    pub api_key: Option<String>,
+    pub bind: IpAddr,
+}
+
+const API_KEY_CHARS_MIN: usize = 32;
+
+pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure> {
+    Ok(Settings {
+        api_key: parse_api_key(&options.api, defaults.api_key)?,
+        address: parse_address(&options.api, defaults.bind)?,
+        database: parse_database(&options.store)?,
+        horizon: parse_horizon(&options.timers)?,
+        overdue_window: optional_span("OVERDUE_WINDOW", &options.timers.overdue_window)?,
+        scheduler: parse_scheduler(&options.timers, &options.callbacks)?,
+        delivery: parse_delivery(&options.callbacks)?,
+    })
+}
+
+fn parse_api_key(options: &ApiOptions, default: Option<String>) -> Result<String, Failure> {
+    let key = given(&options.api_key).map(str::to_owned).or(default);
+    match key {
+        Some(key) if key.chars().count() < API_KEY_CHARS_MIN => {
+            wrong("API_KEY", &format!("must have at least {API_KEY_CHARS_MIN} characters"))
+        }
+        Some(key) if !key.bytes().all(|b| matches!(b, 0x21..=0x7e)) => {
+            wrong("API_KEY", "must be printable ASCII without blanks, because it travels in a header")
+        }
+        Some(key) => Ok(key),
+        None => wrong("API_KEY", &format!("is required: choose one of at least {API_KEY_CHARS_MIN} characters")),
+    }
+}
+
+fn parse_address(options: &ApiOptions, default_bind: IpAddr) -> Result<SocketAddr, Failure> {
+    let bind = match given(&options.bind) {
+        Some(text) => text.parse().or_else(|_| wrong("BIND", "must be an IP address such as 0.0.0.0 or 127.0.0.1"))?,
+        None => default_bind,
+    };
+    // Port 0 lets the system choose a free one; the start-up message says which.
+    let port = number("PORT", &options.port, 0..=u16::MAX, 8080)?;
+    Ok(SocketAddr::new(bind, port))
+}
+
+pub fn parse_port(text: &Option<String>) -> Result<u16, Failure> {
+    number("PORT", text, 1..=u16::MAX, 8080)
+}
+
+pub fn parse_database(options: &StoreOptions) -> Result<Database, Failure> {
+    let named = [
+        ("DATABASE_URL", given(&options.database_url)),
+        ("TIMER_DB_PATH", given(&options.db_path)),
+        ("PG_HOST", given(&options.pg_host)),
+    ];
+    let named: Vec<_> = named.iter().filter_map(|(variable, value)| value.map(|value| (*variable, value))).collect();
+    match named[..] {
+        [] => Ok(Database::Sqlite(PathBuf::from("timer.db"))),
+        [("DATABASE_URL", url)] => parse_database_url(url),
+        [("TIMER_DB_PATH", path)] => Ok(Database::Sqlite(PathBuf::from(path))),
+        [("PG_HOST", host)] => parse_postgres_parts(host, options),
+        [(first, _), (second, _), ..] => {
+            Err(Failure::Configuration(format!("{first} and {second} are both set: give only one of them.")))
+        }
+        [(other, _)] => wrong(other, "is not understood"),
+    }
+}
+
+fn parse_database_url(url: &str) -> Result<Database, Failure> {
+    match url.split_once("://") {
+        Some(("sqlite", path)) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
+        Some(("postgres" | "postgresql", _)) => Ok(Database::Postgres(store_postgres::PostgresOptions::Url(url.to_owned()))),
+        _ => wrong("DATABASE_URL", "must begin with sqlite:// or postgres://"),
+    }
+}
+
+fn parse_postgres_parts(host: &str, options: &StoreOptions) -> Result<Database, Failure> {
+    let required = |variable: &str, value: &Option<String>| match given(value) {
+        Some(value) => Ok(value.to_owned()),
+        None => wrong(variable, "is required together with PG_HOST"),
+    };
+    Ok(Database::Postgres(store_postgres::PostgresOptions::Parts {
+        host: host.to_owned(),
+        port: number("PG_PORT", &options.pg_port, 1..=u16::MAX, 5432)?,
+        user: required("PG_USER", &options.pg_user)?,
+        password: given(&options.pg_password).map(str::to_owned),
+        database: required("PG_DB_NAME", &options.pg_db_name)?,
+    }))
+}
+
+fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Failure> {
+    let min_delay = optional_span("MIN_DELAY", &options.min_delay)?.unwrap_or(Span::from_secs(5));
+    let max_horizon = optional_span("MAX_HORIZON", &options.max_horizon)?;
+    if max_horizon.is_some_and(|max| max <= min_delay) {
+        return wrong("MAX_HORIZON", "must be longer than MIN_DELAY");
+    }
+    Ok(Horizon { min_delay, max_horizon })
+}
+
+fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result<scheduler::Config, Failure> {
+    let defaults = scheduler::Config::default();
+    let count = |variable, text, default| number(variable, text, 1..=1_000_000, default);
+    let sweep_millis = number("TIMER_POLLING_INTERVAL", &timers.polling_interval, 10..=60_000, 1000)?;
+    Ok(scheduler::Config {
+        claim_batch_max: number("TIMER_BATCH_SIZE", &timers.batch_size, 1..=10_000, defaults.claim_batch_max)?,
+        in_flight_max: count("IN_FLIGHT_MAX", &callbacks.in_flight_max, defaults.in_flight_max)?,
+        in_flight_per_destination_max: count(
+            "IN_FLIGHT_PER_DESTINATION_MAX",
+            &callbacks.in_flight_per_destination_max,
+            defaults.in_flight_per_destination_max,
+        )?,
+        sweep_interval: Duration::from_millis(sweep_millis),
+        retention: optional_span("RETENTION", &timers.retention)?.unwrap_or(defaults.retention),
+        ..defaults
+    })
+}
+
+fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure> {
+    let policy = given(&options.egress).unwrap_or("private");
+    let allow = given(&options.egress_allow).unwrap_or_default();
+    let egress = delivery::Egress::parse(policy, allow).map_err(sentence)?;
+    let signing = given(&options.signing_secret).map(delivery::SigningSecrets::parse).transpose().map_err(sentence)?;
+    Ok(delivery::Config { egress, signing, version: env!("CARGO_PKG_VERSION").to_owned() })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+pub fn parse_log_format(options: &LogOptions) -> Result<LogFormat, Failure> {
+    match given(&options.log_format) {
+        None | Some("text") => Ok(LogFormat::Text),
+        Some("json") => Ok(LogFormat::Json),
+        Some(_) => wrong("LOG_FORMAT", "must be text or json"),
+    }
+}
+
+/// A variable that is set but empty counts as not set: that is how compose files leave things out.
+pub fn given(value: &Option<String>) -> Option<&str> {
+    value.as_deref().filter(|value| !value.is_empty())
+}
+
+fn optional_span(variable: &str, text: &Option<String>) -> Result<Option<Span>, Failure> {
+    given(text).map(|text| Span::parse(variable, text).map_err(sentence)).transpose()
+}
+
+fn number<N>(variable: &str, text: &Option<String>, range: std::ops::RangeInclusive<N>, default: N) -> Result<N, Failure>
+where
+    N: FromStr + PartialOrd + std::fmt::Display + Copy,
+{
+    match given(text).map(str::parse) {
+        None => Ok(default),
+        Some(Ok(number)) if range.contains(&number) => Ok(number),
+        Some(_) => wrong(variable, &format!("must be a number between {} and {}", range.start(), range.end())),
+    }
+}
+
+fn wrong<T>(variable: &str, rule: &str) -> Result<T, Failure> {
+    Err(Failure::Configuration(format!("{variable} {rule}.")))
+}
+
+fn sentence(invalid: domain::Invalid) -> Failure {
+    Failure::Configuration(format!("{invalid}."))
+}

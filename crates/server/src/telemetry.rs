@@ -1,0 +1,46 @@
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    cli::LogOptions,
+    exit::Failure,
+    settings::{self, LogFormat},
+};
+
+/// Buckets of everything that is measured in seconds: from a tenth of a millisecond to minutes.
+const SECONDS: [f64; 15] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0];
+/// Buckets of batch sizes.
+const SIZES: [f64; 8] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+
+/// Sends the log to standard error, in the wanted form.
+pub fn log(options: &LogOptions) -> Result<(), Failure> {
+    let filter = settings::given(&options.log).unwrap_or("info");
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|_| Failure::Configuration("RUST_LOG must be a filter such as info or info,delivery=debug.".to_owned()))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    match settings::parse_log_format(options)? {
+        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// Collects metrics from now on; the answer renders them as Prometheus reads them.
+pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(format!("metrics cannot be collected: {error}."));
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_size".to_owned()), &SIZES))
+        .map_err(|error| failed(&error))?
+        .install_recorder()
+        .map_err(|error| failed(&error))?;
+    api::describe();
+    commands::describe();
+    crate::pipeline::describe();
+    delivery::describe();
+    scheduler::describe();
+    store::describe();
+    Ok(Arc::new(move || handle.render()))
+}

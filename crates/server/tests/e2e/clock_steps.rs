@@ -1,0 +1,121 @@
+//! The wall clock is set back and forward by an hour while the service runs: nothing early, nothing twice, nothing stuck.
+
+use std::{collections::HashSet, time::Duration};
+
+use futures_util::future::join_all;
+use serde_json::json;
+
+use crate::rig::{
+    Backend, Client, FakeTime, Receiver, Reply, Service, alone, callback_to, eventually, for_each_store, instant, micros, now,
+};
+
+const MINUTE_MICROS: i64 = 60_000_000;
+const GROUP: usize = 20;
+/// The loop looks at the clock at least once a second; the rest is for a busy machine.
+const SOON: Duration = Duration::from_secs(8);
+/// A call that is under way while the clock steps.
+const LONG_CALL: Duration = Duration::from_secs(5);
+
+for_each_store!(when_the_clock_steps_nothing_is_early_nothing_twice_nothing_stuck);
+
+async fn when_the_clock_steps_nothing_is_early_nothing_twice_nothing_stuck(backend: Backend) {
+    let _machine = alone().await;
+    let receiver = Receiver::replying(|call| if call.path == "/long" { Reply::OkAfter(LONG_CALL) } else { Reply::Status(200) });
+    let time = FakeTime::new();
+    let mut service = Service::start_at(&backend, &time, &[("MIN_DELAY", "0s")]).await;
+    let steps = Steps { client: service.client(), receiver, time };
+    let begun = now();
+
+    let soon = steps.register("soon", begun + 4_000_000).await;
+    let half_hour = steps.register("half-hour", begun + 30 * MINUTE_MICROS).await;
+    let two_hours = steps.register("two-hours", begun + 120 * MINUTE_MICROS).await;
+
+    steps.step_to("-1h", -60).await;
+    steps.fires_new_timers("after the step back").await;
+    // They would be due by now, had the clock not been set back.
+    crate::rig::wait_for_wall(begun + 5_000_000).await;
+    steps.fires_new_timers("still an hour behind").await;
+    steps.have_fired(&[]);
+
+    steps.step_to("+0", 0).await;
+    steps.wait_for(&soon).await;
+    steps.have_fired(&[&soon]);
+
+    // The lease of a call under way must not seem to have run out because the clock says that an hour has passed.
+    let long = steps.register("long", now() + 300_000).await;
+    steps.wait_for(&long).await;
+    steps.step_to("+1h", 60).await;
+    steps.wait_for(&half_hour).await;
+    steps.fires_new_timers("after the step forward").await;
+    steps.have_fired(&[&soon, &long, &half_hour]);
+    for id in &long {
+        steps.client.wait_for_status(id, "completed").await;
+    }
+
+    steps.step_to("+0", 0).await;
+    steps.fires_new_timers("after the second step back").await;
+    steps.have_fired(&[&soon, &long, &half_hour]);
+    for id in &two_hours {
+        assert_eq!(steps.client.timer(id).await["status"], "pending");
+    }
+    let calls = steps.receiver.calls();
+    let ids: HashSet<&str> = calls.iter().map(|call| call.timer_id()).collect();
+    assert_eq!(ids.len(), calls.len(), "a timer fired twice");
+    println!("{}: four steps of an hour, {} calls, none early, none twice", backend.name(), calls.len());
+    service.stop().await;
+}
+
+struct Steps {
+    client: Client,
+    receiver: Receiver,
+    time: FakeTime,
+}
+
+impl Steps {
+    /// Sets the clock, and returns once the service has it.
+    async fn step_to(&self, offset: &str, minutes: i64) {
+        self.time.set(offset);
+        eventually("the service has the new time", SOON, async || {
+            let theirs = micros(self.client.get("/healthz").await.json()["data"]["timestamp"].as_str()?);
+            let off_by = theirs - now() - minutes * MINUTE_MICROS;
+            (off_by.abs() < 10_000_000).then_some(())
+        })
+        .await;
+    }
+
+    async fn register(&self, group: &str, at: i64) -> HashSet<String> {
+        let timer =
+            json!({"execute_at": instant(at), "callback": callback_to(&self.receiver.url(&format!("/{group}")), &json!(1))});
+        join_all((0..GROUP).map(async |_| self.client.create(&timer).await)).await.into_iter().collect()
+    }
+
+    /// New timers fire as if nothing had happened, by the service's own clock.
+    async fn fires_new_timers(&self, when: &str) {
+        let timer = json!({"delay": "500ms", "callback": callback_to(&self.receiver.url("/new"), &json!(when))});
+        let asked = now();
+        let ids: HashSet<String> =
+            join_all((0..GROUP).map(async |_| self.client.create(&timer).await)).await.into_iter().collect();
+        self.wait_for(&ids).await;
+        for call in self.receiver.calls().iter().filter(|call| ids.contains(call.timer_id())) {
+            assert!(call.arrived >= asked + 500_000, "early, {when}: {call:?}");
+        }
+    }
+
+    async fn wait_for(&self, ids: &HashSet<String>) {
+        eventually("these timers have fired", SOON, async || {
+            let fired: HashSet<String> = self.receiver.calls().iter().map(|call| call.timer_id().to_owned()).collect();
+            ids.is_subset(&fired).then_some(())
+        })
+        .await;
+    }
+
+    /// Of the groups that were registered for a fixed time, exactly these have fired, each timer once.
+    fn have_fired(&self, groups: &[&HashSet<String>]) {
+        let calls = self.receiver.calls();
+        let fired: Vec<&str> = calls.iter().filter(|call| call.path != "/new").map(|call| call.timer_id()).collect();
+        let expected: HashSet<&str> = groups.iter().flat_map(|group| group.iter().map(String::as_str)).collect();
+        let distinct: HashSet<&str> = fired.iter().copied().collect();
+        assert_eq!(distinct, expected);
+        assert_eq!(fired.len(), expected.len(), "a timer fired twice");
+    }
+}

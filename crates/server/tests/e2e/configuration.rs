@@ -1,0 +1,97 @@
+//! Bad settings end the start with one sentence that names the variable, and exit code 2.
+
+use std::process::Output;
+
+use crate::rig::{API_KEY, Backend, beside_others, timer};
+
+/// Stands in every value that is refused: it must not stand in what is said about it.
+const SECRET: &str = "Tr0ub4dor";
+
+#[tokio::test]
+async fn a_bad_setting_ends_the_start_with_one_sentence_that_names_it() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let key = ("API_KEY", API_KEY);
+    let short = ("API_KEY", "Tr0ub4dor-is-too-short");
+    for (settings, variable) in [
+        (vec![], "API_KEY"),
+        (vec![("API_KEY", "")], "API_KEY"),
+        (vec![short], "API_KEY"),
+        (vec![("API_KEY", "Tr0ub4dor with blanks in it, and long enough")], "API_KEY"),
+        (vec![key, ("PORT", "eighty")], "PORT"),
+        (vec![key, ("PORT", "65536")], "PORT"),
+        (vec![key, ("PORT", "-1")], "PORT"),
+        (vec![key, ("BIND", "localhost")], "BIND"),
+        (vec![key, ("DATABASE_URL", "mysql://root:Tr0ub4dor@localhost/timers")], "DATABASE_URL"),
+        (vec![key, ("DATABASE_URL", "timers.db")], "DATABASE_URL"),
+        (vec![key, ("DATABASE_URL", "sqlite://")], "DATABASE_URL"),
+        (vec![key, ("DATABASE_URL", "postgres://timer:Tr0ub4dor@host:port/x")], "DATABASE_URL"),
+        (vec![key, ("DATABASE_URL", "sqlite://a.db"), ("PG_HOST", "localhost")], "PG_HOST"),
+        (vec![key, ("PG_HOST", "localhost"), ("PG_PASSWORD", SECRET)], "PG_USER"),
+        (vec![key, ("PG_HOST", "localhost"), ("PG_USER", "u"), ("PG_PASSWORD", SECRET)], "PG_DB_NAME"),
+        (vec![key, ("PG_HOST", "localhost"), ("PG_PORT", "x"), ("PG_USER", "u"), ("PG_DB_NAME", "d")], "PG_PORT"),
+        (vec![key, ("MIN_DELAY", "soon")], "MIN_DELAY"),
+        (vec![key, ("MIN_DELAY", "-5s")], "MIN_DELAY"),
+        (vec![key, ("MAX_HORIZON", "1")], "MAX_HORIZON"),
+        (vec![key, ("MIN_DELAY", "1h"), ("MAX_HORIZON", "1m")], "MAX_HORIZON"),
+        (vec![key, ("RETENTION", "for ever")], "RETENTION"),
+        (vec![key, ("OVERDUE_WINDOW", "5")], "OVERDUE_WINDOW"),
+        (vec![key, ("TIMER_POLLING_INTERVAL", "1s")], "TIMER_POLLING_INTERVAL"),
+        (vec![key, ("TIMER_POLLING_INTERVAL", "0")], "TIMER_POLLING_INTERVAL"),
+        (vec![key, ("TIMER_BATCH_SIZE", "0")], "TIMER_BATCH_SIZE"),
+        (vec![key, ("IN_FLIGHT_MAX", "0")], "IN_FLIGHT_MAX"),
+        (vec![key, ("IN_FLIGHT_PER_DESTINATION_MAX", "many")], "IN_FLIGHT_PER_DESTINATION_MAX"),
+        (vec![key, ("EGRESS", "open")], "EGRESS"),
+        (vec![key, ("EGRESS_ALLOW", "10.0.0.0/33")], "EGRESS_ALLOW"),
+        (vec![key, ("SIGNING_SECRET", SECRET)], "SIGNING_SECRET"),
+        (vec![key, ("SIGNING_SECRET", "whsec_Tr0ub4dor")], "SIGNING_SECRET"),
+        (vec![key, ("LOG_FORMAT", "xml")], "LOG_FORMAT"),
+        (vec![key, ("RUST_LOG", "info,=,nonsense=loud")], "RUST_LOG"),
+    ] {
+        let output = timer(backend.home()).arg("serve").envs(settings.iter().copied()).output().expect("the binary runs");
+        assert_one_sentence(&output, 2, variable, &format!("{settings:?}"));
+    }
+    let left: Vec<_> = backend.home().read_dir().expect("the directory").flatten().map(|entry| entry.path()).collect();
+    assert!(left.is_empty(), "a start that was refused leaves nothing behind: {left:?}");
+}
+
+#[tokio::test]
+async fn a_taken_port_is_said_in_one_sentence() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("its address").port().to_string();
+    let settings = [("API_KEY", API_KEY), ("BIND", "127.0.0.1"), ("PORT", &port), ("DATABASE_URL", backend.url())];
+    let output = timer(backend.home()).arg("serve").envs(settings).output().expect("the binary runs");
+    assert_one_sentence(&output, 2, "PORT", "a taken port");
+}
+
+#[tokio::test]
+async fn a_bad_flag_is_explained() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    for arguments in [vec!["serve", "--prot", "80"], vec!["sevre"], vec![]] {
+        let output = timer(backend.home()).args(&arguments).output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: timer"), "{arguments:?}: {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dotenv_file_is_read_and_the_environment_wins() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    std::fs::write(backend.home().join(".env"), format!("API_KEY={API_KEY}\nMIN_DELAY=nonsense\nPORT=nonsense\n"))
+        .expect("a file");
+    let output = timer(backend.home()).arg("serve").env("PORT", "0").output().expect("the binary runs");
+    assert_one_sentence(&output, 2, "MIN_DELAY", "a .env file");
+}
+
+fn assert_one_sentence(output: &Output, code: i32, variable: &str, what: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{what}: {said}");
+    assert_eq!(said.lines().count(), 1, "{what}: {said}");
+    assert!(said.contains(variable) && said.trim_end().ends_with('.'), "{what}: {said}");
+    assert!(!said.contains(SECRET) && !said.contains(API_KEY), "{what}: {said}");
+    assert!(output.stdout.is_empty(), "{what}: {output:?}");
+}

@@ -1,0 +1,51 @@
+//! `kill -9` at random under load: what was acknowledged holds.
+
+mod history;
+mod load;
+
+use std::{sync::Arc, time::Duration};
+
+use crate::rig::{Backend, Receiver, Reply, Service, alone, for_each_store, now};
+use history::History;
+use load::Load;
+
+/// How many kills. A dead owner's shards on PostgreSQL are nobody's until their lease of four seconds has run out, so there are fewer.
+const KILLS_SQLITE: usize = 20;
+const KILLS_POSTGRES: usize = 8;
+/// The limit of calls under way to one destination; there is only one here.
+const IN_FLIGHT: usize = 64;
+/// Every call takes a moment, so that a kill always finds some under way.
+const CALL_TIME: Duration = Duration::from_millis(15);
+const TAKE_OVER: Duration = Duration::from_secs(15);
+const DRAIN: Duration = Duration::from_secs(60);
+
+for_each_store!(what_was_acknowledged_survives_kills_at_random_under_load);
+
+async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Backend) {
+    let _machine = alone().await;
+    let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
+    let mut service = Service::start(&backend).await;
+    let history = Arc::new(History::default());
+    let load = Load::start(service.client(), receiver.url("/crash"), Arc::clone(&history));
+
+    let mut kills = Vec::new();
+    let rounds = if backend.is_sqlite() { KILLS_SQLITE } else { KILLS_POSTGRES };
+    for _ in 0..rounds {
+        // Only a service that has begun to fire can be killed while it fires.
+        receiver.wait_for(receiver.count() + 20, TAKE_OVER).await;
+        tokio::time::sleep(Duration::from_millis(rand::random_range(0..700))).await;
+        service.kill();
+        kills.push(now());
+        service.start_again().await;
+    }
+    load.stop().await;
+    service.client().wait_until_finished(DRAIN).await;
+
+    let calls = receiver.calls();
+    let summary = history.check(&calls, &kills);
+    println!("{}: {rounds} kills: {summary}", backend.name());
+    assert!(summary.repeated <= rounds * IN_FLIGHT, "{summary}");
+    assert!(summary.created > 50 * rounds, "too little load to mean anything: {summary}");
+    assert!(summary.canceled > 0 && summary.updated > 0, "{summary}");
+    service.stop().await;
+}

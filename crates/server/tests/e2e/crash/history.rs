@@ -1,0 +1,128 @@
+//! What was asked and answered, and whether the calls that arrived agree with it.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::rig::Call;
+
+/// How a cancel or update ended, if one was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Change {
+    #[default]
+    None,
+    /// At this time the answer 200 was there.
+    Acknowledged(i64),
+    /// The timer was not pending any more.
+    TooLate,
+    /// No answer: it may have been carried out or not.
+    Unknown,
+}
+
+/// One timer whose create was acknowledged.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    pub execute_at: i64,
+    pub update: Change,
+    pub cancel: Change,
+}
+
+#[derive(Default)]
+pub struct History(Mutex<HashMap<String, Told>>);
+
+pub const OLD: &str = "old";
+pub const NEW: &str = "new";
+
+pub struct Summary {
+    pub created: usize,
+    pub updated: usize,
+    pub canceled: usize,
+    pub calls: usize,
+    pub repeated: usize,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { created, updated, canceled, calls, repeated } = self;
+        write!(
+            f,
+            "{created} creates, {updated} updates, {canceled} cancels acknowledged; {calls} calls, {repeated} of them repeated"
+        )
+    }
+}
+
+impl History {
+    pub fn tell(&self, id: &str, told: Told) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), told);
+    }
+
+    /// Fails the test at the first thing that must not be.
+    pub fn check(&self, calls: &[Call], kills: &[i64]) -> Summary {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_timer: HashMap<&str, Vec<&Call>> = HashMap::new();
+        for call in calls {
+            by_timer.entry(call.timer_id()).or_default().push(call);
+        }
+        for (id, told) in told.iter() {
+            let calls = by_timer.get(id.as_str()).map(Vec::as_slice).unwrap_or_default();
+            check_delivered(id, told, calls);
+            check_cancel(id, told, calls);
+            check_update(id, told, calls);
+        }
+        let repeated = by_timer.values().map(|calls| check_repetitions(calls, kills)).sum();
+        let count = |of: fn(&Told) -> Change| told.values().filter(|told| matches!(of(told), Change::Acknowledged(_))).count();
+        Summary {
+            created: told.len(),
+            updated: count(|told| told.update),
+            canceled: count(|told| told.cancel),
+            calls: calls.len(),
+            repeated,
+        }
+    }
+}
+
+fn check_delivered(id: &str, told: &Told, calls: &[&Call]) {
+    if matches!(told.cancel, Change::None | Change::TooLate) {
+        assert!(!calls.is_empty(), "lost: {id} {told:?}");
+    }
+}
+
+fn check_cancel(id: &str, told: &Told, calls: &[&Call]) {
+    let Change::Acknowledged(at) = told.cancel else { return };
+    // One that was under way at a kill is pending again afterwards, and can then be canceled for good.
+    let after = calls.iter().filter(|call| call.arrived > at).count();
+    assert_eq!(after, 0, "called after its cancel was acknowledged: {id} {told:?} {calls:?}");
+    if at < told.execute_at {
+        assert!(calls.is_empty(), "called although it was canceled before it was due: {id} {told:?} {calls:?}");
+    }
+}
+
+fn check_update(id: &str, told: &Told, calls: &[&Call]) {
+    let Change::Acknowledged(at) = told.update else { return };
+    let version = |call: &Call| call.json()["version"].as_str().map(str::to_owned);
+    let old_after = calls.iter().filter(|call| call.arrived > at && version(call).as_deref() == Some(OLD)).count();
+    assert_eq!(old_after, 0, "the old version was called after the update was acknowledged: {id} {told:?} {calls:?}");
+    if matches!(told.cancel, Change::None | Change::TooLate) {
+        assert!(calls.iter().any(|call| version(call).as_deref() == Some(NEW)), "the update is lost: {id} {told:?} {calls:?}");
+    }
+}
+
+/// A call may be repeated only when a kill lies in between, and then it is the same call to its receiver. Says how many are.
+fn check_repetitions(calls: &[&Call], kills: &[i64]) -> usize {
+    let mut by_occurrence: HashMap<(String, &str), Vec<&Call>> = HashMap::new();
+    for call in calls {
+        by_occurrence.entry((call.json()["version"].to_string(), call.header("x-timer-scheduled-at"))).or_default().push(call);
+    }
+    let mut repeated = 0;
+    for calls in by_occurrence.values() {
+        for pair in calls.windows(2) {
+            repeated += 1;
+            assert_eq!(pair[0].header("webhook-id"), pair[1].header("webhook-id"), "{pair:?}");
+            let killed_between = kills.iter().any(|kill| (pair[0].arrived..=pair[1].arrived).contains(kill));
+            assert!(killed_between, "called twice without a kill in between: {pair:?}");
+        }
+    }
+    repeated
+}

@@ -1,0 +1,51 @@
+//! What every test here is built from: a real service, real receivers, a client, and patience with a limit.
+
+mod backend;
+mod client;
+mod clock;
+mod faketime;
+mod machine;
+mod receiver;
+mod service;
+
+use std::{future::Future, time::Duration};
+
+pub use backend::Backend;
+pub use client::{Answer, Client, callback_to};
+pub use clock::{instant, micros, now, wait_for_wall};
+pub use faketime::FakeTime;
+pub use machine::{alone, beside_others};
+pub use receiver::{Call, Receiver, Reply};
+pub use service::{API_KEY, Service, timer};
+
+/// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`.
+macro_rules! for_each_store {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlite() {
+                super::$name(crate::rig::Backend::sqlite()).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_postgres() {
+                super::$name(crate::rig::Backend::postgres()).await;
+            }
+        }
+    )+};
+}
+pub(crate) use for_each_store;
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Looks again and again until there is something to see; fails the test when that takes longer than `limit`.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> T {
+    let deadline = tokio::time::Instant::now() + limit;
+    loop {
+        if let Some(seen) = look().await {
+            return seen;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "not within {limit:?}: {what}");
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}

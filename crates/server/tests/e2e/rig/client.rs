@@ -1,0 +1,147 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Full};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use serde_json::{Value, json};
+
+use super::API_KEY;
+
+/// Longer than any answer may take: `/healthz` has five seconds when the store hangs.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A caller of one service, with connections that are kept open. Clones share them.
+#[derive(Clone)]
+pub struct Client {
+    http: legacy::Client<HttpConnector, Full<Bytes>>,
+    base: String,
+}
+
+/// The connection was lost, or no answer came: whether the request was carried out is unknown.
+#[derive(Debug)]
+pub struct Lost;
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Client {
+    pub fn new(port: u16) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        let http = legacy::Client::builder(TokioExecutor::new()).build(connector);
+        Self { http, base: format!("http://127.0.0.1:{port}") }
+    }
+
+    /// The request exactly as given.
+    pub async fn send_raw(&self, request: http::request::Builder, body: impl Into<Bytes>) -> Result<Answer, Lost> {
+        let request = request.body(Full::new(body.into())).expect("a valid request");
+        let exchange = async {
+            let response = self.http.request(request).await.map_err(|_| Lost)?;
+            let (head, body) = response.into_parts();
+            let body = body.collect().await.map_err(|_| Lost)?.to_bytes();
+            let text = String::from_utf8(body.into()).expect("answers are UTF-8");
+            Ok(Answer { status: head.status.as_u16(), headers: head.headers, text })
+        };
+        tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(Lost))
+    }
+
+    pub fn request(&self, method: &str, path: &str) -> http::request::Builder {
+        Request::builder().method(method).uri(format!("{}{path}", self.base))
+    }
+
+    pub async fn try_send(&self, method: &str, path: &str, body: Option<String>) -> Result<Answer, Lost> {
+        let mut request = self.request(method, path).header("x-api-key", API_KEY);
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        self.send_raw(request, body.unwrap_or_default()).await
+    }
+
+    pub async fn try_create(&self, timer: &Value) -> Result<Answer, Lost> {
+        self.try_send("POST", "/timers", Some(timer.to_string())).await
+    }
+
+    pub async fn try_update(&self, id: &str, patch: &Value) -> Result<Answer, Lost> {
+        self.try_send("PUT", &format!("/timers/{id}"), Some(patch.to_string())).await
+    }
+
+    pub async fn try_cancel(&self, id: &str) -> Result<Answer, Lost> {
+        self.try_send("DELETE", &format!("/timers/{id}"), None).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.try_send("GET", path, None).await.unwrap_or_else(|_| panic!("GET {path} got no answer"))
+    }
+
+    /// The text as the body: for content that must not go through a JSON value.
+    pub async fn post(&self, text: &str) -> Answer {
+        self.try_send("POST", "/timers", Some(text.to_owned())).await.expect("an answer to a create")
+    }
+
+    /// Creates a timer that must be accepted; its id.
+    pub async fn create(&self, timer: &Value) -> String {
+        let answer = self.post(&timer.to_string()).await;
+        assert_eq!(answer.status, 201, "{timer}: {}", answer.text);
+        answer.id()
+    }
+
+    /// `data` of `GET /timers/{id}`.
+    pub async fn timer(&self, id: &str) -> Value {
+        let answer = self.get(&format!("/timers/{id}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()["data"].clone()
+    }
+
+    /// How many timers there are in this status.
+    pub async fn count(&self, status: &str) -> u64 {
+        let answer = self.get(&format!("/timers?limit=1&status={status}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()["data"]["total"].as_u64().expect("a total")
+    }
+
+    /// Returns once no timer is pending or executing any more, so that no further call can come.
+    pub async fn wait_until_finished(&self, limit: Duration) {
+        super::eventually("no timer is pending or executing any more", limit, async || {
+            (self.count("pending").await == 0 && self.count("executing").await == 0).then_some(())
+        })
+        .await;
+    }
+
+    pub async fn wait_for_status(&self, id: &str, status: &str) -> Value {
+        super::eventually(&format!("timer {id} is {status}"), Duration::from_secs(10), async || {
+            Some(self.timer(id).await).filter(|timer| timer["status"] == status)
+        })
+        .await
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    pub fn id(&self) -> String {
+        self.json()["data"]["id"].as_str().unwrap_or_else(|| panic!("an id in {}", self.text)).to_owned()
+    }
+
+    pub fn message(&self) -> String {
+        self.json()["message"].as_str().unwrap_or_else(|| panic!("a message in {}", self.text)).to_owned()
+    }
+
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// A callback of type `http`.
+pub fn callback_to(url: &str, payload: &Value) -> Value {
+    json!({"type": "http", "url": url, "payload": payload})
+}

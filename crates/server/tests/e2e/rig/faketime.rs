@@ -1,0 +1,54 @@
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A wall clock for one service that the test can set while it runs. The steady clock is left alone.
+pub struct FakeTime {
+    library: PathBuf,
+    offset: TempDir,
+}
+
+const HOW_TO_GET_IT: &str = "libfaketime is missing: install the package `libfaketime` (`make test` does)";
+
+impl FakeTime {
+    /// Begins with the true time.
+    pub fn new() -> Self {
+        let time = Self { library: library(), offset: tempfile::tempdir().expect("a temporary directory") };
+        time.set("+0");
+        time
+    }
+
+    /// From now on the clock is off by this much: `-1h`, `+1d`.
+    pub fn set(&self, offset: &str) {
+        // Renamed into place, because a service may read it at any moment.
+        let new = self.offset.path().join("new");
+        std::fs::write(&new, format!("{offset}\n")).expect("a file in a temporary directory");
+        std::fs::rename(new, self.file()).expect("a file in a temporary directory");
+    }
+
+    /// What a service must have in its environment.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        [
+            ("LD_PRELOAD", self.library.display().to_string()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file().display().to_string()),
+            ("FAKETIME_NO_CACHE", "1".to_owned()),
+            ("DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.offset.path().join("offset")
+    }
+}
+
+/// Debian keeps it in a directory of the architecture.
+fn library() -> PathBuf {
+    let of_architectures = Path::new("/usr/lib").read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    of_architectures
+        .chain([PathBuf::from("/usr/lib"), PathBuf::from("/usr/lib64"), PathBuf::from("/usr/local/lib")])
+        .map(|directory| directory.join("faketime/libfaketime.so.1"))
+        .find(|library| library.exists())
+        .expect(HOW_TO_GET_IT)
+}

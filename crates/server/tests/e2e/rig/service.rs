@@ -1,0 +1,192 @@
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use super::{Backend, Client, FakeTime, eventually};
+
+pub const API_KEY: &str = "e2e-0123456789abcdef0123456789abcdef";
+
+/// How long a service may take to be healthy, or to end, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(45);
+const TAIL_LINES: usize = 60;
+
+/// The real binary with nothing in its environment but what the test puts there.
+pub fn timer(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_timer"));
+    command.env_clear().current_dir(home).stdin(Stdio::null());
+    command
+}
+
+/// One `timer serve`, from its start to its end. Dropping it kills it, and shows its log when the test has failed.
+pub struct Service {
+    child: Child,
+    port: u16,
+    environment: Vec<(String, String)>,
+    home: PathBuf,
+    log: PathBuf,
+}
+
+impl Service {
+    /// A service for quick timers, healthy.
+    pub async fn start(backend: &Backend) -> Self {
+        Self::start_with(backend, &[("MIN_DELAY", "0s")]).await
+    }
+
+    /// A service whose wall clock the test can set, healthy.
+    pub async fn start_at(backend: &Backend, time: &FakeTime, settings: &[(&str, &str)]) -> Self {
+        let mut environment = environment(backend, settings);
+        environment.extend(time.environment());
+        Self::start_in(backend, environment).await
+    }
+
+    pub async fn start_with(backend: &Backend, settings: &[(&str, &str)]) -> Self {
+        Self::start_in(backend, environment(backend, settings)).await
+    }
+
+    async fn start_in(backend: &Backend, environment: Vec<(String, String)>) -> Self {
+        let mut service = Self::spawn(backend, environment);
+        service.wait_until_healthy().await;
+        service
+    }
+
+    /// Not yet waited for.
+    pub fn begin(backend: &Backend, settings: &[(&str, &str)]) -> Self {
+        Self::spawn(backend, environment(backend, settings))
+    }
+
+    fn spawn(backend: &Backend, environment: Vec<(String, String)>) -> Self {
+        let port = throwaway::free_port();
+        let home = backend.home().to_path_buf();
+        let log = home.join(format!("log-{port}"));
+        let child = launch(&home, &log, port, &environment);
+        Self { child, port, environment, home, log }
+    }
+
+    /// The same again, on the same port, after it has ended.
+    pub async fn start_again(&mut self) {
+        assert!(self.child.try_wait().expect("the state of the service").is_some(), "the service still runs");
+        self.child = launch(&self.home, &self.log, self.port, &self.environment);
+        self.wait_until_healthy().await;
+    }
+
+    pub async fn wait_until_healthy(&mut self) {
+        let client = self.client();
+        let (child, log) = (&mut self.child, &self.log);
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = child.try_wait().expect("the state of the service") {
+                panic!("the service ended while starting: {status}\n{}", tail(log));
+            }
+            if client.try_send("GET", "/healthz", None).await.is_ok_and(|answer| answer.status == 200) {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "not healthy within {PATIENCE:?}\n{}", tail(log));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the state of the service").is_none()
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the service can be killed");
+        self.child.wait().expect("the service ends");
+    }
+
+    /// SIGTERM.
+    pub fn ask_to_stop(&self) {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("the program `kill`");
+        assert!(sent.success(), "SIGTERM could not be sent");
+    }
+
+    pub async fn wait_for_end(&mut self) -> ExitStatus {
+        let log = self.log.clone();
+        let child = &mut self.child;
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = child.try_wait().expect("the state of the service") {
+                return status;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "the service did not end within {PATIENCE:?}\n{}", tail(&log));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Stops it as an operator would.
+    pub async fn stop(&mut self) {
+        self.ask_to_stop();
+        let status = self.wait_for_end().await;
+        assert_eq!(status.code(), Some(0), "{}", tail(&self.log));
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub async fn wait_for_log(&self, text: &str) {
+        eventually(&format!("{text:?} in the log"), Duration::from_secs(20), async || self.log().contains(text).then_some(()))
+            .await;
+    }
+
+    /// Memory in use, in MiB.
+    pub fn resident_mib(&self) -> f64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory that was in use at once, in MiB.
+    pub fn peak_mib(&self) -> f64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, line: &str) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the service runs");
+        let kib = status.lines().find_map(|text| text.strip_prefix(line)).and_then(|rest| rest.split_whitespace().next());
+        kib.and_then(|kib| kib.parse::<f64>().ok()).expect("a number of KiB") / 1024.0
+    }
+}
+
+fn environment(backend: &Backend, settings: &[(&str, &str)]) -> Vec<(String, String)> {
+    let usual = [("API_KEY", API_KEY), ("BIND", "127.0.0.1"), ("DATABASE_URL", backend.url()), ("RUST_LOG", "info")];
+    usual.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn launch(home: &Path, log: &Path, port: u16, environment: &[(String, String)]) -> Child {
+    let log = File::options().create(true).append(true).open(log).expect("a log file");
+    let mut command = timer(home);
+    command.arg("serve").env("PORT", port.to_string()).stdout(Stdio::null()).stderr(log);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command.spawn().expect("the binary can be started")
+}
+
+fn tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    format!("the end of its log:\n{}", lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"))
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if std::thread::panicking() {
+            eprintln!("{}", tail(&self.log));
+            return;
+        }
+        let log = self.log();
+        assert!(!log.contains("panicked"), "something panicked in the service\n{log}");
+        assert!(!log.contains(API_KEY), "the API key stands in the log\n{log}");
+    }
+}

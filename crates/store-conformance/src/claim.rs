@@ -1,0 +1,200 @@
+//! Taking timers for delivery.
+
+use domain::{Next, Status, Timer};
+use store::{Claim, Claimed, DueEntry, Epoch, NodeId, Tenure};
+
+use crate::{
+    Fixture, NOW, Stage, ahead, millis, secs,
+    stage::{LONG, entry, entry_at, ids_of, timers_of},
+    timer,
+};
+
+pub async fn a_claimed_timer_is_executing_and_comes_back_whole(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let draft = timer("http://a.example/hook").namespace("tenant").key("k").payload("1.10").metadata("{}").correlation_id("c");
+    let pending = stage.create(draft).await;
+    let claim = stage.new_claim();
+
+    let claimed = stage.store.claim(&claim, &[entry(&pending)]).await.unwrap();
+
+    let executing = Timer { status: Status::Executing, attempt: 1, ..pending.clone() };
+    let expected = Claimed {
+        entry: entry(&pending),
+        tenure: stage.tenure(pending.id()),
+        token: claim.token,
+        attempt: 1,
+        timer: Ok(executing.clone()),
+    };
+    assert_eq!(claimed, [expected]);
+    assert_eq!(stage.get(pending.id()).await, executing);
+    assert_eq!(stage.due(ahead(secs(600))).await, []);
+}
+
+pub async fn only_what_is_pending_and_unmoved_is_claimed(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let mut entries: Vec<DueEntry> = Vec::new();
+    let mut good = Vec::new();
+    for status in Status::ALL {
+        let timer = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
+        entries.push(entry(&timer));
+        if status == Status::Pending {
+            good.push(timer.id());
+        }
+    }
+    let moved = stage.create(timer("http://a.example/").key("moved")).await;
+    stage.update(&Timer { execute_at: ahead(secs(7)), ..moved.clone() }, NOW).await;
+    entries.push(entry(&moved));
+    entries.push(DueEntry { id: timer("http://a.example/").key("unknown").id(), ..entry(&moved) });
+    let last = stage.create(timer("http://a.example/").key("last")).await;
+    good.push(last.id());
+    entries.push(entry(&last));
+
+    let claimed = stage.claim(&entries).await;
+
+    good.sort_unstable();
+    assert_eq!(ids_of(&claimed), good);
+}
+
+pub async fn a_claimed_timer_is_not_claimed_by_another_token(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let pending = stage.create(timer("http://a.example/")).await;
+    let first = stage.claim_one(&pending).await;
+    assert_eq!(stage.claim(&[entry(&pending)]).await, []);
+    let timer = stage.get(pending.id()).await;
+    assert_eq!(timer, first.timer.clone().unwrap());
+    stage.settle(&first, Next::Completed { at: NOW }).await;
+}
+
+pub async fn a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let drafts = (0..20).map(|n| timer("http://a.example/").numbered(n).payload(&n.to_string()));
+    let timers = stage.create_new(drafts.collect()).await;
+    let entries: Vec<_> = timers.iter().map(entry).collect();
+    // Somebody else was faster with the first three; repeating must not give those away.
+    stage.claim(&entries[..3]).await;
+    let claim = stage.new_claim();
+
+    let mut first = stage.store.claim(&claim, &entries).await.unwrap();
+    let mut second = stage.store.claim(&claim, &entries).await.unwrap();
+
+    first.sort_by_key(|claimed| claimed.entry.id);
+    second.sort_by_key(|claimed| claimed.entry.id);
+    assert_eq!(first.len(), 17);
+    assert_eq!(first, second);
+    for claimed in first {
+        assert_eq!(claimed.attempt, 1);
+        assert_eq!(stage.get(claimed.entry.id).await, claimed.timer.unwrap());
+    }
+}
+
+pub async fn an_entry_that_is_named_twice_counts_one_attempt(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let pending = stage.create(timer("http://a.example/")).await;
+    let claimed = stage.claim(&[entry(&pending), entry(&pending)]).await;
+    assert!(!claimed.is_empty() && claimed.iter().all(|claimed| claimed.attempt == 1), "{claimed:?}");
+    assert_eq!(stage.get(pending.id()).await.attempt, 1);
+}
+
+pub async fn without_the_current_tenure_nothing_is_claimed(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..32).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let entries: Vec<_> = timers.iter().map(entry).collect();
+    let with = |tenures: Vec<Tenure>| Claim { token: stage.next_token(), tenures, lease: LONG };
+    let shifted =
+        |by: i64| stage.tenures.iter().map(|tenure| Tenure { epoch: Epoch(tenure.epoch.0 + by), ..*tenure }).collect::<Vec<_>>();
+    for (what, tenures) in [("no tenure", vec![]), ("an earlier epoch", shifted(-1)), ("a later epoch", shifted(1))] {
+        assert_eq!(stage.store.claim(&with(tenures), &entries).await.unwrap(), [], "{what}");
+    }
+    assert_eq!(stage.due(NOW).await.len(), 32);
+}
+
+pub async fn only_timers_of_shards_that_are_held_are_claimed(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..64).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let entries: Vec<_> = timers.iter().map(entry).collect();
+    // One shard is held, a second only by an old tenure, the others not at all.
+    let held = stage.tenure(timers[0].id());
+    let mut tenures = vec![held];
+    tenures.extend(
+        stage.tenures.iter().find(|tenure| **tenure != held).map(|tenure| Tenure { epoch: Epoch(tenure.epoch.0 - 1), ..*tenure }),
+    );
+    let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
+
+    let claimed = stage.store.claim(&claim, &entries).await.unwrap();
+
+    let mut expected: Vec<_> = timers.iter().map(Timer::id).filter(|id| stage.shard(*id) == held.shard).collect();
+    expected.sort_unstable();
+    assert!(!expected.is_empty());
+    assert_eq!(ids_of(&claimed), expected);
+    assert!(claimed.iter().all(|claimed| claimed.tenure == held));
+}
+
+pub async fn a_lost_shard_is_claimed_only_by_its_new_owner(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let pending = stage.create(timer("http://a.example/")).await;
+    let old = stage.new_claim();
+    stage.store.release(stage.node, &stage.tenures).await.unwrap();
+    let tenures = stage.store.acquire(NodeId(2), &stage.all_shards(), LONG).await.unwrap();
+
+    assert_eq!(stage.store.claim(&old, &[entry(&pending)]).await.unwrap(), []);
+    let new = Claim { token: stage.next_token(), tenures: tenures.clone(), lease: LONG };
+    let claimed = stage.store.claim(&new, &[entry(&pending)]).await.unwrap();
+    assert_eq!(ids_of(&claimed), [pending.id()]);
+    assert!(tenures.contains(&claimed[0].tenure));
+}
+
+pub async fn a_tenure_whose_lease_ran_out_unnoticed_still_claims_and_settles(fixture: impl Fixture) {
+    let mut stage = Stage::unowned(&fixture).await;
+    stage.tenures = stage.store.acquire(stage.node, &stage.all_shards(), millis(1)).await.unwrap();
+    // A claim of the same length, made later, ends later: once it has run out, so have the tenures.
+    let first = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, millis(1)).await;
+    let run_out = || async {
+        let expired = stage.store.expired_claims(&stage.tenures, 10).await.unwrap();
+        (ids_of(&expired) == [first.entry.id]).then_some(())
+    };
+    stage.eventually("the claim runs out", run_out).await;
+
+    let second = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    stage.settle(&second, Next::Completed { at: NOW }).await;
+    stage.settle(&first, Next::Completed { at: NOW }).await;
+}
+
+pub async fn attempts_count_up_from_claim_to_claim(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timer = stage.create(timer("http://a.example/")).await;
+    let mut at = timer.execute_at;
+    for attempt in 1..=4 {
+        let claimed = stage.claim(&[entry_at(&timer, at)]).await.remove(0);
+        assert_eq!(claimed.attempt, attempt);
+        let read = claimed.timer.clone().unwrap();
+        assert_eq!(read.attempt, attempt);
+        assert_eq!(
+            read.last_error.as_deref(),
+            (attempt > 1).then_some("HTTP 503"),
+            "the last error stays while it is tried again"
+        );
+        assert_eq!(read.execute_at, NOW);
+        assert_eq!(claimed.entry.at, at);
+        at = at.saturating_add(secs(45));
+        stage.settle(&claimed, Next::Pending { at, attempt, error: Some("HTTP 503".to_owned()) }).await;
+    }
+}
+
+pub async fn a_retry_is_claimed_at_its_own_time_only(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    let timer = claimed.timer.clone().unwrap();
+    stage.settle(&claimed, Next::Pending { at: ahead(secs(5)), attempt: 1, error: None }).await;
+    assert_eq!(stage.claim(&[entry(&timer)]).await, []);
+    assert_eq!(stage.claim(&[entry_at(&timer, ahead(secs(5)))]).await.len(), 1);
+}
+
+pub async fn a_thousand_timers_are_claimed_at_once(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let drafts = (0..1_000).map(|n| timer("http://a.example/").numbered(n).payload(&n.to_string()).due_in(secs(n as u32 / 4)));
+    let created = stage.create_new(drafts.collect()).await;
+    let claimed = stage.claim(&created.iter().map(entry).collect::<Vec<_>>()).await;
+    let expected: Vec<_> = created.into_iter().map(|timer| Timer { status: Status::Executing, attempt: 1, ..timer }).collect();
+    assert_eq!(timers_of(&claimed), expected);
+    assert_eq!(stage.due(ahead(secs(600))).await, []);
+}

@@ -1,0 +1,181 @@
+//! Timers that read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
+
+use domain::{
+    Asked, Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, JsonText, Key, Namespace,
+    NatsCallback, NewTimer, OnConflict, Protocol, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
+};
+
+/// The instant around which all timers of the suite stand: 2025-06-15T12:00:00Z. It lies in the past of every
+/// database's clock, because a claim is only ever made of what is due.
+pub const NOW: Timestamp = Timestamp::from_micros(1_749_988_800_000_000);
+
+pub const fn secs(secs: u32) -> Span {
+    Span::from_secs(secs)
+}
+
+pub const fn millis(millis: u32) -> Span {
+    Span::from_millis(millis)
+}
+
+pub const fn micros(micros: u32) -> Span {
+    Span::from_micros(micros)
+}
+
+pub const fn ahead(span: Span) -> Timestamp {
+    NOW.saturating_add(span)
+}
+
+pub const fn ago(span: Span) -> Timestamp {
+    NOW.saturating_sub(span)
+}
+
+/// A timer that calls `url`, due at [`NOW`] and registered then, with a random id.
+pub fn timer(url: &str) -> Draft {
+    let callback = Callback::Http(HttpCallback {
+        url: CallbackUrl::parse(url).unwrap(),
+        headers: Headers::default(),
+        payload: None,
+        timeout: limits::CALLBACK_TIMEOUT_DEFAULT,
+        protocol: Protocol::Webhook,
+    });
+    let definition = Definition {
+        id: TimerId::random(NOW),
+        namespace: Namespace::default(),
+        key: None,
+        asked: Asked::At(NOW),
+        callback,
+        metadata: None,
+        correlation_id: None,
+        retry_policy: None,
+        delivery: Delivery::AtLeastOnce,
+    };
+    Draft(NewTimer { definition, execute_at: NOW, on_conflict: OnConflict::Reject, created_at: NOW })
+}
+
+/// A timer that is being described.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Draft(NewTimer);
+
+impl Draft {
+    pub fn build(self) -> NewTimer {
+        self.0
+    }
+
+    /// The id it will have: from the namespace and key once there is a key, or the one given last.
+    pub fn id(&self) -> TimerId {
+        self.0.definition.id
+    }
+
+    pub fn with_id(mut self, id: TimerId) -> Self {
+        self.0.definition.id = id;
+        self
+    }
+
+    /// An id of which only the end is `number`: in the order of the numbers, and spread over the shards by them.
+    pub fn numbered(self, number: u64) -> Self {
+        let text = format!("00000000-0000-7000-8000-{number:012x}");
+        self.with_id(TimerId::parse("id", &text).unwrap())
+    }
+
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.0.definition.namespace = Namespace::parse(namespace).unwrap();
+        self.keyed()
+    }
+
+    pub fn key(mut self, key: &str) -> Self {
+        self.0.definition.key = Some(Key::parse(key).unwrap());
+        self.keyed()
+    }
+
+    fn keyed(mut self) -> Self {
+        let definition = &mut self.0.definition;
+        if let Some(key) = &definition.key {
+            definition.id = TimerId::keyed(&definition.namespace, key);
+        }
+        self
+    }
+
+    pub fn due_at(mut self, at: Timestamp) -> Self {
+        self.0.definition.asked = Asked::At(at);
+        self.0.execute_at = at;
+        self
+    }
+
+    pub fn due_in(self, span: Span) -> Self {
+        self.due_at(ahead(span))
+    }
+
+    pub fn due_ago(self, span: Span) -> Self {
+        self.due_at(ago(span))
+    }
+
+    /// Due after a delay that counts from its registration.
+    pub fn after(mut self, delay: Span) -> Self {
+        self.0.definition.asked = Asked::After(delay);
+        self.0.execute_at = self.0.created_at.saturating_add(delay);
+        self
+    }
+
+    pub fn created_at(mut self, at: Timestamp) -> Self {
+        self.0.created_at = at;
+        self
+    }
+
+    pub fn on_conflict(mut self, mode: OnConflict) -> Self {
+        self.0.on_conflict = mode;
+        self
+    }
+
+    pub fn payload(mut self, json: &str) -> Self {
+        let json = Some(JsonText::parse("payload", json, limits::PAYLOAD_BYTES_MAX).unwrap());
+        match &mut self.0.definition.callback {
+            Callback::Http(http) => http.payload = json,
+            Callback::Nats(nats) => nats.payload = json,
+        }
+        self
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        let headers = match &mut self.0.definition.callback {
+            Callback::Http(http) => &mut http.headers,
+            Callback::Nats(nats) => &mut nats.headers,
+        };
+        let mut pairs: Vec<_> = headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        pairs.push((name.to_owned(), value.to_owned()));
+        *headers = Headers::parse(pairs).unwrap();
+        self
+    }
+
+    /// Publishes on a subject instead of calling a URL.
+    pub fn publishing(mut self, topic: &str) -> Self {
+        self.0.definition.callback = Callback::Nats(NatsCallback {
+            topic: Subject::parse(topic).unwrap(),
+            key: Some("message-key".to_owned()),
+            headers: Headers::default(),
+            payload: None,
+            jetstream: true,
+        });
+        self
+    }
+
+    pub fn metadata(mut self, json: &str) -> Self {
+        self.0.definition.metadata = Some(JsonText::parse("metadata", json, limits::METADATA_BYTES_MAX).unwrap());
+        self
+    }
+
+    pub fn correlation_id(mut self, text: &str) -> Self {
+        self.0.definition.correlation_id = Some(CorrelationId::parse(text).unwrap());
+        self
+    }
+
+    pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.0.definition.retry_policy = Some(policy);
+        self
+    }
+
+    pub fn at_most_once(mut self) -> Self {
+        self.0.definition.delivery = Delivery::AtMostOnce;
+        self
+    }
+}

@@ -1,0 +1,46 @@
+use std::{future::Future, io::Write, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use domain::{ManualClock, TimerId};
+use store::Store;
+
+/// A behaviour that takes longer hangs: on any store the slowest takes a few seconds.
+pub const BEHAVIOUR_SECONDS_MAX: u64 = 60;
+
+/// One empty database of its own for one behaviour.
+#[async_trait]
+pub trait Fixture: Send + Sync + 'static {
+    /// Opens the database as a starting process would, migrations included. The first call finds it empty; later ones
+    /// find the same data. It may always be called again once the earlier handles are dropped.
+    async fn open(&self) -> Arc<dyn Store>;
+
+    /// Whether `open` may also be called while earlier handles are in use, and by several at the same time.
+    fn reopens(&self) -> bool {
+        true
+    }
+
+    /// The database's clock, if it is one that stands still until it is moved.
+    fn clock(&self) -> Option<Arc<ManualClock>> {
+        None
+    }
+
+    /// Damages the stored callback of a timer (`callback_config = '{'`), so that it cannot be read any more. `false`
+    /// when this store has no way to do so.
+    async fn spoil(&self, id: TimerId) -> bool {
+        let _ = id;
+        false
+    }
+}
+
+/// Runs one behaviour to its end on threads of its own.
+pub fn run(behaviour: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let limit = Duration::from_secs(BEHAVIOUR_SECONDS_MAX);
+    let ended = runtime.block_on(async { tokio::time::timeout(limit, behaviour).await });
+    assert!(ended.is_ok(), "the behaviour did not end within {BEHAVIOUR_SECONDS_MAX} s");
+}
+
+/// Says on the real standard error, past the capture of the test harness, that a behaviour was not looked at.
+pub fn skip(behaviour: &str, reason: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped {behaviour}: {reason}");
+}

@@ -1,0 +1,64 @@
+//! One suite that holds every store to the contract of [`store::Store`]: the same behaviours, one test each, whatever
+//! the database. The in-memory model passes it too, so a failing behaviour means that a store differs from the
+//! executable specification.
+//!
+//! ```text
+//!   suite!(fixture) ──▶ one #[test] per behaviour ──▶ run ──▶ behaviour(fixture)
+//!                                                               │  Stage::set: opens a fresh store,
+//!                                                               │  takes all its shards
+//!                                                               ▼
+//!                                                  timer("http://…").key("k").due_in(secs(5))
+//! ```
+//!
+//! # How a store joins
+//!
+//! With a dev-dependency on this crate, and a file `tests/conformance.rs`:
+//!
+//! ```ignore
+//! struct Sqlite(tempfile::TempDir);
+//!
+//! #[async_trait::async_trait]
+//! impl store_conformance::Fixture for Sqlite {
+//!     async fn open(&self) -> Arc<dyn store::Store> {
+//!         Arc::new(store_sqlite::open(self.0.path().join("timers.db")).await.unwrap())
+//!     }
+//! }
+//!
+//! store_conformance::suite!(Sqlite(tempfile::tempdir().unwrap()));
+//! ```
+//!
+//! The expression is evaluated anew for each test, inside a Tokio runtime (it may `.await`): a fixture is one empty
+//! database that nobody else uses. What a store cannot do it declares by overriding a method of [`Fixture`];
+//! behaviours that need it are then passed over, and say so.
+//!
+//! # How a behaviour is written
+//!
+//! As a `pub async fn` that takes a fixture, in the file of its subject, and as one more name in the list of
+//! [`suite!`]. All timers stand around [`NOW`], a fixed instant in the past; only leases run by the database's clock, and
+//! [`Stage::eventually`] waits for those. A behaviour that takes longer than [`BEHAVIOUR_SECONDS_MAX`] fails.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "this crate is tests: a panic is how a behaviour fails")]
+
+mod draft;
+mod fixture;
+mod stage;
+mod suite;
+
+pub mod change;
+pub mod claim;
+pub mod create;
+pub mod due;
+pub mod list;
+pub mod opening;
+pub mod ownership;
+pub mod purge;
+pub mod races;
+pub mod read;
+pub mod recovery;
+pub mod settle;
+pub mod texts;
+pub mod unreadable;
+
+pub use draft::{Draft, NOW, ago, ahead, micros, millis, secs, timer};
+pub use fixture::{BEHAVIOUR_SECONDS_MAX, Fixture, run};
+pub use stage::Stage;

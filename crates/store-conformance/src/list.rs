@@ -1,0 +1,257 @@
+//! Listing and counting: filters, orders, pages.
+
+use domain::{Namespace, Next, Status, TimerId};
+use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
+
+use crate::{Draft, Fixture, NOW, Stage, ago, ahead, secs, stage::retried, timer};
+
+const SORTS: [Sort; 2] = [Sort::CreatedAt, Sort::ExecuteAt];
+const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
+
+fn everything() -> ListQuery {
+    let (filter, sort, order) = (Filter::default(), Sort::CreatedAt, Order::Ascending);
+    ListQuery { filter, sort, order, limit: 1_000, offset: 0, after: None }
+}
+
+async fn page(stage: &Stage, query: &ListQuery) -> Page {
+    stage.store.list(query).await.unwrap()
+}
+
+fn ids(page: &Page) -> Vec<TimerId> {
+    page.timers.iter().map(|summary| summary.id).collect()
+}
+
+/// Forty timers whose times repeat, so that the id must decide; created and due in different orders.
+async fn a_crowd(stage: &Stage) -> Vec<Summary> {
+    let draft = |n: u32| {
+        timer("http://a.example/")
+            .numbered(u64::from(n * 37 % 40))
+            .created_at(ago(secs(n % 4)))
+            .due_in(secs(60 * (n % 3) + n % 2))
+    };
+    stage.create_new((0..40).map(draft).collect()).await;
+    let page = page(stage, &everything()).await;
+    assert_eq!(page.timers.len(), 40);
+    page.timers
+}
+
+fn in_order(mut summaries: Vec<Summary>, sort: Sort, order: Order) -> Vec<TimerId> {
+    let place = |summary: &Summary| (summary.cursor(sort).at, summary.id);
+    summaries.sort_by_key(place);
+    if order == Order::Descending {
+        summaries.reverse();
+    }
+    summaries.iter().map(|summary| summary.id).collect()
+}
+
+pub async fn an_empty_store_lists_and_counts_nothing(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    assert_eq!(page(&stage, &everything()).await, Page::default());
+    assert_eq!(stage.store.count(&Filter::default()).await.unwrap(), 0);
+}
+
+pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let full = |key: &str| timer("http://a.example/").namespace("tenant").key(key).correlation_id("c").created_at(ago(secs(9)));
+    for status in Status::ALL {
+        stage.in_status(full(status.as_str()), status).await;
+    }
+    stage.create(timer("http://a.example/").publishing("a.b")).await;
+    retried(&stage, full("retried"), ahead(secs(5))).await;
+
+    let page = page(&stage, &everything()).await;
+
+    assert_eq!(page.timers.len(), 7);
+    for summary in page.timers {
+        let timer = stage.get(summary.id).await;
+        let expected = Summary {
+            id: timer.id(),
+            namespace: timer.definition.namespace.clone(),
+            key: timer.definition.key.clone(),
+            callback_kind: timer.definition.callback.kind().to_owned(),
+            correlation_id: timer.definition.correlation_id.clone(),
+            execute_at: timer.execute_at,
+            status: timer.status,
+            attempt: timer.attempt,
+            last_error: timer.last_error.clone(),
+            executed_at: timer.executed_at,
+            created_at: timer.created_at,
+            updated_at: timer.updated_at,
+        };
+        assert_eq!(summary, expected);
+    }
+}
+
+/// One to five timers in each of the five statuses, in each of two namespaces: every filter has its own number.
+async fn one_to_five_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
+    let namespace = |name: &str| Some(Namespace::parse(name).unwrap());
+    let mut filters = Vec::new();
+    let mut by_status = [0; 5];
+    for (name, factor) in [("default", 1), ("tenant", 2)] {
+        let mut in_namespace = 0;
+        for (index, status) in Status::ALL.into_iter().enumerate() {
+            let count = (index + 1) * factor;
+            for n in 0..count {
+                stage.in_status(timer("http://a.example/").namespace(name).key(&format!("{status}-{n}")), status).await;
+            }
+            filters.push((Filter { status: Some(status), namespace: namespace(name) }, count));
+            by_status[index] += count;
+            in_namespace += count;
+        }
+        filters.push((Filter { status: None, namespace: namespace(name) }, in_namespace));
+    }
+    for (status, count) in Status::ALL.into_iter().zip(by_status) {
+        filters.push((Filter { status: Some(status), namespace: None }, count));
+    }
+    filters.push((Filter::default(), 45));
+    filters.push((Filter { status: None, namespace: namespace("nobody") }, 0));
+    filters.push((Filter { status: None, namespace: namespace("Tenant") }, 0));
+    filters
+}
+
+pub async fn every_filter_lists_and_counts_what_matches(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (filter, count) in one_to_five_of_each(&stage).await {
+        assert_eq!(stage.store.count(&filter).await.unwrap(), count as u64, "count of {filter:?}");
+        for (sort, order) in [(Sort::CreatedAt, Order::Descending), (Sort::ExecuteAt, Order::Ascending)] {
+            let listed = page(&stage, &ListQuery { filter: filter.clone(), sort, order, ..everything() }).await;
+            assert_eq!(listed.timers.len(), count, "list of {filter:?} by {sort:?}");
+            for summary in listed.timers {
+                assert!(filter.status.is_none_or(|status| status == summary.status), "{filter:?} {summary:?}");
+                assert!(filter.namespace.as_ref().is_none_or(|name| *name == summary.namespace), "{filter:?} {summary:?}");
+            }
+        }
+    }
+}
+
+pub async fn every_order_is_by_time_then_by_id(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let crowd = a_crowd(&stage).await;
+    for sort in SORTS {
+        for order in ORDERS {
+            let listed = page(&stage, &ListQuery { sort, order, ..everything() }).await;
+            assert_eq!(ids(&listed), in_order(crowd.clone(), sort, order), "{sort:?} {order:?}");
+            assert_eq!(listed.next, None, "everything fits on this page");
+        }
+    }
+}
+
+pub async fn pages_by_offset_follow_one_another(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let crowd = a_crowd(&stage).await;
+    for sort in SORTS {
+        for order in ORDERS {
+            let mut read = Vec::new();
+            for offset in (0..45).step_by(7) {
+                read.extend(ids(&page(&stage, &ListQuery { sort, order, limit: 7, offset, ..everything() }).await));
+            }
+            assert_eq!(read, in_order(crowd.clone(), sort, order), "{sort:?} {order:?}");
+        }
+    }
+    assert_eq!(page(&stage, &ListQuery { offset: 40, ..everything() }).await, Page::default());
+}
+
+pub async fn pages_by_cursor_neither_repeat_nor_miss_a_timer(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let crowd = a_crowd(&stage).await;
+    for sort in SORTS {
+        for order in ORDERS {
+            // Eight divides forty: the last page is full, and still says that it is the last.
+            for limit in [1, 7, 8, 39, 40, 41] {
+                let (mut read, mut after, mut pages) = (Vec::new(), None, 0);
+                loop {
+                    let page = page(&stage, &ListQuery { sort, order, limit, after, ..everything() }).await;
+                    assert!(page.timers.len() <= limit as usize);
+                    assert_eq!(page.next.is_some(), page.next == page.timers.last().map(|last| last.cursor(sort)));
+                    read.extend(ids(&page));
+                    (after, pages) = (page.next, pages + 1);
+                    if after.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(read, in_order(crowd.clone(), sort, order), "{sort:?} {order:?} in pages of {limit}");
+                assert_eq!(pages, 40_u32.div_ceil(limit), "{sort:?} {order:?} in pages of {limit}");
+            }
+        }
+    }
+}
+
+pub async fn cursors_work_together_with_filters(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let drafts = |namespace: &'static str| {
+        (0..10).map(move |n: u32| timer("http://a.example/").namespace(namespace).key(&n.to_string()).due_in(secs(n / 2)))
+    };
+    stage.create_new(drafts("mine").chain(drafts("theirs")).collect::<Vec<Draft>>()).await;
+    let filter = Filter { status: Some(Status::Pending), namespace: Some(Namespace::parse("mine").unwrap()) };
+    for sort in SORTS {
+        for order in ORDERS {
+            let query = ListQuery { filter: filter.clone(), sort, order, ..everything() };
+            let whole = ids(&page(&stage, &query).await);
+            let (mut read, mut after) = (Vec::new(), None);
+            loop {
+                let page = page(&stage, &ListQuery { limit: 3, after, ..query.clone() }).await;
+                read.extend(ids(&page));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!((read.len(), read), (10, whole), "{sort:?} {order:?}");
+        }
+    }
+}
+
+pub async fn an_offset_counts_from_the_cursor(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let crowd = a_crowd(&stage).await;
+    for sort in SORTS {
+        for order in ORDERS {
+            let whole = in_order(crowd.clone(), sort, order);
+            let first = page(&stage, &ListQuery { sort, order, limit: 10, ..everything() }).await;
+            let query = ListQuery { sort, order, limit: 5, offset: 3, after: first.next, ..everything() };
+            assert_eq!(ids(&page(&stage, &query).await), whole[13..18], "{sort:?} {order:?}");
+        }
+    }
+}
+
+pub async fn timers_that_come_and_go_do_not_shift_pages_by_cursor(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    a_crowd(&stage).await;
+    let query = ListQuery { sort: Sort::CreatedAt, order: Order::Descending, limit: 10, ..everything() };
+    let whole = ids(&page(&stage, &ListQuery { limit: 40, ..query.clone() }).await);
+    let first = page(&stage, &query).await;
+
+    // Newer ones come in front, and one that was read ends and is purged: the cursor's own row is gone.
+    stage.create(timer("http://a.example/").numbered(1_000).created_at(ahead(secs(5)))).await;
+    stage.cancel(first.next.unwrap().id).await;
+    assert_eq!(stage.store.purge(ahead(secs(1)), 10).await.unwrap(), 1);
+
+    let second = page(&stage, &ListQuery { after: first.next, ..query }).await;
+    assert_eq!(ids(&second), whole[10..20]);
+}
+
+pub async fn a_cursor_may_lie_between_timers(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let drafts = (0..4).map(|n: u32| timer("http://a.example/").numbered(u64::from(n)).due_in(secs(n * 10)));
+    let timers = stage.create_new(drafts.collect()).await;
+    let after = Some(Cursor { at: ahead(secs(15)), id: timer("http://a.example/").numbered(0).id() });
+    let query = ListQuery { sort: Sort::ExecuteAt, after, ..everything() };
+    assert_eq!(ids(&page(&stage, &query).await), [timers[2].id(), timers[3].id()]);
+    let query = ListQuery { order: Order::Descending, ..query };
+    assert_eq!(ids(&page(&stage, &query).await), [timers[1].id(), timers[0].id()]);
+}
+
+pub async fn a_moved_timer_moves_in_the_list(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let early = stage.create(timer("http://a.example/").numbered(1).due_in(secs(10))).await;
+    let late = stage.create(timer("http://a.example/").numbered(2).due_in(secs(20))).await;
+    let mut changed = early.clone();
+    changed.execute_at = ahead(secs(3_600));
+    stage.update(&changed, NOW).await;
+    let query = ListQuery { sort: Sort::ExecuteAt, ..everything() };
+    assert_eq!(ids(&page(&stage, &query).await), [late.id(), early.id()]);
+
+    let claimed = stage.claim_one(&late).await;
+    stage.settle(&claimed, Next::Again { at: ahead(secs(7_200)) }).await;
+    assert_eq!(ids(&page(&stage, &query).await), [early.id(), late.id()]);
+}

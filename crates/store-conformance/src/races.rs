@@ -1,0 +1,301 @@
+//! What must hold when several do something at the same moment. Each race is run many times.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::{Next, OnConflict, Status, Timer};
+use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, StoreResult};
+use tokio::task::JoinSet;
+
+use crate::{
+    Draft, Fixture, NOW, Stage, ahead, secs,
+    stage::{LONG, entry, ids_of},
+    timer,
+};
+
+/// One claim of the stage as a task of its own can make it.
+fn claimer(stage: &Stage, entries: Vec<DueEntry>) -> impl Future<Output = StoreResult<Vec<Claimed>>> + Send + 'static {
+    let (store, claim) = (Arc::clone(&stage.store), stage.new_claim());
+    async move { store.claim(&claim, &entries).await }
+}
+
+async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
+    let mut results = Vec::new();
+    while let Some(result) = tasks.join_next().await {
+        results.push(result.unwrap());
+    }
+    results
+}
+
+pub async fn exactly_one_of_many_claimers_gets_each_timer(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..400).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let entries: Vec<_> = timers.iter().map(entry).collect();
+    let mut tasks = JoinSet::new();
+    for task in 0..16 {
+        // Each comes from another side, in batches of another size.
+        let mut mine = entries.clone();
+        mine.rotate_left(task * 25);
+        if task % 2 == 1 {
+            mine.reverse();
+        }
+        for batch in mine.chunks(40 + task * 10) {
+            tasks.spawn(claimer(&stage, batch.to_vec()));
+        }
+    }
+    let mut claimed = Vec::new();
+    for answer in joined(tasks).await {
+        claimed.extend(answer.unwrap());
+    }
+    let expected: Vec<_> = timers.iter().map(Timer::id).collect();
+    // A claimer that met another one's open hand may have passed a timer over; nobody may have got one twice.
+    let mut got = ids_of(&claimed);
+    assert_eq!(got.len(), got.iter().collect::<BTreeSet<_>>().len(), "no timer is claimed twice");
+    got.extend(ids_of(&stage.claim(&entries).await));
+    got.sort_unstable();
+    assert_eq!(got, expected);
+    for timer in timers {
+        assert_eq!(stage.get(timer.id()).await.attempt, 1);
+    }
+}
+
+pub async fn one_claim_sent_many_times_at_once_counts_once(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..50).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let entries: Vec<_> = timers.iter().map(entry).collect();
+    let claim = stage.new_claim();
+    let mut tasks = JoinSet::new();
+    for _ in 0..8 {
+        let (store, claim, entries) = (Arc::clone(&stage.store), claim.clone(), entries.clone());
+        tasks.spawn(async move { store.claim(&claim, &entries).await.unwrap() });
+    }
+    joined(tasks).await;
+    let last = stage.store.claim(&claim, &entries).await.unwrap();
+    assert_eq!(ids_of(&last), timers.iter().map(Timer::id).collect::<Vec<_>>());
+    assert!(last.iter().all(|claimed| claimed.attempt == 1), "attempts count once");
+}
+
+pub async fn a_timer_is_never_both_canceled_and_claimed(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..150).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let mut tasks = JoinSet::new();
+    for (n, timer) in timers.iter().enumerate() {
+        let (store, id, claim) = (Arc::clone(&stage.store), timer.id(), claimer(&stage, vec![entry(timer)]));
+        tasks.spawn(async move {
+            let cancel = async { store.cancel(id, NOW).await.unwrap() };
+            // Who is polled first alternates.
+            let (canceled, claimed) = if n % 2 == 0 {
+                tokio::join!(cancel, claim)
+            } else {
+                let (claimed, canceled) = tokio::join!(claim, cancel);
+                (canceled, claimed)
+            };
+            (id, canceled, claimed.unwrap())
+        });
+    }
+    for (id, canceled, claimed) in joined(tasks).await {
+        let status = stage.get(id).await.status;
+        match canceled {
+            Changed::Done(_) => assert_eq!((claimed.len(), status), (0, Status::Canceled)),
+            Changed::Met(met) => assert_eq!((met.status, claimed.len(), status), (Status::Executing, 1, Status::Executing)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub async fn a_claim_that_meets_an_update_is_before_or_after_it(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..150).map(|n| timer("http://a.example/").numbered(n).payload(r#""old""#)).collect()).await;
+    let mut tasks = JoinSet::new();
+    for (n, before) in timers.into_iter().enumerate() {
+        let mut changed = before.clone();
+        changed.definition.callback = timer("http://new.example/").payload(r#""new""#).build().definition.callback;
+        // Some stay where they are, some move within the minute, some to another one.
+        changed.execute_at = ahead(secs([0, 0, 7, 61][n % 4]));
+        let (store, claim) = (Arc::clone(&stage.store), claimer(&stage, vec![entry(&before)]));
+        tasks.spawn(async move {
+            let update = async { store.update(&changed, NOW).await.unwrap() };
+            let (updated, claimed) = if n % 2 == 0 {
+                tokio::join!(update, claim)
+            } else {
+                let (claimed, updated) = tokio::join!(claim, update);
+                (updated, claimed)
+            };
+            (before, changed, updated, claimed.unwrap().pop())
+        });
+    }
+    for (before, changed, updated, claimed) in joined(tasks).await {
+        let now = stage.get(before.id()).await;
+        match (updated, claimed) {
+            // The claim came first: it has the old content, and the update met it.
+            (Changed::Met(met), Some(claimed)) => {
+                assert_eq!(met.status, Status::Executing);
+                assert_eq!(claimed.timer.unwrap().definition, before.definition);
+                assert_eq!(now.definition, before.definition);
+            }
+            // The update came first: the claim can only have got what the update left at the old time.
+            (Changed::Done(after), Some(claimed)) => {
+                assert_eq!(changed.execute_at, before.execute_at, "it was moved away from the time it was claimed at");
+                assert_eq!(claimed.timer.unwrap().definition, after.definition);
+                assert_eq!((now.status, &now.definition), (Status::Executing, &after.definition));
+            }
+            (Changed::Done(after), None) => {
+                assert_eq!(now, after);
+                assert_eq!(stage.claim_one(&after).await.timer.unwrap().definition, after.definition);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub async fn of_many_updates_of_one_revision_one_counts(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for _ in 0..5 {
+        let before = stage.create(timer("http://a.example/")).await;
+        let mut tasks = JoinSet::new();
+        for n in 1..=8 {
+            let (store, changed) = (Arc::clone(&stage.store), Timer { execute_at: ahead(secs(n * 30)), ..before.clone() });
+            tasks.spawn(async move { store.update(&changed, NOW).await.unwrap() });
+        }
+        let mut done = Vec::new();
+        for answer in joined(tasks).await {
+            match answer {
+                Changed::Done(timer) => done.push(timer),
+                other => assert_eq!(other, Changed::Moved),
+            }
+        }
+        assert_eq!(done, [stage.get(before.id()).await]);
+        let due: Vec<_> = stage.due(ahead(secs(600))).await.into_iter().filter(|due| due.id == before.id()).collect();
+        assert_eq!(due, [entry(&done[0])], "it is due once");
+    }
+}
+
+pub async fn of_many_creates_of_one_key_one_creates(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let mut tasks = JoinSet::new();
+    for task in 0..12 {
+        let mut batch: Vec<_> = (0..25).map(|n| timer("http://a.example/").key(&n.to_string()).build()).collect();
+        // Opposite orders: batches that wait for one another must not wait for ever, and none may fail for it.
+        if task % 2 == 1 {
+            batch.reverse();
+        }
+        let store = Arc::clone(&stage.store);
+        tasks.spawn(async move { store.create(batch).await.unwrap() });
+    }
+    let mut creations = BTreeMap::new();
+    for created in joined(tasks).await.into_iter().flatten() {
+        let count: &mut usize = creations.entry(created.timer().id()).or_default();
+        match created {
+            Created::Created(_) => *count += 1,
+            other => assert!(matches!(other, Created::Existing(_)), "{other:?}"),
+        }
+    }
+    assert_eq!(creations.into_values().collect::<Vec<_>>(), [1; 25]);
+    assert_eq!(stage.due(NOW).await.len(), 25);
+}
+
+pub async fn replacing_batches_in_opposite_orders_do_not_hinder_each_other(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let draft = |n: u32, task: u32| -> Draft {
+        timer("http://a.example/").key(&n.to_string()).payload(&task.to_string()).due_in(secs(task * 40))
+    };
+    stage.create_new((0..25).map(|n| draft(n, 0)).collect()).await;
+    let mut tasks = JoinSet::new();
+    for task in 1..=8 {
+        let mut batch: Vec<_> = (0..25).map(|n| draft(n, task).on_conflict(OnConflict::Replace).build()).collect();
+        if task % 2 == 1 {
+            batch.reverse();
+        }
+        let store = Arc::clone(&stage.store);
+        tasks.spawn(async move { store.create(batch).await.unwrap() });
+    }
+    for answer in joined(tasks).await.into_iter().flatten() {
+        assert!(matches!(answer, Created::Replaced(_)), "{answer:?}");
+    }
+    let due = stage.due(ahead(secs(6_000))).await;
+    assert_eq!(due.len(), 25, "each is due once");
+    for found in due {
+        let timer = stage.get(found.id).await;
+        assert_eq!((timer.revision, entry(&timer)), (9, found));
+        let payload = timer.definition.callback.payload().unwrap().as_str().parse::<u32>().unwrap();
+        assert_eq!(timer.execute_at, ahead(secs(payload * 40)), "content and time are of the same request");
+    }
+}
+
+pub async fn of_many_settlements_of_one_claim_one_counts(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for _ in 0..5 {
+        let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+        let mut tasks = JoinSet::new();
+        for n in 0..8 {
+            let next = match n % 3 {
+                0 => Next::Completed { at: NOW },
+                1 => Next::Failed { at: NOW, error: "HTTP 500".to_owned() },
+                _ => Next::Pending { at: ahead(secs(n * 30)), attempt: 1, error: None },
+            };
+            let (store, settlement) = (Arc::clone(&stage.store), claimed.settle(next));
+            tasks.spawn(async move { store.settle(&[settlement]).await.unwrap()[0] });
+        }
+        let counted = joined(tasks).await.into_iter().filter(|counted| *counted).count();
+        assert_eq!(counted, 1);
+        let timer = stage.get(claimed.entry.id).await;
+        let due = stage.due(ahead(secs(600))).await.into_iter().filter(|due| due.id == timer.id()).count();
+        assert_eq!(due, usize::from(timer.status == Status::Pending));
+    }
+}
+
+pub async fn what_the_old_owner_claims_during_a_take_over_is_found_and_void(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..100).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let mut tasks = JoinSet::new();
+    for timer in &timers {
+        tasks.spawn(claimer(&stage, vec![entry(timer)]));
+    }
+    stage.store.release(stage.node, &stage.tenures).await.unwrap();
+    let tenures = stage.store.acquire(NodeId(2), &stage.all_shards(), LONG).await.unwrap();
+    let mut old = Vec::new();
+    for answer in joined(tasks).await {
+        old.extend(answer.unwrap());
+    }
+
+    let expired = stage.store.expired_claims(&tenures, 1_000).await.unwrap();
+    assert_eq!(ids_of(&expired), ids_of(&old), "what the old owner had got is found");
+    let late: Vec<_> = old.iter().map(|claimed| claimed.settle(Next::Completed { at: NOW })).collect();
+    assert_eq!(stage.store.settle(&late).await.unwrap(), vec![false; late.len()]);
+    let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
+    let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
+    let mut all = [ids_of(&old), ids_of(&new)].concat();
+    all.sort_unstable();
+    assert_eq!(all, timers.iter().map(Timer::id).collect::<Vec<_>>(), "each has exactly one of the two");
+}
+
+pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    // From "not even begun" to "long done": somewhere in between, calls are given up half-way.
+    let patience = |n: u64| Duration::from_micros(n * n * 4);
+    let drafts: Vec<_> = (0..60).map(|n| timer("http://a.example/").numbered(n)).collect();
+    for (n, draft) in (0..).zip(drafts.clone()) {
+        let _ = tokio::time::timeout(patience(n), stage.store.create(vec![draft.build()])).await;
+    }
+    // Whatever came of each: asked again, it is there, and due once.
+    let timers: Vec<_> = stage.create_all(drafts).await.into_iter().map(|created| created.timer().clone()).collect();
+    assert_eq!(stage.due(NOW).await, timers.iter().map(entry).collect::<Vec<_>>());
+
+    let mut claimed = Vec::new();
+    for (n, timer) in (0..).zip(&timers) {
+        let (claim, entries) = (stage.new_claim(), [entry(timer)]);
+        let _ = tokio::time::timeout(patience(n), stage.store.claim(&claim, &entries)).await;
+        let again = stage.store.claim(&claim, &entries).await.unwrap();
+        assert_eq!((again.len(), again[0].attempt), (1, 1));
+        claimed.extend(again);
+    }
+    for (n, claimed) in (0..).zip(&claimed) {
+        let batch = [claimed.settle(Next::Completed { at: NOW })];
+        let _ = tokio::time::timeout(patience(n), stage.store.settle(&batch)).await;
+        stage.store.settle(&batch).await.unwrap();
+        assert_eq!(stage.get(claimed.entry.id).await.status, Status::Completed);
+    }
+}

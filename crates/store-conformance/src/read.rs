@@ -1,0 +1,44 @@
+//! Reading one timer, and the small calls.
+
+use domain::Status;
+
+use crate::{Fixture, NOW, Stage, secs, timer};
+
+pub async fn an_unknown_id_is_none(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    stage.create(timer("http://a.example/").numbered(1)).await;
+    assert_eq!(stage.store.get(timer("http://a.example/").numbered(2).id()).await.unwrap(), None);
+}
+
+pub async fn a_timer_in_any_status_can_be_read(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for status in Status::ALL {
+        let timer = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
+        assert_eq!(stage.get(timer.id()).await, timer);
+    }
+}
+
+pub async fn a_live_store_answers_a_ping(fixture: impl Fixture) {
+    let stage = Stage::unowned(&fixture).await;
+    stage.store.ping().await.unwrap();
+}
+
+pub async fn empty_batches_are_no_trouble(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let pending = stage.create(timer("http://a.example/")).await;
+    let store = &stage.store;
+
+    assert_eq!(store.create(vec![]).await.unwrap(), []);
+    assert_eq!(store.due(&[], NOW, 10).await.unwrap(), []);
+    assert_eq!(store.claim(&stage.new_claim(), &[]).await.unwrap(), []);
+    assert!(store.settle(&[]).await.unwrap().is_empty());
+    assert_eq!(store.expired_claims(&[], 10).await.unwrap(), []);
+    assert_eq!(store.expired_claims(&stage.tenures, 0).await.unwrap(), []);
+    assert_eq!(store.purge(NOW.saturating_add(secs(60)), 0).await.unwrap(), 0);
+    assert_eq!(store.acquire(stage.node, &[], secs(60)).await.unwrap(), []);
+    assert_eq!(store.renew(stage.node, &[], secs(60)).await.unwrap(), []);
+    store.release(stage.node, &[]).await.unwrap();
+
+    assert_eq!(stage.get(pending.id()).await, pending);
+    assert_eq!(store.renew(stage.node, &stage.tenures, secs(60)).await.unwrap().len(), stage.tenures.len());
+}

@@ -1,0 +1,144 @@
+//! Finding claims that nobody will settle, and settling them in their owner's place.
+
+use domain::{Next, Span, Status, Timer};
+use store::{Claimed, NodeId, Tenure};
+
+use crate::{
+    Fixture, NOW, Stage, ahead, micros, millis, secs,
+    stage::{LONG, entry, ids_of},
+    timer,
+};
+
+const SHORT: Span = millis(1);
+
+/// Waits until as many claims as that have run out, by the database's clock.
+async fn expired(stage: &Stage, tenures: &[Tenure], count: usize) -> Vec<Claimed> {
+    stage
+        .eventually("the claims run out", || async move {
+            let found = stage.store.expired_claims(tenures, 1_000).await.unwrap();
+            (found.len() >= count).then_some(found)
+        })
+        .await
+}
+
+/// Another node gets all shards because the first one gives them back.
+async fn hand_over(stage: &Stage) -> Vec<Tenure> {
+    stage.store.release(stage.node, &stage.tenures).await.unwrap();
+    stage.store.acquire(NodeId(2), &stage.all_shards(), LONG).await.unwrap()
+}
+
+pub async fn a_claim_whose_lease_ran_out_is_found(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let short = stage.claim_one_for(&stage.create(timer("http://a.example/").payload("1")).await, SHORT).await;
+    stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    stage.create(timer("http://a.example/")).await;
+    assert_eq!(expired(&stage, &stage.tenures, 1).await, [short]);
+}
+
+pub async fn a_lease_counts_from_the_claim(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    // Due long ago: the age of the timer has nothing to do with the age of its claim.
+    stage.claim_one(&stage.create(timer("http://a.example/").due_ago(secs(86_400))).await).await;
+    let short = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, SHORT).await;
+    assert_eq!(ids_of(&expired(&stage, &stage.tenures, 1).await), [short.entry.id]);
+}
+
+pub async fn a_claim_of_an_earlier_epoch_is_found_at_once(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..16).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let claimed = stage.claim(&timers.iter().map(entry).collect::<Vec<_>>()).await;
+    assert_eq!(claimed.len(), 16);
+    assert_eq!(stage.store.expired_claims(&stage.tenures, 100).await.unwrap(), [], "their owner is still there");
+
+    let tenures = hand_over(&stage).await;
+    let mut found = stage.store.expired_claims(&tenures, 100).await.unwrap();
+
+    found.sort_by_key(|claimed| claimed.entry.id);
+    assert_eq!(ids_of(&found), ids_of(&claimed));
+    for (found, timer) in found.iter().zip(timers) {
+        assert!(tenures.contains(&found.tenure), "they are to be settled under the tenure of whoever found them");
+        assert_eq!(found.timer, Ok(Timer { status: Status::Executing, attempt: 1, ..timer }));
+        assert!(claimed.iter().any(|claimed| claimed.entry == found.entry && claimed.token == found.token));
+    }
+}
+
+pub async fn a_claim_of_the_new_owner_is_not_taken_for_an_old_one(fixture: impl Fixture) {
+    let mut stage = Stage::set(&fixture).await;
+    let old = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    stage.tenures = hand_over(&stage).await;
+    let new = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    let found = stage.store.expired_claims(&stage.tenures, 100).await.unwrap();
+    assert_eq!(ids_of(&found), [old.entry.id]);
+    stage.settle(&new, Next::Completed { at: NOW }).await;
+}
+
+pub async fn only_claims_of_the_named_shards_are_found(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..32).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let claim = stage.claim_for(SHORT);
+    stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
+    expired(&stage, &stage.tenures, 32).await;
+    for tenure in &stage.tenures {
+        let found = stage.store.expired_claims(&[*tenure], 100).await.unwrap();
+        let expected: Vec<_> = timers.iter().map(Timer::id).filter(|id| stage.shard(*id) == tenure.shard).collect();
+        assert_eq!(ids_of(&found), expected, "{tenure:?}");
+    }
+}
+
+pub async fn no_more_expired_claims_are_given_than_asked_for(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..20).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let claim = stage.claim_for(SHORT);
+    stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
+    expired(&stage, &stage.tenures, 20).await;
+    assert_eq!(stage.store.expired_claims(&stage.tenures, 7).await.unwrap().len(), 7);
+    assert_eq!(stage.store.expired_claims(&stage.tenures, 20).await.unwrap().len(), 20);
+}
+
+pub async fn looking_at_expired_claims_changes_nothing(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let claimed = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, SHORT).await;
+    let first = expired(&stage, &stage.tenures, 1).await;
+    let second = stage.store.expired_claims(&stage.tenures, 100).await.unwrap();
+    assert_eq!(first, second);
+    assert_eq!(stage.get(claimed.entry.id).await, claimed.timer.unwrap());
+}
+
+pub async fn an_expired_claim_is_settled_with_the_token_it_carries(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let old = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    let tenures = hand_over(&stage).await;
+    let found = stage.store.expired_claims(&tenures, 100).await.unwrap().remove(0);
+
+    stage.settle(&found, Next::Pending { at: ahead(secs(90)), attempt: 1, error: Some("the node was lost".to_owned()) }).await;
+
+    assert_eq!(stage.store.settle(&[old.settle(Next::Completed { at: NOW })]).await.unwrap(), [false]);
+    let timer = stage.get(old.entry.id).await;
+    assert_eq!((timer.status, timer.attempt, timer.last_error.as_deref()), (Status::Pending, 1, Some("the node was lost")));
+    assert_eq!(stage.store.expired_claims(&tenures, 100).await.unwrap(), []);
+}
+
+pub async fn the_old_owner_settles_nothing_once_its_shard_is_taken(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let old = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    hand_over(&stage).await;
+    assert_eq!(stage.store.settle(&[old.settle(Next::Completed { at: NOW })]).await.unwrap(), [false]);
+    assert_eq!(stage.get(old.entry.id).await.status, Status::Executing);
+}
+
+pub async fn a_late_owner_that_is_still_the_owner_may_settle(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let late = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, SHORT).await;
+    expired(&stage, &stage.tenures, 1).await;
+    stage.settle(&late, Next::Completed { at: NOW }).await;
+    assert_eq!(stage.store.expired_claims(&stage.tenures, 100).await.unwrap(), []);
+}
+
+pub async fn a_late_owner_and_a_recovery_do_not_both_count(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let late = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, SHORT).await;
+    let found = expired(&stage, &stage.tenures, 1).await.remove(0);
+    stage.settle(&found, Next::Pending { at: ahead(micros(1)), attempt: 1, error: None }).await;
+    assert_eq!(stage.store.settle(&[late.settle(Next::Completed { at: NOW })]).await.unwrap(), [false]);
+    assert_eq!(stage.get(late.entry.id).await.status, Status::Pending);
+}

@@ -1,0 +1,216 @@
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp};
+use store::{Changed, Claim, ClaimToken, Claimed, Created, DueEntry, NodeId, ShardCursor, Store, Tenure};
+
+use crate::{Draft, Fixture, NOW, secs};
+
+/// Long enough that no test outlives it.
+pub const LONG: Span = secs(600);
+/// How often something is looked at while it is waited for, and for how long at most.
+const GLANCE: Duration = Duration::from_millis(5);
+const GLANCES_MAX: usize = 4_000;
+
+/// A fresh store whose shards are all in the hands of one node, and the gestures that behaviours are told with.
+pub struct Stage {
+    pub store: Arc<dyn Store>,
+    pub node: NodeId,
+    pub tenures: Vec<Tenure>,
+    clock: Option<Arc<ManualClock>>,
+    last_token: AtomicI64,
+}
+
+impl Stage {
+    /// Opens the fixture's database and takes all its shards.
+    pub async fn set(fixture: &impl Fixture) -> Self {
+        let mut stage = Self::unowned(fixture).await;
+        stage.tenures = stage.store.acquire(stage.node, &stage.all_shards(), LONG).await.unwrap();
+        assert_eq!(stage.tenures.len(), usize::from(stage.store.shards()), "a new database lets all its shards be acquired");
+        stage
+    }
+
+    /// Opens the fixture's database and takes nothing.
+    pub async fn unowned(fixture: &impl Fixture) -> Self {
+        let store = fixture.open().await;
+        Self { store, node: NodeId(1), tenures: Vec::new(), clock: fixture.clock(), last_token: AtomicI64::new(0) }
+    }
+
+    pub fn all_shards(&self) -> Vec<Shard> {
+        (0..self.store.shards()).map(Shard).collect()
+    }
+
+    pub fn shard(&self, id: TimerId) -> Shard {
+        id.shard(self.store.shards())
+    }
+
+    pub fn tenure(&self, id: TimerId) -> Tenure {
+        let shard = self.shard(id);
+        *self.tenures.iter().find(|tenure| tenure.shard == shard).expect("the stage holds all shards")
+    }
+
+    /// The same answer until it is there. Where the clock is ours to move, it moves a little before each look.
+    pub async fn eventually<T, Answer: Future<Output = Option<T>>>(&self, what: &str, mut look: impl FnMut() -> Answer) -> T {
+        for _ in 0..GLANCES_MAX {
+            if let Some(found) = look().await {
+                return found;
+            }
+            match &self.clock {
+                Some(clock) => clock.advance(Span::from_micros_clamped(i64::try_from(GLANCE.as_micros()).unwrap_or(i64::MAX))),
+                None => tokio::time::sleep(GLANCE).await,
+            }
+        }
+        panic!("{what}: not seen after {GLANCES_MAX} looks");
+    }
+
+    // ── Creating and reading ───────────────────────────────────────────────────────────────────────────────
+
+    pub async fn create_all(&self, drafts: Vec<Draft>) -> Vec<Created> {
+        let count = drafts.len();
+        let batch: Vec<NewTimer> = drafts.into_iter().map(Draft::build).collect();
+        let created = self.store.create(batch).await.unwrap();
+        assert_eq!(created.len(), count, "there is one answer for each timer of a batch");
+        created
+    }
+
+    /// Registers a timer that must be new.
+    pub async fn create(&self, draft: Draft) -> Timer {
+        match self.create_all(vec![draft]).await.remove(0) {
+            Created::Created(timer) => timer,
+            other => panic!("a new timer was met with {other:?}"),
+        }
+    }
+
+    /// Registers timers that must be new.
+    pub async fn create_new(&self, drafts: Vec<Draft>) -> Vec<Timer> {
+        let new = |created| match created {
+            Created::Created(timer) => timer,
+            other => panic!("a new timer was met with {other:?}"),
+        };
+        self.create_all(drafts).await.into_iter().map(new).collect()
+    }
+
+    pub async fn get(&self, id: TimerId) -> Timer {
+        self.store.get(id).await.unwrap().expect("the timer is there")
+    }
+
+    /// A timer in the status that is asked for, brought there along the arrows.
+    pub async fn in_status(&self, draft: Draft, status: Status) -> Timer {
+        let timer = self.create(draft).await;
+        match status {
+            Status::Pending => return timer,
+            Status::Canceled => {
+                self.cancel(timer.id()).await;
+            }
+            Status::Executing => {
+                self.claim_one(&timer).await;
+            }
+            Status::Completed | Status::Failed => {
+                let claimed = self.claim_one(&timer).await;
+                let next = match status {
+                    Status::Completed => Next::Completed { at: NOW },
+                    _ => Next::Failed { at: NOW, error: "HTTP 500".to_owned() },
+                };
+                self.settle(&claimed, next).await;
+            }
+        }
+        let timer = self.get(timer.id()).await;
+        assert_eq!(timer.status, status);
+        timer
+    }
+
+    pub async fn cancel(&self, id: TimerId) -> Timer {
+        match self.store.cancel(id, NOW).await.unwrap() {
+            Changed::Done(timer) => timer,
+            other => panic!("a pending timer's cancel was met with {other:?}"),
+        }
+    }
+
+    pub async fn update(&self, changed: &Timer, now: Timestamp) -> Timer {
+        match self.store.update(changed, now).await.unwrap() {
+            Changed::Done(timer) => timer,
+            other => panic!("a pending timer's update was met with {other:?}"),
+        }
+    }
+
+    // ── The scheduler's side ───────────────────────────────────────────────────────────────────────────────
+
+    /// Everything that is due at or before `until`, read from the beginning, in the order of `(at, id)`.
+    pub async fn due(&self, until: Timestamp) -> Vec<DueEntry> {
+        let from: Vec<_> = self.all_shards().into_iter().map(|shard| ShardCursor { shard, after: None }).collect();
+        let mut entries = self.store.due(&from, until, 100_000).await.unwrap();
+        entries.sort_unstable();
+        entries
+    }
+
+    pub fn next_token(&self) -> ClaimToken {
+        ClaimToken(self.last_token.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    /// A claim under all tenures of the stage, with a new token and a long lease.
+    pub fn new_claim(&self) -> Claim {
+        self.claim_for(LONG)
+    }
+
+    pub fn claim_for(&self, lease: Span) -> Claim {
+        Claim { token: self.next_token(), tenures: self.tenures.clone(), lease }
+    }
+
+    pub async fn claim(&self, entries: &[DueEntry]) -> Vec<Claimed> {
+        self.store.claim(&self.new_claim(), entries).await.unwrap()
+    }
+
+    /// Claims a pending timer that nobody else wants.
+    pub async fn claim_one(&self, timer: &Timer) -> Claimed {
+        self.claim_one_for(timer, LONG).await
+    }
+
+    pub async fn claim_one_for(&self, timer: &Timer, lease: Span) -> Claimed {
+        let claim = self.claim_for(lease);
+        let mut claimed = self.store.claim(&claim, &[entry(timer)]).await.unwrap();
+        assert_eq!(claimed.len(), 1, "a pending timer can be claimed");
+        claimed.remove(0)
+    }
+
+    /// Settles a claim that stands.
+    pub async fn settle(&self, claimed: &Claimed, next: Next) {
+        let counted = self.store.settle(&[claimed.settle(next)]).await.unwrap();
+        assert_eq!(counted, [true], "a standing claim can be settled");
+    }
+}
+
+/// The entry of a timer that has not been tried yet.
+pub fn entry(timer: &Timer) -> DueEntry {
+    DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.callback.destination() }
+}
+
+/// The entry of a timer whose next attempt is due at another time than the first one was.
+pub fn entry_at(timer: &Timer, at: Timestamp) -> DueEntry {
+    DueEntry { at, ..entry(timer) }
+}
+
+/// A pending timer whose first attempt failed with `HTTP 503`, and whose second is due at `at`.
+pub async fn retried(stage: &Stage, draft: Draft, at: Timestamp) -> Timer {
+    let claimed = stage.claim_one(&stage.create(draft).await).await;
+    stage.settle(&claimed, Next::Pending { at, attempt: 1, error: Some("HTTP 503".to_owned()) }).await;
+    stage.get(claimed.entry.id).await
+}
+
+/// The timers of claims, in the order of their ids.
+pub fn timers_of(claimed: &[Claimed]) -> Vec<Timer> {
+    let mut timers: Vec<_> = claimed.iter().map(|claimed| claimed.timer.clone().expect("the timer can be read")).collect();
+    timers.sort_by_key(Timer::id);
+    timers
+}
+
+pub fn ids_of(claimed: &[Claimed]) -> Vec<TimerId> {
+    let mut ids: Vec<_> = claimed.iter().map(|claimed| claimed.entry.id).collect();
+    ids.sort_unstable();
+    ids
+}

@@ -1,0 +1,209 @@
+/// Generates one test per behaviour. `$fixture` is evaluated for each of them.
+#[macro_export]
+macro_rules! suite {
+    ($fixture:expr) => {
+        $crate::tests! { $fixture;
+            create {
+                a_new_timer_is_pending_and_comes_back_as_it_was_written
+                every_field_of_a_definition_comes_back
+                reject_gives_the_same_timer_back_and_refuses_another
+                replace_overwrites_what_is_pending_and_revives_what_has_ended
+                keep_moves_what_is_pending_and_nothing_else
+                blanks_between_json_tokens_do_not_make_another_timer
+                the_same_delay_asked_for_later_is_the_same_timer
+                a_repeated_request_is_known_again_after_an_update_only_with_the_new_content
+                an_overwritten_or_moved_timer_starts_its_attempts_over
+                a_revived_timer_can_be_delivered_again
+                a_refused_timer_does_not_hinder_its_neighbours
+                answers_come_in_the_order_of_the_batch
+                ids_that_repeat_within_a_batch_count_in_its_order
+                a_thousand_timers_are_registered_at_once
+            }
+            read {
+                an_unknown_id_is_none
+                a_timer_in_any_status_can_be_read
+                a_live_store_answers_a_ping
+                empty_batches_are_no_trouble
+            }
+            list {
+                an_empty_store_lists_and_counts_nothing
+                a_summary_shows_what_get_shows
+                every_filter_lists_and_counts_what_matches
+                every_order_is_by_time_then_by_id
+                pages_by_offset_follow_one_another
+                pages_by_cursor_neither_repeat_nor_miss_a_timer
+                cursors_work_together_with_filters
+                an_offset_counts_from_the_cursor
+                timers_that_come_and_go_do_not_shift_pages_by_cursor
+                a_cursor_may_lie_between_timers
+                a_moved_timer_moves_in_the_list
+            }
+            change {
+                an_update_replaces_content_and_time
+                every_update_raises_the_revision
+                an_update_of_a_stale_revision_is_told_to_read_again
+                an_update_meets_what_is_not_pending
+                what_is_unknown_can_neither_be_updated_nor_canceled
+                a_moved_timer_can_no_longer_be_claimed_at_its_old_time
+                a_claim_after_an_update_carries_the_new_content
+                an_update_starts_the_attempts_over
+                a_canceled_timer_is_never_due_and_never_claimed
+                a_cancel_meets_what_is_not_pending
+                a_canceled_timer_keeps_the_record_of_its_attempts
+                a_timer_that_failed_once_can_still_be_changed_and_canceled
+            }
+            due {
+                nothing_is_due_in_an_empty_store
+                due_entries_come_in_the_order_of_time_then_id
+                due_pages_by_cursor_neither_repeat_nor_miss_an_entry
+                several_shards_are_read_in_one_call_each_to_its_own_limit
+                until_is_inclusive
+                only_pending_timers_are_due
+                a_cursor_goes_by_time_then_by_id
+                a_retry_is_due_at_its_own_time
+                due_entries_carry_the_destination
+                far_apart_times_are_read_together
+            }
+            claim {
+                a_claimed_timer_is_executing_and_comes_back_whole
+                only_what_is_pending_and_unmoved_is_claimed
+                a_claimed_timer_is_not_claimed_by_another_token
+                a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice
+                an_entry_that_is_named_twice_counts_one_attempt
+                without_the_current_tenure_nothing_is_claimed
+                only_timers_of_shards_that_are_held_are_claimed
+                a_lost_shard_is_claimed_only_by_its_new_owner
+                a_tenure_whose_lease_ran_out_unnoticed_still_claims_and_settles
+                attempts_count_up_from_claim_to_claim
+                a_retry_is_claimed_at_its_own_time_only
+                a_thousand_timers_are_claimed_at_once
+            }
+            settle {
+                a_completed_timer_has_ended_well
+                a_failed_timer_keeps_its_error
+                a_retried_timer_is_pending_again_for_the_same_due_time
+                a_retry_counts_as_many_attempts_as_it_says
+                a_timer_that_is_due_again_starts_over
+                a_success_clears_the_error_of_earlier_attempts
+                a_settlement_with_another_token_counts_for_nothing
+                a_settlement_without_the_current_tenure_counts_for_nothing
+                what_is_not_claimed_cannot_be_settled
+                settling_twice_is_harmless
+                a_late_settlement_does_not_touch_the_next_claim
+                a_batch_of_settlements_is_answered_one_by_one_in_its_order
+                a_thousand_timers_are_settled_at_once
+            }
+            recovery {
+                a_claim_whose_lease_ran_out_is_found
+                a_lease_counts_from_the_claim
+                a_claim_of_an_earlier_epoch_is_found_at_once
+                a_claim_of_the_new_owner_is_not_taken_for_an_old_one
+                only_claims_of_the_named_shards_are_found
+                no_more_expired_claims_are_given_than_asked_for
+                looking_at_expired_claims_changes_nothing
+                an_expired_claim_is_settled_with_the_token_it_carries
+                the_old_owner_settles_nothing_once_its_shard_is_taken
+                a_late_owner_that_is_still_the_owner_may_settle
+                a_late_owner_and_a_recovery_do_not_both_count
+            }
+            ownership {
+                there_are_shards
+                shards_that_nobody_ever_had_can_be_acquired
+                only_the_shards_that_are_asked_for_are_acquired
+                a_shard_in_other_hands_is_refused
+                acquiring_what_one_holds_gives_the_epoch_it_has
+                a_released_shard_can_be_taken_at_once_and_epochs_rise
+                a_released_tenure_is_lost
+                a_shard_can_be_taken_over_once_its_lease_ran_out
+                a_lost_tenure_is_missing_in_the_answer_to_renew
+                a_renewed_lease_lasts
+                only_the_owner_renews
+                releasing_what_is_not_ones_own_is_passed_over
+                of_many_nodes_each_shard_gets_one
+            }
+            purge {
+                what_ended_before_is_removed_and_nothing_else
+                every_way_to_end_is_purged_and_no_other_status
+                the_oldest_go_first_and_no_more_than_the_limit
+                a_purged_key_is_free_again
+                a_revived_timer_is_not_purged_for_its_former_life
+                purged_timers_leave_no_trace_in_lists
+            }
+            races {
+                exactly_one_of_many_claimers_gets_each_timer
+                one_claim_sent_many_times_at_once_counts_once
+                a_timer_is_never_both_canceled_and_claimed
+                a_claim_that_meets_an_update_is_before_or_after_it
+                of_many_updates_of_one_revision_one_counts
+                of_many_creates_of_one_key_one_creates
+                replacing_batches_in_opposite_orders_do_not_hinder_each_other
+                of_many_settlements_of_one_claim_one_counts
+                what_the_old_owner_claims_during_a_take_over_is_found_and_void
+                a_call_that_is_abandoned_leaves_the_store_whole
+            }
+            texts {
+                keys_stay_distinct_and_come_back_as_written
+                namespaces_stay_distinct_and_are_filtered_exactly
+                correlation_ids_come_back_as_written
+                errors_come_back_as_written
+                payloads_come_back_to_the_byte
+                metadata_comes_back_to_the_byte
+                a_null_payload_is_not_the_same_as_none
+                the_largest_payload_and_metadata_come_back
+                times_come_back_to_the_microsecond
+                what_was_asked_comes_back_as_asked
+            }
+            unreadable {
+                a_spoiled_timer_is_claimed_as_unreadable_and_can_be_settled
+                a_spoiled_timer_is_found_among_the_expired_claims
+                a_spoiled_timer_is_corrupt_to_get_and_still_in_lists
+            }
+            opening {
+                what_was_acknowledged_is_there_after_closing_and_opening_again
+                opening_twice_is_harmless_and_shows_the_same_data
+                many_may_open_a_new_database_at_once
+                what_one_handle_acknowledged_the_other_claims
+            }
+        }
+    };
+}
+
+/// One `#[test]` for each name of the list.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tests {
+    ($fixture:expr; $($module:ident { $($behaviour:ident)* })*) => {
+        $(mod $module {
+            use super::*;
+            $(
+                #[test]
+                fn $behaviour() {
+                    $crate::run(async { $crate::$module::$behaviour($fixture).await });
+                }
+            )*
+        })*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A behaviour that nobody runs would pass for ever.
+    #[test]
+    fn every_behaviour_is_in_the_list() {
+        let (suite, files) = (include_str!("suite.rs"), std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap());
+        let (list, _) = suite.split_once("macro_rules! tests").unwrap();
+        let listed: Vec<&str> = list.lines().map(str::trim).collect();
+        let mut behaviours = 0;
+        for file in files {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for line in text.lines().filter(|line| line.contains("(fixture: impl Fixture")) {
+                let Some(signature) = line.strip_prefix("pub async fn ") else { continue };
+                let name = signature.split('(').next().unwrap();
+                assert!(listed.contains(&name), "{name} is not in the list of `suite!`");
+                behaviours += 1;
+            }
+        }
+        let names = listed.iter().filter(|line| !line.is_empty() && line.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()));
+        assert_eq!(names.count(), behaviours);
+    }
+}

@@ -1,0 +1,288 @@
+#![expect(clippy::unwrap_used, reason = "this is part of a test: a panic is how it fails")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use domain::{Clock, JsonText, ManualClock, Namespace, NewTimer, Shard, Span, Status, Timer, TimerId, Timestamp};
+use store::{
+    Changed, Claim, ClaimToken, Claimed, Created, DueEntry, Epoch, Filter, ListQuery, Model, NodeId, Order, Page, Settlement,
+    ShardCursor, Store, StoreResult, Tenure,
+};
+use store_conformance::Fixture;
+
+macro_rules! bugs {
+    ($($bug:ident)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Bug { $($bug),* }
+
+        impl Bug {
+            pub const ALL: &[Self] = &[$(Self::$bug),*];
+        }
+    };
+}
+
+bugs! {
+    CancelWhateverTheStatus
+    UpdateWhateverTheRevision
+    ClaimWithoutTenure
+    ClaimWhateverTheTime
+    RepeatedClaimIsEmpty
+    ClaimTwice
+    SettleWithAnyToken
+    SettleWithoutTenure
+    DueIncludesClaimed
+    DueUntilIsExclusive
+    DueLimitIsForAll
+    ExpiredIncludesLiving
+    ListCursorIsTimeOnly
+    ListAlwaysGoesOn
+    CountFoldsCase
+    CreateAnswersById
+    CreateStopsAtAConflict
+    JsonIsTidied
+    TimesAreMilliseconds
+    PurgeWithoutLimit
+    LeasesNeverEnd
+    RenewAlwaysStands
+    ReleaseByAnybody
+}
+
+/// The model, and what the lies need to know about it.
+pub struct Planted(Arc<Liar>);
+
+struct Liar {
+    bug: Option<Bug>,
+    clock: Arc<ManualClock>,
+    model: Model,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    claims: BTreeMap<TimerId, Claimed>,
+    tokens: BTreeSet<i64>,
+    owners: BTreeMap<Shard, (NodeId, Tenure)>,
+}
+
+impl Planted {
+    pub fn new(bug: Option<Bug>) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_800_000_000_000_000)));
+        let model = Model::new(Arc::clone(&clock) as Arc<dyn Clock>, 4);
+        Self(Arc::new(Liar { bug, clock, model, seen: Mutex::default() }))
+    }
+}
+
+#[async_trait]
+impl Fixture for Planted {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.0) as Arc<dyn Store>
+    }
+
+    fn clock(&self) -> Option<Arc<ManualClock>> {
+        Some(Arc::clone(&self.0.clock))
+    }
+}
+
+impl Liar {
+    fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    fn current(&self, shard: Shard) -> Option<Tenure> {
+        self.seen.lock().unwrap().owners.get(&shard).map(|(_, tenure)| *tenure)
+    }
+
+    fn lease(&self, lease: Span) -> Span {
+        if self.has(Bug::LeasesNeverEnd) { Span::from_secs(u32::MAX) } else { lease }
+    }
+
+    /// The time at which a timer is really due, if it is pending.
+    async fn due_time(&self, id: TimerId) -> Option<Timestamp> {
+        let from = [ShardCursor { shard: id.shard(4), after: None }];
+        let due = self.model.due(&from, Timestamp::MAX, 100_000).await.unwrap();
+        due.into_iter().find(|entry| entry.id == id).map(|entry| entry.at)
+    }
+}
+
+#[async_trait]
+impl Store for Liar {
+    async fn create(&self, mut batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        for new in &mut batch {
+            if self.has(Bug::JsonIsTidied) {
+                let metadata = &mut new.definition.metadata;
+                *metadata = metadata.as_ref().map(|json| JsonText::trusted(json.without_blanks()));
+            }
+            if self.has(Bug::TimesAreMilliseconds) {
+                new.execute_at = Timestamp::from_micros(new.execute_at.as_micros() / 1_000 * 1_000);
+            }
+        }
+        if self.has(Bug::CreateStopsAtAConflict) {
+            let mut answers = Vec::new();
+            for new in batch {
+                let refused = matches!(answers.last(), Some(Created::Conflict(_)));
+                let last: Option<Created> = answers.last().cloned();
+                answers.push(match last {
+                    Some(conflict) if refused => conflict,
+                    _ => self.model.create(vec![new]).await?.remove(0),
+                });
+            }
+            return Ok(answers);
+        }
+        let mut answers = self.model.create(batch).await?;
+        if self.has(Bug::CreateAnswersById) {
+            answers.sort_by_key(|created| created.timer().id());
+        }
+        Ok(answers)
+    }
+
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
+        self.model.get(id).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
+        let mut query = query.clone();
+        if self.has(Bug::ListCursorIsTimeOnly)
+            && let Some(after) = &mut query.after
+        {
+            let uuid = if query.order == Order::Ascending { "f" } else { "0" }.repeat(32);
+            after.id = TimerId::parse("id", &uuid).unwrap();
+        }
+        let mut page = self.model.list(&query).await?;
+        if self.has(Bug::ListAlwaysGoesOn) {
+            page.next = page.timers.last().map(|last| last.cursor(query.sort));
+        }
+        Ok(page)
+    }
+
+    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        let Some(namespace) = filter.namespace.as_ref().filter(|_| self.has(Bug::CountFoldsCase)) else {
+            return self.model.count(filter).await;
+        };
+        let texts = BTreeSet::from([namespace.as_str().to_lowercase(), namespace.as_str().to_uppercase()]);
+        let mut count = 0;
+        for text in texts {
+            let namespace = Namespace::parse(&text).ok();
+            count += self.model.count(&Filter { namespace, ..filter.clone() }).await?;
+        }
+        Ok(count)
+    }
+
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        let mut changed = changed.clone();
+        if self.has(Bug::UpdateWhateverTheRevision)
+            && let Some(current) = self.model.get(changed.id()).await?
+        {
+            changed.revision = current.revision;
+        }
+        self.model.update(&changed, now).await
+    }
+
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        Ok(match self.model.cancel(id, now).await? {
+            Changed::Met(met) if self.has(Bug::CancelWhateverTheStatus) => {
+                Changed::Done(Timer { status: Status::Canceled, updated_at: now, ..met })
+            }
+            honest => honest,
+        })
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        self.model.ping().await
+    }
+
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
+        let until = if self.has(Bug::DueUntilIsExclusive) { until.saturating_sub(Span::from_micros(1)) } else { until };
+        let mut due = self.model.due(from, until, limit).await?;
+        if self.has(Bug::DueIncludesClaimed) {
+            due.extend(self.seen.lock().unwrap().claims.values().map(|claimed| claimed.entry));
+        }
+        if self.has(Bug::DueLimitIsForAll) {
+            due.truncate(limit);
+        }
+        Ok(due)
+    }
+
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        let (mut claim, mut entries) = (claim.clone(), entries.to_vec());
+        if self.has(Bug::ClaimWithoutTenure) {
+            claim.tenures = (0..4).filter_map(|shard| self.current(Shard(shard))).collect();
+        }
+        if self.has(Bug::ClaimWhateverTheTime) {
+            for entry in &mut entries {
+                entry.at = self.due_time(entry.id).await.unwrap_or(entry.at);
+            }
+        }
+        let is_repeated = !self.seen.lock().unwrap().tokens.insert(claim.token.0);
+        if is_repeated && self.has(Bug::RepeatedClaimIsEmpty) {
+            return Ok(Vec::new());
+        }
+        let mut claimed = self.model.claim(&claim, &entries).await?;
+        let mut seen = self.seen.lock().unwrap();
+        if self.has(Bug::ClaimTwice) {
+            claimed.extend(entries.iter().filter_map(|entry| seen.claims.get(&entry.id)).cloned());
+        }
+        seen.claims.extend(claimed.iter().map(|claimed| (claimed.entry.id, claimed.clone())));
+        Ok(claimed)
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+        let token = |id| self.seen.lock().unwrap().claims.get(&id).map(|claimed: &Claimed| claimed.token);
+        let lie = |settlement: &Settlement| {
+            let mut settlement = settlement.clone();
+            if self.has(Bug::SettleWithAnyToken) {
+                let real: Option<ClaimToken> = token(settlement.entry.id);
+                settlement.token = real.unwrap_or(settlement.token);
+            }
+            if self.has(Bug::SettleWithoutTenure) {
+                settlement.tenure = self.current(settlement.tenure.shard).unwrap_or(settlement.tenure);
+            }
+            settlement
+        };
+        let batch: Vec<_> = batch.iter().map(lie).collect();
+        self.model.settle(&batch).await
+    }
+
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let mut tenures = tenures.to_vec();
+        if self.has(Bug::ExpiredIncludesLiving) {
+            for tenure in &mut tenures {
+                tenure.epoch = Epoch(tenure.epoch.0 + 1);
+            }
+        }
+        self.model.expired_claims(&tenures, limit).await
+    }
+
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.model.purge(before, if self.has(Bug::PurgeWithoutLimit) { usize::MAX } else { limit }).await
+    }
+
+    fn shards(&self) -> u16 {
+        self.model.shards()
+    }
+
+    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
+        let tenures = self.model.acquire(node, shards, self.lease(lease)).await?;
+        let owners = tenures.iter().map(|tenure| (tenure.shard, (node, *tenure)));
+        self.seen.lock().unwrap().owners.extend(owners);
+        Ok(tenures)
+    }
+
+    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
+        let standing = self.model.renew(node, tenures, self.lease(lease)).await?;
+        Ok(if self.has(Bug::RenewAlwaysStands) { tenures.to_vec() } else { standing })
+    }
+
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+        if self.has(Bug::ReleaseByAnybody) {
+            let owners: Vec<_> = self.seen.lock().unwrap().owners.values().copied().collect();
+            for (owner, tenure) in owners.into_iter().filter(|(_, tenure)| tenures.iter().any(|t| t.shard == tenure.shard)) {
+                self.model.release(owner, &[tenure]).await?;
+            }
+            return Ok(());
+        }
+        self.model.release(node, tenures).await
+    }
+}

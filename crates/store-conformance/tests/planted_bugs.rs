@@ -1,0 +1,64 @@
+//! The suite can fail: each of these stores has one bug, and the behaviour named for it notices.
+//!
+//! All of them are the model behind a wrapper that lies in one place. The same behaviour passes when the wrapper is honest.
+
+mod planted;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use planted::{Bug, Planted};
+
+macro_rules! caught {
+    ($($test:ident: $bug:ident by $module:ident::$behaviour:ident;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                let behaves = |bug: Option<Bug>| {
+                    let behaviour = || store_conformance::run(store_conformance::$module::$behaviour(Planted::new(bug)));
+                    catch_unwind(AssertUnwindSafe(behaviour)).is_ok()
+                };
+                assert!(behaves(None), "an honest store passes");
+                assert!(!behaves(Some(Bug::$bug)), "the bug went unnoticed");
+            }
+        )*
+
+        /// A bug that no behaviour is named for would prove nothing.
+        #[test]
+        fn every_planted_bug_is_looked_for() {
+            let looked_for = [$(Bug::$bug),*];
+            for bug in Bug::ALL {
+                assert!(looked_for.contains(&bug), "{bug:?}");
+            }
+        }
+    };
+}
+
+caught! {
+    a_cancel_without_its_condition: CancelWhateverTheStatus by change::a_cancel_meets_what_is_not_pending;
+    a_cancel_that_races_a_claim: CancelWhateverTheStatus by races::a_timer_is_never_both_canceled_and_claimed;
+    an_update_that_ignores_the_revision: UpdateWhateverTheRevision by change::an_update_of_a_stale_revision_is_told_to_read_again;
+    a_claim_that_ignores_the_tenure: ClaimWithoutTenure by claim::without_the_current_tenure_nothing_is_claimed;
+    a_claim_by_somebody_who_lost_the_shard: ClaimWithoutTenure by claim::a_lost_shard_is_claimed_only_by_its_new_owner;
+    a_claim_that_ignores_the_time: ClaimWhateverTheTime by change::a_moved_timer_can_no_longer_be_claimed_at_its_old_time;
+    a_claim_that_cannot_be_repeated: RepeatedClaimIsEmpty by claim::a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice;
+    a_claim_that_gives_timers_to_everybody: ClaimTwice by claim::a_claimed_timer_is_not_claimed_by_another_token;
+    a_claim_that_many_get: ClaimTwice by races::exactly_one_of_many_claimers_gets_each_timer;
+    a_settle_that_ignores_the_token: SettleWithAnyToken by settle::a_settlement_with_another_token_counts_for_nothing;
+    a_late_settle_that_counts: SettleWithAnyToken by settle::a_late_settlement_does_not_touch_the_next_claim;
+    a_settle_that_ignores_the_tenure: SettleWithoutTenure by recovery::the_old_owner_settles_nothing_once_its_shard_is_taken;
+    claimed_timers_among_the_due: DueIncludesClaimed by due::only_pending_timers_are_due;
+    a_due_that_leaves_out_its_end: DueUntilIsExclusive by due::until_is_inclusive;
+    a_limit_for_all_shards_together: DueLimitIsForAll by due::several_shards_are_read_in_one_call_each_to_its_own_limit;
+    living_claims_among_the_expired: ExpiredIncludesLiving by recovery::a_claim_of_an_earlier_epoch_is_found_at_once;
+    a_list_cursor_without_the_id: ListCursorIsTimeOnly by list::pages_by_cursor_neither_repeat_nor_miss_a_timer;
+    a_list_that_never_ends: ListAlwaysGoesOn by list::pages_by_cursor_neither_repeat_nor_miss_a_timer;
+    a_count_that_folds_case: CountFoldsCase by texts::namespaces_stay_distinct_and_are_filtered_exactly;
+    answers_in_the_order_of_ids: CreateAnswersById by create::answers_come_in_the_order_of_the_batch;
+    a_batch_that_falls_with_one: CreateStopsAtAConflict by create::a_refused_timer_does_not_hinder_its_neighbours;
+    json_that_is_tidied_up: JsonIsTidied by texts::metadata_comes_back_to_the_byte;
+    times_cut_to_milliseconds: TimesAreMilliseconds by texts::times_come_back_to_the_microsecond;
+    a_purge_that_takes_all: PurgeWithoutLimit by purge::the_oldest_go_first_and_no_more_than_the_limit;
+    leases_that_never_end: LeasesNeverEnd by ownership::a_shard_can_be_taken_over_once_its_lease_ran_out;
+    a_renew_that_says_yes_to_everybody: RenewAlwaysStands by ownership::a_lost_tenure_is_missing_in_the_answer_to_renew;
+    a_release_by_anybody: ReleaseByAnybody by ownership::releasing_what_is_not_ones_own_is_passed_over;
+}

@@ -1,0 +1,95 @@
+//! What a caller changes about a pending timer: an update, or its end.
+
+use domain::{Status, Timer, TimerId, Timestamp};
+use sqlx::{Connection, PgConnection, Row};
+use store::Changed;
+
+use crate::{
+    conflict::{hold, renewed, replace},
+    failure::{Failure, Step},
+    lane::Call,
+    read::Read,
+    rows::shard_column,
+};
+
+pub struct Update {
+    pub changed: Timer,
+    pub now: Timestamp,
+    pub shards: u16,
+}
+
+impl Call for Update {
+    type Answer = Changed;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
+        let mut transaction = session.begin().await.or_not_done()?;
+        let Some(held) = hold(&mut transaction, self.changed.id(), self.shards).await? else {
+            return Ok(Changed::NotFound);
+        };
+        if held.timer.status != Status::Pending {
+            return Ok(Changed::Met(held.timer));
+        }
+        if held.timer.revision != self.changed.revision {
+            return Ok(Changed::Moved);
+        }
+        let timer = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
+        replace(&mut transaction, &held, &timer, timer.definition.fingerprint(), self.shards).await?;
+        transaction.commit().await.or_unknown()?;
+        Ok(Changed::Done(timer))
+    }
+}
+
+/// A row that moved while we waited for it no longer fits the definition as this statement sees it, and is not found.
+pub(crate) const CANCEL: &str = "
+    WITH gone AS (
+        DELETE FROM due d USING definition f
+        WHERE f.id = $1 AND d.shard = $2 AND d.minute = f.due_minute AND d.id = f.id AND d.claim IS NULL
+        RETURNING d.id, d.attempt, d.last_error
+    )
+    INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
+    SELECT id, 'canceled', attempt, last_error, NULL, $3 FROM gone
+    RETURNING attempt, last_error";
+
+pub struct Cancel {
+    pub id: TimerId,
+    pub now: Timestamp,
+    pub shards: u16,
+}
+
+impl Call for Cancel {
+    type Answer = Changed;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
+        let canceled = sqlx::query(CANCEL)
+            .bind(self.id.as_uuid())
+            .bind(shard_column(self.id, self.shards))
+            .bind(self.now.as_micros())
+            .fetch_optional(&mut *session)
+            .await
+            .or_unknown()?;
+        // Read afterwards: the statement may have waited for an update, whose content it does not see.
+        let met = Read::new(vec![self.id], self.shards).run(session).await;
+        let Some(canceled) = canceled else {
+            return match met?.remove(&self.id).transpose()?.map(|met| met.timer) {
+                None => Ok(Changed::NotFound),
+                Some(timer) if timer.status == Status::Pending => Err(Failure::contention("others keep moving this timer")),
+                Some(timer) => Ok(Changed::Met(timer)),
+            };
+        };
+        let met = met.and_then(|mut met| Ok(met.remove(&self.id).transpose()?));
+        let Some(met) = met.map_err(Failure::after_a_commit)? else {
+            return Err(Failure::contention("it was canceled, and removed at once").after_a_commit());
+        };
+        // Whatever happened to it since, this is what the cancel made of it.
+        Ok(Changed::Done(Timer {
+            status: Status::Canceled,
+            attempt: u32::try_from(canceled.try_get::<i32, _>("attempt").or_unknown()?).unwrap_or(0),
+            last_error: canceled.try_get("last_error").or_unknown()?,
+            executed_at: None,
+            updated_at: self.now,
+            ..met.timer
+        }))
+    }
+}

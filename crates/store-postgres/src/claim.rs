@@ -1,0 +1,221 @@
+//! Taking due timers for delivery, and finding claims that nobody will settle.
+
+use std::collections::HashMap;
+
+use domain::{Shard, Status};
+use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Tenure};
+
+use crate::{
+    due::entry,
+    failure::{Failure, Step},
+    lane::Call,
+    rows::{self, Standing, definition_columns, shard_column},
+};
+
+/// The database's clock in microseconds. It runs on within a statement, so it is asked once.
+macro_rules! clock {
+    () => {
+        "clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now)"
+    };
+}
+
+/// Those of the tenures in `$1` and `$2` that are the current ones of their shards.
+macro_rules! held {
+    () => {
+        "held AS MATERIALIZED (
+            SELECT s.shard, s.epoch
+            FROM unnest($1::smallint[], $2::bigint[]) AS t (shard, epoch)
+            JOIN shard s ON s.shard = t.shard AND s.epoch = t.epoch
+        )"
+    };
+}
+
+pub(crate) use {clock, held};
+
+/// Changes no column that an index names, so the row stays on its page. `IS TRUE` keeps the subquery a hash table.
+pub(crate) const CLAIM: &str = concat!(
+    "WITH ",
+    clock!(),
+    ", ",
+    held!(),
+    "
+    UPDATE due d
+    SET claim = $7::bigint, epoch = e.epoch, lease_until = (SELECT now FROM clock) + $8::bigint, attempt = d.attempt + 1
+    FROM unnest($3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $9::bigint[]) AS e (shard, minute, id, at, epoch)
+    WHERE d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.at = e.at AND d.claim IS NULL
+        AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+);
+
+pub(crate) const READ_CLAIMED: &str = concat!(
+    "WITH ",
+    held!(),
+    "
+    SELECT d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
+    definition_columns!(),
+    "
+    FROM unnest($3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $8::bigint[]) AS e (shard, minute, id, at, epoch)
+    JOIN due d ON d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.at = e.at
+        AND d.claim = $7::bigint AND d.epoch = e.epoch
+    LEFT JOIN definition f ON f.id = d.id
+    WHERE ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+);
+
+/// A claimed row was due, so it lies in the past; one minute more allows for a node whose clock runs ahead.
+pub(crate) const EXPIRED: &str = concat!(
+    "WITH ",
+    clock!(),
+    "
+    SELECT d.shard, t.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
+    definition_columns!(),
+    "
+    FROM unnest($1::smallint[], $2::bigint[]) AS t (shard, epoch)
+    CROSS JOIN LATERAL (
+        SELECT *
+        FROM due
+        WHERE due.shard = t.shard AND due.minute <= (SELECT now / 60000000 + 1 FROM clock) AND due.claim IS NOT NULL
+            AND (due.epoch < t.epoch OR due.lease_until < (SELECT now FROM clock))
+        LIMIT $3::bigint
+    ) d
+    LEFT JOIN definition f ON f.id = d.id
+    LIMIT $3::bigint"
+);
+
+/// Tenures as two arrays.
+#[derive(Debug, Default)]
+pub struct TenureColumns {
+    pub shards: Vec<i16>,
+    pub epochs: Vec<i64>,
+}
+
+impl TenureColumns {
+    pub fn new(tenures: impl IntoIterator<Item = Tenure>) -> Self {
+        let (shards, epochs) =
+            tenures.into_iter().map(|tenure| (tenure.shard.0.cast_signed(), tenure.epoch.0)).unzip();
+        Self { shards, epochs }
+    }
+}
+
+pub struct Claiming {
+    token: ClaimToken,
+    lease_micros: i64,
+    tenures: TenureColumns,
+    shards: Vec<i16>,
+    minutes: Vec<i64>,
+    ids: Vec<Uuid>,
+    ats: Vec<i64>,
+    epochs: Vec<i64>,
+}
+
+impl Claiming {
+    pub fn new(claim: &Claim, entries: &[DueEntry], shards: u16) -> Self {
+        let epochs: HashMap<Shard, Epoch> = claim.tenures.iter().map(|tenure| (tenure.shard, tenure.epoch)).collect();
+        let mut keys: Vec<_> = entries
+            .iter()
+            .filter_map(|entry| {
+                let epoch = epochs.get(&entry.id.shard(shards))?;
+                let (minute, at) = (entry.at.minute(), entry.at.as_micros());
+                Some((shard_column(entry.id, shards), minute, entry.id.as_uuid(), at, epoch.0))
+            })
+            .collect();
+        // In the order of the key: neighbours are read together, and two claims of the same timers cannot wait in a circle.
+        keys.sort_unstable();
+        keys.dedup();
+        Self {
+            token: claim.token,
+            lease_micros: claim.lease.as_micros(),
+            tenures: TenureColumns::new(claim.tenures.iter().copied()),
+            shards: keys.iter().map(|key| key.0).collect(),
+            minutes: keys.iter().map(|key| key.1).collect(),
+            ids: keys.iter().map(|key| key.2).collect(),
+            ats: keys.iter().map(|key| key.3).collect(),
+            epochs: keys.iter().map(|key| key.4).collect(),
+        }
+    }
+}
+
+impl Call for Claiming {
+    type Answer = Vec<Claimed>;
+    const WRITES: bool = true;
+
+    /// Two statements, and the order matters. The first may have to wait for an update that holds the row in `due`, and
+    /// goes on with the row as that left it; but everything else it sees as it was before. A definition read by the first
+    /// would be the old one, although the update was acknowledged before the claim. The second one begins after the claim
+    /// is committed, and a claimed timer cannot be changed any more: what it sees is what was claimed.
+    ///
+    /// It also asks once more whether the tenures are current. A shard that was taken while the first statement was under
+    /// way gives nothing to its former owner; the new one finds those claims among the expired.
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        if self.ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        sqlx::query(CLAIM)
+            .bind(&self.tenures.shards)
+            .bind(&self.tenures.epochs)
+            .bind(&self.shards)
+            .bind(&self.minutes)
+            .bind(&self.ids)
+            .bind(&self.ats)
+            .bind(self.token.0)
+            .bind(self.lease_micros)
+            .bind(&self.epochs)
+            .execute(&mut *session)
+            .await
+            .or_unknown()?;
+        let rows = sqlx::query(READ_CLAIMED)
+            .bind(&self.tenures.shards)
+            .bind(&self.tenures.epochs)
+            .bind(&self.shards)
+            .bind(&self.minutes)
+            .bind(&self.ids)
+            .bind(&self.ats)
+            .bind(self.token.0)
+            .bind(&self.epochs)
+            .fetch_all(session)
+            .await
+            .or_not_done()
+            .map_err(Failure::after_a_commit)?;
+        rows.iter().map(claimed).collect::<Result<_, _>>().or_unknown()
+    }
+}
+
+pub struct Expired {
+    pub tenures: TenureColumns,
+    pub limit: i64,
+}
+
+impl Call for Expired {
+    type Answer = Vec<Claimed>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        let rows = sqlx::query(EXPIRED)
+            .bind(&self.tenures.shards)
+            .bind(&self.tenures.epochs)
+            .bind(self.limit)
+            .fetch_all(session)
+            .await
+            .or_not_done()?;
+        rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
+    }
+}
+
+/// The row of `due` is ours to rely on; what its definition says may be damaged, and is then told as such.
+fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
+    let entry = entry(row)?;
+    let attempt: i32 = row.try_get("attempt")?;
+    let standing = Standing {
+        status: Status::Executing,
+        attempt: i64::from(attempt),
+        last_error: row.try_get("last_error")?,
+        executed_at: None,
+        finished_at: None,
+    };
+    Ok(Claimed {
+        entry,
+        tenure: Tenure { shard: Shard(row.try_get::<i16, _>("shard")?.cast_unsigned()), epoch: Epoch(row.try_get("epoch")?) },
+        token: ClaimToken(row.try_get("claim")?),
+        attempt: u32::try_from(attempt).unwrap_or(0),
+        timer: rows::timer_or_complaint(entry.id, row, standing),
+    })
+}

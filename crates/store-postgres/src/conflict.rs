@@ -1,0 +1,222 @@
+//! Changing a timer that is there: locked, looked at, decided upon, written.
+//!
+//! Whoever changes a timer locks its row in `due` first, or its row in `outcome` when it has ended; only then the definition.
+//! So a definition cannot change under somebody who holds one of those, and nobody waits in a circle.
+
+use domain::{Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Timestamp, resolve};
+use sqlx::{Connection, PgConnection, Row};
+use store::Created;
+
+use crate::{
+    create::as_created,
+    failure::{Failure, Step},
+    lane::Call,
+    rows::{self, DefinitionColumns, Standing, definition_columns, shard_column},
+};
+
+/// How often a timer may move while we try to get hold of it.
+const CHASES_MAX: usize = 8;
+
+/// When the row was moved by somebody we had to wait for, it no longer fits the definition as this statement sees it, and
+/// nothing is found.
+pub(crate) const LOCK_DUE: &str = "
+    SELECT d.minute, d.claim IS NOT NULL AS claimed, d.attempt, d.last_error
+    FROM definition f
+    JOIN due d ON d.shard = $2 AND d.minute = f.due_minute AND d.id = f.id
+    WHERE f.id = $1
+    FOR UPDATE OF d";
+pub(crate) const LOCK_OUTCOME: &str =
+    "SELECT status, attempt, last_error, executed_at, finished_at FROM outcome WHERE id = $1 FOR UPDATE";
+pub(crate) const READ_DEFINITION: &str = concat!("SELECT ", definition_columns!(), ", f.fingerprint FROM definition f WHERE f.id = $1");
+
+macro_rules! replace_definition {
+    () => {
+        "
+    UPDATE definition SET
+        namespace = $2, key = $3, asked = $4, execute_at = $5, due_minute = $6, callback_type = $7, callback_config = $8,
+        metadata = $9, correlation_id = $10, retry_policy = $11, delivery = $12, fingerprint = $13, created_at = $14,
+        updated_at = $15, revision = $16
+    WHERE id = $1"
+    };
+}
+/// Both place the timer anew, and replace its definition; the first after it was pending, the second after it had ended.
+pub(crate) const REPLACE_PENDING: &str = concat!(
+    "WITH placed AS (
+        UPDATE due SET minute = $6, at = $5, attempt = 0, last_error = NULL, destination = $17
+        WHERE shard = $18 AND minute = $19 AND id = $1
+    )",
+    replace_definition!()
+);
+pub(crate) const REPLACE_FINISHED: &str = concat!(
+    "WITH gone AS (
+        DELETE FROM outcome WHERE id = $1
+    ), placed AS (
+        INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES ($18, $6, $1, $5, 0, $17)
+    )",
+    replace_definition!()
+);
+
+/// A timer that nobody else can change until the transaction ends.
+#[derive(Debug)]
+pub struct Held {
+    pub timer: Timer,
+    pub fingerprint: Fingerprint,
+    /// The minute under which it is due; `None` once it has ended.
+    minute: Option<i64>,
+}
+
+/// Locks the timer, inside a transaction. `None` when there is none.
+pub async fn hold(session: &mut PgConnection, id: TimerId, shards: u16) -> Result<Option<Held>, Failure> {
+    for _ in 0..CHASES_MAX {
+        let locked = match lock_due(session, id, shards).await? {
+            Some((minute, standing)) => Some((Some(minute), standing)),
+            None => lock_outcome(session, id).await?.map(|standing| (None, standing)),
+        };
+        let definition = sqlx::query(READ_DEFINITION).bind(id.as_uuid()).fetch_optional(&mut *session).await.or_not_done()?;
+        match (definition, locked) {
+            (None, _) => return Ok(None),
+            // It was between two places when we looked at each.
+            (Some(_), None) => {}
+            (Some(row), Some((minute, standing))) => {
+                let fingerprint = rows::fingerprint(&row)?;
+                return Ok(Some(Held { timer: rows::timer(id, &row, standing)?, fingerprint, minute }));
+            }
+        }
+    }
+    Err(Failure::contention("others keep moving this timer"))
+}
+
+async fn lock_due(session: &mut PgConnection, id: TimerId, shards: u16) -> Result<Option<(i64, Standing)>, Failure> {
+    let query = sqlx::query(LOCK_DUE).bind(id.as_uuid()).bind(shard_column(id, shards));
+    let Some(row) = query.fetch_optional(session).await.or_not_done()? else { return Ok(None) };
+    let claimed: bool = row.try_get("claimed").or_not_done()?;
+    let standing = Standing {
+        status: if claimed { Status::Executing } else { Status::Pending },
+        attempt: i64::from(row.try_get::<i32, _>("attempt").or_not_done()?),
+        last_error: row.try_get("last_error").or_not_done()?,
+        executed_at: None,
+        finished_at: None,
+    };
+    Ok(Some((row.try_get("minute").or_not_done()?, standing)))
+}
+
+async fn lock_outcome(session: &mut PgConnection, id: TimerId) -> Result<Option<Standing>, Failure> {
+    let query = sqlx::query(LOCK_OUTCOME).bind(id.as_uuid());
+    let Some(row) = query.fetch_optional(session).await.or_not_done()? else { return Ok(None) };
+    let status: String = row.try_get("status").or_not_done()?;
+    Ok(Some(Standing {
+        status: Status::parse(&status).ok_or_else(|| store::Unreadable("its status is not known".to_owned()))?,
+        attempt: i64::from(row.try_get::<i32, _>("attempt").or_not_done()?),
+        last_error: row.try_get("last_error").or_not_done()?,
+        executed_at: row.try_get("executed_at").or_not_done()?,
+        finished_at: row.try_get("finished_at").or_not_done()?,
+    }))
+}
+
+/// Puts `timer`, pending, into the place of the one that is held.
+pub async fn replace(
+    session: &mut PgConnection,
+    held: &Held,
+    timer: &Timer,
+    fingerprint: Fingerprint,
+    shards: u16,
+) -> Result<(), Failure> {
+    let mut columns = DefinitionColumns::default();
+    columns.push(&timer.definition, timer.execute_at, fingerprint, shards);
+    let statement = if held.minute.is_some() { REPLACE_PENDING } else { REPLACE_FINISHED };
+    let mut query = sqlx::query(statement)
+        .bind(columns.ids[0])
+        .bind(&columns.namespaces[0])
+        .bind(&columns.keys[0])
+        .bind(columns.askeds[0])
+        .bind(columns.execute_ats[0])
+        .bind(columns.minutes[0])
+        .bind(columns.callback_types[0])
+        .bind(&columns.callback_configs[0])
+        .bind(&columns.metadatas[0])
+        .bind(&columns.correlation_ids[0])
+        .bind(&columns.retry_policies[0])
+        .bind(columns.deliveries[0])
+        .bind(&columns.fingerprints[0])
+        .bind(timer.created_at.as_micros())
+        .bind(timer.updated_at.as_micros())
+        .bind(i64::from(timer.revision))
+        .bind(columns.destinations[0])
+        .bind(columns.shards[0]);
+    if let Some(minute) = held.minute {
+        query = query.bind(minute);
+    }
+    query.execute(session).await.or_not_done()?;
+    Ok(())
+}
+
+/// A timer that takes the new content or time, and starts its attempts over.
+pub fn renewed(held: &Held, definition: domain::Definition, execute_at: Timestamp, now: Timestamp) -> Timer {
+    Timer {
+        definition,
+        execute_at,
+        status: Status::Pending,
+        attempt: 0,
+        last_error: None,
+        executed_at: None,
+        created_at: held.timer.created_at,
+        updated_at: now,
+        revision: held.timer.revision.saturating_add(1),
+    }
+}
+
+/// Decides what becomes of one timer whose id was taken.
+pub struct Resolve {
+    new: NewTimer,
+    fingerprint: Fingerprint,
+    shards: u16,
+}
+
+pub enum Resolved {
+    Answered(Created),
+    /// Nothing is in the way any more.
+    Free,
+}
+
+impl Resolve {
+    pub fn new(new: NewTimer, shards: u16) -> Self {
+        Self { fingerprint: new.definition.fingerprint(), new, shards }
+    }
+
+    /// The timer that takes the place of the one that is held, with its fingerprint; `Err` is an answer that changes nothing.
+    fn successor(&self, held: &Held) -> Result<(Timer, Fingerprint), Created> {
+        let new = &self.new;
+        let existing = (held.fingerprint, held.timer.definition.asked);
+        match resolve(new.on_conflict, held.timer.status, existing, (self.fingerprint, new.definition.asked)) {
+            Resolution::Existing => Err(Created::Existing(held.timer.clone())),
+            Resolution::Conflict => Err(Created::Conflict(held.timer.clone())),
+            Resolution::Overwrite => {
+                Ok((renewed(held, new.definition.clone(), new.execute_at, new.created_at), self.fingerprint))
+            }
+            Resolution::Move => {
+                let definition = domain::Definition { asked: new.definition.asked, ..held.timer.definition.clone() };
+                Ok((renewed(held, definition, new.execute_at, new.created_at), held.fingerprint))
+            }
+            Resolution::Revive => Ok((as_created(new), self.fingerprint)),
+        }
+    }
+}
+
+impl Call for Resolve {
+    type Answer = Resolved;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Resolved, Failure> {
+        let mut transaction = session.begin().await.or_not_done()?;
+        let Some(held) = hold(&mut transaction, self.new.definition.id, self.shards).await? else {
+            return Ok(Resolved::Free);
+        };
+        let (timer, fingerprint) = match self.successor(&held) {
+            Ok(successor) => successor,
+            Err(answer) => return Ok(Resolved::Answered(answer)),
+        };
+        replace(&mut transaction, &held, &timer, fingerprint, self.shards).await?;
+        transaction.commit().await.or_unknown()?;
+        Ok(Resolved::Answered(Created::Replaced(timer)))
+    }
+}

@@ -1,0 +1,181 @@
+//! Sessions with the database, and how a call is made over one.
+//!
+//! A lane is a small pool of its own, so that what one kind of caller does cannot take the sessions of another. A call runs in
+//! a task that nobody cancels: a caller who goes away leaves no half-read answer and no open transaction behind. Every call
+//! ends within its lane's deadline. A session that broke or did not answer in time is dropped, never put back: putting it back
+//! would wait for an answer that may never come, and its place in the pool with it.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use sqlx::{
+    Connection, PgConnection, Postgres,
+    pool::PoolConnection,
+    postgres::{PgConnectOptions, PgPool, PgPoolOptions},
+};
+use store::{StoreError, StoreResult};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    failure::{self, Failure},
+    options::KEYED_STATEMENTS,
+};
+
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
+/// A session that was used a moment ago is taken to be alive; asking it costs a round trip.
+const IDLE_UNTESTED_MAX: Duration = Duration::from_millis(500);
+const CONTENTION_RETRIES_MAX: u32 = 5;
+const CONTENTION_PAUSE: Duration = Duration::from_millis(4);
+
+/// What is asked of the database: one or a few statements over one session. It must be safe to run again after
+/// a failure that says so ([`Failure::is_contention`]).
+pub trait Call: Send + Sync + 'static {
+    type Answer: Send + 'static;
+    /// Whether something may have been done when the answer stays out.
+    const WRITES: bool;
+
+    fn run(&self, session: &mut PgConnection) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+}
+
+/// How much a lane may take.
+#[derive(Debug, Clone, Copy)]
+pub struct LaneLimits {
+    pub name: &'static str,
+    pub sessions_max: u32,
+    /// The server ends a statement before we give up on it: then it is certain that nothing was done.
+    pub statement_timeout: Duration,
+    pub deadline: Duration,
+    /// Whether its statements reach every row through its key, see [`KEYED_STATEMENTS`].
+    pub is_keyed: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Lane {
+    pool: PgPool,
+    limits: LaneLimits,
+    last_break: LastBreak,
+}
+
+/// When a session of the lane last broke. Those that were idle at that moment have probably broken too.
+#[derive(Debug, Clone, Default)]
+struct LastBreak(Arc<Mutex<Option<Instant>>>);
+
+impl LastBreak {
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    fn is_within(&self, idle_for: Duration) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= idle_for)
+    }
+}
+
+impl Lane {
+    /// Opens no session yet.
+    pub fn new(options: &PgConnectOptions, limits: LaneLimits) -> Self {
+        let statement_timeout = format!("{}ms", limits.statement_timeout.as_millis());
+        let mut options = options.clone().options([("statement_timeout", statement_timeout)]);
+        if limits.is_keyed {
+            options = options.options(KEYED_STATEMENTS);
+        }
+        let last_break = LastBreak::default();
+        let noticed = last_break.clone();
+        let pool = PgPoolOptions::new()
+            .max_connections(limits.sessions_max)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(move |session, idle| {
+                let is_suspect = idle.idle_for > IDLE_UNTESTED_MAX || noticed.is_within(idle.idle_for);
+                Box::pin(async move { Ok(!is_suspect || answers(session).await) })
+            })
+            .connect_lazy_with(options);
+        Self { pool, limits, last_break }
+    }
+
+    /// Makes the call, whatever becomes of the one who asked for it.
+    pub async fn run<C: Call>(&self, call: C) -> StoreResult<C::Answer> {
+        match self.attempt(call).await {
+            Ok(answer) => Ok(answer),
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    /// The same, with all there is to know about a failure.
+    pub async fn attempt<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+        let (answer, answered) = oneshot::channel();
+        let lane = self.clone();
+        tokio::spawn(async move { lane.serve(&call, answer).await });
+        answered.await.unwrap_or_else(|_| Err(no_answer::<C>("the task that spoke to PostgreSQL ended")))
+    }
+
+    async fn serve<C: Call>(&self, call: &C, answer: oneshot::Sender<Result<C::Answer, Failure>>) {
+        let deadline = Instant::now() + self.limits.deadline;
+        let mut session = match self.pool.acquire().await {
+            Ok(session) => session,
+            Err(error) => {
+                let error = failure::no_session(&error);
+                drop(answer.send(Err(Failure { error, session_is_broken: false, is_contention: false, is_about_a_value: false })));
+                return;
+            }
+        };
+        let outcome = tokio::time::timeout_at(deadline, with_patience(call, &mut session))
+            .await
+            .unwrap_or_else(|_| Err(no_answer::<C>("PostgreSQL did not answer in time")));
+        let is_broken = outcome.as_ref().is_err_and(|failure| failure.session_is_broken);
+        drop(answer.send(outcome));
+        self.put_back(session, is_broken).await;
+    }
+
+    async fn put_back(&self, mut session: PoolConnection<Postgres>, is_broken: bool) {
+        if is_broken {
+            self.discard();
+            drop(session.detach());
+        } else if timeout(PING_TIMEOUT, session.return_to_pool()).await.is_err() {
+            // The pool asks every session for a sign of life before it takes it back, and would wait for ever.
+            self.discard();
+        }
+    }
+
+    fn discard(&self) {
+        self.last_break.note();
+        metrics::counter!("timer_postgres_sessions_discarded_total", "lane" => self.limits.name).increment(1);
+    }
+
+    pub async fn close(&self) {
+        // Sessions that hang are dropped with the process.
+        drop(timeout(PING_TIMEOUT, self.pool.close()).await);
+    }
+}
+
+async fn answers(session: &mut PgConnection) -> bool {
+    timeout(PING_TIMEOUT, session.ping()).await.is_ok_and(|pong| pong.is_ok())
+}
+
+/// Runs the call again when others were in its way.
+async fn with_patience<C: Call>(call: &C, session: &mut PgConnection) -> Result<C::Answer, Failure> {
+    let mut pause = CONTENTION_PAUSE;
+    for _ in 0..CONTENTION_RETRIES_MAX {
+        match call.run(session).await {
+            Err(failure) if failure.is_contention => {
+                metrics::counter!("timer_postgres_contention_total").increment(1);
+                sleep(pause).await;
+                pause *= 2;
+            }
+            answer => return answer,
+        }
+    }
+    call.run(session).await
+}
+
+fn no_answer<C: Call>(what: &str) -> Failure {
+    let error =
+        if C::WRITES { StoreError::Unknown(what.to_owned()) } else { StoreError::Unavailable(what.to_owned()) };
+    Failure { error, session_is_broken: true, is_contention: false, is_about_a_value: false }
+}

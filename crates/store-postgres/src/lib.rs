@@ -1,0 +1,224 @@
+//! Timers in PostgreSQL, shared by any number of nodes.
+//!
+//! ```text
+//!   create ──▶ batch: what is queued, one statement ─┐
+//!   get, update, cancel ─────────────────────────────┼─▶ callers' lane ────┐
+//!   list, count ─────────────────────────────────────┴─▶ lists' lane ──────┼─▶ PostgreSQL
+//!   due, claim, settle, expired, purge, shards ────────▶ scheduler's lane ─┘
+//! ```
+//!
+//! Each lane has sessions of its own, so that no list and no flood of requests keeps a due timer waiting. Every call is one or
+//! a few statements over whole arrays; one statement is one commit. The statements run at READ COMMITTED and are
+//! written for it: a row that somebody else holds is waited for, then looked at again as it is now. The database's clock alone
+//! decides about leases.
+
+mod batch;
+mod change;
+mod claim;
+mod conflict;
+mod create;
+mod due;
+mod failure;
+mod lane;
+mod migrate;
+mod open;
+mod options;
+mod ownership;
+mod purge;
+mod read;
+mod rows;
+mod settle;
+#[doc(hidden)]
+pub mod statements;
+
+use std::{
+    sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use sqlx::postgres::PgConnectOptions;
+use store::{
+    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, NodeId, Page, Settlement, ShardCursor, Store, StoreResult,
+    Tenure,
+};
+
+use crate::{
+    batch::{BatchLimits, Batcher},
+    claim::TenureColumns,
+    lane::{Lane, LaneLimits},
+};
+pub use crate::{
+    open::{Durability, OpenError},
+    options::PostgresOptions,
+};
+
+/// Until the database says otherwise.
+const SHARDS: u16 = 64;
+
+const CALLERS: LaneLimits = LaneLimits {
+    name: "callers",
+    sessions_max: 4,
+    statement_timeout: Duration::from_secs(4),
+    deadline: Duration::from_secs(5),
+    is_keyed: true,
+};
+const LISTS: LaneLimits = LaneLimits {
+    name: "lists",
+    sessions_max: 2,
+    statement_timeout: Duration::from_secs(8),
+    deadline: Duration::from_secs(10),
+    is_keyed: false,
+};
+const SCHEDULER: LaneLimits = LaneLimits {
+    name: "scheduler",
+    sessions_max: 4,
+    statement_timeout: Duration::from_secs(4),
+    deadline: Duration::from_secs(5),
+    is_keyed: true,
+};
+/// Two: while one batch is being committed, the next is on its way.
+const CREATES: BatchLimits =
+    BatchLimits { workers: 2, items_max: 1_024, orders_queued_max: 4_096, wait_max: Duration::from_secs(3) };
+
+/// A database that is shared with other nodes.
+#[derive(Debug)]
+pub struct PostgresStore {
+    options: PgConnectOptions,
+    durability: Durability,
+    shards: std::sync::Arc<AtomicU16>,
+    callers: Lane,
+    lists: Lane,
+    scheduler: Lane,
+    creates: Batcher<NewTimer, Created>,
+}
+
+impl PostgresStore {
+    /// Looks at the database and warns about settings that could lose timers. Must be called inside a Tokio runtime.
+    pub async fn connect(options: &PostgresOptions) -> Result<Self, OpenError> {
+        let options = options.connect_options()?;
+        let found = open::look(&options).await?;
+        let shards = std::sync::Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
+        let callers = Lane::new(&options, CALLERS);
+        let creates = Batcher::start(CREATES, {
+            let (lane, shards) = (callers.clone(), std::sync::Arc::clone(&shards));
+            move |batch| {
+                let (lane, shards) = (lane.clone(), shards.load(Ordering::Relaxed));
+                async move { create::create(&lane, shards, batch).await }
+            }
+        });
+        Ok(Self {
+            durability: found.durability,
+            lists: Lane::new(&options, LISTS),
+            scheduler: Lane::new(&options, SCHEDULER),
+            options,
+            shards,
+            callers,
+            creates,
+        })
+    }
+
+    /// Sets an empty database up, or brings an older one up to date. Harmless when there is nothing to do, and when several
+    /// processes do it at once.
+    pub async fn migrate(&self) -> Result<(), OpenError> {
+        let setup = migrate::migrate(&self.options).await?;
+        self.shards.store(setup.shards, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the server keeps what it acknowledges.
+    pub const fn durability(&self) -> &Durability {
+        &self.durability
+    }
+
+    /// Ends all sessions. Calls that come later fail.
+    pub async fn close(&self) {
+        tokio::join!(self.callers.close(), self.lists.close(), self.scheduler.close());
+    }
+}
+
+/// What this crate counts.
+pub fn describe() {
+    metrics::describe_histogram!("timer_postgres_create_batch_timers", "Timers written by one statement.");
+    metrics::describe_counter!(
+        "timer_postgres_sessions_discarded_total",
+        "Sessions with PostgreSQL that broke or did not answer in time, by lane."
+    );
+    metrics::describe_counter!("timer_postgres_contention_total", "Statements made again because others were in their way.");
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        create::together(self.creates.submit(batch).await)
+    }
+
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
+        let mut found = self.callers.run(read::Read::new(vec![id], self.shards())).await?;
+        match found.remove(&id) {
+            Some(Ok(met)) => Ok(Some(met.timer)),
+            Some(Err(unreadable)) => Err(store::StoreError::Corrupt(unreadable.0)),
+            None => Ok(None),
+        }
+    }
+
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
+        self.lists.run(read::List { query: query.clone(), shards: self.shards() }).await
+    }
+
+    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        self.lists.run(read::Count { filter: filter.clone() }).await
+    }
+
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Update { changed: changed.clone(), now, shards: self.shards() }).await
+    }
+
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Cancel { id, now, shards: self.shards() }).await
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        self.callers.run(read::Ping).await
+    }
+
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
+        self.scheduler.run(due::Due::new(from, until, limit)).await
+    }
+
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        self.scheduler.run(claim::Claiming::new(claim, entries, self.shards())).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+        settle::settle(&self.scheduler, self.shards(), batch).await
+    }
+
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let (tenures, limit) = (TenureColumns::new(tenures.iter().copied()), i64::try_from(limit).unwrap_or(i64::MAX));
+        self.scheduler.run(claim::Expired { tenures, limit }).await
+    }
+
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.scheduler.run(purge::Purge { before, limit: i64::try_from(limit).unwrap_or(i64::MAX) }).await
+    }
+
+    fn shards(&self) -> u16 {
+        self.shards.load(Ordering::Relaxed)
+    }
+
+    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
+        self.scheduler.run(ownership::Acquire::new(node, shards, lease.as_micros())).await
+    }
+
+    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
+        let tenures = TenureColumns::new(tenures.iter().copied());
+        self.scheduler.run(ownership::Renew { node, tenures, lease_micros: lease.as_micros() }).await
+    }
+
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+        let tenures = TenureColumns::new(tenures.iter().copied());
+        self.scheduler.run(ownership::Release { node, tenures }).await
+    }
+}

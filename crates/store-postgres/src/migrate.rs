@@ -1,0 +1,77 @@
+//! Setting the database up, and bringing an older one up to date.
+//!
+//! Safe to run twice and by several processes at once: each waits for the lock and then finds nothing left to do.
+
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
+
+use crate::{OpenError, failure::describe};
+
+/// In order; a migration that was ever released is never changed.
+const MIGRATIONS: [(i32, &str); 1] = [(1, include_str!("../migrations/0001_timers.sql"))];
+
+/// Any number that nobody else locks in this database.
+const LOCK: i64 = 0x7469_6d65_7200;
+
+const BOOKKEEPING: &str = "
+    CREATE TABLE IF NOT EXISTS timer_migration (
+        version    integer     PRIMARY KEY,
+        applied_at timestamptz NOT NULL DEFAULT now()
+    )";
+
+/// How the database was set up: the version of its tables and the number of shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    pub version: i32,
+    pub shards: u16,
+}
+
+/// Brings the database up to date, over a session of its own: waiting for somebody else's migration may take long.
+pub async fn migrate(options: &PgConnectOptions) -> Result<Setup, OpenError> {
+    let unlimited = options.clone().options([("lock_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
+    let mut session = unlimited.connect().await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
+    let migrated = apply(&mut session).await.map_err(|error| OpenError::Migration(describe(&error)));
+    // What counts is committed or not by now; the server notices a closed connection by itself.
+    drop(session.close().await);
+    migrated?;
+    let mut session = options.connect().await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
+    let setup = read(&mut session).await?;
+    drop(session.close().await);
+    setup.ok_or_else(|| OpenError::Migration("the tables are missing right after they were made".to_owned()))
+}
+
+async fn apply(session: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let mut transaction = session.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await?;
+    sqlx::query(BOOKKEEPING).execute(&mut *transaction).await?;
+    let done: Option<i32> =
+        sqlx::query_scalar("SELECT max(version) FROM timer_migration").fetch_one(&mut *transaction).await?;
+    for (version, statements) in MIGRATIONS.into_iter().filter(|(version, _)| *version > done.unwrap_or(0)) {
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut *transaction).await?;
+        sqlx::query("INSERT INTO timer_migration (version) VALUES ($1)").bind(version).execute(&mut *transaction).await?;
+        tracing::info!(migration.version = version, "database migrated");
+    }
+    transaction.commit().await
+}
+
+/// `None` when nothing was set up yet. Refuses what a newer program made: this one does not know what it would break.
+pub async fn read(session: &mut PgConnection) -> Result<Option<Setup>, OpenError> {
+    let unreadable = |error: sqlx::Error| OpenError::Unreachable(describe(&error));
+    let is_set_up: bool = sqlx::query_scalar("SELECT to_regclass('timer_setup') IS NOT NULL")
+        .fetch_one(&mut *session)
+        .await
+        .map_err(unreadable)?;
+    if !is_set_up {
+        return Ok(None);
+    }
+    let (version, shards): (i32, i16) =
+        sqlx::query_as("SELECT (SELECT max(version) FROM timer_migration), shards FROM timer_setup")
+            .fetch_one(session)
+            .await
+            .map_err(unreadable)?;
+    let newest = MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or(0);
+    if version > newest {
+        let complaint = format!("its tables have version {version}, and this program knows only up to {newest}: use a newer one");
+        return Err(OpenError::Unfit(complaint));
+    }
+    Ok(Some(Setup { version, shards: shards.cast_unsigned() }))
+}

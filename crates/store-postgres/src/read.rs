@@ -1,0 +1,283 @@
+//! Reading timers: by id, as pages of a list, and how many there are.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use domain::{CorrelationId, Fingerprint, Key, Namespace, Status, Timer, TimerId, Timestamp};
+use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
+use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
+
+use crate::{
+    failure::{Failure, Step},
+    lane::Call,
+    rows::{self, Standing, definition_columns, shard_column, standing_columns},
+};
+
+/// One snapshot shows each timer in exactly one place: every change of place is one commit.
+pub(crate) const READ: &str = concat!(
+    "SELECT f.id, ",
+    definition_columns!(),
+    ", f.fingerprint, ",
+    standing_columns!(),
+    "
+    FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
+    JOIN definition f ON f.id = w.id
+    LEFT JOIN due d ON d.shard = w.shard AND d.minute = f.due_minute AND d.id = f.id
+    LEFT JOIN outcome o ON o.id = f.id"
+);
+
+/// Timers by their ids.
+pub struct Read {
+    ids: Vec<Uuid>,
+    shards: Vec<i16>,
+}
+
+/// A timer as it was met, with the fingerprint that is stored with it.
+#[derive(Debug)]
+pub struct Met {
+    pub timer: Timer,
+    pub fingerprint: Fingerprint,
+}
+
+impl Read {
+    pub fn new(ids: Vec<TimerId>, shards: u16) -> Self {
+        Self {
+            shards: ids.iter().map(|id| shard_column(*id, shards)).collect(),
+            ids: ids.into_iter().map(TimerId::as_uuid).collect(),
+        }
+    }
+}
+
+impl Call for Read {
+    type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Self::Answer, Failure> {
+        if self.ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let rows = sqlx::query(READ).bind(&self.ids).bind(&self.shards).fetch_all(session).await.or_not_done()?;
+        rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, met(row)))).collect()
+    }
+}
+
+fn met(row: &PgRow) -> Result<Met, Unreadable> {
+    let read = || {
+        let timer = rows::timer(rows::id(row).or_not_done()?, row, Standing::of_row(row)?)?;
+        Ok(Met { timer, fingerprint: rows::fingerprint(row)? })
+    };
+    read().map_err(|failure: Failure| match failure.error {
+        store::StoreError::Corrupt(cause) => Unreadable(cause),
+        other => Unreadable(other.to_string()),
+    })
+}
+
+/// One page of a list.
+pub struct List {
+    pub query: ListQuery,
+    pub shards: u16,
+}
+
+impl List {
+    /// Only words of this file go into the text; every value is bound. The parameters are always the same six, for a
+    /// parameter that is not named could not be bound: namespace, status, cursor time, cursor id, limit, offset.
+    fn statement(&self) -> String {
+        let (at, minute) = match self.query.sort {
+            Sort::CreatedAt => ("f.created_at", None),
+            // The index knows only the minute: rows come in its order, and are sorted within it.
+            Sort::ExecuteAt => ("f.execute_at", Some("(f.execute_at / 60000000)")),
+        };
+        let (direction, beyond, bound) = match self.query.order {
+            Order::Ascending => ("ASC", ">", ">="),
+            Order::Descending => ("DESC", "<", "<="),
+        };
+        let mut text = format!("SELECT {SUMMARY_COLUMNS} FROM definition f {} WHERE true", joins(&self.query.filter));
+        text.push_str(&conditions(&self.query.filter));
+        if self.query.after.is_some() {
+            // A subquery cannot write to the buffer of a string, so this cannot fail.
+            let _ = write!(text, " AND ({at}, f.id) {beyond} ($3, $4)");
+            if let Some(minute) = minute {
+                let _ = write!(text, " AND {minute} {bound} $3 / 60000000");
+            }
+        } else {
+            text.push_str(" AND ($3::bigint IS NULL OR $4::uuid IS NULL)");
+        }
+        let minute = minute.map(|minute| format!("{minute} {direction}, ")).unwrap_or_default();
+        let _ = write!(text, " ORDER BY {minute}{at} {direction}, f.id {direction} LIMIT $5 OFFSET $6");
+        text
+    }
+}
+
+const SUMMARY_COLUMNS: &str = concat!(
+    "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, ",
+    standing_columns!()
+);
+
+/// Finished timers have no row in `due` and others none in `outcome`: where the status is known, one look-up less is needed, and
+/// the rare ones can be found from their own side.
+fn joins(filter: &Filter) -> &'static str {
+    macro_rules! due {
+        () => {
+            "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $7)::smallint \
+             AND d.minute = f.due_minute AND d.id = f.id"
+        };
+    }
+    match filter.status {
+        None => concat!("LEFT ", due!(), " LEFT JOIN outcome o ON o.id = f.id"),
+        Some(Status::Pending) => concat!(due!(), " AND d.claim IS NULL LEFT JOIN outcome o ON false"),
+        Some(Status::Executing) => concat!(due!(), " AND d.claim IS NOT NULL LEFT JOIN outcome o ON false"),
+        Some(Status::Completed | Status::Failed | Status::Canceled) => {
+            concat!("JOIN outcome o ON o.id = f.id LEFT ", due!(), " AND false")
+        }
+    }
+}
+
+fn conditions(filter: &Filter) -> String {
+    let namespace = match &filter.namespace {
+        None => " AND $1::text IS NULL",
+        Some(namespace) if namespace.as_str() == Namespace::DEFAULT => " AND f.namespace = $1",
+        // Said twice, because the index of namespaces leaves the default one out and the planner cannot see into $1.
+        Some(_) => " AND f.namespace = $1 AND f.namespace <> 'default'",
+    };
+    // Written out, so that the planner can see which of the indexes of `outcome` it fits.
+    let status = match filter.status {
+        Some(status) if status.is_finished() => format!(" AND o.status = '{status}'"),
+        _ => String::new(),
+    };
+    format!("{namespace}{status} AND $2::text IS NULL")
+}
+
+impl Call for List {
+    type Answer = Page;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Page, Failure> {
+        let limit = i64::from(self.query.limit);
+        let rows = sqlx::query(AssertSqlSafe(self.statement()))
+            .bind(self.query.filter.namespace.as_ref().map(Namespace::as_str))
+            .bind(None::<&str>)
+            .bind(self.query.after.map(|cursor| cursor.at.as_micros()))
+            .bind(self.query.after.map(|cursor| cursor.id.as_uuid()))
+            // One more than asked for tells whether there is a next page.
+            .bind(limit + 1)
+            .bind(i64::try_from(self.query.offset).unwrap_or(i64::MAX))
+            .bind(i32::from(self.shards))
+            .fetch_all(session)
+            .await
+            .or_not_done()?;
+        page(&rows, &self.query)
+    }
+}
+
+fn page(rows: &[PgRow], query: &ListQuery) -> Result<Page, Failure> {
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let shown = &rows[..rows.len().min(limit)];
+    let mut timers = Vec::with_capacity(shown.len());
+    for row in shown {
+        match summary(row) {
+            Ok(summary) => timers.push(summary),
+            Err(failure) => {
+                let id = rows::id(row).or_not_done()?;
+                tracing::warn!(timer.id = %id, error = %failure.error, "a stored timer cannot be listed");
+            }
+        }
+    }
+    let next = match shown.last() {
+        Some(last) if rows.len() > limit => Some(cursor(last, query.sort)?),
+        _ => None,
+    };
+    Ok(Page { timers, next })
+}
+
+fn cursor(row: &PgRow, sort: Sort) -> Result<Cursor, Failure> {
+    let column = match sort {
+        Sort::CreatedAt => "created_at",
+        Sort::ExecuteAt => "execute_at",
+    };
+    Ok(Cursor { at: timestamp(row, column)?, id: rows::id(row).or_not_done()? })
+}
+
+fn summary(row: &PgRow) -> Result<Summary, Failure> {
+    let unreadable = |invalid: domain::Invalid| Failure::from(Unreadable(invalid.to_string()));
+    let text = |column| row.try_get::<Option<&str>, _>(column).or_not_done();
+    let standing = Standing::of_row(row)?;
+    Ok(Summary {
+        id: rows::id(row).or_not_done()?,
+        namespace: Namespace::parse(row.try_get("namespace").or_not_done()?).map_err(unreadable)?,
+        key: text("key")?.map(Key::parse).transpose().map_err(unreadable)?,
+        callback_kind: row.try_get("callback_type").or_not_done()?,
+        correlation_id: text("correlation_id")?.map(CorrelationId::parse).transpose().map_err(unreadable)?,
+        execute_at: timestamp(row, "execute_at")?,
+        status: standing.status,
+        attempt: u32::try_from(standing.attempt).unwrap_or(0),
+        last_error: standing.last_error,
+        executed_at: standing.executed_at.map(Timestamp::from_micros),
+        created_at: timestamp(row, "created_at")?,
+        updated_at: standing.finished_at.map_or_else(|| timestamp(row, "updated_at"), |at| Ok(Timestamp::from_micros(at)))?,
+    })
+}
+
+fn timestamp(row: &PgRow, column: &str) -> Result<Timestamp, Failure> {
+    row.try_get(column).map(Timestamp::from_micros).or_not_done()
+}
+
+/// How many timers match.
+pub struct Count {
+    pub filter: Filter,
+}
+
+impl Count {
+    /// Counts in the table that knows the status, and asks the definition only for the namespace.
+    fn statement(&self) -> &'static str {
+        let by_namespace = self.filter.namespace.is_some();
+        match (self.filter.status, by_namespace) {
+            (None, false) => "SELECT count(*) FROM definition WHERE $1::text IS NULL AND $2::text IS NULL",
+            (None, true) => "SELECT count(*) FROM definition f WHERE f.namespace = $1 AND $2::text IS NULL",
+            (Some(Status::Pending), false) => {
+                "SELECT count(*) FROM due WHERE claim IS NULL AND $1::text IS NULL AND $2::text IS NOT NULL"
+            }
+            (Some(Status::Pending), true) => {
+                "SELECT count(*) FROM due d JOIN definition f ON f.id = d.id
+                 WHERE d.claim IS NULL AND f.namespace = $1 AND $2::text IS NOT NULL"
+            }
+            (Some(Status::Executing), false) => {
+                "SELECT count(*) FROM due WHERE claim IS NOT NULL AND $1::text IS NULL AND $2::text IS NOT NULL"
+            }
+            (Some(Status::Executing), true) => {
+                "SELECT count(*) FROM due d JOIN definition f ON f.id = d.id
+                 WHERE d.claim IS NOT NULL AND f.namespace = $1 AND $2::text IS NOT NULL"
+            }
+            (Some(_), false) => "SELECT count(*) FROM outcome WHERE status = $2 AND $1::text IS NULL",
+            (Some(_), true) => {
+                "SELECT count(*) FROM outcome o JOIN definition f ON f.id = o.id WHERE o.status = $2 AND f.namespace = $1"
+            }
+        }
+    }
+}
+
+impl Call for Count {
+    type Answer = u64;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<u64, Failure> {
+        let count: i64 = sqlx::query_scalar(self.statement())
+            .bind(self.filter.namespace.as_ref().map(Namespace::as_str))
+            .bind(self.filter.status.map(Status::as_str))
+            .fetch_one(session)
+            .await
+            .or_not_done()?;
+        Ok(count.unsigned_abs())
+    }
+}
+
+/// A sign of life.
+pub struct Ping;
+
+impl Call for Ping {
+    type Answer = ();
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<(), Failure> {
+        sqlx::query("SELECT 1").execute(session).await.or_not_done()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! Recording what became of claimed timers.
+
+use domain::{Next, Status, Timestamp};
+use sqlx::{PgConnection, types::Uuid};
+use store::{Settlement, StoreError, StoreResult, Tenure};
+
+use crate::{
+    claim::{TenureColumns, held},
+    failure::{Failure, Step},
+    lane::{Call, Lane},
+    rows::{shard_column, text_column},
+};
+
+/// Each row leaves `due` and appears in `outcome` in one commit. There cannot be an outcome already; if a damaged database has one,
+/// it must not hold up the whole batch.
+pub(crate) const FINISH: &str = concat!(
+    "WITH ",
+    held!(),
+    ", gone AS (
+        DELETE FROM due d
+        USING unnest(
+            $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[],
+            $11::bigint[]
+        ) AS e (shard, minute, id, token, place, status, error, finished_at, epoch)
+        WHERE d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+            AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
+        RETURNING d.id, d.attempt, e.place, e.status, e.error, e.finished_at
+    ), kept AS (
+        INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
+        SELECT id, status, attempt, error, finished_at, finished_at FROM gone
+        ON CONFLICT (id) DO UPDATE SET
+            status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
+            executed_at = excluded.executed_at, finished_at = excluded.finished_at
+    )
+    SELECT place FROM gone"
+);
+
+/// The definition follows only when something it says has changed.
+pub(crate) const POSTPONE: &str = concat!(
+    "WITH ",
+    held!(),
+    ", moved AS (
+        UPDATE due d
+        SET minute = e.next_minute, at = e.next_at, attempt = e.attempt, last_error = e.error,
+            claim = NULL, epoch = NULL, lease_until = NULL
+        FROM unnest(
+            $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::integer[],
+            $11::text[], $12::boolean[], $13::bigint[]
+        ) AS e (shard, minute, id, token, place, next_minute, next_at, attempt, error, again, epoch)
+        WHERE d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+            AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
+        RETURNING d.id, e.place, e.minute, e.next_minute, e.next_at, e.again
+    ), followed AS (
+        UPDATE definition f
+        SET due_minute = m.next_minute, execute_at = CASE WHEN m.again THEN m.next_at ELSE f.execute_at END
+        FROM moved m
+        WHERE f.id = m.id AND (m.again OR m.next_minute <> m.minute)
+    )
+    SELECT place FROM moved"
+);
+
+/// The rows that are meant, and where their settlements stand in the batch.
+#[derive(Debug, Default)]
+struct Keys {
+    tenures: Vec<Tenure>,
+    epochs: Vec<i64>,
+    shards: Vec<i16>,
+    minutes: Vec<i64>,
+    ids: Vec<Uuid>,
+    tokens: Vec<i64>,
+    places: Vec<i64>,
+}
+
+impl Keys {
+    fn push(&mut self, place: i64, settlement: &Settlement, shards: u16) {
+        self.tenures.push(settlement.tenure);
+        self.epochs.push(settlement.tenure.epoch.0);
+        self.shards.push(shard_column(settlement.entry.id, shards));
+        self.minutes.push(settlement.entry.at.minute());
+        self.ids.push(settlement.entry.id.as_uuid());
+        self.tokens.push(settlement.token.0);
+        self.places.push(place);
+    }
+
+    /// Each tenure once.
+    fn tenures(&self) -> TenureColumns {
+        let mut tenures = self.tenures.clone();
+        tenures.sort_unstable_by_key(|tenure| (tenure.shard, tenure.epoch));
+        tenures.dedup();
+        TenureColumns::new(tenures)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Finish {
+    keys: Keys,
+    statuses: Vec<&'static str>,
+    errors: Vec<Option<String>>,
+    finished_ats: Vec<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Postpone {
+    keys: Keys,
+    next_minutes: Vec<i64>,
+    next_ats: Vec<i64>,
+    attempts: Vec<i32>,
+    errors: Vec<Option<String>>,
+    agains: Vec<bool>,
+}
+
+impl Call for Finish {
+    type Answer = Vec<i64>;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
+        let tenures = self.keys.tenures();
+        sqlx::query_scalar(FINISH)
+            .bind(&tenures.shards)
+            .bind(&tenures.epochs)
+            .bind(&self.keys.shards)
+            .bind(&self.keys.minutes)
+            .bind(&self.keys.ids)
+            .bind(&self.keys.tokens)
+            .bind(&self.keys.places)
+            .bind(&self.statuses)
+            .bind(&self.errors)
+            .bind(&self.finished_ats)
+            .bind(&self.keys.epochs)
+            .fetch_all(session)
+            .await
+            .or_unknown()
+    }
+}
+
+impl Call for Postpone {
+    type Answer = Vec<i64>;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
+        let tenures = self.keys.tenures();
+        sqlx::query_scalar(POSTPONE)
+            .bind(&tenures.shards)
+            .bind(&tenures.epochs)
+            .bind(&self.keys.shards)
+            .bind(&self.keys.minutes)
+            .bind(&self.keys.ids)
+            .bind(&self.keys.tokens)
+            .bind(&self.keys.places)
+            .bind(&self.next_minutes)
+            .bind(&self.next_ats)
+            .bind(&self.attempts)
+            .bind(&self.errors)
+            .bind(&self.agains)
+            .bind(&self.keys.epochs)
+            .fetch_all(session)
+            .await
+            .or_unknown()
+    }
+}
+
+/// Sorts the batch by what is to be done. In the order of the key, as claims go too, so that nobody waits in a circle.
+fn sort(batch: &[Settlement], shards: u16) -> (Finish, Postpone) {
+    let (mut finish, mut postpone) = (Finish::default(), Postpone::default());
+    let mut places: Vec<usize> = (0..batch.len()).collect();
+    places.sort_by_key(|&place| {
+        let entry = &batch[place].entry;
+        (entry.id.shard(shards), entry.at.minute(), entry.id)
+    });
+    for index in places {
+        let (settlement, place) = (&batch[index], i64::try_from(index).unwrap_or(i64::MAX));
+        match &settlement.next {
+            Next::Completed { at } => finish.push(place, settlement, shards, Status::Completed, None, *at),
+            Next::Failed { at, error } => finish.push(place, settlement, shards, Status::Failed, Some(error), *at),
+            Next::Pending { at, attempt, error } => {
+                let next = NextTry { at: *at, attempt: *attempt, error: error.as_deref(), is_again: false };
+                postpone.push(place, settlement, shards, &next);
+            }
+            Next::Again { at } => {
+                let next = NextTry { at: *at, attempt: 0, error: None, is_again: true };
+                postpone.push(place, settlement, shards, &next);
+            }
+        }
+    }
+    (finish, postpone)
+}
+
+impl Finish {
+    fn push(
+        &mut self,
+        place: i64,
+        settlement: &Settlement,
+        shards: u16,
+        status: Status,
+        error: Option<&str>,
+        finished_at: Timestamp,
+    ) {
+        self.keys.push(place, settlement, shards);
+        self.statuses.push(status.as_str());
+        self.errors.push(error.map(text_column));
+        self.finished_ats.push(finished_at.as_micros());
+    }
+}
+
+/// When and how a timer is to be tried next.
+struct NextTry<'a> {
+    at: Timestamp,
+    attempt: u32,
+    error: Option<&'a str>,
+    /// Whether it is a new due time, not another attempt at the old one.
+    is_again: bool,
+}
+
+impl Postpone {
+    fn push(&mut self, place: i64, settlement: &Settlement, shards: u16, next: &NextTry<'_>) {
+        self.keys.push(place, settlement, shards);
+        self.next_minutes.push(next.at.minute());
+        self.next_ats.push(next.at.as_micros());
+        self.attempts.push(i32::try_from(next.attempt).unwrap_or(i32::MAX));
+        self.errors.push(next.error.map(text_column));
+        self.agains.push(next.is_again);
+    }
+}
+
+/// Two commits at most. If only the first of them is made, the answer is unknown, and the caller settles all of them again.
+pub async fn settle(lane: &Lane, shards: u16, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+    let (finish, postpone) = sort(batch, shards);
+    let mut counted = vec![false; batch.len()];
+    let mut count = |places: Vec<i64>| {
+        for place in places.into_iter().filter_map(|place| usize::try_from(place).ok()) {
+            if let Some(counted) = counted.get_mut(place) {
+                *counted = true;
+            }
+        }
+    };
+    let finishes = !finish.keys.ids.is_empty();
+    if finishes {
+        count(lane.run(finish).await?);
+    }
+    if !postpone.keys.ids.is_empty() {
+        let partly_done = |error: StoreError| if finishes { StoreError::Unknown(error.to_string()) } else { error };
+        count(lane.run(postpone).await.map_err(partly_done)?);
+    }
+    Ok(counted)
+}

@@ -1,0 +1,69 @@
+//! Callers that ask much must not keep due timers waiting.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{Next, Span};
+use store::{Filter, ListQuery, Order, Sort, Store};
+use store_conformance::{NOW, timer};
+use tokio::time::timeout;
+
+use crate::{acquire_all, claim, everything_due, open};
+
+/// Longer than a claim takes, much shorter than a list may hang.
+const PROMPTLY: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_hang_hold_up_nobody_else() {
+    let url = throwaway::postgres().create_database();
+    let store = Arc::new(open(&url).await);
+    let new = timer("http://a.example/").build();
+    let id = new.definition.id;
+    store.create(vec![new]).await.unwrap();
+    let tenures = acquire_all(&*store).await;
+
+    // Somebody locks a table that lists need and claims do not.
+    let blocker = tokio::task::spawn_blocking({
+        let url = url.clone();
+        move || {
+            throwaway::postgres().query(&url, "BEGIN; LOCK TABLE outcome IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(6); COMMIT");
+        }
+    });
+    let locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation = 'outcome'::regclass";
+    while throwaway::postgres().query(&url, locked) != "1" {
+        tokio::task::yield_now().await;
+    }
+    let lists: Vec<_> = (0..50)
+        .map(|_| {
+            let store = Arc::clone(&store);
+            let query = ListQuery {
+                filter: Filter::default(),
+                sort: Sort::CreatedAt,
+                order: Order::Descending,
+                limit: 10,
+                offset: 0,
+                after: None,
+            };
+            tokio::spawn(async move { store.list(&query).await })
+        })
+        .collect();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while throwaway::postgres().query(&url, waiting) != "2" {
+        tokio::task::yield_now().await;
+    }
+
+    let delivery = async {
+        let due = everything_due(&*store).await;
+        let claimed = store.claim(&claim(7, &tenures), &due).await.unwrap();
+        assert_eq!(claimed.len(), 1);
+        let later = NOW.saturating_add(Span::from_secs(5));
+        assert_eq!(store.settle(&[claimed[0].settle(Next::Again { at: later })]).await.unwrap(), [true]);
+        store.create(vec![timer("http://a.example/").build()]).await.unwrap();
+    };
+    timeout(PROMPTLY, delivery).await.expect("claims, settlements and creates go on");
+    for list in lists {
+        let listed = list.await.unwrap();
+        assert!(listed.is_err_and(|error| error.is_not_done()), "a list that cannot be made is given up");
+    }
+    blocker.await.unwrap();
+    assert!(store.get(id).await.unwrap().is_some());
+}

@@ -1,0 +1,37 @@
+//! What holds for this store on a real PostgreSQL: the contract, and what is this database's own.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "these are tests: a panic is how they fail")]
+
+mod conformance;
+mod lanes;
+mod outages;
+mod plans;
+mod proxy;
+mod setup;
+
+use domain::{Shard, Span};
+use store::{Claim, ClaimToken, DueEntry, NodeId, ShardCursor, Store, Tenure};
+use store_postgres::{PostgresOptions, PostgresStore};
+
+/// A store on the database at `url`, set up.
+async fn open(url: &str) -> PostgresStore {
+    let store = PostgresStore::connect(&PostgresOptions::Url(url.to_owned())).await.unwrap();
+    store.migrate().await.unwrap();
+    store
+}
+
+fn all_shards(store: &impl Store) -> Vec<Shard> {
+    (0..store.shards()).map(Shard).collect()
+}
+
+async fn acquire_all(store: &impl Store) -> Vec<Tenure> {
+    store.acquire(NodeId(1), &all_shards(store), Span::from_secs(600)).await.unwrap()
+}
+
+async fn everything_due(store: &impl Store) -> Vec<DueEntry> {
+    let from: Vec<_> = all_shards(store).into_iter().map(|shard| ShardCursor { shard, after: None }).collect();
+    store.due(&from, domain::Timestamp::MAX, 100_000).await.unwrap()
+}
+
+fn claim(token: i64, tenures: &[Tenure]) -> Claim {
+    Claim { token: ClaimToken(token), tenures: tenures.to_vec(), lease: Span::from_secs(600) }
+}

@@ -1,0 +1,172 @@
+//! Changing and canceling what is still pending.
+
+use domain::{Asked, Definition, Status, Timer, TimerId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+use store::Changed;
+
+use crate::{
+    create::read_back,
+    failure::Failure,
+    rows::{Found, Id, TIMER_BY_ID, Texts, found},
+    writer::Write,
+};
+
+pub const REPLACE_DEFINITION: &str =
+    "UPDATE definition SET namespace = ?2, key = ?3, asked = ?4, execute_at = ?5, execute_minute = ?6, due_minute = ?6, \
+     callback_type = ?7, delivery = ?8, revision = revision + 1, updated_at = ?9, fingerprint = ?10, correlation_id = ?11, \
+     retry_policy = ?12, metadata = ?13, callback_config = ?14 WHERE id = ?1";
+pub const MOVE_DEFINITION: &str =
+    "UPDATE definition SET asked = ?2, execute_at = ?3, execute_minute = ?4, due_minute = ?4, revision = revision + 1, \
+     updated_at = ?5 WHERE id = ?1";
+/// A new due time: attempts start over. The destination stays unless a new one is given.
+pub const RESET_DUE: &str =
+    "UPDATE due SET minute = ?3, at = ?4, attempt = 0, last_error = NULL, destination = coalesce(?5, destination) \
+     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
+pub const TAKE_UNCLAIMED: &str =
+    "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL RETURNING attempt, last_error";
+pub const INSERT_OUTCOME: &str =
+    "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// What takes the place of a pending timer's content.
+pub struct Replacement<'a> {
+    pub definition: &'a Definition,
+    pub texts: &'a Texts,
+    pub execute_at: Timestamp,
+    pub now: Timestamp,
+}
+
+/// New content and time for a timer that was found pending in this transaction.
+pub fn replace(connection: &Connection, existing: &Found, new: &Replacement<'_>) -> Result<(), Failure> {
+    let Replacement { definition, texts, execute_at, now } = *new;
+    let id = Id::of(existing.timer.id);
+    let minute = execute_at.minute();
+    connection.prepare_cached(REPLACE_DEFINITION)?.execute(params![
+        id,
+        definition.namespace.as_str(),
+        definition.key.as_ref().map(|key| key.as_str()),
+        definition.asked.to_i64(),
+        execute_at.as_micros(),
+        minute,
+        definition.callback.kind(),
+        definition.delivery.as_str(),
+        now.as_micros(),
+        texts.fingerprint.0,
+        definition.correlation_id.as_ref().map(|id| id.as_str()),
+        texts.retry_policy,
+        definition.metadata.as_ref().map(|metadata| metadata.as_str()),
+        texts.callback_config,
+    ])?;
+    connection.prepare_cached(RESET_DUE)?.execute(params![
+        existing.due_minute,
+        id,
+        minute,
+        execute_at.as_micros(),
+        texts.destination
+    ])?;
+    Ok(())
+}
+
+/// A new time only, for a timer that was found pending in this transaction.
+pub fn move_to(
+    connection: &Connection,
+    existing: &Found,
+    asked: Asked,
+    execute_at: Timestamp,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let id = Id::of(existing.timer.id);
+    let minute = execute_at.minute();
+    connection.prepare_cached(MOVE_DEFINITION)?.execute(params![
+        id,
+        asked.to_i64(),
+        execute_at.as_micros(),
+        minute,
+        now.as_micros()
+    ])?;
+    connection.prepare_cached(RESET_DUE)?.execute(params![
+        existing.due_minute,
+        id,
+        minute,
+        execute_at.as_micros(),
+        None::<i64>
+    ])?;
+    Ok(())
+}
+
+pub struct Update {
+    changed: Timer,
+    texts: Texts,
+    now: Timestamp,
+}
+
+impl Update {
+    pub fn new(changed: &Timer, now: Timestamp) -> Self {
+        Self { changed: changed.clone(), texts: Texts::of(&changed.definition), now }
+    }
+}
+
+impl Write for Update {
+    type Answer = Changed;
+    const NAME: &'static str = "update";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn run(&self, connection: &Connection) -> Result<Changed, Failure> {
+        let id = Id::of(self.changed.id());
+        let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
+            return Ok(Changed::NotFound);
+        };
+        if existing.timer.status != Status::Pending {
+            return Ok(Changed::Met(existing.timer.into_timer()?));
+        }
+        if existing.timer.revision != i64::from(self.changed.revision) {
+            return Ok(Changed::Moved);
+        }
+        let replacement = Replacement {
+            definition: &self.changed.definition,
+            texts: &self.texts,
+            execute_at: self.changed.execute_at,
+            now: self.now,
+        };
+        replace(connection, &existing, &replacement)?;
+        read_back(connection, id).map(Changed::Done)
+    }
+}
+
+pub struct Cancel {
+    pub id: TimerId,
+    pub now: Timestamp,
+}
+
+impl Write for Cancel {
+    type Answer = Changed;
+    const NAME: &'static str = "cancel";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn run(&self, connection: &Connection) -> Result<Changed, Failure> {
+        let id = Id::of(self.id);
+        let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
+            return Ok(Changed::NotFound);
+        };
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?));
+        let taken =
+            connection.prepare_cached(TAKE_UNCLAIMED)?.query_row(params![existing.due_minute, id], read).optional()?;
+        let Some((attempt, last_error)) = taken else {
+            return Ok(Changed::Met(existing.timer.into_timer()?));
+        };
+        connection.prepare_cached(INSERT_OUTCOME)?.execute(params![
+            id,
+            Status::Canceled.as_str(),
+            attempt,
+            last_error,
+            None::<i64>,
+            self.now.as_micros()
+        ])?;
+        read_back(connection, id).map(Changed::Done)
+    }
+}

@@ -1,0 +1,193 @@
+//! Keeps the write-ahead log short without making the writer wait.
+//!
+//! ```text
+//!   writer ── log is long ──▶ checkpoint thread ── copies most of it, while the writer goes on
+//!     ▲                                │
+//!     └────────── only a tail is left ─┘   the writer copies that, and the log starts over
+//! ```
+//!
+//! A log can only start over when all of it has been copied and nobody adds to it, so under constant load somebody
+//! must hold the writer for the last pages. Those are few.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+};
+
+use rusqlite::Connection;
+
+use crate::metrics;
+
+/// How long the log may become, in pages of 4 KiB.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// So much that is not in the database yet: time for the thread to copy.
+    backlog_pages: i64,
+    /// From here the writer lends a hand, so that the log can start over.
+    log_pages: i64,
+    /// From here the writer waits for readers: one of them must have been reading for very long.
+    log_pages_max: i64,
+}
+
+impl Default for Limits {
+    /// 8, 64 and 256 MiB.
+    fn default() -> Self {
+        Self { backlog_pages: 2 * 1024, log_pages: 16 * 1024, log_pages_max: 64 * 1024 }
+    }
+}
+
+/// What a look at the log costs is nothing beside this many rows.
+const LOOK_EVERY_ROWS: usize = 256;
+/// Each pass leaves a shorter tail than the one before; after these it hardly shrinks any more.
+const PASSES_MAX: u32 = 4;
+
+/// The log as SQLite describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Log {
+    pub pages: i64,
+    /// How many of them are in the database already.
+    pub copied: i64,
+}
+
+/// What the writer does about the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Leave,
+    /// The thread copies.
+    Ask,
+    /// The thread has copied all but a tail: the writer copies that.
+    Finish,
+    /// The writer waits for readers, then starts the log over.
+    Restart,
+}
+
+const fn decide(limits: &Limits, log: Log, only_a_tail_is_left: bool) -> Step {
+    if log.pages >= limits.log_pages_max {
+        Step::Restart
+    } else if log.pages >= limits.log_pages && only_a_tail_is_left {
+        Step::Finish
+    } else if log.pages - log.copied >= limits.backlog_pages {
+        Step::Ask
+    } else {
+        Step::Leave
+    }
+}
+
+/// The writer's side.
+pub struct LogKeeper {
+    limits: Limits,
+    ask: SyncSender<()>,
+    only_a_tail_is_left: Arc<AtomicBool>,
+    rows_since_look: usize,
+}
+
+impl LogKeeper {
+    /// Called between transactions.
+    pub fn after_commit(&mut self, connection: &Connection, rows: usize) {
+        // A transaction writes a few pages however few its rows are.
+        self.rows_since_look = self.rows_since_look.saturating_add(rows.max(8));
+        if self.rows_since_look < LOOK_EVERY_ROWS && !self.only_a_tail_is_left.load(Ordering::Relaxed) {
+            return;
+        }
+        self.rows_since_look = 0;
+        let Some(log) = run(connection, "PRAGMA wal_checkpoint(NOOP)") else { return };
+        metrics::log(log);
+        match decide(&self.limits, log, self.only_a_tail_is_left.swap(false, Ordering::Relaxed)) {
+            Step::Leave => {}
+            // When the thread has been asked already, that is enough.
+            Step::Ask => drop(self.ask.try_send(())),
+            Step::Finish => drop(run(connection, "PRAGMA wal_checkpoint(PASSIVE)")),
+            Step::Restart => drop(run(connection, "PRAGMA wal_checkpoint(RESTART)")),
+        }
+    }
+
+    /// Brings everything into the database, so that the next start has nothing to recover.
+    pub fn finish(&self, connection: &Connection) {
+        run(connection, "PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+}
+
+/// The thread's side. It ends when the [`LogKeeper`] does.
+pub fn start(connection: Connection, limits: Limits) -> std::io::Result<(LogKeeper, JoinHandle<()>)> {
+    let (ask, asked) = sync_channel(1);
+    let only_a_tail_is_left = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&only_a_tail_is_left);
+    let thread = std::thread::Builder::new()
+        .name("sqlite-checkpoint".to_owned())
+        .spawn(move || checkpoint_when_asked(&connection, &asked, &tell))?;
+    Ok((LogKeeper { limits, ask, only_a_tail_is_left, rows_since_look: 0 }, thread))
+}
+
+fn checkpoint_when_asked(connection: &Connection, asked: &Receiver<()>, only_a_tail_is_left: &AtomicBool) {
+    while asked.recv().is_ok() {
+        for _ in 0..PASSES_MAX {
+            let Some(log) = run(connection, "PRAGMA wal_checkpoint(PASSIVE)") else { break };
+            metrics::checkpoint();
+            if log.copied >= log.pages {
+                break;
+            }
+        }
+        // What was asked meanwhile is done. Were it done again now, it would be in the way of the writer's last part.
+        while asked.try_recv().is_ok() {}
+        only_a_tail_is_left.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A failure is logged and forgotten: the log stays as it is, and the next checkpoint does the work.
+fn run(connection: &Connection, pragma: &str) -> Option<Log> {
+    let answer = connection
+        .prepare_cached(pragma)
+        .and_then(|mut statement| statement.query_row([], |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? })));
+    answer.inspect_err(|error| tracing::warn!(error = %error, pragma, "a SQLite checkpoint failed")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{self, Role};
+
+    #[test]
+    fn the_writer_helps_only_when_the_log_is_long_and_little_is_left() {
+        let limits = Limits { backlog_pages: 10, log_pages: 100, log_pages_max: 1000 };
+        let table = [
+            (0, 0, false, Step::Leave),
+            (9, 0, true, Step::Leave),
+            (10, 0, false, Step::Ask),
+            (100, 0, false, Step::Ask),
+            (100, 100, false, Step::Leave),
+            (100, 99, true, Step::Finish),
+            (1000, 1000, false, Step::Restart),
+        ];
+        for (pages, copied, only_a_tail_is_left, step) in table {
+            let log = Log { pages, copied };
+            assert_eq!(decide(&limits, log, only_a_tail_is_left), step, "{log:?} {only_a_tail_is_left}");
+        }
+    }
+
+    #[test]
+    fn the_log_stays_short_however_much_is_written() {
+        const PAGES_A_COMMIT: i64 = 20;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.db");
+        std::fs::write(&path, "").unwrap();
+        let writer = connection::open(&path, Role::Writer).unwrap();
+        writer.execute_batch("CREATE TABLE t (content BLOB)").unwrap();
+        let limits = Limits { backlog_pages: 100, log_pages: 400, log_pages_max: 2000 };
+        let (mut keeper, thread) = start(connection::open(&path, Role::Checkpointer).unwrap(), limits).unwrap();
+
+        let mut longest = 0;
+        for _ in 0..1000 {
+            writer.execute("INSERT INTO t VALUES (zeroblob(4096 * ?1))", [PAGES_A_COMMIT - 4]).unwrap();
+            keeper.after_commit(&writer, LOOK_EVERY_ROWS);
+            longest = longest.max(run(&writer, "PRAGMA wal_checkpoint(NOOP)").unwrap().pages);
+        }
+
+        assert!(longest <= limits.log_pages_max + PAGES_A_COMMIT, "the log grew to {longest} pages");
+        drop(keeper);
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,125 @@
+//! Taking timers for delivery, and finding what was taken and never settled.
+
+use domain::{Status, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use store::{Claim, ClaimToken, Claimed, DueEntry, StoredTimer, Tenure, Unreadable};
+
+use crate::{
+    failure::Failure,
+    migrate::SHARDS,
+    ownership::is_current,
+    rows::{Id, definition, definition_columns, from_column, is_senseless},
+    writer::Write,
+};
+
+pub const TAKE: &str = "UPDATE due SET claim = ?4, epoch = ?5, lease_until = ?6, attempt = attempt + 1 \
+     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim IS NULL RETURNING attempt, last_error, destination";
+/// What an earlier call with the same token has taken.
+pub const TAKEN: &str = "SELECT attempt, last_error, destination FROM due \
+     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND epoch = ?5";
+pub const DEFINITION_BY_ID: &str = concat!("SELECT ", definition_columns!(), " FROM definition d WHERE d.id = ?1");
+/// Only what was due can have been claimed, so the key bounds the search by the minute.
+pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error FROM due \
+     WHERE shard = ?1 AND minute <= ?2 AND claim IS NOT NULL AND (epoch < ?3 OR lease_until <= ?4) LIMIT ?5";
+
+/// A claimed timer whose texts are still to be understood, which is the caller's work.
+pub struct Taken {
+    entry: DueEntry,
+    tenure: Tenure,
+    token: ClaimToken,
+    attempt: i64,
+    timer: Result<StoredTimer, Unreadable>,
+}
+
+impl Taken {
+    pub fn into_claimed(self) -> Claimed {
+        let Self { entry, tenure, token, attempt, timer } = self;
+        let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
+        Claimed { entry, tenure, token, attempt, timer: timer.and_then(StoredTimer::into_timer) }
+    }
+}
+
+pub struct Take {
+    pub claim: Claim,
+    pub entries: Vec<DueEntry>,
+    pub now: Timestamp,
+}
+
+impl Write for Take {
+    type Answer = Vec<Taken>;
+    const NAME: &'static str = "claim";
+
+    fn rows(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn run(&self, connection: &Connection) -> Result<Vec<Taken>, Failure> {
+        let mut current = Vec::new();
+        for tenure in &self.claim.tenures {
+            if is_current(connection, *tenure)? {
+                current.push(*tenure);
+            }
+        }
+        let token = self.claim.token;
+        let lease_until = self.now.saturating_add(self.claim.lease).as_micros();
+        let mut take = connection.prepare_cached(TAKE)?;
+        let mut again = connection.prepare_cached(TAKEN)?;
+        let mut taken = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            let shard = entry.id.shard(SHARDS);
+            let Some(tenure) = current.iter().copied().find(|tenure| tenure.shard == shard) else { continue };
+            let (minute, id, at, epoch) = (entry.at.minute(), Id::of(entry.id), entry.at.as_micros(), tenure.epoch.0);
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let mut row = take.query_row(params![minute, id, at, token.0, epoch, lease_until], read).optional()?;
+            if row.is_none() {
+                row = again.query_row(params![minute, id, at, token.0, epoch], read).optional()?;
+            }
+            let Some((attempt, last_error, destination)) = row else { continue };
+            let entry = DueEntry { destination: from_column(destination), ..*entry };
+            let timer = executing(connection, id, attempt, last_error)?;
+            taken.push(Taken { entry, tenure, token, attempt, timer });
+        }
+        Ok(taken)
+    }
+}
+
+/// The whole of a claimed timer. A row that makes no sense is the timer's trouble, not that of its neighbours.
+fn executing(
+    connection: &Connection,
+    id: Id,
+    attempt: i64,
+    last_error: Option<String>,
+) -> Result<Result<StoredTimer, Unreadable>, Failure> {
+    match connection.prepare_cached(DEFINITION_BY_ID)?.query_row([id], definition) {
+        Ok(stored) => Ok(Ok(StoredTimer { status: Status::Executing, attempt, last_error, ..stored })),
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Err(Unreadable("its definition is missing".to_owned()))),
+        Err(error) if is_senseless(&error) => Ok(Err(Unreadable(error.to_string()))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub fn expired(connection: &Connection, tenures: &[Tenure], now: Timestamp, limit: usize) -> Result<Vec<Taken>, Failure> {
+    // One more minute, should a claim have been made by a clock that was a little ahead.
+    let minute_max = now.minute() + 1;
+    let mut expired = Vec::new();
+    // All statements of one look must see the same state, or a claim could end between its row and its definition.
+    let snapshot = connection.unchecked_transaction()?;
+    for tenure in tenures {
+        if !is_current(&snapshot, *tenure)? {
+            continue;
+        }
+        let left = i64::try_from(limit.saturating_sub(expired.len())).unwrap_or(i64::MAX);
+        let mut statement = snapshot.prepare_cached(EXPIRED)?;
+        let mut rows =
+            statement.query(params![tenure.shard.0, minute_max, tenure.epoch.0, now.as_micros(), left])?;
+        while let Some(row) = rows.next()? {
+            let id: Id = row.get(0)?;
+            let entry =
+                DueEntry { at: Timestamp::from_micros(row.get(1)?), id: id.timer(), destination: from_column(row.get(2)?) };
+            let attempt = row.get(4)?;
+            let timer = executing(&snapshot, id, attempt, row.get(5)?)?;
+            expired.push(Taken { entry, tenure: *tenure, token: ClaimToken(row.get(3)?), attempt, timer });
+        }
+    }
+    Ok(expired)
+}

@@ -1,0 +1,160 @@
+//! Registering timers, and what becomes of a taken id.
+
+use domain::{Asked, NewTimer, Resolution, Status, Timer, resolve};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use store::{Created, StoreError};
+
+use crate::{
+    change::{self, Replacement},
+    failure::Failure,
+    rows::{Id, TIMER_BY_ID, Texts, found},
+    writer::Write,
+};
+
+pub const INSERT_DEFINITION: &str = "INSERT INTO definition (id, namespace, key, asked, execute_at, execute_minute, due_minute, callback_type, delivery, \
+     revision, created_at, updated_at, fingerprint, correlation_id, retry_policy, metadata, callback_config) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, 1, ?9, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO NOTHING";
+pub const INSERT_DUE: &str =
+    "INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES (0, ?1, ?2, ?3, 0, ?4)";
+pub const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE id = ?1";
+pub const DELETE_DEFINITION: &str = "DELETE FROM definition WHERE id = ?1";
+
+pub struct Create {
+    batch: Vec<(NewTimer, Texts)>,
+}
+
+/// What became of one timer. What is new stays with the caller, who brought it.
+pub enum Done {
+    Created,
+    Revived,
+    Met(Created),
+}
+
+impl Create {
+    pub fn new(batch: Vec<NewTimer>) -> Self {
+        let with_texts = |new: NewTimer| {
+            let texts = Texts::of(&new.definition);
+            (new, texts)
+        };
+        Self { batch: batch.into_iter().map(with_texts).collect() }
+    }
+
+    /// Turns what was done into what the caller wants to know.
+    pub fn answer(self, done: Vec<Done>) -> Vec<Created> {
+        let one = |((new, _), done): ((NewTimer, Texts), Done)| match done {
+            Done::Created => Created::Created(newborn(new)),
+            Done::Revived => Created::Replaced(newborn(new)),
+            Done::Met(created) => created,
+        };
+        self.batch.into_iter().zip(done).map(one).collect()
+    }
+}
+
+fn newborn(new: NewTimer) -> Timer {
+    Timer {
+        definition: new.definition,
+        execute_at: new.execute_at,
+        status: Status::Pending,
+        attempt: 0,
+        last_error: None,
+        executed_at: None,
+        created_at: new.created_at,
+        updated_at: new.created_at,
+        revision: 1,
+    }
+}
+
+impl Write for Create {
+    type Answer = Vec<Done>;
+    const NAME: &'static str = "create";
+
+    fn rows(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn run(&self, connection: &Connection) -> Result<Vec<Done>, Failure> {
+        let mut insert =
+            Insert { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? };
+        let mut done = Vec::with_capacity(self.batch.len());
+        for (new, texts) in &self.batch {
+            done.push(if insert.run(new, texts)? { Done::Created } else { settle_conflict(connection, &mut insert, new, texts)? });
+        }
+        Ok(done)
+    }
+}
+
+struct Insert<'connection> {
+    definition: CachedStatement<'connection>,
+    due: CachedStatement<'connection>,
+}
+
+impl Insert<'_> {
+    /// Whether the id was free.
+    fn run(&mut self, new: &NewTimer, texts: &Texts) -> rusqlite::Result<bool> {
+        let definition = &new.definition;
+        let id = Id::of(definition.id);
+        let minute = new.execute_at.minute();
+        let inserted = self.definition.execute(params![
+            id,
+            definition.namespace.as_str(),
+            definition.key.as_ref().map(|key| key.as_str()),
+            definition.asked.to_i64(),
+            new.execute_at.as_micros(),
+            minute,
+            definition.callback.kind(),
+            definition.delivery.as_str(),
+            new.created_at.as_micros(),
+            texts.fingerprint.0,
+            definition.correlation_id.as_ref().map(|id| id.as_str()),
+            texts.retry_policy,
+            definition.metadata.as_ref().map(|metadata| metadata.as_str()),
+            texts.callback_config,
+        ])?;
+        if inserted == 0 {
+            return Ok(false);
+        }
+        self.due.execute(params![minute, id, new.execute_at.as_micros(), texts.destination])?;
+        Ok(true)
+    }
+}
+
+fn settle_conflict(connection: &Connection, insert: &mut Insert<'_>, new: &NewTimer, texts: &Texts) -> Result<Done, Failure> {
+    let id = Id::of(new.definition.id);
+    let existing = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?;
+    let Some(existing) = existing.transpose()? else {
+        return Err(StoreError::Corrupt(format!("timer {} is there and not there", id.timer())).into());
+    };
+    // Through the column and back, so that what was asked is compared as it is stored.
+    let asked = |number: i64| Asked::from_i64(number);
+    let resolution = resolve(
+        new.on_conflict,
+        existing.timer.status,
+        (existing.fingerprint, asked(existing.timer.asked)),
+        (texts.fingerprint, asked(new.definition.asked.to_i64())),
+    );
+    Ok(match resolution {
+        Resolution::Existing => Done::Met(Created::Existing(existing.timer.into_timer()?)),
+        Resolution::Conflict => Done::Met(Created::Conflict(existing.timer.into_timer()?)),
+        Resolution::Overwrite => {
+            let replacement = Replacement { definition: &new.definition, texts, execute_at: new.execute_at, now: new.created_at };
+            change::replace(connection, &existing, &replacement)?;
+            Done::Met(Created::Replaced(read_back(connection, id)?))
+        }
+        Resolution::Move => {
+            change::move_to(connection, &existing, new.definition.asked, new.execute_at, new.created_at)?;
+            Done::Met(Created::Replaced(read_back(connection, id)?))
+        }
+        Resolution::Revive => {
+            connection.prepare_cached(DELETE_OUTCOME)?.execute([id])?;
+            connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
+            insert.run(new, texts)?;
+            Done::Revived
+        }
+    })
+}
+
+/// The timer as this transaction leaves it. One that cannot be understood fails the request, and nothing is changed.
+pub fn read_back(connection: &Connection, id: Id) -> Result<Timer, Failure> {
+    let found = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found)??;
+    Ok(found.timer.into_timer()?)
+}

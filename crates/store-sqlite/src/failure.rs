@@ -1,0 +1,92 @@
+//! What an error of the driver means to a caller.
+
+use rusqlite::{Error, ErrorCode, ffi};
+use store::StoreError;
+
+use crate::rows::is_senseless;
+
+/// A [`StoreError`] on its way out of code that speaks to the driver.
+#[derive(Debug)]
+pub struct Failure(pub StoreError);
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self(classify(&error))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<store::Unreadable> for Failure {
+    fn from(unreadable: store::Unreadable) -> Self {
+        Self(StoreError::Corrupt(unreadable.0))
+    }
+}
+
+/// For everything but the commit itself: whatever failed here is rolled back, so nothing was done.
+fn classify(error: &Error) -> StoreError {
+    let cause = error.to_string();
+    match error {
+        Error::SqliteFailure(code, _) => match code.code {
+            ErrorCode::DiskFull | ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::Full(cause),
+            // The shared index of the log could not grow: the disk is full, only found out elsewhere.
+            ErrorCode::SystemIoFailure if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full(cause),
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt(cause),
+            _ => StoreError::Unavailable(cause),
+        },
+        error if is_senseless(error) => StoreError::Corrupt(cause),
+        _ => StoreError::Unavailable(cause),
+    }
+}
+
+/// For the commit. When the sync fails the log may still hold the whole transaction: this process goes on without it,
+/// but one that dies right now would find it there.
+pub fn classify_commit(error: &Error) -> StoreError {
+    match error {
+        Error::SqliteFailure(code, _)
+            if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) =>
+        {
+            StoreError::Unknown(error.to_string())
+        }
+        _ => classify(error),
+    }
+}
+
+/// The same error for one more caller of the same batch.
+pub fn copy(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable(cause) => StoreError::Unavailable(cause.clone()),
+        StoreError::Full(cause) => StoreError::Full(cause.clone()),
+        StoreError::Unknown(cause) => StoreError::Unknown(cause.clone()),
+        StoreError::Corrupt(cause) => StoreError::Corrupt(cause.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_driver_says_whether_to_wait_or_to_act() {
+        let table = [
+            (ffi::SQLITE_FULL, "full", "full"),
+            (ffi::SQLITE_READONLY, "full", "full"),
+            (ffi::SQLITE_IOERR_SHMSIZE, "full", "full"),
+            (ffi::SQLITE_IOERR_WRITE, "unavailable", "unavailable"),
+            (ffi::SQLITE_IOERR_FSYNC, "unavailable", "unknown"),
+            (ffi::SQLITE_BUSY, "unavailable", "unavailable"),
+            (ffi::SQLITE_INTERRUPT, "unavailable", "unavailable"),
+            (ffi::SQLITE_CORRUPT, "corrupt", "corrupt"),
+            (ffi::SQLITE_NOTADB, "corrupt", "corrupt"),
+        ];
+        for (code, in_a_request, at_commit) in table {
+            let error = Error::SqliteFailure(ffi::Error::new(code), None);
+            assert_eq!(classify(&error).kind(), in_a_request, "{error}");
+            assert_eq!(classify_commit(&error).kind(), at_commit, "{error}");
+        }
+    }
+}

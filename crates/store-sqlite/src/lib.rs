@@ -1,0 +1,203 @@
+//! The store in one SQLite file: nothing to install, nothing to run beside it.
+//!
+//! ```text
+//!   create, claim, settle … ─▶ queue ─▶ writer ── one commit for all that waited ──▶ file
+//!   due, expired claims     ─▶ readers of the scheduler ───────────────────────────▶  │
+//!   get, list, count        ─▶ readers of callers ─────────────────────────────────▶  │
+//!                               checkpoint thread ── log into database ────────────▶  ▼
+//! ```
+//!
+//! Writing is one thread's work, so that every commit carries all that has gathered and nobody waits for a lock.
+//! An answer means that the commit is on disk. One process at a time may have the file open.
+
+mod change;
+mod checkpoint;
+mod claim;
+mod connection;
+mod create;
+mod due;
+mod failure;
+mod metrics;
+mod migrate;
+mod open;
+mod ownership;
+mod purge;
+mod read;
+mod readers;
+mod rows;
+mod settle;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{fs::File, path::Path, sync::Arc, thread::JoinHandle};
+
+use async_trait::async_trait;
+use domain::{Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use store::{
+    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, NodeId, Page, Settlement, ShardCursor, Store, StoreError,
+    StoreResult, Tenure,
+};
+use tokio::sync::Semaphore;
+
+use crate::{
+    change::{Cancel, Update},
+    checkpoint::Limits,
+    claim::{Take, Taken},
+    connection::Role,
+    create::Create,
+    open::Opened,
+    ownership::{Acquire, Release, Renew},
+    purge::Purge,
+    readers::{Readers, StartError},
+    settle::Settle,
+    writer::Writer,
+};
+
+pub use metrics::describe;
+pub use open::OpenError;
+
+const SCHEDULER_READERS: usize = 2;
+const CALLER_READERS: usize = 3;
+/// Lists and counts can take long; one reader is always left for those who ask for a single timer.
+const SCANS_MAX: usize = CALLER_READERS - 1;
+
+/// An open database. Dropping it finishes what is queued and gives the file back.
+pub struct SqliteStore {
+    // Fields are dropped in this order: the readers first, so that the writer's last checkpoint meets nobody, and
+    // the lock once nothing has the file open any more.
+    for_scheduler: Readers,
+    for_callers: Readers,
+    scans: Semaphore,
+    writer: Writer,
+    _checkpoint: Joined,
+    clock: Arc<dyn Clock>,
+    _lock: File,
+}
+
+/// A thread that is waited for.
+struct Joined(Option<JoinHandle<()>>);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("a SQLite thread ended by a panic");
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens the database at `path`, or sets one up where nothing is. `clock` is the database's clock.
+    pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let Opened { path, writer, lock } = open::open(path.as_ref(), clock.now())?;
+        let refused = |cause: rusqlite::Error| open::refused(&path, &cause);
+        let no_thread = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
+        let not_started = |error: StartError| match error {
+            StartError::Sqlite(cause) => refused(cause),
+            StartError::Thread(cause) => no_thread(cause),
+        };
+        let checkpointer = connection::open(&path, Role::Checkpointer).map_err(refused)?;
+        let (log, checkpoint) = checkpoint::start(checkpointer, Limits::default()).map_err(no_thread)?;
+        Ok(Self {
+            for_scheduler: Readers::start(&path, "due", SCHEDULER_READERS).map_err(not_started)?,
+            for_callers: Readers::start(&path, "read", CALLER_READERS).map_err(not_started)?,
+            scans: Semaphore::new(SCANS_MAX),
+            writer: Writer::start(writer, log).map_err(no_thread)?,
+            _checkpoint: Joined(Some(checkpoint)),
+            clock,
+            _lock: lock,
+        })
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        let (work, done) = self.writer.write(Create::new(batch)).await?;
+        Ok(work.answer(done))
+    }
+
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
+        self.for_callers.read(move |connection| read::get(connection, id)).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
+        let _scan = self.scan().await?;
+        let query = query.clone();
+        self.for_callers.read(move |connection| read::list(connection, &query)).await
+    }
+
+    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        let _scan = self.scan().await?;
+        let filter = filter.clone();
+        self.for_callers.read(move |connection| read::count(connection, &filter)).await
+    }
+
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Update::new(changed, now)).await?.1)
+    }
+
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Cancel { id, now }).await?.1)
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        self.for_scheduler.read(|connection| ownership::look(connection)).await
+    }
+
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
+        let from = from.to_vec();
+        self.for_scheduler.read(move |connection| due::due(connection, &from, until, limit)).await
+    }
+
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        let take = Take { claim: claim.clone(), entries: entries.to_vec(), now: self.clock.now() };
+        let (_, taken) = self.writer.write(take).await?;
+        Ok(taken.into_iter().map(Taken::into_claimed).collect())
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+        Ok(self.writer.write(Settle { batch: batch.to_vec() }).await?.1)
+    }
+
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let (tenures, now) = (tenures.to_vec(), self.clock.now());
+        let expired = self.for_scheduler.read(move |connection| claim::expired(connection, &tenures, now, limit)).await?;
+        Ok(expired.into_iter().map(Taken::into_claimed).collect())
+    }
+
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.writer.write(Purge { before, limit }).await?.1)
+    }
+
+    fn shards(&self) -> u16 {
+        migrate::SHARDS
+    }
+
+    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
+        let acquire = Acquire { node, shards: shards.to_vec(), now: self.clock.now(), lease };
+        Ok(self.writer.write(acquire).await?.1)
+    }
+
+    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
+        let renew = Renew { node, tenures: tenures.to_vec(), now: self.clock.now(), lease };
+        Ok(self.writer.write(renew).await?.1)
+    }
+
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+        Ok(self.writer.write(Release { node, tenures: tenures.to_vec() }).await?.1)
+    }
+}
+
+impl SqliteStore {
+    /// How many transactions have been committed: far fewer than calls, when many are made at once.
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
+    }
+
+    async fn scan(&self) -> StoreResult<tokio::sync::SemaphorePermit<'_>> {
+        self.scans.acquire().await.map_err(|_| StoreError::Unavailable("the store is closing".to_owned()))
+    }
+}

@@ -1,0 +1,34 @@
+//! What an operator sees of this store, all in one place.
+
+use metrics::{counter, gauge, histogram};
+
+use crate::checkpoint::Log;
+
+const COMMITS: &str = "timer_sqlite_commits_total";
+const BATCH_ROWS: &str = "timer_sqlite_batch_rows";
+const LOG_PAGES: &str = "timer_sqlite_log_pages";
+const CHECKPOINTS: &str = "timer_sqlite_checkpoints_total";
+
+/// Tells the recorder what the metrics mean.
+pub fn describe() {
+    metrics::describe_counter!(COMMITS, "Transactions committed to the SQLite database");
+    metrics::describe_histogram!(BATCH_ROWS, "Rows of the requests that one transaction carries");
+    metrics::describe_gauge!(LOG_PAGES, "Pages of 4 KiB in the write-ahead log, when last looked at");
+    metrics::describe_counter!(CHECKPOINTS, "Checkpoints run beside the writer");
+}
+
+pub fn commit() {
+    counter!(COMMITS).increment(1);
+}
+
+pub fn batch(rows: usize) {
+    histogram!(BATCH_ROWS).record(rows as f64);
+}
+
+pub fn log(log: Log) {
+    gauge!(LOG_PAGES).set(log.pages as f64);
+}
+
+pub fn checkpoint() {
+    counter!(CHECKPOINTS).increment(1);
+}

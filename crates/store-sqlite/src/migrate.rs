@@ -1,0 +1,93 @@
+//! The schema and its versions.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use domain::Timestamp;
+
+/// Marks the file as ours in its header ("tmr1"): a file without it is somebody else's.
+pub const APPLICATION_ID: i32 = 0x746d_7231;
+
+/// One file, one writer: there is nothing to divide.
+pub const SHARDS: u16 = 1;
+
+/// Every version of the schema, in order; the first is version 1. What has been released never changes.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_timers.sql")];
+
+/// How a database stands to this program.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Schema {
+    /// Every migration is there.
+    Current,
+    /// A later program wrote it; this one must not touch it.
+    Newer { version: i64 },
+    /// It was set up for another number of shards than this store works with.
+    OtherShards { shards: i64 },
+}
+
+/// Brings the schema up to date, in one transaction. Running it again, or twice at once, does nothing more.
+pub fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<Schema> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(
+        "CREATE TABLE IF NOT EXISTS schema_version (
+             version INTEGER NOT NULL PRIMARY KEY,
+             applied_at INTEGER NOT NULL
+         ) STRICT;
+         CREATE TABLE IF NOT EXISTS setup (
+             only INTEGER NOT NULL PRIMARY KEY CHECK (only = 1),
+             shards INTEGER NOT NULL
+         ) STRICT;",
+    )?;
+    let version: i64 =
+        transaction.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
+    let known = MIGRATIONS.len() as i64;
+    if version > known {
+        return Ok(Schema::Newer { version });
+    }
+    for (number, sql) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > version) {
+        transaction.execute_batch(sql)?;
+        transaction.execute(
+            "INSERT INTO schema_version (version, applied_at) VALUES (?1, ?2)",
+            params![number, now.as_micros()],
+        )?;
+    }
+    transaction.execute("INSERT INTO setup (only, shards) VALUES (1, ?1) ON CONFLICT DO NOTHING", [SHARDS])?;
+    let shards: Option<i64> = transaction.query_row("SELECT shards FROM setup", [], |row| row.get(0)).optional()?;
+    if let Some(shards) = shards.filter(|shards| *shards != i64::from(SHARDS)) {
+        return Ok(Schema::OtherShards { shards });
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.commit()?;
+    Ok(Schema::Current)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_micros(1_750_000_000_000_000);
+
+    #[test]
+    fn migrating_twice_is_migrating_once() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        assert_eq!(migrate(&mut connection, NOW).unwrap(), Schema::Current);
+        assert_eq!(migrate(&mut connection, NOW).unwrap(), Schema::Current);
+        let versions: i64 = connection.query_row("SELECT count(*) FROM schema_version", [], |row| row.get(0)).unwrap();
+        assert_eq!(versions, MIGRATIONS.len() as i64);
+    }
+
+    #[test]
+    fn a_schema_from_the_future_is_left_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, NOW).unwrap();
+        connection.execute("INSERT INTO schema_version VALUES (99, 0)", []).unwrap();
+        assert_eq!(migrate(&mut connection, NOW).unwrap(), Schema::Newer { version: 99 });
+    }
+
+    #[test]
+    fn the_number_of_shards_is_fixed_at_set_up() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, NOW).unwrap();
+        connection.execute("UPDATE setup SET shards = 8", []).unwrap();
+        assert_eq!(migrate(&mut connection, NOW).unwrap(), Schema::OtherShards { shards: 8 });
+    }
+}

@@ -1,0 +1,206 @@
+//! The file: who may open it, what it must be, and how a new one comes to be.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use domain::Timestamp;
+use rusqlite::{Connection, ErrorCode, ffi};
+
+use crate::{
+    connection::{self, Role},
+    migrate::{self, Schema},
+};
+
+/// Versions before 3.51.3 can damage a database whose log is checkpointed while it is written.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+
+const HEADER_BYTES: usize = 100;
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const APPLICATION_ID_OFFSET: usize = 68;
+
+/// Why a database could not be opened, in one sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("another timer process is using {}; stop it first, or give this one a file of its own", path.display())]
+    InUse { path: PathBuf },
+    #[error("{} cannot be opened because the directory {} does not exist; create it first", path.display(), directory.display())]
+    NoDirectory { path: PathBuf, directory: PathBuf },
+    #[error("{} cannot be opened: {cause}; check that the path is right and that this user may write there", path.display())]
+    NotAllowed { path: PathBuf, cause: io::Error },
+    #[error("{} is not a timer database and was left untouched; give the path of another file", path.display())]
+    Foreign { path: PathBuf },
+    #[error(
+        "{} is missing or empty, but its log {} still holds data; put the database back, or move the log away to start afresh",
+        path.display(),
+        log.display()
+    )]
+    LogWithoutDatabase { path: PathBuf, log: PathBuf },
+    #[error("{} is damaged ({cause}) and was left as it is; restore it from a backup", path.display())]
+    Damaged { path: PathBuf, cause: String },
+    #[error("{} has schema version {version}, which a newer timer wrote; use that one", path.display())]
+    Newer { path: PathBuf, version: i64 },
+    #[error("{} was set up for {shards} shards, but a SQLite database has one; it was not written by this program", path.display())]
+    OtherShards { path: PathBuf, shards: i64 },
+    #[error("SQLite {found} is too old; this program needs 3.51.3 or later")]
+    OldLibrary { found: String },
+    #[error("{} cannot be opened: {cause}", path.display())]
+    Failed { path: PathBuf, cause: String },
+}
+
+/// A database that nobody else can open, with its schema up to date.
+pub struct Opened {
+    pub path: PathBuf,
+    pub writer: Connection,
+    /// Held as long as anything of the store lives; the system gives it back when the process dies.
+    pub lock: File,
+}
+
+pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
+    check_library()?;
+    let path = resolve(path)?;
+    let lock = lock(&path)?;
+    match look_at(&path)? {
+        Found::Nothing => set_up(&path, now)?,
+        Found::Ours => {}
+        Found::Foreign => return Err(OpenError::Foreign { path }),
+    }
+    let refused = |cause: rusqlite::Error| refused(&path, &cause);
+    let mut writer = connection::open(&path, Role::Writer).map_err(refused)?;
+    migrate(&path, &mut writer, now)?;
+    // The lock proves that no other process lives that could own anything. Epochs stay, so that whatever an earlier
+    // process claimed is known to be from before.
+    writer.execute("UPDATE shard SET owner = NULL, lease_until = 0", []).map_err(refused)?;
+    Ok(Opened { path, writer, lock })
+}
+
+fn check_library() -> Result<(), OpenError> {
+    match rusqlite::version_number() {
+        number if number >= SQLITE_VERSION_MIN => Ok(()),
+        _ => Err(OpenError::OldLibrary { found: rusqlite::version().to_owned() }),
+    }
+}
+
+/// One name for the file, however it was written: two names would give two locks.
+fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
+    let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
+    match fs::canonicalize(path) {
+        Ok(path) => return Ok(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(not_allowed(error)),
+    }
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let name = path.file_name().ok_or_else(|| not_allowed(io::ErrorKind::InvalidFilename.into()))?;
+    match fs::canonicalize(directory) {
+        Ok(directory) => Ok(directory.join(name)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(OpenError::NoDirectory { path: path.to_owned(), directory: directory.to_owned() })
+        }
+        Err(error) => Err(not_allowed(error)),
+    }
+}
+
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
+    let file = private().create(true).open(beside(path, ".lock")).map_err(not_allowed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(not_allowed(error)),
+    }
+}
+
+enum Found {
+    Nothing,
+    Ours,
+    Foreign,
+}
+
+/// Reads the header without SQLite, which might change a foreign file only by looking at it.
+fn look_at(path: &Path) -> Result<Found, OpenError> {
+    let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    match File::open(path) {
+        Ok(file) => {
+            file.take(HEADER_BYTES as u64).read_to_end(&mut header).map_err(not_allowed)?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(not_allowed(error)),
+    }
+    let application_id = header.get(APPLICATION_ID_OFFSET..APPLICATION_ID_OFFSET + 4);
+    if header.is_empty() {
+        let log = beside(path, "-wal");
+        match fs::metadata(&log) {
+            Ok(found) if found.len() > 0 => Err(OpenError::LogWithoutDatabase { path: path.to_owned(), log }),
+            _ => Ok(Found::Nothing),
+        }
+    } else if header.starts_with(MAGIC) && application_id == Some(&migrate::APPLICATION_ID.to_be_bytes()) {
+        Ok(Found::Ours)
+    } else {
+        Ok(Found::Foreign)
+    }
+}
+
+/// Makes the database beside its place and moves it there once it is whole: whatever stops this half-way leaves
+/// nothing that could be taken for a database.
+fn set_up(path: &Path, now: Timestamp) -> Result<(), OpenError> {
+    let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
+    let draft = beside(path, ".new");
+    for left_over in [draft.clone(), beside(&draft, "-journal")] {
+        match fs::remove_file(left_over) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(not_allowed(error)),
+            _ => {}
+        }
+    }
+    private().create_new(true).open(&draft).map_err(not_allowed)?;
+    let refused = |cause: rusqlite::Error| refused(path, &cause);
+    let mut connection = connection::open(&draft, Role::SetUp).map_err(refused)?;
+    migrate(path, &mut connection, now)?;
+    connection.close().map_err(|(_, cause)| refused(cause))?;
+    fs::rename(&draft, path).map_err(not_allowed)?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(not_allowed)
+}
+
+fn migrate(path: &Path, connection: &mut Connection, now: Timestamp) -> Result<(), OpenError> {
+    let path = path.to_owned();
+    match migrate::migrate(connection, now) {
+        Ok(Schema::Current) => Ok(()),
+        Ok(Schema::Newer { version }) => Err(OpenError::Newer { path, version }),
+        Ok(Schema::OtherShards { shards }) => Err(OpenError::OtherShards { path, shards }),
+        Err(cause) => Err(refused(&path, &cause)),
+    }
+}
+
+pub fn refused(path: &Path, cause: &rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match cause.sqlite_error() {
+        Some(ffi::Error { code: ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, .. }) => {
+            OpenError::Damaged { path, cause: cause.to_string() }
+        }
+        _ => OpenError::Failed { path, cause: cause.to_string() },
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Payloads and headers hold secrets: what is created is for its owner alone. SQLite gives its log the same rights.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
+}

@@ -1,0 +1,188 @@
+//! Columns to values and back.
+
+use domain::{CorrelationId, Definition, Destination, Fingerprint, Key, Namespace, Status, TimerId, Timestamp};
+use rusqlite::{
+    Row, ToSql,
+    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
+};
+use store::{StoredTimer, Summary, Unreadable};
+use uuid::Uuid;
+
+/// An id as its sixteen bytes, which sort as the id does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Id([u8; 16]);
+
+impl Id {
+    pub const fn of(id: TimerId) -> Self {
+        Self(id.as_uuid().into_bytes())
+    }
+
+    pub const fn timer(self) -> TimerId {
+        TimerId::from_uuid(Uuid::from_bytes(self.0))
+    }
+}
+
+impl ToSql for Id {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Blob(&self.0)))
+    }
+}
+
+impl FromSql for Id {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_blob()?.try_into().map(Self).map_err(|_| FromSqlError::InvalidType)
+    }
+}
+
+/// Columns of a definition `d`, as [`definition`] reads them.
+macro_rules! definition_columns {
+    () => {
+        "d.id, d.namespace, d.key, d.asked, d.callback_config, d.metadata, d.correlation_id, d.retry_policy, d.delivery, \
+         d.execute_at, d.created_at, d.updated_at, d.revision"
+    };
+}
+pub(crate) use definition_columns;
+
+/// A timer by its id, whatever its status, with what a conflict is decided by.
+pub const TIMER_BY_ID: &str = concat!(
+    "SELECT ",
+    definition_columns!(),
+    ", u.id IS NOT NULL, u.claim, u.attempt, u.last_error, o.status, o.attempt, o.last_error, o.executed_at, o.finished_at, \
+     d.fingerprint, d.due_minute
+     FROM definition d
+     LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id
+     LEFT JOIN outcome o ON o.id = d.id
+     WHERE d.id = ?1"
+);
+
+/// What [`TIMER_BY_ID`] finds.
+pub struct Found {
+    pub timer: StoredTimer,
+    pub fingerprint: Fingerprint,
+    pub due_minute: i64,
+}
+
+/// The part of a timer that its definition holds; what the rest of the row says is for the caller to fill in.
+pub fn definition(row: &Row<'_>) -> rusqlite::Result<StoredTimer> {
+    Ok(StoredTimer {
+        id: row.get::<_, Id>(0)?.timer(),
+        namespace: row.get(1)?,
+        key: row.get(2)?,
+        asked: row.get(3)?,
+        callback_config: row.get(4)?,
+        metadata: row.get(5)?,
+        correlation_id: row.get(6)?,
+        retry_policy: row.get(7)?,
+        delivery: row.get(8)?,
+        execute_at: row.get(9)?,
+        created_at: row.get(10)?,
+        updated_at: row.get(11)?,
+        revision: row.get(12)?,
+        status: Status::Pending,
+        attempt: 0,
+        last_error: None,
+        executed_at: None,
+    })
+}
+
+/// Reads a row of [`TIMER_BY_ID`].
+pub fn found(row: &Row<'_>) -> rusqlite::Result<Result<Found, Unreadable>> {
+    let mut timer = definition(row)?;
+    if row.get(13)? {
+        let claim: Option<i64> = row.get(14)?;
+        timer.status = if claim.is_some() { Status::Executing } else { Status::Pending };
+        timer.attempt = row.get(15)?;
+        timer.last_error = row.get(16)?;
+    } else {
+        let status: Option<String> = row.get(17)?;
+        let Some(status) = status.as_deref().and_then(Status::parse) else {
+            return Ok(Err(Unreadable(format!("timer {} is neither due nor finished", timer.id))));
+        };
+        timer.status = status;
+        timer.attempt = row.get(18)?;
+        timer.last_error = row.get(19)?;
+        timer.executed_at = row.get(20)?;
+        timer.updated_at = row.get(21)?;
+    }
+    let fingerprint = Fingerprint(row.get(22)?);
+    Ok(Ok(Found { timer, fingerprint, due_minute: row.get(23)? }))
+}
+
+/// Columns of a list, as [`summary`] reads them.
+pub const SUMMARY_COLUMNS: &str = "d.id, d.namespace, d.key, d.callback_type, d.correlation_id, d.execute_at, d.created_at, \
+     coalesce(o.finished_at, d.updated_at), \
+     CASE WHEN o.id IS NOT NULL THEN o.status WHEN u.claim IS NOT NULL THEN 'executing' ELSE 'pending' END, \
+     coalesce(u.attempt, o.attempt, 0), coalesce(u.last_error, o.last_error), o.executed_at";
+
+/// Where a list finds the times it can be sorted by.
+pub const EXECUTE_AT: usize = 5;
+pub const CREATED_AT: usize = 6;
+
+pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
+    let namespace: String = row.get(1)?;
+    let key: Option<String> = row.get(2)?;
+    let correlation_id: Option<String> = row.get(4)?;
+    let status: String = row.get(8)?;
+    let parse = || -> Result<_, Unreadable> {
+        let unreadable = |invalid: domain::Invalid| Unreadable(invalid.to_string());
+        Ok((
+            Namespace::parse(&namespace).map_err(unreadable)?,
+            key.as_deref().map(Key::parse).transpose().map_err(unreadable)?,
+            correlation_id.as_deref().map(CorrelationId::parse).transpose().map_err(unreadable)?,
+            Status::parse(&status).ok_or_else(|| Unreadable(format!("status {status} is not known")))?,
+        ))
+    };
+    let (namespace, key, correlation_id, status) = match parse() {
+        Ok(parsed) => parsed,
+        Err(unreadable) => return Ok(Err(unreadable)),
+    };
+    Ok(Ok(Summary {
+        id: row.get::<_, Id>(0)?.timer(),
+        namespace,
+        key,
+        callback_kind: row.get(3)?,
+        correlation_id,
+        execute_at: Timestamp::from_micros(row.get(EXECUTE_AT)?),
+        status,
+        attempt: row.get(9)?,
+        last_error: row.get(10)?,
+        executed_at: row.get::<_, Option<i64>>(11)?.map(Timestamp::from_micros),
+        created_at: Timestamp::from_micros(row.get(CREATED_AT)?),
+        updated_at: Timestamp::from_micros(row.get(7)?),
+    }))
+}
+
+/// Whether the driver could not make sense of a value, in contrast to not being able to read at all.
+pub const fn is_senseless(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    matches!(error, FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) | Utf8Error(..))
+}
+
+/// What a definition looks like in its columns. Made by the caller, so that the writer's thread only writes.
+#[derive(Debug)]
+pub struct Texts {
+    pub callback_config: String,
+    pub retry_policy: Option<String>,
+    pub fingerprint: Fingerprint,
+    pub destination: i64,
+}
+
+impl Texts {
+    pub fn of(definition: &Definition) -> Self {
+        Self {
+            callback_config: definition.callback.to_json(),
+            retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
+            fingerprint: definition.fingerprint(),
+            destination: to_column(definition.callback.destination()),
+        }
+    }
+}
+
+/// All 64 bits, in a column that has a sign.
+pub const fn to_column(destination: Destination) -> i64 {
+    destination.0.cast_signed()
+}
+
+pub const fn from_column(destination: i64) -> Destination {
+    Destination(destination.cast_unsigned())
+}

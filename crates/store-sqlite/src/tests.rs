@@ -1,0 +1,103 @@
+//! What only a SQLite file can do wrong. The promises of every store are in `tests/conformance.rs`.
+
+mod opening;
+mod plans;
+mod view;
+mod writing;
+
+use std::{path::PathBuf, sync::Arc};
+
+use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, Timestamp};
+use store::{Claim, ClaimToken, Claimed, Created, DueEntry, NodeId, Store, Tenure};
+use store_conformance::{NOW, timer};
+
+use crate::{OpenError, SqliteStore};
+
+const LONG: Span = Span::from_secs(600);
+const LATER: Timestamp = NOW.saturating_add(Span::from_secs(3600));
+
+/// A place for one database.
+struct Place {
+    directory: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::at(LATER)) }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("timers.db")
+    }
+
+    fn try_open(&self) -> Result<SqliteStore, OpenError> {
+        SqliteStore::open(self.path(), Arc::clone(&self.clock) as _)
+    }
+
+    fn open(&self) -> SqliteStore {
+        self.try_open().unwrap()
+    }
+
+    /// The sentence with which opening is refused.
+    fn refusal(&self) -> String {
+        match self.try_open() {
+            Ok(_) => panic!("{} was opened", self.path().display()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// A connection past the store, as a person with a shell would have.
+    fn shell(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.path()).unwrap()
+    }
+}
+
+/// Timers with numbers for ids, one a second from [`NOW`] on.
+fn numbered(numbers: std::ops::Range<u64>) -> Vec<NewTimer> {
+    let one = |number| {
+        let seconds = Span::from_secs(u32::try_from(number % 3000).unwrap());
+        timer("http://a.example/").numbered(number).due_in(seconds).payload(r#"{"n":1}"#).build()
+    };
+    numbers.map(one).collect()
+}
+
+async fn create(store: &SqliteStore, batch: Vec<NewTimer>) -> Vec<Timer> {
+    let new = |created| match created {
+        Created::Created(timer) => timer,
+        other => panic!("a new timer was met with {other:?}"),
+    };
+    store.create(batch).await.unwrap().into_iter().map(new).collect()
+}
+
+async fn own(store: &SqliteStore, node: u128) -> Vec<Tenure> {
+    store.acquire(NodeId(node), &[Shard(0)], LONG).await.unwrap()
+}
+
+fn entry(timer: &Timer) -> DueEntry {
+    DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.callback.destination() }
+}
+
+async fn claim(store: &SqliteStore, tenures: &[Tenure], timers: &[Timer]) -> Vec<Claimed> {
+    let claim = Claim { token: ClaimToken(7), tenures: tenures.to_vec(), lease: LONG };
+    store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap()
+}
+
+/// One timer in each status, in the order of [`Status::ALL`].
+async fn one_in_each_status(store: &SqliteStore) -> Vec<Timer> {
+    let tenures = own(store, 1).await;
+    let timers = create(store, numbered(0..5)).await;
+    let claimed = claim(store, &tenures, &timers[1..4]).await;
+    let settlements = [
+        claimed[1].settle(Next::Completed { at: LATER }),
+        claimed[2].settle(Next::Failed { at: LATER, error: "HTTP 500".to_owned() }),
+    ];
+    assert_eq!(store.settle(&settlements).await.unwrap(), [true, true]);
+    store.cancel(timers[4].id(), LATER).await.unwrap();
+    let mut now = Vec::new();
+    for (timer, status) in timers.iter().zip(Status::ALL) {
+        now.push(store.get(timer.id()).await.unwrap().unwrap());
+        assert_eq!(now[now.len() - 1].status, status);
+    }
+    now
+}

@@ -1,0 +1,191 @@
+use std::sync::Arc;
+
+use futures_util::{FutureExt, future::join_all};
+use rusqlite::Connection;
+use store::{Filter, Store, StoreError};
+use store_conformance::timer;
+
+use super::{Place, claim, create, numbered, own};
+use crate::{failure::Failure, writer::Write};
+
+/// What the writer's connection is set to.
+pub struct Settings;
+
+impl Write for Settings {
+    type Answer = Vec<(&'static str, String)>;
+    const NAME: &'static str = "settings";
+
+    fn rows(&self) -> usize {
+        0
+    }
+
+    fn run(&self, connection: &Connection) -> Result<Self::Answer, Failure> {
+        let value = |name| {
+            let value = connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))?;
+            Ok((name, match value {
+                rusqlite::types::Value::Integer(number) => number.to_string(),
+                rusqlite::types::Value::Text(text) => text,
+                other => format!("{other:?}"),
+            }))
+        };
+        ["journal_mode", "synchronous", "page_size"].into_iter().map(value).collect()
+    }
+}
+
+/// Lets the database grow by so many pages and no more, as a full disk does.
+struct RoomFor(i64);
+
+impl Write for RoomFor {
+    type Answer = ();
+    const NAME: &'static str = "room_for";
+
+    fn rows(&self) -> usize {
+        0
+    }
+
+    fn run(&self, connection: &Connection) -> Result<(), Failure> {
+        let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        Ok(connection.query_row(&format!("PRAGMA max_page_count = {}", pages + self.0), [], |_| Ok(()))?)
+    }
+}
+
+/// Fails after it has already changed something.
+enum Faulty {
+    Fails,
+    Panics,
+}
+
+impl Write for Faulty {
+    type Answer = ();
+    const NAME: &'static str = "faulty";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn run(&self, connection: &Connection) -> Result<(), Failure> {
+        connection.execute("DELETE FROM definition", [])?;
+        connection.execute("DELETE FROM due", [])?;
+        match self {
+            Self::Fails => Ok(connection.execute("DELETE FROM nothing_that_exists", []).map(drop)?),
+            Self::Panics => panic!("a fault in a request"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_creates_at_once_share_a_few_commits() {
+    let place = Place::new();
+    let store = place.open();
+    let before = store.commits();
+
+    let creates = numbered(0..500).into_iter().map(|new| store.create(vec![new]));
+    let answers = join_all(creates).await;
+
+    assert!(answers.iter().all(Result::is_ok));
+    let commits = store.commits() - before;
+    assert!((1..=50).contains(&commits), "500 creates took {commits} commits");
+    assert_eq!(store.count(&Filter::default()).await.unwrap(), 500);
+}
+
+#[tokio::test]
+async fn a_request_that_fails_or_panics_does_not_spoil_its_neighbours() {
+    let place = Place::new();
+    let store = place.open();
+    create(&store, numbered(0..10)).await;
+
+    let (left, failed, middle, panicked, right) = tokio::join!(
+        store.create(numbered(10..20)),
+        store.writer.write(Faulty::Fails),
+        store.create(numbered(20..30)),
+        store.writer.write(Faulty::Panics),
+        store.create(numbered(30..40)),
+    );
+
+    assert!(left.is_ok() && middle.is_ok() && right.is_ok());
+    assert!(matches!(failed, Err(StoreError::Unavailable(_))));
+    assert!(matches!(panicked, Err(StoreError::Unavailable(reason)) if reason.contains("a fault in a request")));
+    assert_eq!(store.count(&Filter::default()).await.unwrap(), 40);
+    create(&store, numbered(40..50)).await;
+}
+
+#[tokio::test]
+async fn a_read_that_panics_leaves_its_reader_alive() {
+    let place = Place::new();
+    let store = place.open();
+    for _ in 0..10 {
+        let read = store.for_callers.read::<(), _>(|_| panic!("a fault in a read")).await;
+        assert!(matches!(read, Err(StoreError::Unavailable(_))));
+    }
+    assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_only_what_needs_room() {
+    let place = Place::new();
+    let store = place.open();
+    let tenures = own(&store, 1).await;
+    let timers = create(&store, numbered(0..100)).await;
+    store.writer.write(RoomFor(20)).await.unwrap();
+
+    let large = format!("\"{}\"", "x".repeat(100_000));
+    let too_large = timer("http://a.example/").numbered(1000).payload(&large).build();
+    let (full, small) = tokio::join!(store.create(vec![too_large.clone()]), store.create(numbered(100..101)));
+
+    assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+    assert!(small.is_ok(), "what fits is written, though it came at the same time: {small:?}");
+    assert_eq!(store.get(too_large.definition.id).await.unwrap(), None);
+    assert_eq!(store.count(&Filter::default()).await.unwrap(), 101);
+    assert_eq!(claim(&store, &tenures, &timers).await.len(), 100, "what is there can still be delivered");
+
+    store.writer.write(RoomFor(1000)).await.unwrap();
+    create(&store, vec![too_large]).await;
+    let checked: String = place.shell().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(checked, "ok");
+}
+
+#[tokio::test]
+async fn what_is_queued_is_still_written_when_the_store_is_dropped() {
+    let place = Place::new();
+    let store = place.open();
+    for new in numbered(0..100) {
+        // Sent, and then left alone by its caller.
+        assert!(store.create(vec![new]).now_or_never().is_none());
+    }
+    drop(store);
+    assert_eq!(place.open().count(&Filter::default()).await.unwrap(), 100);
+}
+
+#[tokio::test]
+async fn a_writer_that_has_stopped_is_not_available() {
+    let place = Place::new();
+    let mut store = place.open();
+    store.writer.stop();
+    let refused = store.create(numbered(0..1)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_scheduler_reads_while_callers_keep_all_their_readers_busy() {
+    let place = Place::new();
+    let store = Arc::new(place.open());
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Arc::new(std::sync::Mutex::new(released));
+    let busy: Vec<_> = (0..10)
+        .map(|_| {
+            let (store, released) = (Arc::clone(&store), Arc::clone(&released));
+            tokio::spawn(async move {
+                store.for_callers.read(move |_| Ok(released.lock().unwrap().recv().is_err())).await
+            })
+        })
+        .collect();
+
+    store.ping().await.unwrap();
+    assert_eq!(store.due(&[store::ShardCursor { shard: domain::Shard(0), after: None }], super::LATER, 10).await.unwrap(), []);
+
+    drop(release);
+    for read in busy {
+        assert!(read.await.unwrap().unwrap());
+    }
+}

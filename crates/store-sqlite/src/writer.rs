@@ -1,0 +1,222 @@
+//! The one thread that writes: it takes whatever is queued, runs it in one transaction and commits once.
+//!
+//! ```text
+//!   create ─┐                    ┌ BEGIN
+//!   claim  ─┼─▶ bounded queue ─▶ │ each request     ─▶ fsync ─▶ answers to all
+//!   settle ─┘                    └ COMMIT
+//! ```
+//!
+//! While one batch commits the next one gathers. A request that fails takes nobody with it: its batch is rolled
+//! back, and its requests run once more, each in a transaction of its own.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use rusqlite::Connection;
+use store::{StoreError, StoreResult};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    checkpoint::LogKeeper,
+    failure::{self, Failure},
+    metrics,
+};
+
+/// A batch is full with this many rows: a larger one makes those that are waiting wait longer than it saves.
+const BATCH_ROWS_MAX: usize = 1024;
+const QUEUED_REQUESTS_MAX: usize = 1024;
+
+/// Work for the writer. It may be run more than once, but only one run is ever committed.
+pub trait Write: Send + 'static {
+    type Answer: Send + 'static;
+    const NAME: &'static str;
+
+    /// About how many rows it writes.
+    fn rows(&self) -> usize;
+
+    fn run(&self, connection: &Connection) -> Result<Self::Answer, Failure>;
+}
+
+/// The way to the writer.
+pub struct Writer {
+    queue: Option<mpsc::Sender<Box<dyn Queued>>>,
+    thread: Option<JoinHandle<()>>,
+    commits: Arc<AtomicU64>,
+}
+
+impl Writer {
+    pub fn start(connection: Connection, log: LogKeeper) -> std::io::Result<Self> {
+        let (sender, receiver) = mpsc::channel(QUEUED_REQUESTS_MAX);
+        let commits = Arc::new(AtomicU64::new(0));
+        let worker = Worker { connection, log, commits: Arc::clone(&commits) };
+        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(receiver))?;
+        Ok(Self { queue: Some(sender), thread: Some(thread), commits })
+    }
+
+    /// Has `work` done and committed. Gives the work back with the answer, for what is left to do off the writer's thread.
+    pub async fn write<W: Write>(&self, work: W) -> StoreResult<(W, W::Answer)> {
+        let gone = || StoreError::Unavailable("the writer has stopped".to_owned());
+        let (reply, answer) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or_else(gone)?;
+        queue.send(Box::new(Request { work, outcome: None, reply })).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| StoreError::Unknown("the writer stopped before it answered".to_owned()))?
+    }
+
+    /// How many transactions were committed.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Finishes what is queued and waits for the end.
+    pub fn stop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the SQLite writer ended by a panic");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A piece of work with somebody who waits for it.
+struct Request<W: Write> {
+    work: W,
+    outcome: Option<W::Answer>,
+    reply: oneshot::Sender<StoreResult<(W, W::Answer)>>,
+}
+
+/// A request of any kind.
+trait Queued: Send {
+    fn name(&self) -> &'static str;
+    fn rows(&self) -> usize;
+    fn run(&mut self, connection: &Connection) -> Result<(), Failure>;
+    /// Tells the caller; `committed` says what became of the transaction.
+    fn answer(self: Box<Self>, committed: StoreResult<()>);
+}
+
+impl<W: Write> Queued for Request<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+
+    fn rows(&self) -> usize {
+        self.work.rows()
+    }
+
+    fn run(&mut self, connection: &Connection) -> Result<(), Failure> {
+        self.outcome = None;
+        self.outcome = Some(self.work.run(connection)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: StoreResult<()>) {
+        let Self { work, outcome, reply } = *self;
+        let answer = match (committed, outcome) {
+            (Ok(()), Some(outcome)) => Ok((work, outcome)),
+            (Ok(()), None) => Err(StoreError::Unavailable("the request was not run".to_owned())),
+            (Err(error), _) => Err(error),
+        };
+        // A caller that went away meanwhile needs no answer.
+        drop(reply.send(answer));
+    }
+}
+
+struct Worker {
+    connection: Connection,
+    log: LogKeeper,
+    commits: Arc<AtomicU64>,
+}
+
+impl Worker {
+    fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Queued>>) {
+        let mut batch = Vec::new();
+        while let Some(first) = queue.blocking_recv() {
+            let mut rows = first.rows();
+            batch.push(first);
+            while rows < BATCH_ROWS_MAX
+                && let Ok(next) = queue.try_recv()
+            {
+                rows = rows.saturating_add(next.rows());
+                batch.push(next);
+            }
+            metrics::batch(rows);
+            self.process(&mut batch);
+            self.log.after_commit(&self.connection, rows);
+        }
+        self.log.finish(&self.connection);
+    }
+
+    fn process(&mut self, batch: &mut Vec<Box<dyn Queued>>) {
+        match self.commit(batch) {
+            Ok(()) => batch.drain(..).for_each(|request| request.answer(Ok(()))),
+            Err(error) if batch.len() == 1 || !error.is_not_done() => {
+                tracing::warn!(error = %error, requests = batch.len(), "a SQLite transaction failed");
+                batch.drain(..).for_each(|request| request.answer(Err(failure::copy(&error))));
+            }
+            Err(_) => {
+                for mut request in batch.drain(..) {
+                    let committed = self.commit(std::slice::from_mut(&mut request));
+                    if let Err(error) = &committed {
+                        tracing::warn!(error = %error, request = request.name(), "a SQLite transaction failed");
+                    }
+                    request.answer(committed);
+                }
+            }
+        }
+    }
+
+    /// All of `batch`, or nothing of it.
+    fn commit(&self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
+        let done = self.run_transaction(batch);
+        if done.is_err() && !self.connection.is_autocommit() {
+            // Some errors end the transaction by themselves. Should this one fail, the next BEGIN does as well.
+            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+                tracing::error!(error = %error, "a SQLite transaction could not be rolled back");
+            }
+        }
+        done
+    }
+
+    fn run_transaction(&self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
+        self.execute("BEGIN IMMEDIATE").map_err(|error| Failure::from(error).0)?;
+        for request in batch {
+            // The connection survives an unwinding request: its statements are reset as they are dropped.
+            match catch_unwind(AssertUnwindSafe(|| request.run(&self.connection))) {
+                Ok(Ok(())) => {}
+                Ok(Err(Failure(error))) => return Err(error),
+                Err(panic) => {
+                    let reason = reason(panic.as_ref());
+                    tracing::error!(request = request.name(), reason, "a request to SQLite panicked");
+                    return Err(StoreError::Unavailable(format!("{} panicked: {reason}", request.name())));
+                }
+            }
+        }
+        self.execute("COMMIT").map_err(|error| failure::classify_commit(&error))?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        metrics::commit();
+        Ok(())
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(|_| ())
+    }
+}
+
+/// What a panic said, if it said anything.
+pub fn reason(panic: &(dyn Any + Send)) -> &str {
+    let said = panic.downcast_ref::<&str>().copied();
+    said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given")
+}

@@ -1,0 +1,48 @@
+//! The promises of every store, kept by this one.
+
+use std::{path::PathBuf, sync::Arc};
+
+use domain::{ManualClock, Span, TimerId};
+use store::Store;
+use store_conformance::{Fixture, NOW};
+use store_sqlite::SqliteStore;
+
+struct Sqlite {
+    directory: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+}
+
+impl Sqlite {
+    fn new() -> Self {
+        let a_day_later = NOW.saturating_add(Span::from_secs(86_400));
+        Self { directory: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::at(a_day_later)) }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("timers.db")
+    }
+}
+
+#[async_trait::async_trait]
+impl Fixture for Sqlite {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(SqliteStore::open(self.path(), Arc::clone(&self.clock) as _).unwrap())
+    }
+
+    /// One process, one handle: a second one is refused, which has tests of its own.
+    fn reopens(&self) -> bool {
+        false
+    }
+
+    fn clock(&self) -> Option<Arc<ManualClock>> {
+        Some(Arc::clone(&self.clock))
+    }
+
+    async fn spoil(&self, id: TimerId) -> bool {
+        let connection = rusqlite::Connection::open(self.path()).unwrap();
+        let sql = "UPDATE definition SET callback_config = '{' WHERE id = ?1";
+        connection.execute(sql, [id.as_uuid().into_bytes()]).unwrap() == 1
+    }
+}
+
+store_conformance::suite!(Sqlite::new());

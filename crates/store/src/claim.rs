@@ -1,0 +1,79 @@
+use domain::{Destination, Next, Shard, Span, Timer, TimerId, Timestamp};
+
+/// A pending timer, as light as a million of them must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DueEntry {
+    /// When its next attempt is due: `execute_at`, or later after a failed attempt.
+    pub at: Timestamp,
+    pub id: TimerId,
+    pub destination: Destination,
+}
+
+/// Up to where a shard has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardCursor {
+    pub shard: Shard,
+    /// The last entry that was read; `None` to begin with the oldest.
+    pub after: Option<(Timestamp, TimerId)>,
+}
+
+/// One start of one process. Never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeId(pub u128);
+
+/// Counts the owners of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub i64);
+
+/// A shard in the hands of a node. Everything the node writes for the shard carries it; once somebody else
+/// has taken the shard, it counts for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tenure {
+    pub shard: Shard,
+    pub epoch: Epoch,
+}
+
+/// Names one call of `claim`. Chosen by the caller at random, never zero and never negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClaimToken(pub i64);
+
+/// In whose name, and for how long, timers are claimed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub token: ClaimToken,
+    pub tenures: Vec<Tenure>,
+    /// After this, by the database's clock, somebody else may settle them.
+    pub lease: Span,
+}
+
+/// A claimed timer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    pub entry: DueEntry,
+    /// The tenure under which it may be settled.
+    pub tenure: Tenure,
+    pub token: ClaimToken,
+    pub attempt: u32,
+    /// The timer itself. One that cannot be read must be settled as failed: it must not hold up its shard.
+    pub timer: Result<Timer, Unreadable>,
+}
+
+/// Why a stored timer could not be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+/// What became of a claimed timer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    pub entry: DueEntry,
+    pub tenure: Tenure,
+    pub token: ClaimToken,
+    pub next: Next,
+}
+
+impl Claimed {
+    pub const fn settle(&self, next: Next) -> Settlement {
+        Settlement { entry: self.entry, tenure: self.tenure, token: self.token, next }
+    }
+}

@@ -1,0 +1,359 @@
+//! A store that fails on purpose, for tests of everything above it.
+//!
+//! ```text
+//!   caller ──▶ Faulty ──▶ store         what the caller sees      what happened
+//!              NotDone                  Unavailable               nothing
+//!              DoneUnknown ──▶ done     Unknown                   it is done
+//!              NotDoneUnknown           Unknown                   nothing
+//!              Late, LateAnswer         the answer, later         it is done, later or at once
+//! ```
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+
+use crate::{
+    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, NodeId, Operation, Page, Settlement, ShardCursor, Store,
+    StoreError, StoreResult, Tenure,
+};
+
+/// What goes wrong with one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails, and nothing was done.
+    NotDone,
+    /// It is done, but its answer is lost.
+    DoneUnknown,
+    /// It is not done, but nobody can tell.
+    NotDoneUnknown,
+    /// It begins late.
+    Late(Span),
+    /// It is done at once, and answered late.
+    LateAnswer(Span),
+}
+
+/// How often calls go wrong by chance: of a thousand calls, so many. Only calls that write can have an unknown outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Odds {
+    pub not_done_per_mille: u16,
+    pub done_unknown_per_mille: u16,
+    pub not_done_unknown_per_mille: u16,
+    pub late_per_mille: u16,
+    /// How late at most.
+    pub late_by_max: Span,
+}
+
+/// A store whose calls go wrong as planned: by a script, or by chance from a seed.
+pub struct Faulty<S: ?Sized> {
+    inner: Arc<S>,
+    plan: Mutex<Plan>,
+}
+
+#[derive(Default)]
+struct Plan {
+    script: BTreeMap<Operation, VecDeque<Option<Fault>>>,
+    down: bool,
+    chance: Option<(Dice, Odds)>,
+    calls: BTreeMap<Operation, usize>,
+}
+
+impl<S: Store + ?Sized> Faulty<S> {
+    /// Nothing goes wrong until it is planned.
+    pub fn new(inner: Arc<S>) -> Self {
+        Self { inner, plan: Mutex::default() }
+    }
+
+    /// Things go wrong by chance, in the same way for the same seed and the same order of calls.
+    pub fn by_chance(inner: Arc<S>, seed: u64, odds: Odds) -> Self {
+        let faulty = Self::new(inner);
+        faulty.plan_mut().chance = Some((Dice(seed), odds));
+        faulty
+    }
+
+    /// The next call of `operation` that has no plan yet goes wrong like this. Plans come before chance.
+    pub fn plan(&self, operation: Operation, fault: Fault) {
+        self.plan_mut().script.entry(operation).or_default().push_back(Some(fault));
+    }
+
+    /// The next call of `operation` that has no plan yet goes well.
+    pub fn plan_none(&self, operation: Operation) {
+        self.plan_mut().script.entry(operation).or_default().push_back(None);
+    }
+
+    /// Until this is taken back, every call fails as not done: the database is away.
+    pub fn set_down(&self, is_down: bool) {
+        self.plan_mut().down = is_down;
+    }
+
+    /// From now on nothing goes wrong any more.
+    pub fn heal(&self) {
+        let mut plan = self.plan_mut();
+        *plan = Plan { calls: std::mem::take(&mut plan.calls), ..Plan::default() };
+    }
+
+    /// How often `operation` was called, those that went wrong included.
+    pub fn calls(&self, operation: Operation) -> usize {
+        self.plan_mut().calls.get(&operation).copied().unwrap_or_default()
+    }
+
+    fn plan_mut(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn call<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
+        let fault = self.plan_mut().next(operation);
+        let planned = |what: &str| format!("planned: {} {what}", operation.as_str());
+        match fault {
+            None => work.await,
+            Some(Fault::NotDone) => Err(StoreError::Unavailable(planned("was not done"))),
+            Some(Fault::NotDoneUnknown) => Err(StoreError::Unknown(planned("has no answer"))),
+            Some(Fault::DoneUnknown) => {
+                work.await?;
+                Err(StoreError::Unknown(planned("has no answer")))
+            }
+            Some(Fault::Late(by)) => {
+                tokio::time::sleep(by.as_duration()).await;
+                work.await
+            }
+            Some(Fault::LateAnswer(by)) => {
+                let answer = work.await;
+                tokio::time::sleep(by.as_duration()).await;
+                answer
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn next(&mut self, operation: Operation) -> Option<Fault> {
+        *self.calls.entry(operation).or_default() += 1;
+        if self.down {
+            return Some(Fault::NotDone);
+        }
+        if let Some(planned) = self.script.get_mut(&operation).and_then(VecDeque::pop_front) {
+            return planned;
+        }
+        let (dice, odds) = self.chance.as_mut()?;
+        odds.fault(operation, dice)
+    }
+}
+
+impl Odds {
+    /// Rolls twice whatever comes of it, so that one call's fate does not depend on what another call was.
+    fn fault(&self, operation: Operation, dice: &mut Dice) -> Option<Fault> {
+        let (mut roll, lateness) = (dice.below(1_000), dice.below(self.late_by_max.as_micros().unsigned_abs() + 1));
+        let unknown = |odds: u16| if operation.writes() { odds } else { 0 };
+        let late = Fault::Late(Span::from_micros_clamped(i64::try_from(lateness).unwrap_or(i64::MAX)));
+        let table = [
+            (self.not_done_per_mille, Fault::NotDone),
+            (unknown(self.done_unknown_per_mille), Fault::DoneUnknown),
+            (unknown(self.not_done_unknown_per_mille), Fault::NotDoneUnknown),
+            (self.late_per_mille, late),
+        ];
+        for (odds, fault) in table {
+            if roll < u64::from(odds) {
+                return Some(fault);
+            }
+            roll -= u64::from(odds);
+        }
+        None
+    }
+}
+
+/// SplitMix64: small, and the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    const fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Store for Faulty<S> {
+    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        self.call(Operation::Create, self.inner.create(batch)).await
+    }
+
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
+        self.call(Operation::Get, self.inner.get(id)).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
+        self.call(Operation::List, self.inner.list(query)).await
+    }
+
+    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        self.call(Operation::Count, self.inner.count(filter)).await
+    }
+
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        self.call(Operation::Update, self.inner.update(changed, now)).await
+    }
+
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        self.call(Operation::Cancel, self.inner.cancel(id, now)).await
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        self.call(Operation::Ping, self.inner.ping()).await
+    }
+
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
+        self.call(Operation::Due, self.inner.due(from, until, limit)).await
+    }
+
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        self.call(Operation::Claim, self.inner.claim(claim, entries)).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+        self.call(Operation::Settle, self.inner.settle(batch)).await
+    }
+
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        self.call(Operation::ExpiredClaims, self.inner.expired_claims(tenures, limit)).await
+    }
+
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.call(Operation::Purge, self.inner.purge(before, limit)).await
+    }
+
+    fn shards(&self) -> u16 {
+        self.inner.shards()
+    }
+
+    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
+        self.call(Operation::Acquire, self.inner.acquire(node, shards, lease)).await
+    }
+
+    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
+        self.call(Operation::Renew, self.inner.renew(node, tenures, lease)).await
+    }
+
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+        self.call(Operation::Release, self.inner.release(node, tenures)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ManualClock;
+
+    use super::*;
+    use crate::Model;
+
+    const NODE: NodeId = NodeId(1);
+    const SHARDS: [Shard; 1] = [Shard(0)];
+    const LEASE: Span = Span::from_secs(60);
+
+    fn model() -> Arc<Model> {
+        Arc::new(Model::new(Arc::new(ManualClock::at(Timestamp::from_micros(0))), 4))
+    }
+
+    /// Whether somebody else can still take the shard: then the acquire was not done.
+    async fn is_free(model: &Model) -> bool {
+        !model.acquire(NodeId(2), &SHARDS, LEASE).await.unwrap().is_empty()
+    }
+
+    #[tokio::test]
+    async fn what_is_not_done_is_not_done_and_says_so() {
+        let model = model();
+        let faulty = Faulty::new(Arc::clone(&model));
+        faulty.plan(Operation::Acquire, Fault::NotDone);
+        assert!(faulty.acquire(NODE, &SHARDS, LEASE).await.unwrap_err().is_not_done());
+        assert!(is_free(&model).await);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_outcome_can_be_either() {
+        for (fault, done) in [(Fault::DoneUnknown, true), (Fault::NotDoneUnknown, false)] {
+            let model = model();
+            let faulty = Faulty::new(Arc::clone(&model));
+            faulty.plan(Operation::Acquire, fault);
+            let error = faulty.acquire(NODE, &SHARDS, LEASE).await.unwrap_err();
+            assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+            assert_eq!(is_free(&model).await, !done, "{fault:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_call_waits_before_and_a_late_answer_after() {
+        for (fault, done) in [(Fault::Late(LEASE), false), (Fault::LateAnswer(LEASE), true)] {
+            let model = model();
+            let faulty = Faulty::new(Arc::clone(&model));
+            faulty.plan(Operation::Acquire, fault);
+            let call = faulty.acquire(NODE, &SHARDS, LEASE);
+            let half = LEASE.as_duration() / 2;
+            assert!(tokio::time::timeout(half, call).await.is_err(), "{fault:?} takes its time");
+            assert_eq!(is_free(&model).await, !done, "{fault:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn plans_are_followed_call_by_call_and_for_their_operation_only() {
+        let faulty = Faulty::new(model());
+        faulty.plan(Operation::Ping, Fault::NotDone);
+        faulty.plan_none(Operation::Ping);
+        faulty.plan(Operation::Ping, Fault::NotDone);
+        faulty.count(&Filter::default()).await.unwrap();
+        let mut answers = Vec::new();
+        for _ in 0..4 {
+            answers.push(faulty.ping().await.is_ok());
+        }
+        assert_eq!(answers, [false, true, false, true]);
+        assert_eq!((faulty.calls(Operation::Ping), faulty.calls(Operation::Count)), (4, 1));
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_down_fails_until_it_is_up() {
+        let faulty = Faulty::new(model());
+        faulty.set_down(true);
+        assert!(faulty.ping().await.unwrap_err().is_not_done());
+        assert!(faulty.get(TimerId::random(Timestamp::from_micros(0))).await.is_err());
+        faulty.set_down(false);
+        faulty.ping().await.unwrap();
+    }
+
+    async fn fates(seed: u64) -> Vec<&'static str> {
+        let odds =
+            Odds { not_done_per_mille: 200, done_unknown_per_mille: 200, not_done_unknown_per_mille: 100, ..Odds::default() };
+        let faulty = Faulty::by_chance(model(), seed, odds);
+        let mut fates = Vec::new();
+        for _ in 0..1_000 {
+            fates.push(faulty.settle(&[]).await.map_or_else(|error| error.kind(), |_| "well"));
+        }
+        fates
+    }
+
+    #[tokio::test]
+    async fn chance_is_the_same_for_the_same_seed_and_keeps_its_odds() {
+        let first = fates(7).await;
+        assert_eq!(first, fates(7).await);
+        assert_ne!(first, fates(8).await);
+        for (fate, expected) in [("unavailable", 200), ("unknown", 300), ("well", 500)] {
+            let count = first.iter().filter(|found| **found == fate).count();
+            assert!(count.abs_diff(expected) < 60, "{fate}: {count} of 1,000");
+        }
+    }
+
+    #[tokio::test]
+    async fn reads_are_never_unknown_and_a_healed_store_never_fails() {
+        let odds = Odds { done_unknown_per_mille: 500, not_done_unknown_per_mille: 500, ..Odds::default() };
+        let faulty = Faulty::by_chance(model(), 1, odds);
+        faulty.ping().await.unwrap();
+        faulty.settle(&[]).await.unwrap_err();
+        faulty.heal();
+        faulty.settle(&[]).await.unwrap();
+        assert_eq!(faulty.calls(Operation::Settle), 2);
+    }
+}

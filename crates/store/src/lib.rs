@@ -1,0 +1,145 @@
+//! What every database must promise, so that nothing above needs to know which one it is.
+//!
+//! ```text
+//!   what                 when                      what happened
+//!   definition ──┬────── due (shard, minute, id) ─────▶ outcome
+//!                │        unclaimed = pending           completed,
+//!                │        claimed   = executing         failed, canceled
+//!                └─ changed only by an update
+//! ```
+//!
+//! A timer is in `due` from its creation to its end, then in `outcome`: where it stands is its status.
+//! The contract is [`Store`]; `store-conformance` holds every implementation to it.
+
+mod claim;
+mod error;
+mod faulty;
+mod measured;
+mod model;
+mod operation;
+mod query;
+mod stored;
+
+use async_trait::async_trait;
+use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+
+pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, Settlement, ShardCursor, Tenure, Unreadable};
+pub use error::{StoreError, StoreResult};
+pub use faulty::{Fault, Faulty, Odds};
+pub use measured::{Measured, describe};
+pub use model::Model;
+pub use operation::Operation;
+pub use query::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
+pub use stored::StoredTimer;
+
+/// The contract. Every method is one round trip and, where it writes, one commit.
+///
+/// When a writing call answers `Ok`, what it says is on disk. An error says whether nothing was done
+/// ([`StoreError::is_not_done`]) or whether that is unknown ([`StoreError::Unknown`]); an unknown outcome must be
+/// read back before anybody is told anything.
+#[async_trait]
+pub trait Store: Send + Sync {
+    // ── For callers ────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Registers timers, each by itself: one that is refused does not hinder its neighbours. Answers in the order
+    /// of the batch. An id that is taken is resolved by [`domain::resolve`]; ids may repeat within a batch, and then
+    /// count in its order. A moved or overwritten timer keeps `created_at`, gets `updated_at` and a new revision,
+    /// and starts its attempts over; a revived one starts its life anew with revision 1.
+    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>>;
+
+    /// The timer as it stands, or `None`.
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>>;
+
+    /// One page of the timers that match, without their payloads. Sorted by the wanted time, then by id, both in the
+    /// wanted direction, so that pages by cursor neither repeat nor miss a timer that stays where it is.
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page>;
+
+    /// How many timers match.
+    async fn count(&self, filter: &Filter) -> StoreResult<u64>;
+
+    /// Puts `changed.definition` and `changed.execute_at` in the place of what is there, if the timer is pending and
+    /// still has the revision that `changed` carries. The revision rises, attempts start over, `updated_at` becomes `now`.
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
+
+    /// Cancels a pending timer. Once this has answered [`Changed::Done`], no claim gets it.
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
+
+    /// Asks the database for a sign of life.
+    async fn ping(&self) -> StoreResult<()>;
+
+    // ── For the scheduler ──────────────────────────────────────────────────────────────────────────────────
+
+    /// Pending timers that are due at or before `until`: for each shard those after its cursor, at most `limit` of
+    /// them, in the order of `(at, id)`. The shards' pages follow one another in the order of `from`. Claimed timers
+    /// are left out. A page that is shorter than `limit` was the last one.
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>>;
+
+    /// Takes timers for delivery: of `entries` those that are still pending, still due at exactly the time the entry
+    /// says, and in a shard of which `claim.tenures` holds the current epoch. They become executing, their attempt
+    /// counts one more, and they come back whole, as they stand after the claim: of many claimers exactly one gets each.
+    ///
+    /// Repeating a call with the same token gives the same timers again and counts nothing twice: that is how an
+    /// unknown outcome is read back.
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>>;
+
+    /// Records what became of claimed timers. Each settlement counts only while its claim stands and its tenure is
+    /// the current one of its shard; says for each whether it counted. Repeating an unknown call is harmless.
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>>;
+
+    /// Claims whose owner will not settle them, in the shards of `tenures`: made in an earlier epoch, or with a lease
+    /// that has run out. At most `limit`. They are not changed: settle them, with the token they carry.
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>>;
+
+    /// Removes timers that finished before `before`, oldest first, at most `limit`. Says how many.
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize>;
+
+    // ── For ownership ──────────────────────────────────────────────────────────────────────────────────────
+
+    /// How many shards there are: fixed when the database was set up.
+    fn shards(&self) -> u16;
+
+    /// Takes those of `shards` that nobody holds: never owned, released, or with a lease that has run out by the
+    /// database's clock. Each comes with an epoch above all its earlier ones. A shard that `node` itself holds already
+    /// comes with the epoch it has.
+    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>>;
+
+    /// Extends what `node` holds. Answers with the tenures that still stand: one that is missing is lost. A lease that
+    /// has run out but that nobody took is still the node's.
+    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>>;
+
+    /// Gives shards back at once. A tenure that no longer stands is passed over.
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()>;
+}
+
+/// What became of one timer of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Created {
+    /// It is new.
+    Created(Timer),
+    /// Its id was there, and stays as it is.
+    Existing(Timer),
+    /// Its id was there, and took the new content or time, or a new life.
+    Replaced(Timer),
+    /// Its id was there with other content; nothing was changed.
+    Conflict(Timer),
+}
+
+impl Created {
+    pub const fn timer(&self) -> &Timer {
+        match self {
+            Self::Created(timer) | Self::Existing(timer) | Self::Replaced(timer) | Self::Conflict(timer) => timer,
+        }
+    }
+}
+
+/// What became of an update or a cancel.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Changed {
+    /// It is done; this is the timer now.
+    Done(Timer),
+    /// The timer is not pending; this is what was met.
+    Met(Timer),
+    /// Somebody else changed it since it was read: read it again. Only for updates.
+    Moved,
+    NotFound,
+}

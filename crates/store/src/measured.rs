@@ -1,0 +1,217 @@
+use std::{future::Future, sync::Arc};
+
+use async_trait::async_trait;
+use domain::{Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+
+use crate::{
+    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, NodeId, Operation, Page, Settlement, ShardCursor, Store,
+    StoreResult, Tenure,
+};
+
+const CALL_DURATION: &str = "timer_store_call_duration_seconds";
+const ERRORS: &str = "timer_store_errors_total";
+const BATCH_SIZE: &str = "timer_store_batch_size";
+
+/// Says what the metrics of the store mean. Once per process, after the recorder is installed.
+pub fn describe() {
+    metrics::describe_histogram!(
+        CALL_DURATION,
+        metrics::Unit::Seconds,
+        "How long a call of the store took, failed ones included, by operation."
+    );
+    metrics::describe_counter!(
+        ERRORS,
+        metrics::Unit::Count,
+        "Calls of the store that failed, by operation and by kind: unavailable, full, unknown, corrupt."
+    );
+    metrics::describe_histogram!(
+        BATCH_SIZE,
+        metrics::Unit::Count,
+        "How many timers one call carried, by operation: into create, claim and settle, out of list, due, expired_claims and purge."
+    );
+}
+
+/// A store whose every call is measured. It changes nothing else.
+pub struct Measured<S: ?Sized> {
+    inner: Arc<S>,
+    clock: Arc<dyn Clock>,
+}
+
+impl<S: Store + ?Sized> Measured<S> {
+    pub const fn new(inner: Arc<S>, clock: Arc<dyn Clock>) -> Self {
+        Self { inner, clock }
+    }
+
+    async fn call<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
+        let started = self.clock.steady();
+        let answer = work.await;
+        let took = self.clock.steady().saturating_sub(started);
+        metrics::histogram!(CALL_DURATION, "operation" => operation.as_str()).record(took);
+        if let Err(error) = &answer {
+            metrics::counter!(ERRORS, "operation" => operation.as_str(), "kind" => error.kind()).increment(1);
+        }
+        answer
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a batch is far smaller than what a float counts exactly")]
+fn carried(operation: Operation, timers: usize) {
+    metrics::histogram!(BATCH_SIZE, "operation" => operation.as_str()).record(timers as f64);
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Store for Measured<S> {
+    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        carried(Operation::Create, batch.len());
+        self.call(Operation::Create, self.inner.create(batch)).await
+    }
+
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
+        self.call(Operation::Get, self.inner.get(id)).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
+        let page = self.call(Operation::List, self.inner.list(query)).await?;
+        carried(Operation::List, page.timers.len());
+        Ok(page)
+    }
+
+    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        self.call(Operation::Count, self.inner.count(filter)).await
+    }
+
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        self.call(Operation::Update, self.inner.update(changed, now)).await
+    }
+
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        self.call(Operation::Cancel, self.inner.cancel(id, now)).await
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        self.call(Operation::Ping, self.inner.ping()).await
+    }
+
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
+        let entries = self.call(Operation::Due, self.inner.due(from, until, limit)).await?;
+        carried(Operation::Due, entries.len());
+        Ok(entries)
+    }
+
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        carried(Operation::Claim, entries.len());
+        self.call(Operation::Claim, self.inner.claim(claim, entries)).await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+        carried(Operation::Settle, batch.len());
+        self.call(Operation::Settle, self.inner.settle(batch)).await
+    }
+
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let claims = self.call(Operation::ExpiredClaims, self.inner.expired_claims(tenures, limit)).await?;
+        carried(Operation::ExpiredClaims, claims.len());
+        Ok(claims)
+    }
+
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        let purged = self.call(Operation::Purge, self.inner.purge(before, limit)).await?;
+        carried(Operation::Purge, purged);
+        Ok(purged)
+    }
+
+    fn shards(&self) -> u16 {
+        self.inner.shards()
+    }
+
+    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
+        self.call(Operation::Acquire, self.inner.acquire(node, shards, lease)).await
+    }
+
+    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
+        self.call(Operation::Renew, self.inner.renew(node, tenures, lease)).await
+    }
+
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+        self.call(Operation::Release, self.inner.release(node, tenures)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        time::Duration,
+    };
+
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    use super::*;
+    use crate::{Fault, Faulty, Model};
+
+    /// A clock on which a quarter of a second passes from one look to the next.
+    #[derive(Default)]
+    struct Ticking(AtomicU32);
+
+    impl Clock for Ticking {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_micros(0)
+        }
+
+        fn steady(&self) -> Duration {
+            Duration::from_millis(250) * self.0.fetch_add(1, Ordering::SeqCst)
+        }
+    }
+
+    /// What a scrape shows after `calls`.
+    fn scrape<F: Future<Output = ()>>(calls: impl FnOnce(Measured<Faulty<Model>>, Arc<Faulty<Model>>) -> F) -> String {
+        let clock: Arc<dyn Clock> = Arc::new(Ticking::default());
+        let faulty = Arc::new(Faulty::new(Arc::new(Model::new(Arc::clone(&clock), 4))));
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            runtime.block_on(calls(Measured::new(Arc::clone(&faulty), clock), faulty));
+        });
+        handle.render()
+    }
+
+    #[test]
+    fn every_call_is_counted_with_its_batch() {
+        let page = scrape(|store, _| async move {
+            store.ping().await.unwrap();
+            store.create(vec![]).await.unwrap();
+            store.settle(&[]).await.unwrap();
+            store.settle(&[]).await.unwrap();
+        });
+        for line in [
+            r#"timer_store_call_duration_seconds_count{operation="ping"} 1"#,
+            r#"timer_store_call_duration_seconds_count{operation="settle"} 2"#,
+            r#"timer_store_call_duration_seconds_sum{operation="settle"} 0.5"#,
+            r#"timer_store_batch_size_count{operation="create"} 1"#,
+            r#"timer_store_batch_size_sum{operation="settle"} 0"#,
+            "# HELP timer_store_call_duration_seconds How long",
+        ] {
+            assert!(page.contains(line), "{line} is missing in\n{page}");
+        }
+        assert!(!page.contains("timer_store_errors_total{"), "{page}");
+    }
+
+    #[test]
+    fn errors_are_counted_by_kind() {
+        let page = scrape(|store, faulty| async move {
+            faulty.plan(Operation::Ping, Fault::NotDone);
+            faulty.plan(Operation::Settle, Fault::DoneUnknown);
+            store.ping().await.unwrap_err();
+            store.settle(&[]).await.unwrap_err();
+        });
+        for line in [
+            r#"timer_store_errors_total{operation="ping",kind="unavailable"} 1"#,
+            r#"timer_store_errors_total{operation="settle",kind="unknown"} 1"#,
+            r#"timer_store_call_duration_seconds_count{operation="ping"} 1"#,
+        ] {
+            assert!(page.contains(line), "{line} is missing in\n{page}");
+        }
+    }
+}

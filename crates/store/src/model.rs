@@ -1,0 +1,329 @@
+//! The contract as a program: one lock, one map, nothing clever. What it answers is what every store must answer.
+//!
+//! It keeps nothing when the process ends, so it serves tests: as the measure for the real stores, and as the store under
+//! everything that is tested without a database.
+
+mod row;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use domain::{Clock, Event, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp, resolve};
+
+use self::row::Row;
+use crate::{
+    Changed, Claim, Claimed, Created, Cursor, DueEntry, Epoch, Filter, ListQuery, NodeId, Order, Page, Settlement, ShardCursor,
+    Store, StoreError, StoreResult, Summary, Tenure,
+};
+
+/// The in-memory store.
+pub struct Model {
+    /// The database's clock: leases run by it, and by nothing else.
+    clock: Arc<dyn Clock>,
+    shards: u16,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Default)]
+struct Tables {
+    timers: BTreeMap<TimerId, Row>,
+    shards: BTreeMap<Shard, Holding>,
+}
+
+/// The last one who took a shard.
+#[derive(Clone, Copy)]
+struct Holding {
+    epoch: Epoch,
+    /// `None` once it was given back.
+    owner: Option<NodeId>,
+    lease_until: Timestamp,
+}
+
+impl Model {
+    pub fn new(clock: Arc<dyn Clock>, shards: u16) -> Self {
+        Self { clock, shards: shards.max(1), tables: Mutex::default() }
+    }
+
+    /// Makes a stored timer impossible to read, as a damaged row would be.
+    pub fn spoil(&self, id: TimerId) {
+        if let Some(row) = self.tables().timers.get_mut(&id) {
+            row.is_spoiled = true;
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Nothing in here panics half-way, so a poisoned lock still guards whole tables.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn is_current(&self, tenure: Tenure) -> bool {
+        self.shards.get(&tenure.shard).is_some_and(|holding| holding.epoch == tenure.epoch)
+    }
+
+    fn create(&mut self, new: NewTimer) -> Created {
+        let NewTimer { definition, execute_at, on_conflict, created_at } = new;
+        let id = definition.id;
+        let Some(row) = self.timers.get_mut(&id) else {
+            let row = Row::new(definition, execute_at, created_at);
+            let timer = row.timer.clone();
+            self.timers.insert(id, row);
+            return Created::Created(timer);
+        };
+        let existing = &row.timer.definition;
+        let resolution = resolve(
+            on_conflict,
+            row.timer.status,
+            (existing.fingerprint(), existing.asked),
+            (definition.fingerprint(), definition.asked),
+        );
+        match resolution {
+            Resolution::Existing => return Created::Existing(row.timer.clone()),
+            Resolution::Conflict => return Created::Conflict(row.timer.clone()),
+            Resolution::Overwrite => row.change(definition, execute_at, created_at),
+            Resolution::Move => {
+                let moved = domain::Definition { asked: definition.asked, ..existing.clone() };
+                row.change(moved, execute_at, created_at);
+            }
+            Resolution::Revive => *row = Row::new(definition, execute_at, created_at),
+        }
+        Created::Replaced(row.timer.clone())
+    }
+
+    fn update(&mut self, changed: &Timer, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&changed.id()) else {
+            return Changed::NotFound;
+        };
+        if row.timer.status.after(Event::Update).is_none() {
+            return Changed::Met(row.timer.clone());
+        }
+        if row.timer.revision != changed.revision {
+            return Changed::Moved;
+        }
+        row.change(changed.definition.clone(), changed.execute_at, now);
+        Changed::Done(row.timer.clone())
+    }
+
+    fn cancel(&mut self, id: TimerId, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&id) else {
+            return Changed::NotFound;
+        };
+        let Some(canceled) = row.timer.status.after(Event::Cancel) else {
+            return Changed::Met(row.timer.clone());
+        };
+        row.timer.status = canceled;
+        row.timer.updated_at = now;
+        Changed::Done(row.timer.clone())
+    }
+
+    fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Timer> {
+        self.timers.values().map(|row| &row.timer).filter(|timer| {
+            filter.status.is_none_or(|status| timer.status == status)
+                && filter.namespace.as_ref().is_none_or(|namespace| timer.definition.namespace == *namespace)
+        })
+    }
+
+    fn list(&self, query: &ListQuery) -> Page {
+        let place = |cursor: Cursor| (cursor.at, cursor.id);
+        let mut all: Vec<Summary> = self.matching(&query.filter).map(summary).collect();
+        all.sort_by_key(|summary| place(summary.cursor(query.sort)));
+        if query.order == Order::Descending {
+            all.reverse();
+        }
+        let is_after = |summary: &Summary| {
+            query.after.is_none_or(|after| match query.order {
+                Order::Ascending => place(summary.cursor(query.sort)) > place(after),
+                Order::Descending => place(summary.cursor(query.sort)) < place(after),
+            })
+        };
+        let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
+        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+        let mut rest = all.into_iter().filter(is_after).skip(offset);
+        let timers: Vec<Summary> = rest.by_ref().take(limit).collect();
+        let next = timers.last().map(|last| last.cursor(query.sort)).filter(|_| rest.next().is_some());
+        Page { timers, next }
+    }
+
+    fn due(&self, from: ShardCursor, until: Timestamp, limit: usize, shards: u16) -> Vec<DueEntry> {
+        let mut entries: Vec<DueEntry> = self
+            .timers
+            .values()
+            .filter(|row| row.timer.status == domain::Status::Pending && row.timer.id().shard(shards) == from.shard)
+            .map(Row::entry)
+            .filter(|entry| entry.at <= until && from.after.is_none_or(|after| (entry.at, entry.id) > after))
+            .collect();
+        entries.sort_unstable();
+        entries.truncate(limit);
+        entries
+    }
+
+    fn claim(&mut self, claim: &Claim, entry: DueEntry, shard: Shard, now: Timestamp) -> Option<Claimed> {
+        let tenure = *claim.tenures.iter().find(|tenure| tenure.shard == shard)?;
+        if !self.is_current(tenure) {
+            return None;
+        }
+        let row = self.timers.get_mut(&entry.id).filter(|row| row.at == entry.at)?;
+        row.claim(claim, tenure, now).then(|| row.claimed(tenure)).flatten()
+    }
+
+    fn settle(&mut self, settlement: &Settlement) -> bool {
+        self.is_current(settlement.tenure) && self.timers.get_mut(&settlement.entry.id).is_some_and(|row| row.settle(settlement))
+    }
+
+    fn expired_claims(&self, tenures: &[Tenure], limit: usize, shards: u16, now: Timestamp) -> Vec<Claimed> {
+        let expired = |row: &Row| {
+            let shard = row.timer.id().shard(shards);
+            let tenure = *tenures.iter().find(|tenure| tenure.shard == shard)?;
+            row.held
+                .is_some_and(|held| held.epoch < tenure.epoch || held.lease_until < now)
+                .then(|| row.claimed(tenure))
+                .flatten()
+        };
+        self.timers.values().filter_map(expired).take(limit).collect()
+    }
+
+    fn purge(&mut self, before: Timestamp, limit: usize) -> usize {
+        let mut finished: Vec<_> = self
+            .timers
+            .values()
+            .filter(|row| row.timer.status.is_finished() && row.timer.updated_at < before)
+            .map(|row| (row.timer.updated_at, row.timer.id()))
+            .collect();
+        finished.sort_unstable();
+        finished.truncate(limit);
+        for (_, id) in &finished {
+            self.timers.remove(id);
+        }
+        finished.len()
+    }
+
+    fn acquire(&mut self, node: NodeId, shard: Shard, now: Timestamp, lease: Span) -> Option<Tenure> {
+        let last = self.shards.get(&shard).copied();
+        let epoch = match last {
+            None => Epoch(1),
+            Some(Holding { epoch, owner: Some(owner), .. }) if owner == node => epoch,
+            Some(Holding { epoch, owner, lease_until }) if owner.is_none() || lease_until < now => Epoch(epoch.0 + 1),
+            Some(_) => return None,
+        };
+        self.shards.insert(shard, Holding { epoch, owner: Some(node), lease_until: now.saturating_add(lease) });
+        Some(Tenure { shard, epoch })
+    }
+
+    /// What `node` holds under exactly this tenure, be its lease over or not.
+    fn holding(&mut self, node: NodeId, tenure: Tenure) -> Option<&mut Holding> {
+        self.shards.get_mut(&tenure.shard).filter(|holding| holding.epoch == tenure.epoch && holding.owner == Some(node))
+    }
+}
+
+fn summary(timer: &Timer) -> Summary {
+    Summary {
+        id: timer.id(),
+        namespace: timer.definition.namespace.clone(),
+        key: timer.definition.key.clone(),
+        callback_kind: timer.definition.callback.kind().to_owned(),
+        correlation_id: timer.definition.correlation_id.clone(),
+        execute_at: timer.execute_at,
+        status: timer.status,
+        attempt: timer.attempt,
+        last_error: timer.last_error.clone(),
+        executed_at: timer.executed_at,
+        created_at: timer.created_at,
+        updated_at: timer.updated_at,
+    }
+}
+
+#[async_trait]
+impl Store for Model {
+    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        let mut tables = self.tables();
+        Ok(batch.into_iter().map(|new| tables.create(new)).collect())
+    }
+
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
+        match self.tables().timers.get(&id) {
+            Some(row) => row.read().map(Some).map_err(|unreadable| StoreError::Corrupt(unreadable.to_string())),
+            None => Ok(None),
+        }
+    }
+
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
+        Ok(self.tables().list(query))
+    }
+
+    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        Ok(self.tables().matching(filter).count() as u64)
+    }
+
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().update(changed, now))
+    }
+
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().cancel(id, now))
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
+        let tables = self.tables();
+        Ok(from.iter().flat_map(|cursor| tables.due(*cursor, until, limit, self.shards)).collect())
+    }
+
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        let (now, mut tables) = (self.clock.now(), self.tables());
+        let mut seen = BTreeSet::new();
+        let once = entries.iter().filter(|entry| seen.insert(entry.id));
+        Ok(once.filter_map(|entry| tables.claim(claim, *entry, entry.id.shard(self.shards), now)).collect())
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+        let mut tables = self.tables();
+        Ok(batch.iter().map(|settlement| tables.settle(settlement)).collect())
+    }
+
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        Ok(self.tables().expired_claims(tenures, limit, self.shards, self.clock.now()))
+    }
+
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.tables().purge(before, limit))
+    }
+
+    fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
+        let (now, mut tables) = (self.clock.now(), self.tables());
+        let existing = shards.iter().filter(|shard| shard.0 < self.shards);
+        Ok(existing.filter_map(|shard| tables.acquire(node, *shard, now, lease)).collect())
+    }
+
+    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
+        let (now, mut tables) = (self.clock.now(), self.tables());
+        let mut standing = Vec::new();
+        for tenure in tenures {
+            if let Some(holding) = tables.holding(node, *tenure) {
+                holding.lease_until = now.saturating_add(lease);
+                standing.push(*tenure);
+            }
+        }
+        Ok(standing)
+    }
+
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+        let mut tables = self.tables();
+        for tenure in tenures {
+            if let Some(holding) = tables.holding(node, *tenure) {
+                holding.owner = None;
+            }
+        }
+        Ok(())
+    }
+}

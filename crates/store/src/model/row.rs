@@ -1,0 +1,108 @@
+use domain::{Definition, Event, Next, Status, Timer, Timestamp};
+
+use crate::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, Tenure, Unreadable};
+
+/// One timer with what only the scheduler sees of it.
+pub(super) struct Row {
+    pub(super) timer: Timer,
+    /// When its next attempt is due.
+    pub(super) at: Timestamp,
+    /// Its claim: there while it is executing, and only then.
+    pub(super) held: Option<Held>,
+    pub(super) is_spoiled: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) token: ClaimToken,
+    pub(super) epoch: Epoch,
+    pub(super) lease_until: Timestamp,
+}
+
+impl Row {
+    pub(super) const fn new(definition: Definition, execute_at: Timestamp, created_at: Timestamp) -> Self {
+        let timer = Timer {
+            definition,
+            execute_at,
+            status: Status::Pending,
+            attempt: 0,
+            last_error: None,
+            executed_at: None,
+            created_at,
+            updated_at: created_at,
+            revision: 1,
+        };
+        Self { timer, at: execute_at, held: None, is_spoiled: false }
+    }
+
+    pub(super) fn entry(&self) -> DueEntry {
+        DueEntry { at: self.at, id: self.timer.id(), destination: self.timer.definition.callback.destination() }
+    }
+
+    pub(super) fn read(&self) -> Result<Timer, Unreadable> {
+        if self.is_spoiled { Err(Unreadable("the timer was spoiled".to_owned())) } else { Ok(self.timer.clone()) }
+    }
+
+    /// The claim as its owner, or whoever settles it in the owner's place, gets to see it.
+    pub(super) fn claimed(&self, tenure: Tenure) -> Option<Claimed> {
+        let Held { token, .. } = self.held?;
+        Some(Claimed { entry: self.entry(), tenure, token, attempt: self.timer.attempt, timer: self.read() })
+    }
+
+    /// New content and a new time for a pending timer; its attempts start over.
+    pub(super) fn change(&mut self, definition: Definition, execute_at: Timestamp, now: Timestamp) {
+        self.timer.definition = definition;
+        self.timer.revision += 1;
+        self.timer.updated_at = now;
+        self.timer.execute_at = execute_at;
+        self.wait(execute_at, 0, None);
+    }
+
+    fn wait(&mut self, at: Timestamp, attempt: u32, last_error: Option<String>) {
+        self.at = at;
+        self.timer.attempt = attempt;
+        self.timer.last_error = last_error;
+    }
+
+    /// Whether the timer is now held under the claim's token: taken by this call, or by an earlier one of the same token.
+    pub(super) fn claim(&mut self, claim: &Claim, tenure: Tenure, now: Timestamp) -> bool {
+        if let Some(held) = self.held {
+            return held.token == claim.token;
+        }
+        let Some(executing) = self.timer.status.after(Event::Claim) else {
+            return false;
+        };
+        self.timer.status = executing;
+        self.timer.attempt += 1;
+        self.held = Some(Held { token: claim.token, epoch: tenure.epoch, lease_until: now.saturating_add(claim.lease) });
+        true
+    }
+
+    /// Whether the settlement counted: its claim is the one that stands.
+    pub(super) fn settle(&mut self, settlement: &Settlement) -> bool {
+        if self.held.is_none_or(|held| held.token != settlement.token) || self.at != settlement.entry.at {
+            return false;
+        }
+        let Some(status) = self.timer.status.after(settlement.next.event()) else {
+            return false;
+        };
+        self.timer.status = status;
+        self.held = None;
+        match settlement.next.clone() {
+            Next::Completed { at } => self.finish(at, None),
+            Next::Failed { at, error } => self.finish(at, Some(error)),
+            Next::Pending { at, attempt, error } => self.wait(at, attempt, error),
+            Next::Again { at } => {
+                self.timer.execute_at = at;
+                self.wait(at, 0, None);
+            }
+        }
+        true
+    }
+
+    fn finish(&mut self, at: Timestamp, last_error: Option<String>) {
+        self.timer.executed_at = Some(at);
+        self.timer.updated_at = at;
+        self.timer.last_error = last_error;
+    }
+}

@@ -1,0 +1,75 @@
+use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
+
+/// Which timers are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    pub status: Option<Status>,
+    pub namespace: Option<Namespace>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListQuery {
+    pub filter: Filter,
+    pub sort: Sort,
+    pub order: Order,
+    pub limit: u32,
+    /// How many matching timers to pass over, counted from the cursor or the beginning.
+    pub offset: u64,
+    pub after: Option<Cursor>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    #[default]
+    CreatedAt,
+    ExecuteAt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    Ascending,
+    #[default]
+    Descending,
+}
+
+/// The last timer of a page: its time in the order of the list, and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    pub at: Timestamp,
+    pub id: TimerId,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    pub timers: Vec<Summary>,
+    /// Where the next page begins; `None` when this was the last.
+    pub next: Option<Cursor>,
+}
+
+/// A timer without what can be large.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    pub id: TimerId,
+    pub namespace: Namespace,
+    pub key: Option<Key>,
+    pub callback_kind: String,
+    pub correlation_id: Option<CorrelationId>,
+    pub execute_at: Timestamp,
+    pub status: Status,
+    pub attempt: u32,
+    pub last_error: Option<String>,
+    pub executed_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Summary {
+    /// Where this timer stands in a list of that order.
+    pub const fn cursor(&self, sort: Sort) -> Cursor {
+        let at = match sort {
+            Sort::CreatedAt => self.created_at,
+            Sort::ExecuteAt => self.execute_at,
+        };
+        Cursor { at, id: self.id }
+    }
+}

@@ -1,0 +1,230 @@
+//! One PostgreSQL cluster in a temporary directory.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::binaries::Binaries;
+use crate::keeper::{self, DIE_WITH_KEEPER};
+use crate::port::free_port;
+use crate::server_user::{ServerUser, without_postgres_settings};
+
+/// The owner's process id follows, then a random part: see `remove_leftovers`.
+const HOME_PREFIX: &str = "throwaway-postgres-";
+const SUPERUSER: &str = "timer";
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// A minute: crash recovery on a busy machine takes seconds, and a hang should still fail the test.
+const POLLS_MAX: u32 = 3_000;
+const LAUNCH_ATTEMPTS_MAX: u32 = 5;
+
+/// A server of its own: `Postgres::start()` to `drop`.
+#[derive(Debug)]
+pub struct Postgres {
+    binaries: Binaries,
+    user: ServerUser,
+    home: TempDir,
+    port: u16,
+    server: Mutex<Option<Child>>,
+    databases_made: AtomicU32,
+}
+
+impl Postgres {
+    /// Sets up a new, empty cluster and starts its server; returns once it takes connections.
+    pub fn start() -> Self {
+        remove_leftovers(&std::env::temp_dir());
+        let home = tempfile::Builder::new()
+            .prefix(&format!("{HOME_PREFIX}{}-", std::process::id()))
+            .tempdir()
+            .expect("no temporary directory could be made for PostgreSQL");
+        let user = ServerUser::choose();
+        user.give(home.path());
+        let mut postgres = Self {
+            binaries: Binaries::find(),
+            user,
+            home,
+            port: free_port(),
+            server: Mutex::new(None),
+            databases_made: AtomicU32::new(0),
+        };
+        postgres.initialise();
+        let child = (0..LAUNCH_ATTEMPTS_MAX)
+            .find_map(|_| {
+                // Between finding a port and listening on it somebody else can take it; then another one will do.
+                postgres.launch().or_else(|| {
+                    postgres.port = free_port();
+                    None
+                })
+            })
+            .expect("PostgreSQL found every port taken that was free a moment before");
+        *postgres.server() = Some(child);
+        postgres
+    }
+
+    /// Where clients find `database`. Anybody on this machine may log in, without a password.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://{SUPERUSER}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Makes a fresh, empty database and returns its url.
+    pub fn create_database(&self) -> String {
+        let database = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
+        // template0, because nobody can be connected to it: a template with a connection cannot be copied.
+        self.query(&self.url("postgres"), &format!("CREATE DATABASE {database} TEMPLATE template0"));
+        self.url(&database)
+    }
+
+    /// Runs `sql` through psql and returns its rows, columns separated by `|`. For tests that want to look from outside.
+    pub fn query(&self, url: &str, sql: &str) -> String {
+        let mut psql = Command::new(self.binaries.path("psql"));
+        without_postgres_settings(&mut psql);
+        psql.args(["--no-psqlrc", "--no-password", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1"]);
+        psql.args(["--dbname", url, "--command", sql]);
+        run(psql, sql).trim_end().to_owned()
+    }
+
+    /// Stops the server as a power cut would: connections break, nothing is written any more. No effect on a stopped server.
+    pub fn stop_immediate(&self) {
+        let mut server = self.server();
+        if let Some(mut child) = server.take() {
+            let mut pg_ctl = self.user.command(self.binaries.path("pg_ctl"), self.home.path(), &[]);
+            pg_ctl.arg("--pgdata").arg(self.data()).args(["--mode=immediate", "--silent", "stop"]);
+            // The server may have ended by itself, in which case pg_ctl complains; what counts is that it is gone now.
+            if !pg_ctl.output().is_ok_and(|output| output.status.success()) {
+                drop(child.kill());
+            }
+            drop(child.wait());
+        }
+    }
+
+    /// Starts a stopped server again, on the same port and with the same data. No effect on a running server.
+    pub fn start_again(&self) {
+        let mut server = self.server();
+        if server.is_none() {
+            *server = Some(self.launch().expect("somebody else has taken the port of the stopped PostgreSQL"));
+        }
+    }
+
+    /// The directory that goes with this server.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.home.path().join("log")
+    }
+
+    /// A test that panicked elsewhere must not keep this one from stopping its server.
+    fn server(&self) -> MutexGuard<'_, Option<Child>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn initialise(&self) {
+        let mut initdb = self.user.command(self.binaries.path("initdb"), self.home.path(), &[]);
+        initdb.arg("--pgdata").arg(self.data()).args(["--username", SUPERUSER, "--auth=trust"]);
+        initdb.args(["--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C.UTF-8"]);
+        if self.binaries.major_version() >= 15 {
+            // Most servers sort text by the rules of a language. A statement that counts on byte order fails here first.
+            initdb.args(["--locale-provider=icu", "--icu-locale=en-US"]);
+        }
+        run(initdb, "initdb");
+    }
+
+    /// Starts the server and waits until it takes connections. `None` when somebody else listens on its port.
+    fn launch(&self) -> Option<Child> {
+        let log = File::create(self.log()).expect("the log of PostgreSQL could not be made");
+        let mut command = self.user.command(self.binaries.path("postgres"), self.home.path(), &DIE_WITH_KEEPER);
+        command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
+        command.arg("-c").arg(format!("unix_socket_directories={}", self.home.path().display()));
+        for setting in ["listen_addresses=127.0.0.1", "max_connections=200", "shared_buffers=128MB"] {
+            command.args(["-c", setting]);
+        }
+        command.stdout(Stdio::null()).stderr(log);
+        let mut child = keeper::spawn(command).expect("setpriv (package `util-linux`) could not be run");
+        for _ in 0..POLLS_MAX {
+            if self.is_ready(child.id()) {
+                return Some(child);
+            }
+            if child.try_wait().expect("the state of PostgreSQL could not be read").is_some() {
+                let log = fs::read_to_string(self.log()).unwrap_or_default();
+                assert!(log.contains("Address already in use"), "PostgreSQL ended while starting:\n{log}");
+                return None;
+            }
+            sleep(POLL_INTERVAL);
+        }
+        drop(child.kill());
+        panic!(
+            "PostgreSQL takes no connections a minute after its start:\n{}",
+            fs::read_to_string(self.log()).unwrap_or_default()
+        );
+    }
+
+    /// PostgreSQL keeps its process id in the first line of this file and its state in the eighth.
+    fn is_ready(&self, process_id: u32) -> bool {
+        let status = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let mut lines = status.lines().map(str::trim);
+        lines.next() == Some(&process_id.to_string()) && lines.nth(6) == Some("ready")
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.stop_immediate();
+    }
+}
+
+fn run(mut command: Command, what: &str) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} could not be run: {error}"));
+    let (answer, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what} failed: {answer}{complaint}");
+    answer.into_owned()
+}
+
+/// Removes the directories of processes that ended without dropping their server.
+///
+/// A process id that is in use again only puts this off.
+fn remove_leftovers(temporary: &Path) {
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(HOME_PREFIX)).and_then(|rest| rest.split('-').next());
+        let Some(owner) = owner.and_then(|digits| digits.parse::<u32>().ok()) else { continue };
+        if !Path::new("/proc").join(owner.to_string()).exists() {
+            // Another process may be removing it at the same moment, or it may be another user's.
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_of_dead_processes_are_removed() {
+        let temporary = tempfile::tempdir().expect("a temporary directory");
+        let make = |name: String| {
+            let path = temporary.path().join(name);
+            fs::create_dir_all(path.join("data")).expect("a directory");
+            path
+        };
+        // Above the largest process id Linux can hand out.
+        let dead = make(format!("{HOME_PREFIX}4194305-abc"));
+        let living = make(format!("{HOME_PREFIX}{}-abc", std::process::id()));
+        let foreign = make("something-else-4194305-abc".into());
+
+        remove_leftovers(temporary.path());
+
+        assert!(!dead.exists());
+        assert!(living.exists());
+        assert!(foreign.exists());
+    }
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The whole of CI: set-up, lints, tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+heading() { printf '\n=== %s ===\n' "$1"; }
+
+scripts/need_rust.sh
+
+heading "set-up"
+scripts/setup.sh
+
+scripts/lint.sh
+
+heading "tests"
+cargo test --workspace --locked
