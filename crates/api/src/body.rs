@@ -60,7 +60,9 @@ fn is_json(text: &str) -> bool {
     let subtype = essence.strip_prefix("application/").unwrap_or_default();
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b);
     let is_json = subtype == "json" || subtype.strip_suffix("+json").is_some_and(|name| !name.is_empty());
-    is_json && subtype.bytes().all(is_token) && parts.all(|part| matches!(part.as_str(), "" | "charset=utf-8" | "charset=\"utf-8\""))
+    is_json
+        && subtype.bytes().all(is_token)
+        && parts.all(|part| matches!(part.as_str(), "" | "charset=utf-8" | "charset=\"utf-8\""))
 }
 
 #[cfg(test)]

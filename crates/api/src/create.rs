@@ -16,7 +16,7 @@ use crate::{
     view::TimerView,
 };
 
-const LONG: [&str; 10] = [
+pub(crate) const LONG: [&str; 10] = [
     "execute_at",
     "delay",
     "callback",
@@ -28,7 +28,7 @@ const LONG: [&str; 10] = [
     "delivery",
     "correlation_id",
 ];
-const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
+pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
 
 /// Create a timer
 ///
@@ -42,7 +42,11 @@ const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
     post, path = "/timers", tag = "timers", operation_id = "createTimer", security(("ApiKey" = [])),
     request_body(content = schema::CreateTimer, description = "The timer that is wanted, in the long or the short form."),
     responses(
-        (status = 201, description = "The timer is registered: `timer created successfully`.", body = Envelope<TimerView>),
+        (status = 201, description = "The timer is registered: `timer created successfully`.", body = Envelope<TimerView>, links(
+            ("read" = (operation_id = "getTimer", parameters(("id" = "$response.body#/data/id")))),
+            ("change" = (operation_id = "updateTimer", parameters(("id" = "$response.body#/data/id")))),
+            ("cancel" = (operation_id = "cancelTimer", parameters(("id" = "$response.body#/data/id")))),
+        )),
         (status = 200, description = "The key was there: `timer already exists` when nothing was changed, `timer replaced successfully` when it took the new content or time.", body = Envelope<TimerView>),
         (status = 400, description = "A field breaks a rule; the message names both.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),

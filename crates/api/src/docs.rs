@@ -8,9 +8,9 @@ use http::header;
 
 use crate::Api;
 
+mod examples;
 pub(crate) mod page;
-
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+mod text;
 
 /// Documentation
 ///
@@ -22,7 +22,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 pub(crate) async fn docs(State(api): State<Api>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, api.pages.docs_policy.as_str()),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];

@@ -95,9 +95,9 @@ impl ApiError {
 
     fn cause(&self) -> Option<Cause> {
         match self {
-            Self::Command(
-                CommandError::Unavailable(cause) | CommandError::Unknown(cause) | CommandError::Internal(cause),
-            ) => Some(Cause(cause.to_string())),
+            Self::Command(CommandError::Unavailable(cause) | CommandError::Unknown(cause) | CommandError::Internal(cause)) => {
+                Some(Cause(cause.to_string()))
+            }
             _ => None,
         }
     }

@@ -35,6 +35,8 @@ mod view;
 
 #[cfg(test)]
 mod rig;
+#[cfg(test)]
+mod tests;
 
 use std::{fmt, sync::Arc};
 
@@ -82,12 +84,17 @@ pub(crate) struct Api {
 struct Pages {
     openapi: Bytes,
     docs: Bytes,
+    docs_policy: String,
 }
 
 impl Pages {
     fn new() -> Self {
         let document = openapi::document();
-        Self { docs: docs::page::render(&document).into(), openapi: document.to_string().into() }
+        Self {
+            docs: docs::page::render(&document).into(),
+            docs_policy: docs::page::policy(),
+            openapi: document.to_string().into(),
+        }
     }
 }
 

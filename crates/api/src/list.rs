@@ -31,6 +31,7 @@ pub(crate) struct TimerPage {
     #[schema(minimum = 0, example = 0)]
     pub offset: u64,
     /// Where the next page begins: send it as `cursor`. `null` when this was the last page.
+    #[schema(required = true)]
     pub next_cursor: Option<String>,
 }
 

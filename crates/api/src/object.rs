@@ -42,9 +42,7 @@ impl<'a> Object<'a> {
 
     /// The text of a string.
     pub(crate) fn string(&self, name: &str) -> Result<Option<String>, Invalid> {
-        self.raw(name)
-            .map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be a string")))
-            .transpose()
+        self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be a string"))).transpose()
     }
 
     /// A whole number that fits 32 bits, however it is written: `2`, `2.0` and `2e0` are the same number.

@@ -23,7 +23,7 @@ use crate::{Api, auth, cancel, create, docs, get, health, list, metrics, ping, u
     paths(
         create::create, list::list, get::get, update::update, cancel::cancel, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
-    components(schemas(crate::envelope::ErrorEnvelope)),
+    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
     tags(
         (name = "timers", description = "Register, read, change and cancel timers."),
         (name = "service", description = "How the service is, and how it is used. Open without a key."),

@@ -60,7 +60,16 @@ impl Rig {
         Self::over(Arc::new(Model::new(clock.clone(), 1)), clock, Vec::new())
     }
 
+    pub(crate) fn limited(limits: Limits) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        Self::build(Arc::new(Model::new(clock.clone(), 1)), clock, Vec::new(), limits)
+    }
+
     pub(crate) fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, health: Vec<HealthItem>) -> Self {
+        Self::build(store, clock, health, Limits::default())
+    }
+
+    fn build(store: Arc<dyn Store>, clock: Arc<ManualClock>, health: Vec<HealthItem>, limits: Limits) -> Self {
         let nudged = Arc::new(Mutex::new(Vec::new()));
         let to = nudged.clone();
         let commands = Commands {
@@ -76,12 +85,7 @@ impl Rig {
             },
             nudge: Arc::new(move |entries| to.lock().unwrap().extend_from_slice(entries)),
         };
-        let config = ApiConfig {
-            api_key: ApiKey::new(KEY),
-            limits: Limits::default(),
-            health,
-            metrics: Arc::new(|| "timer_up 1\n".to_owned()),
-        };
+        let config = ApiConfig { api_key: ApiKey::new(KEY), limits, health, metrics: Arc::new(|| "timer_up 1\n".to_owned()) };
         Self { router: crate::router(config, commands), store, clock, nudged }
     }
 
@@ -122,7 +126,8 @@ impl Rig {
     }
 
     pub(crate) async fn complete_all(&self) {
-        let done: Vec<_> = self.claim_all().await.iter().map(|claimed| claimed.settle(Next::Completed { at: self.clock.now() })).collect();
+        let done: Vec<_> =
+            self.claim_all().await.iter().map(|claimed| claimed.settle(Next::Completed { at: self.clock.now() })).collect();
         assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
     }
 }

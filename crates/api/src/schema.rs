@@ -33,7 +33,9 @@ impl PartialSchema for Nothing {
 impl ToSchema for Nothing {}
 
 #[derive(ToSchema)]
-#[schema(description = "Where a timer stands. `pending` → `executing` → `completed` or `failed`; `pending` → `canceled`; a retry goes back to `pending`.")]
+#[schema(
+    description = "Where a timer stands. `pending` → `executing` → `completed` or `failed`; `pending` → `canceled`; a retry goes back to `pending`."
+)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
     Pending,
@@ -65,7 +67,9 @@ pub(crate) enum Order {
 }
 
 #[derive(ToSchema)]
-#[schema(description = "What happens to a call whose node died before its result was recorded: made again (`at_least_once`) or counted as failed (`at_most_once`).")]
+#[schema(
+    description = "What happens to a call whose node died before its result was recorded: made again (`at_least_once`) or counted as failed (`at_most_once`)."
+)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delivery {
     AtLeastOnce,
@@ -73,8 +77,10 @@ pub(crate) enum Delivery {
 }
 
 #[derive(ToSchema)]
-#[schema(description = "What to do when the key is taken. `reject`: the same content is the existing timer, other content is a 409. \
-    `replace`: a pending timer takes the new content, a finished one starts a new life. `keep`: a pending timer takes the new time only, a finished one stays as it is.")]
+#[schema(
+    description = "What to do when the key is taken. `reject`: the same content is the existing timer, other content is a 409. \
+    `replace`: a pending timer takes the new content, a finished one starts a new life. `keep`: a pending timer takes the new time only, a finished one stays as it is."
+)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnConflict {
     Reject,
@@ -96,7 +102,12 @@ pub(crate) enum Callback {
 pub(crate) struct HttpCallback {
     pub r#type: HttpType,
     /// `http` or `https`, without credentials.
-    #[schema(format = "uri", max_length = 2048, pattern = "^[hH][tT][tT][pP][sS]?://[^/@]", example = "https://api.example.com/webhook")]
+    #[schema(
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[hH][tT][tT][pP][sS]?://[^/@]",
+        example = "https://api.example.com/webhook"
+    )]
     pub url: String,
     /// Own headers of the call: at most 32, together at most 16 KiB. Names that the service or the connection sets
     /// (`Host`, `Content-Length`, `X-Timer-…`, `Webhook-…` and the like) are refused.
@@ -156,15 +167,8 @@ pub(crate) struct Headers;
 
 impl PartialSchema for Headers {
     fn schema() -> RefOr<Schema> {
-        let value = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .pattern(Some(r"^[\t -~]*$"))
-            .max_length(Some(4096))
-            .build();
-        let name = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .pattern(Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))
-            .build();
+        let value = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^[\t -~]*$")).max_length(Some(4096)).build();
+        let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")).build();
         ObjectBuilder::new()
             .property_names(Some(Schema::from(name)))
             .additional_properties(Some(Schema::from(value)))
@@ -276,7 +280,12 @@ pub(crate) struct CreateCountdown {
     #[schema(value_type = u32, required = false, minimum = 0, maximum = 4294967295u32, example = 0)]
     pub seconds: Option<u32>,
     /// `http` or `https`, without credentials.
-    #[schema(format = "uri", max_length = 2011, pattern = "^[hH][tT][tT][pP][sS]?://[^/@]", example = "https://api.example.com/done")]
+    #[schema(
+        format = "uri",
+        max_length = 2011,
+        pattern = "^[hH][tT][tT][pP][sS]?://[^/@]",
+        example = "https://api.example.com/done"
+    )]
     pub url: String,
 }
 

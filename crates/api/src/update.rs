@@ -16,7 +16,8 @@ use crate::{
     view::TimerView,
 };
 
-const FIELDS: [&str; 7] = ["execute_at", "delay", "callback", "metadata", "retry_policy", "delivery", "correlation_id"];
+pub(crate) const FIELDS: [&str; 7] =
+    ["execute_at", "delay", "callback", "metadata", "retry_policy", "delivery", "correlation_id"];
 /// What makes a timer the one it is cannot change.
 const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
 

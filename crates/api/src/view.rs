@@ -17,7 +17,7 @@ pub(crate) struct TimerView {
     #[schema(value_type = String, example = "default")]
     pub namespace: Namespace,
     /// The caller's own id, if one was given.
-    #[schema(value_type = Option<String>, example = "order-456")]
+    #[schema(value_type = Option<String>, required = true, example = "order-456")]
     pub key: Option<Key>,
     #[schema(value_type = schema::Status)]
     pub status: Status,
@@ -31,7 +31,7 @@ pub(crate) struct TimerView {
     #[schema(minimum = 0, example = 5400)]
     pub time_left: i64,
     /// When its last delivery ended, if one has.
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<String>, required = true, format = DateTime)]
     pub executed_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     pub created_at: Timestamp,
@@ -49,17 +49,18 @@ pub(crate) struct DetailView {
     #[schema(value_type = schema::Callback)]
     pub callback_config: Callback,
     /// Exactly as it was given.
-    #[schema(value_type = Option<schema::AnyJson>)]
+    #[schema(value_type = schema::AnyJson)]
     pub metadata: Option<JsonText>,
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, required = true)]
     pub correlation_id: Option<CorrelationId>,
-    #[schema(value_type = Option<schema::RetryPolicy>)]
+    #[schema(value_type = Option<schema::RetryPolicy>, required = true)]
     pub retry_policy: Option<RetryPolicy>,
     #[schema(value_type = schema::Delivery)]
     pub delivery: Delivery,
     /// How many deliveries have been started for this due time.
     pub attempt: u32,
     /// Why the last delivery failed, if it did.
+    #[schema(required = true)]
     pub last_error: Option<String>,
 }
 

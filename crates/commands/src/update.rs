@@ -6,13 +6,6 @@ use crate::{CommandError, Commands, Patch, Verb, call, call::ReadBack};
 /// How often an update is made anew because somebody else changed the timer in between.
 const ROUNDS_MAX: u32 = 8;
 
-/// What one round came to.
-enum Round {
-    Done(Timer),
-    /// The timer is no longer what the change was made from.
-    Again,
-}
-
 impl Commands {
     /// Changes a pending timer. When this answers, the old version never fires.
     pub async fn update(&self, id: TimerId, patch: &Patch) -> Result<Timer, CommandError> {
@@ -23,7 +16,7 @@ impl Commands {
             }
             let now = self.clock.now();
             let changed = patch.clone().apply(timer, now, &self.rules)?;
-            if let Round::Done(timer) = self.update_once(&changed, now).await? {
+            if let Some(timer) = self.update_once(&changed, now).await? {
                 metrics::counter!("timer_updated_total").increment(1);
                 self.scheduled(&timer);
                 return Ok(timer);
@@ -33,20 +26,21 @@ impl Commands {
         Err(CommandError::Unavailable(StoreError::Unavailable(cause)))
     }
 
-    async fn update_once(&self, changed: &Timer, now: Timestamp) -> Result<Round, CommandError> {
+    /// Tries one change. `None` when the timer is no longer what the change was made from.
+    async fn update_once(&self, changed: &Timer, now: Timestamp) -> Result<Option<Timer>, CommandError> {
         match call::writing(self.store.update(changed, now)).await {
-            Ok(Changed::Done(timer)) => Ok(Round::Done(timer)),
-            Ok(Changed::Moved) => Ok(Round::Again),
-            Ok(Changed::Met(timer)) => pending(timer).map(|_| Round::Again),
+            Ok(Changed::Done(timer)) => Ok(Some(timer)),
+            Ok(Changed::Moved) => Ok(None),
+            Ok(Changed::Met(timer)) => pending(timer).map(|_| None),
             Ok(Changed::NotFound) => Err(CommandError::NotFound),
             Err(cause @ StoreError::Unknown(_)) => {
                 let mut read_back = ReadBack::of("update", cause);
                 let timer = read_back.timer(self, changed.id()).await?.ok_or(CommandError::NotFound)?;
                 if is_made_by(&timer, changed, now) {
-                    return Ok(Round::Done(timer));
+                    return Ok(Some(timer));
                 }
                 read_back.pause().await?;
-                Ok(Round::Again)
+                Ok(None)
             }
             Err(error) => Err(error.into()),
         }

@@ -84,7 +84,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let address = listener.local_addr().unwrap_or(settings.address);
     announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string() });
     let api_config = api_config(settings, metrics, scheduler);
-    let limits = api_config.limits.clone();
+    let limits = api_config.limits;
     api::serve(listener, api::router(api_config, commands), limits, stop.clone()).await;
     // A door that closed by itself must not leave a service that only looks alive.
     stop.cancel();

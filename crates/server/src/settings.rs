@@ -198,3 +198,6 @@ fn wrong<T>(variable: &str, rule: &str) -> Result<T, Failure> {
 fn sentence(invalid: domain::Invalid) -> Failure {
     Failure::Configuration(format!("{invalid}."))
 }
+
+#[cfg(test)]
+mod tests;

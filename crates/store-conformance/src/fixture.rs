@@ -32,11 +32,15 @@ pub trait Fixture: Send + Sync + 'static {
     }
 }
 
-/// Runs one behaviour to its end on threads of its own.
-pub fn run(behaviour: impl Future<Output = ()>) {
+/// Runs one behaviour to its end on threads of its own. Setting up the fixture may take its time: the first one of all
+/// may have to start a server.
+pub fn run<F, Behaviour: Future<Output = ()>>(fixture: impl Future<Output = F>, behaviour: impl FnOnce(F) -> Behaviour) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     let limit = Duration::from_secs(BEHAVIOUR_SECONDS_MAX);
-    let ended = runtime.block_on(async { tokio::time::timeout(limit, behaviour).await });
+    let ended = runtime.block_on(async {
+        let fixture = fixture.await;
+        tokio::time::timeout(limit, behaviour(fixture)).await
+    });
     assert!(ended.is_ok(), "the behaviour did not end within {BEHAVIOUR_SECONDS_MAX} s");
 }
 

@@ -261,15 +261,16 @@ pub async fn what_the_old_owner_claims_during_a_take_over_is_found_and_void(fixt
         old.extend(answer.unwrap());
     }
 
-    let expired = stage.store.expired_claims(&tenures, 1_000).await.unwrap();
-    assert_eq!(ids_of(&expired), ids_of(&old), "what the old owner had got is found");
+    // A claim that the take-over overtook may be there although its owner was told nothing of it.
+    let found = ids_of(&stage.store.expired_claims(&tenures, 1_000).await.unwrap());
+    assert!(ids_of(&old).iter().all(|id| found.contains(id)), "what the old owner had got is found");
     let late: Vec<_> = old.iter().map(|claimed| claimed.settle(Next::Completed { at: NOW })).collect();
     assert_eq!(stage.store.settle(&late).await.unwrap(), vec![false; late.len()]);
     let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
     let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
-    let mut all = [ids_of(&old), ids_of(&new)].concat();
+    let mut all = [found, ids_of(&new)].concat();
     all.sort_unstable();
-    assert_eq!(all, timers.iter().map(Timer::id).collect::<Vec<_>>(), "each has exactly one of the two");
+    assert_eq!(all, timers.iter().map(Timer::id).collect::<Vec<_>>(), "each is either to be recovered or the new owner's");
 }
 
 pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixture) {

@@ -178,7 +178,7 @@ macro_rules! tests {
             $(
                 #[test]
                 fn $behaviour() {
-                    $crate::run(async { $crate::$module::$behaviour($fixture).await });
+                    $crate::run(async { $fixture }, $crate::$module::$behaviour);
                 }
             )*
         })*

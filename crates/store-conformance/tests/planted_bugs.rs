@@ -14,7 +14,7 @@ macro_rules! caught {
             #[test]
             fn $test() {
                 let behaves = |bug: Option<Bug>| {
-                    let behaviour = || store_conformance::run(store_conformance::$module::$behaviour(Planted::new(bug)));
+                    let behaviour = || store_conformance::run(async { Planted::new(bug) }, store_conformance::$module::$behaviour);
                     catch_unwind(AssertUnwindSafe(behaviour)).is_ok()
                 };
                 assert!(behaves(None), "an honest store passes");

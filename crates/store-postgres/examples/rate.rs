@@ -86,7 +86,14 @@ async fn main() {
 
     let mut number = 0;
     let mut prepared = |orders: usize, size: usize| -> Vec<Vec<NewTimer>> {
-        let mut order = || (0..size).map(|_| { number += 1; new_timer(number) }).collect();
+        let mut order = || {
+            (0..size)
+                .map(|_| {
+                    number += 1;
+                    new_timer(number)
+                })
+                .collect()
+        };
         (0..orders).map(|_| order()).collect()
     };
     for callers in [1, 64, 256] {

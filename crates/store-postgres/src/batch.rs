@@ -149,14 +149,19 @@ mod tests {
     async fn what_arrives_during_a_batch_makes_up_the_next_ones() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let batcher = sizes(limits(1), &gate);
-        let waiting: Vec<_> = (0..7)
-            .map(|item| {
-                let batcher = Arc::clone(&batcher);
-                tokio::spawn(async move { submitted(&batcher, vec![item]).await })
-            })
-            .collect();
-        // All seven are queued or taken before the first may be written.
-        while batcher.orders.capacity() > batcher.orders.max_capacity() - 6 {
+        let submit = |item| {
+            let batcher = Arc::clone(&batcher);
+            tokio::spawn(async move { submitted(&batcher, vec![item]).await })
+        };
+        let queued = || batcher.orders.max_capacity() - batcher.orders.capacity();
+        let mut waiting = vec![submit(0)];
+        // The first is on its way once it was queued and is no longer.
+        tokio::task::yield_now().await;
+        while queued() > 0 {
+            tokio::task::yield_now().await;
+        }
+        waiting.extend((1..7).map(submit));
+        while queued() < 6 {
             tokio::task::yield_now().await;
         }
         gate.add_permits(10);
@@ -171,11 +176,8 @@ mod tests {
     async fn answers_find_the_order_they_belong_to() {
         let gate = Arc::new(tokio::sync::Semaphore::new(10));
         let batcher = sizes(limits(2), &gate);
-        let (first, second, none) = tokio::join!(
-            submitted(&batcher, vec![1, 2]),
-            submitted(&batcher, vec![3]),
-            submitted(&batcher, Vec::new()),
-        );
+        let (first, second, none) =
+            tokio::join!(submitted(&batcher, vec![1, 2]), submitted(&batcher, vec![3]), submitted(&batcher, Vec::new()),);
         let items = |answers: Vec<(u32, usize)>| answers.into_iter().map(|(item, _)| item).collect::<Vec<_>>();
         assert_eq!((items(first), items(second), items(none)), (vec![1, 2], vec![3], vec![]));
     }
@@ -193,8 +195,8 @@ mod tests {
             let batcher = Arc::clone(&batcher);
             async move { batcher.submit(vec![2]).await }
         });
-        tokio::time::advance(Duration::from_secs(1)).await;
-        tokio::time::advance(Duration::from_secs(3)).await;
+        tokio::task::yield_now().await;
+        tokio::time::advance(Duration::from_secs(4)).await;
         gate.add_permits(2);
         assert_eq!(first.await.unwrap(), [(1, 1)]);
         let refused = late.await.unwrap();

@@ -90,8 +90,7 @@ pub struct TenureColumns {
 
 impl TenureColumns {
     pub fn new(tenures: impl IntoIterator<Item = Tenure>) -> Self {
-        let (shards, epochs) =
-            tenures.into_iter().map(|tenure| (tenure.shard.0.cast_signed(), tenure.epoch.0)).unzip();
+        let (shards, epochs) = tenures.into_iter().map(|tenure| (tenure.shard.0.cast_signed(), tenure.epoch.0)).unzip();
         Self { shards, epochs }
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever changes a timer locks its row in `due` first, or its row in `outcome` when it has ended; only then the definition.
 //! So a definition cannot change under somebody who holds one of those, and nobody waits in a circle.
 
-use domain::{Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Timestamp, resolve};
+use domain::{Definition, Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Timestamp, resolve};
 use sqlx::{Connection, PgConnection, Row};
 use store::Created;
 
@@ -27,7 +27,8 @@ pub(crate) const LOCK_DUE: &str = "
     FOR UPDATE OF d";
 pub(crate) const LOCK_OUTCOME: &str =
     "SELECT status, attempt, last_error, executed_at, finished_at FROM outcome WHERE id = $1 FOR UPDATE";
-pub(crate) const READ_DEFINITION: &str = concat!("SELECT ", definition_columns!(), ", f.fingerprint FROM definition f WHERE f.id = $1");
+pub(crate) const READ_DEFINITION: &str =
+    concat!("SELECT ", definition_columns!(), ", f.fingerprint FROM definition f WHERE f.id = $1");
 
 macro_rules! replace_definition {
     () => {
@@ -151,7 +152,7 @@ pub async fn replace(
 }
 
 /// A timer that takes the new content or time, and starts its attempts over.
-pub fn renewed(held: &Held, definition: domain::Definition, execute_at: Timestamp, now: Timestamp) -> Timer {
+pub fn renewed(held: &Held, definition: Definition, execute_at: Timestamp, now: Timestamp) -> Timer {
     Timer {
         definition,
         execute_at,
@@ -172,51 +173,35 @@ pub struct Resolve {
     shards: u16,
 }
 
-pub enum Resolved {
-    Answered(Created),
-    /// Nothing is in the way any more.
-    Free,
-}
-
 impl Resolve {
     pub fn new(new: NewTimer, shards: u16) -> Self {
         Self { fingerprint: new.definition.fingerprint(), new, shards }
     }
-
-    /// The timer that takes the place of the one that is held, with its fingerprint; `Err` is an answer that changes nothing.
-    fn successor(&self, held: &Held) -> Result<(Timer, Fingerprint), Created> {
-        let new = &self.new;
-        let existing = (held.fingerprint, held.timer.definition.asked);
-        match resolve(new.on_conflict, held.timer.status, existing, (self.fingerprint, new.definition.asked)) {
-            Resolution::Existing => Err(Created::Existing(held.timer.clone())),
-            Resolution::Conflict => Err(Created::Conflict(held.timer.clone())),
-            Resolution::Overwrite => {
-                Ok((renewed(held, new.definition.clone(), new.execute_at, new.created_at), self.fingerprint))
-            }
-            Resolution::Move => {
-                let definition = domain::Definition { asked: new.definition.asked, ..held.timer.definition.clone() };
-                Ok((renewed(held, definition, new.execute_at, new.created_at), held.fingerprint))
-            }
-            Resolution::Revive => Ok((as_created(new), self.fingerprint)),
-        }
-    }
 }
 
 impl Call for Resolve {
-    type Answer = Resolved;
+    /// `None` when nothing is in the way any more.
+    type Answer = Option<Created>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<Resolved, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<Option<Created>, Failure> {
+        let Self { new, fingerprint, shards } = self;
         let mut transaction = session.begin().await.or_not_done()?;
-        let Some(held) = hold(&mut transaction, self.new.definition.id, self.shards).await? else {
-            return Ok(Resolved::Free);
+        let Some(held) = hold(&mut transaction, new.definition.id, *shards).await? else { return Ok(None) };
+        let existing = (held.fingerprint, held.timer.definition.asked);
+        let wanted = (*fingerprint, new.definition.asked);
+        let (timer, fingerprint) = match resolve(new.on_conflict, held.timer.status, existing, wanted) {
+            Resolution::Existing => return Ok(Some(Created::Existing(held.timer))),
+            Resolution::Conflict => return Ok(Some(Created::Conflict(held.timer))),
+            Resolution::Overwrite => (renewed(&held, new.definition.clone(), new.execute_at, new.created_at), *fingerprint),
+            Resolution::Move => {
+                let definition = Definition { asked: new.definition.asked, ..held.timer.definition.clone() };
+                (renewed(&held, definition, new.execute_at, new.created_at), held.fingerprint)
+            }
+            Resolution::Revive => (as_created(new), *fingerprint),
         };
-        let (timer, fingerprint) = match self.successor(&held) {
-            Ok(successor) => successor,
-            Err(answer) => return Ok(Resolved::Answered(answer)),
-        };
-        replace(&mut transaction, &held, &timer, fingerprint, self.shards).await?;
+        replace(&mut transaction, &held, &timer, fingerprint, *shards).await?;
         transaction.commit().await.or_unknown()?;
-        Ok(Resolved::Answered(Created::Replaced(timer)))
+        Ok(Some(Created::Replaced(timer)))
     }
 }

@@ -7,7 +7,7 @@ use sqlx::{PgConnection, Row, types::Uuid};
 use store::{Created, StoreError, StoreResult};
 
 use crate::{
-    conflict::{Resolve, Resolved},
+    conflict::Resolve,
     failure::{self, Failure, Step},
     lane::{Call, Lane},
     read::Read,
@@ -197,9 +197,8 @@ fn asked(new: &NewTimer, met: Timer, fingerprint: domain::Fingerprint) -> Create
 /// Until the id is either free or met: whatever was in the way may be purged in between.
 async fn resolve_one(lane: &Lane, shards: u16, new: NewTimer) -> StoreResult<Created> {
     for _ in 0..RACES_MAX {
-        match lane.run(Resolve::new(new.clone(), shards)).await? {
-            Resolved::Answered(created) => return Ok(created),
-            Resolved::Free => {}
+        if let Some(created) = lane.run(Resolve::new(new.clone(), shards)).await? {
+            return Ok(created);
         }
         if insert(lane, shards, std::slice::from_ref(&new)).await.pop().unwrap_or(Ok(false))? {
             return Ok(Created::Created(as_created(&new)));
@@ -226,7 +225,7 @@ pub fn as_created(new: &NewTimer) -> Timer {
 /// One answer for all of a caller's timers. Where some were written and others failed, the whole is unknown: the caller
 /// finds out by registering them again.
 pub fn together(answers: Vec<StoreResult<Created>>) -> StoreResult<Vec<Created>> {
-    let is_partly_done = answers.iter().any(|answer| answer.as_ref().is_ok_and(|created| is_change(created)));
+    let is_partly_done = answers.iter().any(|answer| answer.as_ref().is_ok_and(is_change));
     answers.into_iter().collect::<StoreResult<Vec<_>>>().map_err(|error| match error {
         error if error.is_not_done() && is_partly_done => StoreError::Unknown(error.to_string()),
         error => error,

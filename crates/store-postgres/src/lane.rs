@@ -121,7 +121,12 @@ impl Lane {
             Ok(session) => session,
             Err(error) => {
                 let error = failure::no_session(&error);
-                drop(answer.send(Err(Failure { error, session_is_broken: false, is_contention: false, is_about_a_value: false })));
+                drop(answer.send(Err(Failure {
+                    error,
+                    session_is_broken: false,
+                    is_contention: false,
+                    is_about_a_value: false,
+                })));
                 return;
             }
         };
@@ -175,7 +180,6 @@ async fn with_patience<C: Call>(call: &C, session: &mut PgConnection) -> Result<
 }
 
 fn no_answer<C: Call>(what: &str) -> Failure {
-    let error =
-        if C::WRITES { StoreError::Unknown(what.to_owned()) } else { StoreError::Unavailable(what.to_owned()) };
+    let error = if C::WRITES { StoreError::Unknown(what.to_owned()) } else { StoreError::Unavailable(what.to_owned()) };
     Failure { error, session_is_broken: true, is_contention: false, is_about_a_value: false }
 }

@@ -26,25 +26,35 @@ pub struct Setup {
 }
 
 /// Brings the database up to date, over a session of its own: waiting for somebody else's migration may take long.
+///
+/// Writes nothing when there is nothing to do: a user who may not create tables can then start all the same.
 pub async fn migrate(options: &PgConnectOptions) -> Result<Setup, OpenError> {
     let unlimited = options.clone().options([("lock_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
     let mut session = unlimited.connect().await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
-    let migrated = apply(&mut session).await.map_err(|error| OpenError::Migration(describe(&error)));
+    let setup = migrate_over(&mut session).await;
     // What counts is committed or not by now; the server notices a closed connection by itself.
     drop(session.close().await);
-    migrated?;
-    let mut session = options.connect().await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
-    let setup = read(&mut session).await?;
-    drop(session.close().await);
+    setup
+}
+
+async fn migrate_over(session: &mut PgConnection) -> Result<Setup, OpenError> {
+    match read(session).await? {
+        Some(setup) if setup.version == newest() => return Ok(setup),
+        _ => apply(session).await.map_err(|error| OpenError::Migration(describe(&error)))?,
+    }
+    let setup = read(session).await?;
     setup.ok_or_else(|| OpenError::Migration("the tables are missing right after they were made".to_owned()))
+}
+
+fn newest() -> i32 {
+    MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or(0)
 }
 
 async fn apply(session: &mut PgConnection) -> Result<(), sqlx::Error> {
     let mut transaction = session.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await?;
     sqlx::query(BOOKKEEPING).execute(&mut *transaction).await?;
-    let done: Option<i32> =
-        sqlx::query_scalar("SELECT max(version) FROM timer_migration").fetch_one(&mut *transaction).await?;
+    let done: Option<i32> = sqlx::query_scalar("SELECT max(version) FROM timer_migration").fetch_one(&mut *transaction).await?;
     for (version, statements) in MIGRATIONS.into_iter().filter(|(version, _)| *version > done.unwrap_or(0)) {
         sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut *transaction).await?;
         sqlx::query("INSERT INTO timer_migration (version) VALUES ($1)").bind(version).execute(&mut *transaction).await?;
@@ -56,10 +66,8 @@ async fn apply(session: &mut PgConnection) -> Result<(), sqlx::Error> {
 /// `None` when nothing was set up yet. Refuses what a newer program made: this one does not know what it would break.
 pub async fn read(session: &mut PgConnection) -> Result<Option<Setup>, OpenError> {
     let unreadable = |error: sqlx::Error| OpenError::Unreachable(describe(&error));
-    let is_set_up: bool = sqlx::query_scalar("SELECT to_regclass('timer_setup') IS NOT NULL")
-        .fetch_one(&mut *session)
-        .await
-        .map_err(unreadable)?;
+    let is_set_up: bool =
+        sqlx::query_scalar("SELECT to_regclass('timer_setup') IS NOT NULL").fetch_one(&mut *session).await.map_err(unreadable)?;
     if !is_set_up {
         return Ok(None);
     }
@@ -68,9 +76,9 @@ pub async fn read(session: &mut PgConnection) -> Result<Option<Setup>, OpenError
             .fetch_one(session)
             .await
             .map_err(unreadable)?;
-    let newest = MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or(0);
-    if version > newest {
-        let complaint = format!("its tables have version {version}, and this program knows only up to {newest}: use a newer one");
+    if version > newest() {
+        let complaint =
+            format!("its tables have version {version}, and this program knows only up to {}: use a newer one", newest());
         return Err(OpenError::Unfit(complaint));
     }
     Ok(Some(Setup { version, shards: shards.cast_unsigned() }))

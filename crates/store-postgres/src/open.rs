@@ -82,8 +82,7 @@ async fn check(session: &mut PgConnection) -> Result<Durability, OpenError> {
         return Err(OpenError::Unfit(format!("its encoding is {encoding}; create it with ENCODING 'UTF8'")));
     }
     let (fsync, pages, commit) = (read("fsync")?, read("full_page_writes")?, read("synchronous_commit")?);
-    let durability =
-        Durability::of(&[("fsync", &fsync), ("full_page_writes", &pages), ("synchronous_commit", &commit)]);
+    let durability = Durability::of(&[("fsync", &fsync), ("full_page_writes", &pages), ("synchronous_commit", &commit)]);
     for setting in &durability.weak_settings {
         tracing::warn!(postgres.setting = setting, "acknowledged timers may be lost in a crash of the server: set it to on");
     }

@@ -26,23 +26,22 @@ async fn main() -> Result<(), Failure> {
     let make = |number: usize| new_timer(clock.now(), number);
 
     if before > 0 {
-        let started = clock.steady();
+        let phase = Phase::start(clock.as_ref());
         for first in (0..before).step_by(BATCH) {
             store.create((first..before.min(first + BATCH)).map(make).collect::<Result<_, _>>()?).await?;
         }
-        report("creates before, in batches of 1,000", before, clock.steady() - started);
+        phase.end("creates before, in batches of 1,000", before);
     }
 
-    let timers: Vec<NewTimer> = (0..count).map(make).collect::<Result<_, _>>()?;
-    let (singles, batches) = timers.split_at(count / 2);
+    let (singles, batches) = (count / 2, count - count / 2);
     let commits = store.commits();
-    let started = clock.steady();
+    let phase = Phase::start(clock.as_ref());
     let mut callers = tokio::task::JoinSet::new();
-    for part in singles.chunks(singles.len().div_ceil(CALLERS).max(1)) {
-        let (store, part) = (Arc::clone(&store), part.to_vec());
+    for caller in 0..CALLERS {
+        let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
         callers.spawn(async move {
-            for timer in part {
-                store.create(vec![timer]).await?;
+            for number in (caller..singles).step_by(CALLERS) {
+                store.create(vec![new_timer(clock.now(), number)?]).await?;
             }
             Ok::<(), Failure>(())
         });
@@ -50,51 +49,49 @@ async fn main() -> Result<(), Failure> {
     while let Some(ended) = callers.join_next().await {
         ended??;
     }
-    report(&format!("creates, {CALLERS} callers, one by one"), singles.len(), clock.steady() - started);
+    phase.end(&format!("creates, {CALLERS} callers, one by one"), singles);
     say(&format!("  in {} commits", store.commits() - commits));
-    let started = clock.steady();
-    for batch in batches.chunks(BATCH) {
-        store.create(batch.to_vec()).await?;
+    let phase = Phase::start(clock.as_ref());
+    for first in (0..batches).step_by(BATCH) {
+        store.create((first..batches.min(first + BATCH)).map(make).collect::<Result<_, _>>()?).await?;
     }
-    report("creates, one caller, in batches of 1,000", batches.len(), clock.steady() - started);
+    phase.end("creates, one caller, in batches of 1,000", batches);
 
     let tenures = store.acquire(NodeId(1), &[Shard(0)], Span::from_secs(600)).await?;
-    let started = clock.steady();
+    let phase = Phase::start(clock.as_ref());
     let mut entries = store.due(&[ShardCursor { shard: Shard(0), after: None }], Timestamp::MAX, usize::MAX).await?;
-    report("due entries read", entries.len(), clock.steady() - started);
+    phase.end("due entries read", entries.len());
     entries.truncate(count);
     deliver(&store, clock.as_ref(), &tenures, &entries).await?;
 
     for at_a_time in [1, 64] {
         let batch: Vec<NewTimer> = (0..200 * at_a_time).map(make).collect::<Result<_, _>>()?;
-        let started = clock.steady();
+        let phase = Phase::start(clock.as_ref());
         for part in batch.chunks(at_a_time) {
             store.create(part.to_vec()).await?;
         }
-        let each = (clock.steady() - started) / 200;
-        say(&format!("one create of {at_a_time}, alone: {} us", each.as_micros()));
+        phase.end(&format!("calls of {at_a_time}, one after the other"), 200);
     }
     Ok(())
 }
 
 async fn deliver(store: &SqliteStore, clock: &dyn Clock, tenures: &[Tenure], entries: &[DueEntry]) -> Result<(), Failure> {
-    let started = clock.steady();
+    let both = Phase::start(clock);
+    let phase = Phase::start(clock);
     let mut claimed: Vec<Claimed> = Vec::new();
     for (number, batch) in (1..).zip(entries.chunks(BATCH)) {
         let claim = Claim { token: ClaimToken(number), tenures: tenures.to_vec(), lease: Span::from_secs(60) };
         claimed.extend(store.claim(&claim, batch).await?);
     }
-    let claiming = clock.steady() - started;
-    report("claims, in batches of 1,000", claimed.len(), claiming);
-    let started = clock.steady();
+    phase.end("claims, in batches of 1,000", claimed.len());
+    let phase = Phase::start(clock);
     let mut settled = 0;
     for batch in claimed.chunks(BATCH) {
         let batch: Vec<_> = batch.iter().map(|claimed| claimed.settle(Next::Completed { at: clock.now() })).collect();
         settled += store.settle(&batch).await?.into_iter().filter(|counted| *counted).count();
     }
-    let settling = clock.steady() - started;
-    report("settlements, in batches of 1,000", settled, settling);
-    report("claim + settle", settled, claiming + settling);
+    phase.end("settlements, in batches of 1,000", settled);
+    both.end("claim + settle", settled);
     Ok(())
 }
 
@@ -124,8 +121,37 @@ fn new_timer(now: Timestamp, number: usize) -> Result<NewTimer, Failure> {
     Ok(NewTimer { definition, execute_at, on_conflict: OnConflict::Reject, created_at: now })
 }
 
-fn report(what: &str, count: usize, took: Duration) {
-    say(&format!("{what}: {count} in {} ms, {:.0} a second", took.as_millis(), count as f64 / took.as_secs_f64()));
+/// One thing that is measured: by the clock, and by what the writer's thread spent on it, which foreign load does not
+/// change.
+struct Phase<'a> {
+    clock: &'a dyn Clock,
+    started: Duration,
+    spent: Duration,
+}
+
+impl<'a> Phase<'a> {
+    fn start(clock: &'a dyn Clock) -> Self {
+        Self { clock, started: clock.steady(), spent: writer_cpu() }
+    }
+
+    fn end(self, what: &str, count: usize) {
+        let took = self.clock.steady() - self.started;
+        let spent = writer_cpu().saturating_sub(self.spent);
+        let rate = count as f64 / took.as_secs_f64();
+        let each = spent.as_secs_f64() * 1e6 / count as f64;
+        say(&format!("{what}: {count} in {} ms, {rate:.0} a second, {each:.1} us of the writer each", took.as_millis()));
+    }
+}
+
+/// The time that the writer's thread has had a core; Linux says so.
+fn writer_cpu() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let of_writer = |task: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let times = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        (name.trim() == "sqlite-writer").then(|| times.split(' ').next()?.parse::<u64>().ok())?
+    };
+    Duration::from_nanos(tasks.filter_map(of_writer).sum())
 }
 
 #[expect(clippy::print_stdout, reason = "this program is its output")]

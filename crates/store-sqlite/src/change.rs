@@ -8,24 +8,20 @@ use crate::{
     create::read_back,
     failure::Failure,
     rows::{Found, Id, TIMER_BY_ID, Texts, found},
+    settle::DELETE_DUE,
     writer::Write,
 };
 
-pub const REPLACE_DEFINITION: &str =
-    "UPDATE definition SET namespace = ?2, key = ?3, asked = ?4, execute_at = ?5, execute_minute = ?6, due_minute = ?6, \
+pub const REPLACE_DEFINITION: &str = "UPDATE definition SET namespace = ?2, key = ?3, asked = ?4, execute_at = ?5, execute_minute = ?6, due_minute = ?6, \
      callback_type = ?7, delivery = ?8, revision = revision + 1, updated_at = ?9, fingerprint = ?10, correlation_id = ?11, \
      retry_policy = ?12, metadata = ?13, callback_config = ?14 WHERE id = ?1";
-pub const MOVE_DEFINITION: &str =
-    "UPDATE definition SET asked = ?2, execute_at = ?3, execute_minute = ?4, due_minute = ?4, revision = revision + 1, \
+pub const MOVE_DEFINITION: &str = "UPDATE definition SET asked = ?2, execute_at = ?3, execute_minute = ?4, due_minute = ?4, revision = revision + 1, \
      updated_at = ?5 WHERE id = ?1";
 /// A new due time: attempts start over. The destination stays unless a new one is given.
-pub const RESET_DUE: &str =
-    "UPDATE due SET minute = ?3, at = ?4, attempt = 0, last_error = NULL, destination = coalesce(?5, destination) \
+pub const RESET_DUE: &str = "UPDATE due SET minute = ?3, at = ?4, attempt = 0, last_error = NULL, destination = coalesce(?5, destination) \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
-pub const TAKE_UNCLAIMED: &str =
-    "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL RETURNING attempt, last_error";
-pub const INSERT_OUTCOME: &str =
-    "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub const CANCEL: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
+     SELECT id, 'canceled', attempt, last_error, NULL, ?3 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
 
 /// What takes the place of a pending timer's content.
 pub struct Replacement<'a> {
@@ -153,20 +149,11 @@ impl Write for Cancel {
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
         };
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?));
-        let taken =
-            connection.prepare_cached(TAKE_UNCLAIMED)?.query_row(params![existing.due_minute, id], read).optional()?;
-        let Some((attempt, last_error)) = taken else {
+        let canceled = connection.prepare_cached(CANCEL)?.execute(params![existing.due_minute, id, self.now.as_micros()])?;
+        if canceled == 0 {
             return Ok(Changed::Met(existing.timer.into_timer()?));
-        };
-        connection.prepare_cached(INSERT_OUTCOME)?.execute(params![
-            id,
-            Status::Canceled.as_str(),
-            attempt,
-            last_error,
-            None::<i64>,
-            self.now.as_micros()
-        ])?;
+        }
+        connection.prepare_cached(DELETE_DUE)?.execute(params![existing.due_minute, id])?;
         read_back(connection, id).map(Changed::Done)
     }
 }

@@ -1,7 +1,7 @@
 //! Taking timers for delivery, and finding what was taken and never settled.
 
 use domain::{Status, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
 use store::{Claim, ClaimToken, Claimed, DueEntry, StoredTimer, Tenure, Unreadable};
 
 use crate::{
@@ -12,11 +12,11 @@ use crate::{
     writer::Write,
 };
 
-pub const TAKE: &str = "UPDATE due SET claim = ?4, epoch = ?5, lease_until = ?6, attempt = attempt + 1 \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim IS NULL RETURNING attempt, last_error, destination";
-/// What an earlier call with the same token has taken.
-pub const TAKEN: &str = "SELECT attempt, last_error, destination FROM due \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND epoch = ?5";
+/// Pending, or taken by an earlier call with the same token.
+pub const STANDING: &str = "SELECT attempt, last_error, destination, claim FROM due \
+     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND (claim IS NULL OR (claim = ?4 AND epoch = ?5))";
+pub const TAKE: &str = "UPDATE due SET claim = ?3, epoch = ?4, lease_until = ?5, attempt = ?6 \
+     WHERE shard = 0 AND minute = ?1 AND id = ?2";
 pub const DEFINITION_BY_ID: &str = concat!("SELECT ", definition_columns!(), " FROM definition d WHERE d.id = ?1");
 /// Only what was due can have been claimed, so the key bounds the search by the minute.
 pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error FROM due \
@@ -62,21 +62,27 @@ impl Write for Take {
         }
         let token = self.claim.token;
         let lease_until = self.now.saturating_add(self.claim.lease).as_micros();
+        let mut standing = connection.prepare_cached(STANDING)?;
         let mut take = connection.prepare_cached(TAKE)?;
-        let mut again = connection.prepare_cached(TAKEN)?;
+        let mut whole = connection.prepare_cached(DEFINITION_BY_ID)?;
         let mut taken = Vec::with_capacity(self.entries.len());
         for entry in &self.entries {
             let shard = entry.id.shard(SHARDS);
             let Some(tenure) = current.iter().copied().find(|tenure| tenure.shard == shard) else { continue };
-            let (minute, id, at, epoch) = (entry.at.minute(), Id::of(entry.id), entry.at.as_micros(), tenure.epoch.0);
-            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-            let mut row = take.query_row(params![minute, id, at, token.0, epoch, lease_until], read).optional()?;
-            if row.is_none() {
-                row = again.query_row(params![minute, id, at, token.0, epoch], read).optional()?;
+            let (minute, id, epoch) = (entry.at.minute(), Id::of(entry.id), tenure.epoch.0);
+            // Nobody comes between: this transaction is the only one that writes.
+            let row = standing
+                .query_row(params![minute, id, entry.at.as_micros(), token.0, epoch], |row| {
+                    Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get::<_, Option<i64>>(3)?))
+                })
+                .optional()?;
+            let Some((mut attempt, last_error, destination, claim)) = row else { continue };
+            if claim.is_none() {
+                attempt = attempt.saturating_add(1);
+                take.execute(params![minute, id, token.0, epoch, lease_until, attempt])?;
             }
-            let Some((attempt, last_error, destination)) = row else { continue };
             let entry = DueEntry { destination: from_column(destination), ..*entry };
-            let timer = executing(connection, id, attempt, last_error)?;
+            let timer = executing(&mut whole, id, attempt, last_error)?;
             taken.push(Taken { entry, tenure, token, attempt, timer });
         }
         Ok(taken)
@@ -85,12 +91,12 @@ impl Write for Take {
 
 /// The whole of a claimed timer. A row that makes no sense is the timer's trouble, not that of its neighbours.
 fn executing(
-    connection: &Connection,
+    whole: &mut Statement<'_>,
     id: Id,
     attempt: i64,
     last_error: Option<String>,
 ) -> Result<Result<StoredTimer, Unreadable>, Failure> {
-    match connection.prepare_cached(DEFINITION_BY_ID)?.query_row([id], definition) {
+    match whole.query_row([id], definition) {
         Ok(stored) => Ok(Ok(StoredTimer { status: Status::Executing, attempt, last_error, ..stored })),
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Err(Unreadable("its definition is missing".to_owned()))),
         Err(error) if is_senseless(&error) => Ok(Err(Unreadable(error.to_string()))),
@@ -104,20 +110,20 @@ pub fn expired(connection: &Connection, tenures: &[Tenure], now: Timestamp, limi
     let mut expired = Vec::new();
     // All statements of one look must see the same state, or a claim could end between its row and its definition.
     let snapshot = connection.unchecked_transaction()?;
+    let mut whole = snapshot.prepare_cached(DEFINITION_BY_ID)?;
     for tenure in tenures {
         if !is_current(&snapshot, *tenure)? {
             continue;
         }
         let left = i64::try_from(limit.saturating_sub(expired.len())).unwrap_or(i64::MAX);
         let mut statement = snapshot.prepare_cached(EXPIRED)?;
-        let mut rows =
-            statement.query(params![tenure.shard.0, minute_max, tenure.epoch.0, now.as_micros(), left])?;
+        let mut rows = statement.query(params![tenure.shard.0, minute_max, tenure.epoch.0, now.as_micros(), left])?;
         while let Some(row) = rows.next()? {
             let id: Id = row.get(0)?;
             let entry =
                 DueEntry { at: Timestamp::from_micros(row.get(1)?), id: id.timer(), destination: from_column(row.get(2)?) };
             let attempt = row.get(4)?;
-            let timer = executing(&snapshot, id, attempt, row.get(5)?)?;
+            let timer = executing(&mut whole, id, attempt, row.get(5)?)?;
             expired.push(Taken { entry, tenure: *tenure, token: ClaimToken(row.get(3)?), attempt, timer });
         }
     }

@@ -14,8 +14,7 @@ use crate::{
 pub const INSERT_DEFINITION: &str = "INSERT INTO definition (id, namespace, key, asked, execute_at, execute_minute, due_minute, callback_type, delivery, \
      revision, created_at, updated_at, fingerprint, correlation_id, retry_policy, metadata, callback_config) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, 1, ?9, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO NOTHING";
-pub const INSERT_DUE: &str =
-    "INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES (0, ?1, ?2, ?3, 0, ?4)";
+pub const INSERT_DUE: &str = "INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES (0, ?1, ?2, ?3, 0, ?4)";
 pub const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE id = ?1";
 pub const DELETE_DEFINITION: &str = "DELETE FROM definition WHERE id = ?1";
 
@@ -27,7 +26,8 @@ pub struct Create {
 pub enum Done {
     Created,
     Revived,
-    Met(Created),
+    /// Boxed, because it is rare and a batch of new ones should stay small.
+    Met(Box<Created>),
 }
 
 impl Create {
@@ -44,7 +44,7 @@ impl Create {
         let one = |((new, _), done): ((NewTimer, Texts), Done)| match done {
             Done::Created => Created::Created(newborn(new)),
             Done::Revived => Created::Replaced(newborn(new)),
-            Done::Met(created) => created,
+            Done::Met(created) => *created,
         };
         self.batch.into_iter().zip(done).map(one).collect()
     }
@@ -77,7 +77,11 @@ impl Write for Create {
             Insert { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? };
         let mut done = Vec::with_capacity(self.batch.len());
         for (new, texts) in &self.batch {
-            done.push(if insert.run(new, texts)? { Done::Created } else { settle_conflict(connection, &mut insert, new, texts)? });
+            done.push(if insert.run(new, texts)? {
+                Done::Created
+            } else {
+                settle_conflict(connection, &mut insert, new, texts)?
+            });
         }
         Ok(done)
     }
@@ -132,25 +136,26 @@ fn settle_conflict(connection: &Connection, insert: &mut Insert<'_>, new: &NewTi
         (existing.fingerprint, asked(existing.timer.asked)),
         (texts.fingerprint, asked(new.definition.asked.to_i64())),
     );
-    Ok(match resolution {
-        Resolution::Existing => Done::Met(Created::Existing(existing.timer.into_timer()?)),
-        Resolution::Conflict => Done::Met(Created::Conflict(existing.timer.into_timer()?)),
+    let met = match resolution {
+        Resolution::Existing => Created::Existing(existing.timer.into_timer()?),
+        Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),
         Resolution::Overwrite => {
             let replacement = Replacement { definition: &new.definition, texts, execute_at: new.execute_at, now: new.created_at };
             change::replace(connection, &existing, &replacement)?;
-            Done::Met(Created::Replaced(read_back(connection, id)?))
+            Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Move => {
             change::move_to(connection, &existing, new.definition.asked, new.execute_at, new.created_at)?;
-            Done::Met(Created::Replaced(read_back(connection, id)?))
+            Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Revive => {
             connection.prepare_cached(DELETE_OUTCOME)?.execute([id])?;
             connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
             insert.run(new, texts)?;
-            Done::Revived
+            return Ok(Done::Revived);
         }
-    })
+    };
+    Ok(Done::Met(Box::new(met)))
 }
 
 /// The timer as this transaction leaves it. One that cannot be understood fails the request, and nothing is changed.

@@ -47,9 +47,7 @@ fn classify(error: &Error) -> StoreError {
 /// but one that dies right now would find it there.
 pub fn classify_commit(error: &Error) -> StoreError {
     match error {
-        Error::SqliteFailure(code, _)
-            if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) =>
-        {
+        Error::SqliteFailure(code, _) if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => {
             StoreError::Unknown(error.to_string())
         }
         _ => classify(error),

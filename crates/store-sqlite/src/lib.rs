@@ -144,7 +144,7 @@ impl Store for SqliteStore {
     }
 
     async fn ping(&self) -> StoreResult<()> {
-        self.for_scheduler.read(|connection| ownership::look(connection)).await
+        self.for_scheduler.read(ownership::look).await
     }
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
@@ -187,7 +187,8 @@ impl Store for SqliteStore {
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        Ok(self.writer.write(Release { node, tenures: tenures.to_vec() }).await?.1)
+        self.writer.write(Release { node, tenures: tenures.to_vec() }).await?;
+        Ok(())
     }
 }
 

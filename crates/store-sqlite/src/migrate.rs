@@ -37,18 +37,15 @@ pub fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<
              shards INTEGER NOT NULL
          ) STRICT;",
     )?;
-    let version: i64 =
-        transaction.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
+    let version: i64 = transaction.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
     let known = MIGRATIONS.len() as i64;
     if version > known {
         return Ok(Schema::Newer { version });
     }
     for (number, sql) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > version) {
         transaction.execute_batch(sql)?;
-        transaction.execute(
-            "INSERT INTO schema_version (version, applied_at) VALUES (?1, ?2)",
-            params![number, now.as_micros()],
-        )?;
+        transaction
+            .execute("INSERT INTO schema_version (version, applied_at) VALUES (?1, ?2)", params![number, now.as_micros()])?;
     }
     transaction.execute("INSERT INTO setup (only, shards) VALUES (1, ?1) ON CONFLICT DO NOTHING", [SHARDS])?;
     let shards: Option<i64> = transaction.query_row("SELECT shards FROM setup", [], |row| row.get(0)).optional()?;

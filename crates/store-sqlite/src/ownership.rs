@@ -14,8 +14,7 @@ const RELEASE: &str = "UPDATE shard SET owner = NULL, lease_until = 0 WHERE shar
 
 /// Whether nobody has taken the shard since.
 pub fn is_current(connection: &Connection, tenure: Tenure) -> Result<bool, Failure> {
-    let epoch: Option<i64> =
-        connection.prepare_cached(EPOCH)?.query_row([tenure.shard.0], |row| row.get(0)).optional()?;
+    let epoch: Option<i64> = connection.prepare_cached(EPOCH)?.query_row([tenure.shard.0], |row| row.get(0)).optional()?;
     Ok(epoch == Some(tenure.epoch.0))
 }
 

@@ -111,9 +111,8 @@ pub fn list_statement(query: &ListQuery, walk: Walk) -> (String, Vec<Box<dyn ToS
     let offset = bind(Box::new(i64::try_from(*offset).unwrap_or(i64::MAX)));
     let tables = tables(filter.status, walk);
     let conditions = conditions.join(" AND ");
-    let sql = format!(
-        "SELECT {SUMMARY_COLUMNS} FROM {tables} WHERE {conditions} ORDER BY {order_by} LIMIT {one_more} OFFSET {offset}"
-    );
+    let sql =
+        format!("SELECT {SUMMARY_COLUMNS} FROM {tables} WHERE {conditions} ORDER BY {order_by} LIMIT {one_more} OFFSET {offset}");
     (sql, parameters)
 }
 

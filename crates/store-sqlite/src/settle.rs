@@ -1,19 +1,18 @@
 //! Recording what became of claimed timers.
 
-use domain::{Next, Status};
-use rusqlite::{Connection, OptionalExtension, params};
-use store::{Settlement, Tenure};
+use domain::{Next, Status, Timestamp};
+use rusqlite::{CachedStatement, Connection, params};
+use store::{DueEntry, Settlement, Tenure};
 
-use crate::{change::INSERT_OUTCOME, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, writer::Write};
+use crate::{failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, writer::Write};
 
-pub const TAKE_CLAIMED: &str =
-    "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 RETURNING attempt";
-pub const RELEASE: &str =
-    "UPDATE due SET minute = ?5, at = ?6, attempt = ?7, last_error = ?8, claim = NULL, epoch = NULL, lease_until = NULL \
+pub const FINISH: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
+     SELECT id, ?5, attempt, ?6, ?7, ?7 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4";
+pub const DELETE_DUE: &str = "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2";
+pub const RELEASE: &str = "UPDATE due SET minute = ?5, at = ?6, attempt = ?7, last_error = ?8, claim = NULL, epoch = NULL, lease_until = NULL \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4";
 pub const FOLLOW_DUE: &str = "UPDATE definition SET due_minute = ?2 WHERE id = ?1";
-pub const FOLLOW_AGAIN: &str =
-    "UPDATE definition SET due_minute = ?2, execute_minute = ?2, execute_at = ?3 WHERE id = ?1";
+pub const FOLLOW_AGAIN: &str = "UPDATE definition SET due_minute = ?2, execute_minute = ?2, execute_at = ?3 WHERE id = ?1";
 
 pub struct Settle {
     pub batch: Vec<Settlement>,
@@ -28,6 +27,7 @@ impl Write for Settle {
     }
 
     fn run(&self, connection: &Connection) -> Result<Vec<bool>, Failure> {
+        let mut statements = Statements::prepare(connection)?;
         let mut known: Vec<(Tenure, bool)> = Vec::new();
         let mut counted = Vec::with_capacity(self.batch.len());
         for settlement in &self.batch {
@@ -40,68 +40,79 @@ impl Write for Settle {
                     current
                 }
             };
-            counted.push(current && tenure.shard == settlement.entry.id.shard(SHARDS) && settle(connection, settlement)?);
+            let is_its_shard = tenure.shard == settlement.entry.id.shard(SHARDS);
+            counted.push(current && is_its_shard && statements.settle(settlement)?);
         }
         Ok(counted)
     }
 }
 
-fn settle(connection: &Connection, settlement: &Settlement) -> Result<bool, Failure> {
-    match &settlement.next {
-        Next::Completed { at } => finish(connection, settlement, Status::Completed, None, at.as_micros()),
-        Next::Failed { at, error } => finish(connection, settlement, Status::Failed, Some(error), at.as_micros()),
-        Next::Pending { at, attempt, error } => {
-            let id = Id::of(settlement.entry.id);
-            let (from, to) = (settlement.entry.at.minute(), at.minute());
-            let released = connection.prepare_cached(RELEASE)?.execute(params![
-                from,
-                id,
-                settlement.entry.at.as_micros(),
-                settlement.token.0,
-                to,
-                at.as_micros(),
-                attempt,
-                error
-            ])?;
-            if released == 1 && from != to {
-                connection.prepare_cached(FOLLOW_DUE)?.execute(params![id, to])?;
-            }
-            Ok(released == 1)
-        }
-        Next::Again { at } => {
-            let id = Id::of(settlement.entry.id);
-            let released = connection.prepare_cached(RELEASE)?.execute(params![
-                settlement.entry.at.minute(),
-                id,
-                settlement.entry.at.as_micros(),
-                settlement.token.0,
-                at.minute(),
-                at.as_micros(),
-                0,
-                None::<String>
-            ])?;
-            if released == 1 {
-                connection.prepare_cached(FOLLOW_AGAIN)?.execute(params![id, at.minute(), at.as_micros()])?;
-            }
-            Ok(released == 1)
-        }
-    }
+struct Statements<'connection> {
+    finish: CachedStatement<'connection>,
+    delete_due: CachedStatement<'connection>,
+    release: CachedStatement<'connection>,
+    follow_due: CachedStatement<'connection>,
+    follow_again: CachedStatement<'connection>,
 }
 
-fn finish(
-    connection: &Connection,
-    settlement: &Settlement,
-    status: Status,
-    error: Option<&String>,
-    at: i64,
-) -> Result<bool, Failure> {
-    let id = Id::of(settlement.entry.id);
-    let minute = settlement.entry.at.minute();
-    let attempt: Option<i64> = connection
-        .prepare_cached(TAKE_CLAIMED)?
-        .query_row(params![minute, id, settlement.entry.at.as_micros(), settlement.token.0], |row| row.get(0))
-        .optional()?;
-    let Some(attempt) = attempt else { return Ok(false) };
-    connection.prepare_cached(INSERT_OUTCOME)?.execute(params![id, status.as_str(), attempt, error, at, at])?;
-    Ok(true)
+impl<'connection> Statements<'connection> {
+    fn prepare(connection: &'connection Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            finish: connection.prepare_cached(FINISH)?,
+            delete_due: connection.prepare_cached(DELETE_DUE)?,
+            release: connection.prepare_cached(RELEASE)?,
+            follow_due: connection.prepare_cached(FOLLOW_DUE)?,
+            follow_again: connection.prepare_cached(FOLLOW_AGAIN)?,
+        })
+    }
+
+    /// Whether the claim still stood.
+    fn settle(&mut self, settlement: &Settlement) -> rusqlite::Result<bool> {
+        let id = Id::of(settlement.entry.id);
+        match &settlement.next {
+            Next::Completed { at } => self.finish(settlement, Status::Completed, None, *at),
+            Next::Failed { at, error } => self.finish(settlement, Status::Failed, Some(error), *at),
+            Next::Pending { at, attempt, error } => {
+                let released = self.release(settlement, *at, *attempt, error.as_deref())?;
+                if released && at.minute() != settlement.entry.at.minute() {
+                    self.follow_due.execute(params![id, at.minute()])?;
+                }
+                Ok(released)
+            }
+            Next::Again { at } => {
+                let released = self.release(settlement, *at, 0, None)?;
+                if released {
+                    self.follow_again.execute(params![id, at.minute(), at.as_micros()])?;
+                }
+                Ok(released)
+            }
+        }
+    }
+
+    fn finish(&mut self, settlement: &Settlement, status: Status, error: Option<&str>, at: Timestamp) -> rusqlite::Result<bool> {
+        let DueEntry { at: was_due_at, id, .. } = settlement.entry;
+        let (minute, id) = (was_due_at.minute(), Id::of(id));
+        let token = settlement.token.0;
+        let finished =
+            self.finish.execute(params![minute, id, was_due_at.as_micros(), token, status.as_str(), error, at.as_micros()])?;
+        if finished == 1 {
+            self.delete_due.execute(params![minute, id])?;
+        }
+        Ok(finished == 1)
+    }
+
+    fn release(&mut self, settlement: &Settlement, to: Timestamp, attempt: u32, error: Option<&str>) -> rusqlite::Result<bool> {
+        let DueEntry { at, id, .. } = settlement.entry;
+        let released = self.release.execute(params![
+            at.minute(),
+            Id::of(id),
+            at.as_micros(),
+            settlement.token.0,
+            to.minute(),
+            to.as_micros(),
+            attempt,
+            error
+        ])?;
+        Ok(released == 1)
+    }
 }

@@ -159,18 +159,19 @@ impl Worker {
         self.log.finish(&self.connection);
     }
 
+    /// Failures are told to those who asked, and logged by them.
     fn process(&mut self, batch: &mut Vec<Box<dyn Queued>>) {
         match self.commit(batch) {
             Ok(()) => batch.drain(..).for_each(|request| request.answer(Ok(()))),
             Err(error) if batch.len() == 1 || !error.is_not_done() => {
-                tracing::warn!(error = %error, requests = batch.len(), "a SQLite transaction failed");
+                tracing::debug!(error = %error, requests = batch.len(), "a SQLite transaction failed");
                 batch.drain(..).for_each(|request| request.answer(Err(failure::copy(&error))));
             }
             Err(_) => {
                 for mut request in batch.drain(..) {
                     let committed = self.commit(std::slice::from_mut(&mut request));
                     if let Err(error) = &committed {
-                        tracing::warn!(error = %error, request = request.name(), "a SQLite transaction failed");
+                        tracing::debug!(error = %error, request = request.name(), "a SQLite transaction failed");
                     }
                     request.answer(committed);
                 }

@@ -1,5 +1,7 @@
 //! The promises of every store, kept by this one.
 
+#![expect(clippy::unwrap_used, reason = "a fixture that cannot be made is a failed test")]
+
 use std::{path::PathBuf, sync::Arc};
 
 use domain::{ManualClock, Span, TimerId};

@@ -54,7 +54,9 @@ async fn every_good_request_is_taken() {
         long(r#","metadata":null,"correlation_id":null,"retry_policy":null"#),
         long(r#","metadata":[1,"a",{"b":null}],"correlation_id":"c-1","delivery":"at_most_once""#),
         long(r#","retry_policy":{}"#),
-        long(r#","retry_policy":{"max_retries":1000,"initial_interval":"1ms","backoff_multiplier":1,"max_interval":"1d","max_duration":"1w"}"#),
+        long(
+            r#","retry_policy":{"max_retries":1000,"initial_interval":"1ms","backoff_multiplier":1,"max_interval":"1d","max_duration":"1w"}"#,
+        ),
         http(&format!(r#","headers":{{{}}}"#, headers.join(","))),
         http(r#","payload":"\u0000","timeout":"100ms","protocol":"timer""#),
         http(r#","payload":null,"timeout":"5m""#),
@@ -114,7 +116,10 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (format!(r#"{{"execute_at":"2029-12-31T23:59:59Z","callback":{HOOK}}}"#), "execute_at must be in the future"),
         (format!(r#"{{"execute_at":"0000-01-01T00:00:00Z","callback":{HOOK}}}"#), "execute_at must be in the future"),
         (format!(r#"{{"execute_at":"2030-01-01T00:00:04.999999Z","callback":{HOOK}}}"#), "execute_at must be in the future"),
-        (format!(r#"{{"execute_at":"2031-01-01T00:00:00.000001Z","callback":{HOOK}}}"#), "execute_at must not be more than 365d ahead"),
+        (
+            format!(r#"{{"execute_at":"2031-01-01T00:00:00.000001Z","callback":{HOOK}}}"#),
+            "execute_at must not be more than 365d ahead",
+        ),
         (format!(r#"{{"delay":90,"callback":{HOOK}}}"#), "delay must be a string"),
         (format!(r#"{{"delay":null,"callback":{HOOK}}}"#), "delay must be a string"),
         (format!(r#"{{"delay":"\ud800","callback":{HOOK}}}"#), "delay must be a string"),
@@ -141,8 +146,14 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (calling(r#"{"type":"http","url":"javascript:alert(1)"}"#), "callback.url must be a valid"),
         (calling(r#"{"type":"http","url":"http://a:99999"}"#), "callback.url must be a valid"),
         (calling(r#"{"type":"http","url":"http://user:secret@a.example"}"#), "callback.url must not contain credentials"),
-        (calling(&format!(r#"{{"type":"http","url":"http://a/{}"}}"#, "x".repeat(2048))), "callback.url must not be longer than 2048"),
-        (calling(&format!(r#"{{"type":"http","url":"http://a/{}"}}"#, "é".repeat(1000))), "callback.url must not be longer than 2048"),
+        (
+            calling(&format!(r#"{{"type":"http","url":"http://a/{}"}}"#, "x".repeat(2048))),
+            "callback.url must not be longer than 2048",
+        ),
+        (
+            calling(&format!(r#"{{"type":"http","url":"http://a/{}"}}"#, "é".repeat(1000))),
+            "callback.url must not be longer than 2048",
+        ),
         (calling(r#"{"type":"http","url":"http://169.254.169.254/latest"}"#), "callback.url must not reach a denied address"),
         (http(r#","uri":"x""#), "callback is not understood: unknown field `uri`"),
         (http(r#","url":"http://b""#), "callback is not understood: duplicate field `url`"),
@@ -222,8 +233,14 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (r#"{"seconds":5,"url":"mailto:a@b"}"#.into(), "url must be a valid http or https URL"),
         (r#"{"seconds":5,"url":"http://u:p@a"}"#.into(), "url must not contain credentials"),
         (format!(r#"{{"seconds":5,"url":"http://a/{}"}}"#, "x".repeat(2020)), "url must not be longer than 2048 characters"),
-        (r#"{"seconds":5,"url":"http://a","key":"k"}"#.into(), "seconds belongs to the short form and must not be given together with key"),
-        (r#"{"seconds":5,"url":"http://a","delay":"1h"}"#.into(), "seconds belongs to the short form and must not be given together with delay"),
+        (
+            r#"{"seconds":5,"url":"http://a","key":"k"}"#.into(),
+            "seconds belongs to the short form and must not be given together with key",
+        ),
+        (
+            r#"{"seconds":5,"url":"http://a","delay":"1h"}"#.into(),
+            "seconds belongs to the short form and must not be given together with delay",
+        ),
         (long(r#","url":"http://a""#), "url belongs to the short form and must not be given together with delay"),
     ];
     assert!(table.len() >= 80);
@@ -249,7 +266,8 @@ async fn json_survives_to_the_byte() {
         "false",
         "\"\"",
     ] {
-        let body = format!(r#"{{"delay":"1h","callback":{{"type":"http","url":"http://a","payload":{text}}},"metadata":{text}}}"#);
+        let body =
+            format!(r#"{{"delay":"1h","callback":{{"type":"http","url":"http://a","payload":{text}}},"metadata":{text}}}"#);
         let id = rig.created(&body).await;
         let reply = rig.get(&format!("/timers/{id}")).await;
         assert!(reply.text.contains(&format!(r#""payload":{text},"#)), "{}", reply.text);
@@ -286,7 +304,9 @@ async fn a_repeated_key_is_resolved_as_asked() {
         ("keep", [replaced; 3], [exists; 3], [exists; 3]),
     ] {
         for (stage, expected) in [("pending", pending), ("executing", executing), ("completed", finished)] {
-            for (again, (status, message)) in [keyed(HOOK, "1h", mode), keyed(OTHER, "1h", mode), keyed(HOOK, "2h", mode)].iter().zip(expected) {
+            for (again, (status, message)) in
+                [keyed(HOOK, "1h", mode), keyed(OTHER, "1h", mode), keyed(HOOK, "2h", mode)].iter().zip(expected)
+            {
                 let rig = Rig::new();
                 let id = rig.created(&keyed(HOOK, "1h", "reject")).await;
                 match stage {

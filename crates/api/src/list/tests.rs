@@ -3,8 +3,12 @@ use crate::rig::Rig;
 async fn rig_with(count: u32) -> Rig {
     let rig = Rig::new();
     for n in 0..count {
-        rig.created(&format!(r#"{{"delay":"{}s","callback":{{"type":"http","url":"http://a"}},"key":"k{n}","namespace":"n{}"}}"#, 1000 - n, n % 2))
-            .await;
+        rig.created(&format!(
+            r#"{{"delay":"{}s","callback":{{"type":"http","url":"http://a"}},"key":"k{n}","namespace":"n{}"}}"#,
+            1000 - 3 * n,
+            n % 2
+        ))
+        .await;
         rig.clock.advance(domain::Span::from_secs(1));
     }
     rig
@@ -24,7 +28,7 @@ async fn pages_are_filtered_sorted_and_counted() {
         ("", &["k4", "k3", "k2", "k1", "k0"][..]),
         ("?", &["k4", "k3", "k2", "k1", "k0"]),
         ("?order=asc", &["k0", "k1", "k2", "k3", "k4"]),
-        ("?sort=execute_at&order=desc&limit=2", &["k4", "k3"]),
+        ("?sort=execute_at&order=desc&limit=2", &["k0", "k1"]),
         ("?namespace=n1", &["k3", "k1"]),
         ("?status=pending&limit=1&offset=1", &["k3"]),
         ("?status=completed", &[]),

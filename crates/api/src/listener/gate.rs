@@ -167,10 +167,15 @@ impl Gate {
         if !self.held.is_empty() {
             return Poll::Ready(Ok(self.hand_on(buffer, max) as u64));
         }
-        let mut part = buffer.take(max);
+        if max >= buffer.remaining() {
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
+            return Poll::Ready(Ok((buffer.filled().len() - before) as u64));
+        }
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(max));
         ready!(Pin::new(&mut self.socket).poll_read(cx, &mut part))?;
         let count = part.filled().len();
-        buffer.set_filled(buffer.filled().len() + count);
+        buffer.advance(count);
         Poll::Ready(Ok(count as u64))
     }
 }

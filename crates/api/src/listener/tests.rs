@@ -1,0 +1,327 @@
+use std::net::SocketAddr;
+
+use http::StatusCode;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinHandle,
+};
+
+use super::*;
+use crate::rig::{KEY, Rig};
+
+const SHORT: Duration = Duration::from_millis(150);
+const LONG: Duration = Duration::from_secs(20);
+
+struct Served {
+    rig: Rig,
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    async fn with(limits: Limits) -> Self {
+        Self::routes(limits, |router| router).await
+    }
+
+    async fn routes(limits: Limits, add: impl FnOnce(Router) -> Router) -> Self {
+        let rig = Rig::limited(limits);
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(serve(listener, add(rig.router.clone()), limits, shutdown.clone()));
+        Self { rig, address, shutdown, serving }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes and gives everything that comes back until the connection is closed.
+    async fn exchange(&self, bytes: &[u8]) -> String {
+        let mut socket = self.connect().await;
+        socket.write_all(bytes).await.unwrap();
+        rest(&mut socket).await
+    }
+}
+
+async fn rest(socket: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    time::timeout(LONG, socket.read_to_end(&mut bytes)).await.expect("the connection must be closed").unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Reads one answer of a connection that stays open.
+async fn answer(socket: &mut TcpStream) -> String {
+    let mut text = String::new();
+    let mut byte = [0];
+    let mut left = None;
+    while left != Some(0) {
+        assert_eq!(time::timeout(LONG, socket.read(&mut byte)).await.unwrap().unwrap(), 1, "closed after {text}");
+        text.push(byte[0] as char);
+        left = left.map(|left: usize| left - 1);
+        if left.is_none() && text.ends_with("\r\n\r\n") {
+            let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            left = Some(length.parse().unwrap());
+        }
+    }
+    text
+}
+
+/// The statuses of all answers.
+fn statuses(text: &str) -> Vec<u16> {
+    text.split("HTTP/1.1 ").skip(1).filter_map(|answer| answer.get(..3)?.parse().ok()).collect()
+}
+
+fn assert_envelope(text: &str, status: StatusCode) {
+    assert_eq!(statuses(text), [status.as_u16()], "{text}");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let json: Value = serde_json::from_str(body).unwrap();
+    assert_eq!((&json["code"], &json["data"]), (&Value::from(2), &Value::Null), "{text}");
+    assert!(head.contains("x-request-id: ") && head.contains("connection: close"), "{head}");
+}
+
+fn create(body: &str) -> String {
+    format!(
+        "POST /timers HTTP/1.1\r\nhost: a\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+const TIMER: &str = r#"{"seconds":90,"url":"http://a"}"#;
+const CLOSING_PING: &str = "GET /ping HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+const PING: &str = "GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
+
+#[tokio::test]
+async fn one_connection_carries_many_requests() {
+    let served = Served::with(Limits::default()).await;
+    let mut socket = served.connect().await;
+    for _ in 0..3 {
+        socket.write_all(create(TIMER).as_bytes()).await.unwrap();
+        assert!(answer(&mut socket).await.starts_with("HTTP/1.1 201 "));
+    }
+    // Several at once are answered one after the other, bodies and all.
+    let at_once = format!("{PING}{}\r\n{}{PING}", create(TIMER), create(TIMER));
+    socket.write_all(at_once.as_bytes()).await.unwrap();
+    for status in [200, 201, 201, 200] {
+        assert!(answer(&mut socket).await.starts_with(&format!("HTTP/1.1 {status} ")));
+    }
+    assert_eq!(served.rig.count().await, 5);
+}
+
+#[tokio::test]
+async fn a_body_in_chunks_is_read_and_ends_the_connection() {
+    let served = Served::with(Limits::default()).await;
+    let head = format!(
+        "POST /timers HTTP/1.1\r\nhost: a\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    let (left, right) = TIMER.split_at(10);
+    let text = served.exchange(format!("{head}a\r\n{left}\r\n{:x}\r\n{right}\r\n0\r\n\r\n{PING}", right.len()).as_bytes()).await;
+    assert_eq!(statuses(&text), [201], "what follows is not read: {text}");
+    assert_eq!(served.rig.count().await, 1);
+    for bad in ["zz\r\n", "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n"] {
+        let text = served.exchange(format!("{head}{bad}{PING}").as_bytes()).await;
+        assert_eq!(statuses(&text), [400], "{bad:?}: {text}");
+    }
+    assert_eq!(served.rig.count().await, 1);
+}
+
+#[tokio::test]
+async fn what_could_be_read_in_two_ways_is_a_400_and_the_end() {
+    let served = Served::with(Limits::default()).await;
+    let smuggled = create(TIMER);
+    for head in [
+        "POST /ping HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST /ping HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 0\r\n\r\n0\r\n\r\n",
+        "POST /ping HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\n",
+        "POST /ping HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\ncontent-length: 5\r\n\r\n",
+        "POST /ping HTTP/1.1\r\nhost: a\r\ntransfer-encoding: identity\r\n\r\n",
+        "POST /ping HTTP/1.1\r\nhost: a\r\ntransfer-encoding : chunked\r\n\r\n",
+        "GET /ping HTTP/1.1\nhost: a\n\n",
+        "GET /ping HTTP/1.1\r\nhost: a\nx: y\r\n\r\n",
+        "GET /ping HTTP/1.1\r\nhost: a\r\n folded\r\n\r\n",
+        "GET /ping HTTP/1.1\r\nhost: a\r\nx: \0\r\n\r\n",
+        "GET /ping HTTP/1.1\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "nonsense\r\n\r\n",
+    ] {
+        assert_envelope(&served.exchange(format!("{head}{smuggled}").as_bytes()).await, StatusCode::BAD_REQUEST);
+    }
+    // The same behind a good request, with a body and without.
+    for good in [PING.to_owned(), create("{}")] {
+        let text = served.exchange(format!("{good}GET /ping HTTP/1.1\nhost: a\n\n{smuggled}").as_bytes()).await;
+        assert_eq!(statuses(&text).len(), 2, "{text}");
+        assert_eq!(statuses(&text)[1], 400, "{text}");
+    }
+    assert_eq!(served.rig.count().await, 0);
+}
+
+#[tokio::test]
+async fn heads_that_are_too_large_are_refused_in_the_envelope() {
+    let served = Served::with(Limits::default()).await;
+    let head = |target: &str, headers: &str| format!("GET {target} HTTP/1.1\r\nhost: a\r\n{headers}\r\n");
+    for (head, status) in [
+        (head("/ping", &"x: y\r\n".repeat(63)), 200),
+        (head("/ping", &"x: y\r\n".repeat(64)), 431),
+        (head("/ping", &format!("x: {}\r\n", "y".repeat(16 * 1024))), 431),
+        (head(&format!("/ping?{}", "y".repeat(8 * 1024 - 6)), ""), 200),
+        (head(&format!("/ping?{}", "y".repeat(8 * 1024)), ""), 414),
+        (head(&format!("/ping?{}", "y".repeat(200 * 1024)), ""), 414),
+    ] {
+        let mut socket = served.connect().await;
+        socket.write_all(head.as_bytes()).await.unwrap();
+        if status == 200 {
+            assert!(answer(&mut socket).await.starts_with("HTTP/1.1 200 "), "{}", head.len());
+        } else {
+            assert_envelope(&rest(&mut socket).await, StatusCode::from_u16(status).unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_a_413_that_arrives() {
+    let served = Served::with(Limits::default()).await;
+    let huge = create(&"x".repeat(3 * 1024 * 1024));
+    assert_envelope(&served.exchange(huge.as_bytes()).await, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_is_a_408() {
+    let served = Served::with(Limits { head_time_max: SHORT, ..Limits::default() }).await;
+    assert_envelope(&served.exchange(b"GET /ping HT").await, StatusCode::REQUEST_TIMEOUT);
+    // Sending a little at a time does not help.
+    let mut socket = served.connect().await;
+    let (mut reading, mut writing) = socket.split();
+    let drip = async {
+        for byte in PING.bytes().cycle().filter(|byte| *byte != b'\n') {
+            if writing.write_all(&[byte]).await.is_err() {
+                break;
+            }
+            time::sleep(SHORT / 10).await;
+        }
+    };
+    let mut text = String::new();
+    tokio::select! {
+        () = drip => panic!("it must be answered first"),
+        read = time::timeout(LONG, reading.read_to_string(&mut text)) => read.unwrap().unwrap(),
+    };
+    assert_envelope(&text, StatusCode::REQUEST_TIMEOUT);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_a_408() {
+    let served = Served::with(Limits { body_time_max: SHORT, ..Limits::default() }).await;
+    let request = create(TIMER);
+    assert_envelope(&served.exchange(&request.as_bytes()[..request.len() - 5]).await, StatusCode::REQUEST_TIMEOUT);
+    assert_eq!(served.rig.count().await, 0);
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_is_closed() {
+    let served = Served::with(Limits { idle_time_max: SHORT, ..Limits::default() }).await;
+    assert_eq!(served.exchange(b"").await, "");
+    let mut socket = served.connect().await;
+    socket.write_all(PING.as_bytes()).await.unwrap();
+    assert!(answer(&mut socket).await.starts_with("HTTP/1.1 200 "));
+    assert_eq!(rest(&mut socket).await, "");
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
+    let limits = Limits { write_stall_max: SHORT, connections_max: 1, ..Limits::default() };
+    let large = || async { "x".repeat(64 * 1024 * 1024) };
+    let served = Served::routes(limits, |router| router.route("/large", axum::routing::get(large))).await;
+    let mut stalled = served.connect().await;
+    stalled.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    // Its place is free for another one before long.
+    let other = async {
+        while statuses(&served.exchange(CLOSING_PING.as_bytes()).await) != [200] {
+            tokio::task::yield_now().await;
+        }
+    };
+    time::timeout(LONG, other).await.unwrap();
+}
+
+#[tokio::test]
+async fn too_many_connections_are_told_so_and_the_others_work_on() {
+    let served = Served::with(Limits { connections_max: 2, ..Limits::default() }).await;
+    let mut held = [served.connect().await, served.connect().await];
+    for socket in &mut held {
+        socket.write_all(PING.as_bytes()).await.unwrap();
+        assert!(answer(socket).await.starts_with("HTTP/1.1 200 "));
+    }
+    let refused = served.exchange(PING.as_bytes()).await;
+    assert_eq!(statuses(&refused), [503]);
+    assert!(refused.ends_with(r#"{"code":1,"message":"too many connections: try again later","data":null}"#), "{refused}");
+    held[0].write_all(PING.as_bytes()).await.unwrap();
+    assert!(answer(&mut held[0]).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn a_shutdown_finishes_what_is_in_flight_and_takes_nothing_new() {
+    let (begun, mut has_begun) = tokio::sync::mpsc::channel::<()>(1);
+    let go_on = Arc::new(Semaphore::new(0));
+    let gate = go_on.clone();
+    let slow = move || async move {
+        begun.send(()).await.unwrap();
+        gate.acquire().await.unwrap().forget();
+        "done"
+    };
+    let served = Served::routes(Limits::default(), |router| router.route("/slow", axum::routing::get(slow))).await;
+    let mut idle = served.connect().await;
+    idle.write_all(PING.as_bytes()).await.unwrap();
+    answer(&mut idle).await;
+    let mut busy = served.connect().await;
+    busy.write_all(format!("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n{PING}").as_bytes()).await.unwrap();
+    has_begun.recv().await.unwrap();
+
+    served.shutdown.cancel();
+    assert_eq!(rest(&mut idle).await, "", "an idle connection is closed at once");
+    drop(idle);
+    go_on.add_permits(1);
+    let text = rest(&mut busy).await;
+    assert_eq!(statuses(&text), [200], "{text}");
+    assert!(text.ends_with("done"));
+    drop(busy);
+    time::timeout(LONG, served.serving).await.unwrap().unwrap();
+    assert!(TcpStream::connect(served.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_end_does_not_hold_up_the_shutdown_for_ever() {
+    let (begun, mut has_begun) = tokio::sync::mpsc::channel::<()>(1);
+    let never = move || async move {
+        begun.send(()).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let limits = Limits { drain_time_max: SHORT, ..Limits::default() };
+    let served = Served::routes(limits, |router| router.route("/never", axum::routing::get(never))).await;
+    let mut socket = served.connect().await;
+    socket.write_all(b"GET /never HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    has_begun.recv().await.unwrap();
+    served.shutdown.cancel();
+    time::timeout(LONG, served.serving).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_does_not_cancel_what_it_asked_for() {
+    let (begun, mut has_begun) = tokio::sync::mpsc::channel::<()>(1);
+    let (done, mut is_done) = tokio::sync::mpsc::channel::<()>(1);
+    let go_on = Arc::new(Semaphore::new(0));
+    let gate = go_on.clone();
+    let slow = move || async move {
+        begun.send(()).await.unwrap();
+        gate.acquire().await.unwrap().forget();
+        done.send(()).await.unwrap();
+    };
+    let served = Served::routes(Limits::default(), |router| router.route("/slow", axum::routing::get(slow))).await;
+    let mut socket = served.connect().await;
+    socket.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    has_begun.recv().await.unwrap();
+    drop(socket);
+    // Somebody else's request goes all the way meanwhile: the server has seen the end of the first connection.
+    assert_eq!(statuses(&served.exchange(CLOSING_PING.as_bytes()).await), [200]);
+    go_on.add_permits(1);
+    time::timeout(LONG, is_done.recv()).await.unwrap().unwrap();
+}

@@ -1,0 +1,106 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::rig::{Rig, request};
+
+fn properties(document: &Value, schema: &str) -> BTreeSet<String> {
+    document["components"]["schemas"][schema]["properties"].as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn the_document_is_openapi_3_1_and_every_reference_leads_somewhere() {
+    let document = document();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+    assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
+    let text = document.to_string();
+    for reference in text.split("\"$ref\":\"#/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(document.pointer(&format!("/{reference}")).is_some(), "{reference}");
+    }
+    let mut ids = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{method} {path}");
+            assert!(operation["summary"].is_string() && operation["description"].is_string(), "{method} {path}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                assert!(response["description"].is_string() && response["content"].is_object(), "{method} {path} {status}");
+            }
+            let is_open = auth::OPEN_PATHS.contains(&path.as_str());
+            assert_eq!(operation["security"].is_array(), !is_open, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_described_route_is_there_and_no_other() {
+    let rig = Rig::new();
+    let document = document();
+    let paths = document["paths"].as_object().unwrap();
+    let described: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
+    let routes = BTreeSet::from(["/timers", "/timers/{id}", "/healthz", "/ping", "/metrics", "/openapi.json", "/docs"]);
+    assert_eq!(described, routes);
+    for (path, item) in paths {
+        let real = path.replace("{id}", "01890a5d-ac96-774b-bcce-b302099a8057");
+        for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
+            let reply = rig.call(method, &real, "{}").await;
+            let is_described = item.get(method.to_lowercase()).is_some();
+            assert_eq!(reply.status != 405, is_described, "{method} {path}");
+            if is_described {
+                let status = reply.status.as_u16().to_string();
+                assert!(item[method.to_lowercase()]["responses"].get(&status).is_some(), "{method} {path} {status}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_described_is_what_is_read() {
+    let document = document();
+    let names = |names: &[&[&str]]| names.concat().into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+    let mut long = properties(&document, "CreateTimerAt");
+    long.extend(properties(&document, "CreateTimerAfter"));
+    assert_eq!(long, names(&[&create::LONG]));
+    assert_eq!(properties(&document, "CreateCountdown"), names(&[&create::SHORT]));
+    assert_eq!(properties(&document, "UpdateTimer"), names(&[&update::FIELDS]));
+    for closed in
+        ["CreateTimerAt", "CreateTimerAfter", "CreateCountdown", "UpdateTimer", "HttpCallback", "NatsCallback", "RetryPolicy"]
+    {
+        assert_eq!(document["components"]["schemas"][closed]["additionalProperties"], false, "{closed}");
+    }
+}
+
+#[test]
+fn what_is_described_has_the_limits_that_are_kept() {
+    use domain::limits;
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    let limit = |pointer: &str| schemas.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
+    for (pointer, kept) in [
+        ("/CreateTimerAt/properties/namespace/maxLength", limits::NAMESPACE_CHARS_MAX as f64),
+        ("/CreateTimerAt/properties/key/maxLength", limits::KEY_CHARS_MAX as f64),
+        ("/CreateTimerAt/properties/correlation_id/maxLength", limits::CORRELATION_ID_CHARS_MAX as f64),
+        ("/HttpCallback/properties/url/maxLength", limits::URL_CHARS_MAX as f64),
+        ("/NatsCallback/properties/topic/maxLength", limits::SUBJECT_BYTES_MAX as f64),
+        ("/Headers/maxProperties", limits::HEADERS_MAX as f64),
+        ("/RetryPolicy/properties/max_retries/maximum", f64::from(limits::RETRIES_MAX)),
+        ("/RetryPolicy/properties/backoff_multiplier/maximum", limits::BACKOFF_MULTIPLIER_MAX),
+        ("/TimerPage/properties/limit/maximum", f64::from(crate::PAGE_TIMERS_MAX)),
+    ] {
+        assert_eq!(limit(pointer), kept, "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_and_the_page_are_open_to_everybody() {
+    let rig = Rig::new();
+    for (path, content_type) in [("/openapi.json", "application/json"), ("/docs", "text/html; charset=utf-8")] {
+        let mut open = request("GET", path, "");
+        open.headers_mut().clear();
+        let reply = rig.send(open).await;
+        assert_eq!(reply.status, 200);
+        assert_eq!(reply.headers["content-type"], content_type);
+    }
+    let page = rig.get("/docs").await;
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(rig.get("/openapi.json").await.json(), document());
+}

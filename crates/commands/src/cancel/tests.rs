@@ -5,11 +5,9 @@ use crate::rig::Rig;
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_read_back() {
-    for faults in [
-        vec![Fault::DoneUnknown],
-        vec![Fault::NotDoneUnknown],
-        vec![Fault::NotDoneUnknown, Fault::NotDone, Fault::DoneUnknown],
-    ] {
+    for faults in
+        [vec![Fault::DoneUnknown], vec![Fault::NotDoneUnknown], vec![Fault::NotDoneUnknown, Fault::NotDone, Fault::DoneUnknown]]
+    {
         let rig = Rig::new();
         let id = rig.created().await;
         for fault in &faults {

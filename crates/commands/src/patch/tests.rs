@@ -31,7 +31,8 @@ fn timer() -> Timer {
 
 #[test]
 fn a_patch_changes_what_it_names_and_nothing_else() {
-    let table: Vec<(Patch, fn(&mut Timer))> = vec![
+    type Change = fn(&mut Timer);
+    let table: Vec<(Patch, Change)> = vec![
         (Patch::default(), |_| {}),
         (Patch { metadata: Field::Clear, ..Patch::default() }, |timer| timer.definition.metadata = None),
         (Patch { metadata: Field::Set(JsonText::trusted("2")), ..Patch::default() }, |timer| {

@@ -44,7 +44,7 @@ async fn version_and_help_read_well() {
         "RUST_LOG",
         "LOG_FORMAT",
     ] {
-        assert!(help.contains(&format!("[env: {variable}")), "{variable} in\n{help}");
+        assert!(help.contains(&format!(" {variable}")), "{variable} in\n{help}");
     }
 }
 

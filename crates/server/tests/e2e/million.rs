@@ -8,6 +8,8 @@ use crate::rig::{Backend, Receiver, Service, alone, callback_to, for_each_store,
 
 const PENDING: usize = 1_000_000;
 const OVERDUE: usize = 10;
+/// What of them must be seen in memory before its size is looked at.
+const NEAR_TERM_MIN: f64 = 50_000.0;
 const FIRST_CALL_SECONDS_MAX: f64 = 10.0;
 const MEMORY_MIB_MAX: f64 = 300.0;
 
@@ -24,12 +26,11 @@ async fn with_a_million_pending_timers_the_first_overdue_call_comes_at_once(back
     let first = (calls[0].arrived - begun) as f64 / 1e6;
     let all = (calls[OVERDUE - 1].arrived - begun) as f64 / 1e6;
     service.wait_until_healthy().await;
-    // The near term is loaded by now, or being loaded: give it the time to show its size.
     let client = service.client();
     crate::rig::eventually("the near term is in memory", Duration::from_secs(30), async || {
         let metrics = client.get("/metrics").await.text;
         let in_memory = metrics.lines().find_map(|line| line.strip_prefix("timer_pending_in_memory ")?.parse::<f64>().ok());
-        in_memory.filter(|entries| *entries > 100_000.0)
+        in_memory.filter(|entries| *entries > NEAR_TERM_MIN)
     })
     .await;
     let peak = service.peak_mib();
@@ -46,7 +47,7 @@ async fn with_a_million_pending_timers_the_first_overdue_call_comes_at_once(back
     service.stop().await;
 }
 
-/// Copies one timer that the service has registered itself. The copies are due over the next hour, from two minutes on, so that
+/// Copies one timer that the service has registered itself. The copies are due over half an hour, from two minutes on, so that
 /// a part of them belongs to the near term; a few are overdue.
 async fn fill(backend: &Backend, receiver: &Receiver) {
     let mut service = Service::start(backend).await;
@@ -55,7 +56,7 @@ async fn fill(backend: &Backend, receiver: &Receiver) {
     let now = now();
     let soonest = now + 120_000_000;
     let overdue = now - 60_000_000;
-    let step = 3_600_000_000 / PENDING;
+    let step = 1_800_000_000 / PENDING;
     let last = PENDING - 1;
     let columns = "namespace, key, callback_type, delivery, revision, created_at, updated_at, fingerprint, correlation_id, retry_policy, \
                    metadata, callback_config";

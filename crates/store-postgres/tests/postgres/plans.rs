@@ -18,7 +18,7 @@ fn plan(url: &str, statement: &str) -> String {
 fn assert_keyed(url: &str, when: &str) {
     for (name, statement) in statements::SCHEDULER.into_iter().chain(statements::CALLERS) {
         let plan = plan(url, statement);
-        for scan in ["Seq Scan", "Bitmap", "Hash Join", "Merge Join", "  Sort "] {
+        for scan in ["Seq Scan", "Bitmap", "Hash Join", "Merge Join", "->  Sort"] {
             assert!(!plan.contains(scan), "{name} {when}: {scan} in\n{plan}");
         }
         // A walk over a whole index is as bad as one over the table.

@@ -12,10 +12,7 @@ async fn a_second_process_is_refused_in_one_sentence() {
     let path = place.path().canonicalize().unwrap();
     assert_eq!(
         place.refusal(),
-        format!(
-            "another timer process is using {}; stop it first, or give this one a file of its own",
-            path.display()
-        )
+        format!("another timer process is using {}; stop it first, or give this one a file of its own", path.display())
     );
     create(&first, numbered(0..1)).await;
     drop(first);

@@ -36,11 +36,12 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
     for sql in [
         due::DUE_FROM_START,
         due::DUE_AFTER,
+        claims::STANDING,
         claims::TAKE,
-        claims::TAKEN,
         claims::DEFINITION_BY_ID,
         claims::EXPIRED,
-        settle::TAKE_CLAIMED,
+        settle::FINISH,
+        settle::DELETE_DUE,
         settle::RELEASE,
         settle::FOLLOW_DUE,
         settle::FOLLOW_AGAIN,
@@ -50,7 +51,7 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         change::REPLACE_DEFINITION,
         change::MOVE_DEFINITION,
         change::RESET_DUE,
-        change::TAKE_UNCLAIMED,
+        change::CANCEL,
         rows::TIMER_BY_ID,
         ownership::EPOCH,
     ] {
@@ -74,13 +75,13 @@ async fn a_list_walks_along_the_index_of_its_order() {
     let statuses = [None].into_iter().chain(Status::ALL.map(Some));
     for status in statuses {
         for namespace in [None, Some("default"), Some("tenant")] {
-            for (sort, order) in [Sort::CreatedAt, Sort::ExecuteAt].into_iter().flat_map(|sort| {
-                [(sort, Order::Ascending), (sort, Order::Descending)]
-            }) {
+            for (sort, order) in [Sort::CreatedAt, Sort::ExecuteAt]
+                .into_iter()
+                .flat_map(|sort| [(sort, Order::Ascending), (sort, Order::Descending)])
+            {
                 for after in [None, Some(Cursor { at: NOW, id: timer("http://a.example/").id() })] {
                     let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
-                    let query =
-                        ListQuery { filter: Filter { status, namespace }, sort, order, limit: 50, offset: 0, after };
+                    let query = ListQuery { filter: Filter { status, namespace }, sort, order, limit: 50, offset: 0, after };
                     assert_walks_in_order(&shell, &query);
                 }
             }

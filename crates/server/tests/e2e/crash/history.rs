@@ -126,3 +126,56 @@ fn check_repetitions(calls: &[&Call], kills: &[i64]) -> usize {
     }
     repeated
 }
+
+/// The checks themselves: each of these histories must be refused, and the good one must not.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KILL: i64 = 500;
+
+    fn call(version: &str, arrived: i64, webhook_id: &str) -> Call {
+        let headers = [("x-timer-id", "t"), ("x-timer-scheduled-at", "due"), ("webhook-id", webhook_id)];
+        Call {
+            method: "POST".to_owned(),
+            path: "/".to_owned(),
+            headers: headers
+                .iter()
+                .map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")))
+                .collect(),
+            body: format!(r#"{{"version":"{version}"}}"#),
+            arrived,
+        }
+    }
+
+    fn is_refused(told: Told, calls: &[Call]) -> bool {
+        let history = History::default();
+        history.tell("t", told);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| history.check(calls, &[KILL]))).is_err()
+    }
+
+    #[test]
+    fn good_histories_pass_and_planted_faults_are_found() {
+        let due = Told { execute_at: 100, ..Told::default() };
+        let canceled = |at| Told { cancel: Change::Acknowledged(at), ..due.clone() };
+        let updated = |at| Told { update: Change::Acknowledged(at), ..due.clone() };
+        for (what, told, calls, refused) in [
+            ("delivered", due.clone(), vec![call(OLD, 101, "w")], false),
+            ("repeated over a kill", due.clone(), vec![call(OLD, 499, "w"), call(OLD, 501, "w")], false),
+            ("canceled in time", canceled(50), vec![], false),
+            ("under way at a kill, then canceled", canceled(600), vec![call(OLD, 499, "w")], false),
+            ("updated", updated(50), vec![call(NEW, 101, "w")], false),
+            ("no answer to a cancel", Told { cancel: Change::Unknown, ..due.clone() }, vec![], false),
+            ("lost", due.clone(), vec![], true),
+            ("lost after a cancel that came too late", Told { cancel: Change::TooLate, ..due.clone() }, vec![], true),
+            ("repeated without a kill", due.clone(), vec![call(OLD, 101, "w"), call(OLD, 102, "w")], true),
+            ("repeated as another call", due.clone(), vec![call(OLD, 499, "w"), call(OLD, 501, "x")], true),
+            ("called after a cancel", canceled(600), vec![call(OLD, 601, "w")], true),
+            ("called before a cancel that came before it was due", canceled(50), vec![call(OLD, 49, "w")], true),
+            ("the old version after an update", updated(50), vec![call(OLD, 101, "w"), call(NEW, 102, "w")], true),
+            ("an update that is lost", updated(50), vec![call(OLD, 49, "w")], true),
+        ] {
+            assert_eq!(is_refused(told, &calls), refused, "{what}");
+        }
+    }
+}

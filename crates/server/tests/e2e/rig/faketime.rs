@@ -6,6 +6,7 @@ use tempfile::TempDir;
 pub struct FakeTime {
     library: PathBuf,
     offset: TempDir,
+    moves: bool,
 }
 
 const HOW_TO_GET_IT: &str = "libfaketime is missing: install the package `libfaketime` (`make test` does)";
@@ -13,13 +14,27 @@ const HOW_TO_GET_IT: &str = "libfaketime is missing: install the package `libfak
 impl FakeTime {
     /// Begins with the true time.
     pub fn new() -> Self {
-        let time = Self { library: library(), offset: tempfile::tempdir().expect("a temporary directory") };
-        time.set("+0");
+        Self::begin("+0", true)
+    }
+
+    /// Is off by this much and will not be set again, which is much cheaper for the service.
+    pub fn fixed(offset: &str) -> Self {
+        Self::begin(offset, false)
+    }
+
+    fn begin(offset: &str, moves: bool) -> Self {
+        let time = Self { library: library(), offset: tempfile::tempdir().expect("a temporary directory"), moves };
+        time.write(offset);
         time
     }
 
     /// From now on the clock is off by this much: `-1h`, `+1d`.
     pub fn set(&self, offset: &str) {
+        assert!(self.moves, "a fixed offset cannot be set");
+        self.write(offset);
+    }
+
+    fn write(&self, offset: &str) {
         // Renamed into place, because a service may read it at any moment.
         let new = self.offset.path().join("new");
         std::fs::write(&new, format!("{offset}\n")).expect("a file in a temporary directory");
@@ -31,7 +46,7 @@ impl FakeTime {
         [
             ("LD_PRELOAD", self.library.display().to_string()),
             ("FAKETIME_TIMESTAMP_FILE", self.file().display().to_string()),
-            ("FAKETIME_NO_CACHE", "1".to_owned()),
+            ("FAKETIME_NO_CACHE", if self.moves { "1" } else { "0" }.to_owned()),
             ("DONT_FAKE_MONOTONIC", "1".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
@@ -43,12 +58,13 @@ impl FakeTime {
     }
 }
 
-/// Debian keeps it in a directory of the architecture.
+/// Debian keeps it in a directory of the architecture. It must be the variant for many threads: in the other one a thread that
+/// reads the offset anew lets another see the true time for a moment.
 fn library() -> PathBuf {
     let of_architectures = Path::new("/usr/lib").read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     of_architectures
         .chain([PathBuf::from("/usr/lib"), PathBuf::from("/usr/lib64"), PathBuf::from("/usr/local/lib")])
-        .map(|directory| directory.join("faketime/libfaketime.so.1"))
+        .map(|directory| directory.join("faketime/libfaketimeMT.so.1"))
         .find(|library| library.exists())
         .expect(HOW_TO_GET_IT)
 }

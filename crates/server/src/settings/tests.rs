@@ -1,0 +1,72 @@
+use clap::Parser;
+
+use super::*;
+use crate::cli::{Cli, Command};
+
+const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+/// The settings that these flags give, or the sentence they end with. Flags, because tests share one environment.
+fn settings(flags: &[&str]) -> Result<Settings, String> {
+    let command = Cli::parse_from(["timer", "serve"].iter().chain(flags)).command;
+    let Command::Serve(options) = command else { panic!("it was told to serve") };
+    let defaults = Defaults { api_key: Some(KEY.to_owned()), bind: IpAddr::from([0, 0, 0, 0]) };
+    parse(&options, defaults).map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
+    for (flags, sentence) in [
+        (vec!["--api-key", "short"], "API_KEY must have at least 32 characters."),
+        (vec!["--api-key", "0123456789abcdef 0123456789abcdef"], "API_KEY must be printable ASCII without blanks"),
+        (vec!["--port", "http"], "PORT must be a number between 0 and 65535."),
+        (vec!["--port", "65536"], "PORT must be a number between 0 and 65535."),
+        (vec!["--bind", "everywhere"], "BIND must be an IP address"),
+        (vec!["--database-url", "mysql://db"], "DATABASE_URL must begin with sqlite:// or postgres://."),
+        (vec!["--database-url", "sqlite://"], "DATABASE_URL must begin with sqlite:// or postgres://."),
+        (vec!["--pg-host", "db"], "PG_USER is required together with PG_HOST."),
+        (vec!["--pg-host", "db", "--pg-user", "u"], "PG_DB_NAME is required together with PG_HOST."),
+        (vec!["--pg-host", "db", "--pg-user", "u", "--pg-db-name", "n", "--pg-port", "x"], "PG_PORT must be a number"),
+        (vec!["--pg-host", "db", "--db-path", "f"], "TIMER_DB_PATH and PG_HOST are both set: give only one of them."),
+        (vec!["--min-delay", "5"], "MIN_DELAY must be a duration"),
+        (vec!["--max-horizon", "5s"], "MAX_HORIZON must be longer than MIN_DELAY."),
+        (vec!["--retention", "for ever"], "RETENTION must be a duration"),
+        (vec!["--overdue-window", "x"], "OVERDUE_WINDOW must be a duration"),
+        (vec!["--polling-interval", "0"], "TIMER_POLLING_INTERVAL must be a number between 10 and 60000."),
+        (vec!["--batch-size", "0"], "TIMER_BATCH_SIZE must be a number between 1 and 10000."),
+        (vec!["--in-flight-max", "0"], "IN_FLIGHT_MAX must be a number between 1 and 1000000."),
+        (vec!["--egress", "open"], "EGRESS must be"),
+        (vec!["--egress-allow", "10.0.0.0/99"], "EGRESS_ALLOW "),
+        (vec!["--signing-secret", "whsec_tooshort"], "SIGNING_SECRET must be"),
+    ] {
+        let met = settings(&flags).expect_err("it should be refused");
+        assert!(met.starts_with(sentence) && met.ends_with('.'), "{flags:?}: {met}");
+        assert!(!met.contains("tooshort") && !met.contains("0123456789abcdef"), "a secret is shown: {met}");
+    }
+}
+
+#[test]
+fn a_key_is_required_where_none_is_made_up() {
+    let Command::Serve(options) = Cli::parse_from(["timer", "serve"]).command else { panic!("it was told to serve") };
+    let refused = parse_api_key(&ApiOptions { api_key: None, ..options.api }, None);
+    assert_eq!(refused.unwrap_err().to_string(), "API_KEY is required: choose one of at least 32 characters.");
+}
+
+#[test]
+fn the_scheme_picks_the_store() {
+    let database = |flags: &[&str]| settings(flags).unwrap().database;
+    assert!(matches!(database(&[]), Database::Sqlite(path) if path.as_os_str() == "timer.db"));
+    assert!(
+        matches!(database(&["--database-url", "sqlite:///var/t.db"]), Database::Sqlite(path) if path.as_os_str() == "/var/t.db")
+    );
+    assert!(matches!(database(&["--database-url", "postgres://u:p@h/n"]), Database::Postgres(_)));
+    assert!(matches!(
+        database(&["--pg-host", "h", "--pg-user", "u", "--pg-db-name", "n", "--pg-password", "p@:/?"]),
+        Database::Postgres(store_postgres::PostgresOptions::Parts { port: 5432, password: Some(password), .. }) if password == "p@:/?"
+    ));
+}
+
+#[test]
+fn an_empty_value_counts_as_not_given() {
+    let settings = settings(&["--port", "", "--egress", "", "--max-horizon", ""]).unwrap();
+    assert_eq!((settings.address.port(), settings.horizon.max_horizon), (8080, None));
+}
