@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Shard, Status};
+use domain::{Shard, Span, Status};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Tenure};
 
@@ -95,6 +95,13 @@ impl TenureColumns {
     }
 }
 
+/// Longer leases are cut: added to the time of day they must still be a number that can be stored.
+const LEASE_MICROS_MAX: i64 = 100 * 365 * 86_400 * 1_000_000;
+
+pub fn lease_column(lease: Span) -> i64 {
+    lease.as_micros().min(LEASE_MICROS_MAX)
+}
+
 pub struct Claiming {
     token: ClaimToken,
     lease_micros: i64,
@@ -122,7 +129,7 @@ impl Claiming {
         keys.dedup();
         Self {
             token: claim.token,
-            lease_micros: claim.lease.as_micros(),
+            lease_micros: lease_column(claim.lease),
             tenures: TenureColumns::new(claim.tenures.iter().copied()),
             shards: keys.iter().map(|key| key.0).collect(),
             minutes: keys.iter().map(|key| key.1).collect(),

@@ -28,6 +28,20 @@ impl Failure {
         Self { error, session_is_broken: false, is_contention: false, is_about_a_value: false }
     }
 
+    /// No session could be had: whatever the reason, nothing was sent.
+    pub fn no_session(error: &sqlx::Error) -> Self {
+        Self::plain(StoreError::Unavailable(match error {
+            sqlx::Error::PoolTimedOut => "no connection to PostgreSQL became free or could be made in time".to_owned(),
+            error => describe(error),
+        }))
+    }
+
+    /// The answer stays out.
+    pub fn no_answer(what: &str, may_be_done: bool) -> Self {
+        let verdict = if may_be_done { Verdict::Lost } else { Verdict::Broken };
+        Self::from_verdict(verdict, what.to_owned())
+    }
+
     /// Others kept changing what this call wanted to change.
     pub fn contention(what: &str) -> Self {
         Self { is_contention: true, ..Self::plain(StoreError::Unavailable(what.to_owned())) }
@@ -97,14 +111,6 @@ impl<T> Step<T> for Result<T, sqlx::Error> {
     fn or_unknown(self) -> Result<T, Failure> {
         self.map_err(|error| Failure::of(&error, true))
     }
-}
-
-/// No session could be had: whatever the reason, nothing was sent.
-pub fn no_session(error: &sqlx::Error) -> StoreError {
-    StoreError::Unavailable(match error {
-        sqlx::Error::PoolTimedOut => "no connection to PostgreSQL became free or could be made in time".to_owned(),
-        error => describe(error),
-    })
 }
 
 /// The same error for one more caller of the same batch.

@@ -12,20 +12,16 @@ use std::{
 };
 
 use sqlx::{
-    Connection, PgConnection, Postgres,
-    pool::PoolConnection,
+    Connection, PgConnection,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
-use store::{StoreError, StoreResult};
+use store::StoreResult;
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout},
 };
 
-use crate::{
-    failure::{self, Failure},
-    options::KEYED_STATEMENTS,
-};
+use crate::{failure::Failure, options::KEYED_STATEMENTS};
 
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
@@ -101,10 +97,7 @@ impl Lane {
 
     /// Makes the call, whatever becomes of the one who asked for it.
     pub async fn run<C: Call>(&self, call: C) -> StoreResult<C::Answer> {
-        match self.attempt(call).await {
-            Ok(answer) => Ok(answer),
-            Err(failure) => Err(failure.error),
-        }
+        self.attempt(call).await.map_err(|failure| failure.error)
     }
 
     /// The same, with all there is to know about a failure.
@@ -112,38 +105,26 @@ impl Lane {
         let (answer, answered) = oneshot::channel();
         let lane = self.clone();
         tokio::spawn(async move { lane.serve(&call, answer).await });
-        answered.await.unwrap_or_else(|_| Err(no_answer::<C>("the task that spoke to PostgreSQL ended")))
+        answered.await.unwrap_or_else(|_| Err(Failure::no_answer("the task that spoke to PostgreSQL ended", C::WRITES)))
     }
 
     async fn serve<C: Call>(&self, call: &C, answer: oneshot::Sender<Result<C::Answer, Failure>>) {
         let deadline = Instant::now() + self.limits.deadline;
         let mut session = match self.pool.acquire().await {
             Ok(session) => session,
-            Err(error) => {
-                let error = failure::no_session(&error);
-                drop(answer.send(Err(Failure {
-                    error,
-                    session_is_broken: false,
-                    is_contention: false,
-                    is_about_a_value: false,
-                })));
-                return;
-            }
+            Err(error) => return drop(answer.send(Err(Failure::no_session(&error)))),
         };
         let outcome = tokio::time::timeout_at(deadline, with_patience(call, &mut session))
             .await
-            .unwrap_or_else(|_| Err(no_answer::<C>("PostgreSQL did not answer in time")));
-        let is_broken = outcome.as_ref().is_err_and(|failure| failure.session_is_broken);
-        drop(answer.send(outcome));
-        self.put_back(session, is_broken).await;
-    }
-
-    async fn put_back(&self, mut session: PoolConnection<Postgres>, is_broken: bool) {
-        if is_broken {
+            .unwrap_or_else(|_| Err(Failure::no_answer("PostgreSQL did not answer in time", C::WRITES)));
+        if outcome.as_ref().is_err_and(|failure| failure.session_is_broken) {
             self.discard();
             drop(session.detach());
-        } else if timeout(PING_TIMEOUT, session.return_to_pool()).await.is_err() {
-            // The pool asks every session for a sign of life before it takes it back, and would wait for ever.
+            return drop(answer.send(outcome));
+        }
+        drop(answer.send(outcome));
+        // The pool asks every session for a sign of life before it takes it back, and would wait for ever.
+        if timeout(PING_TIMEOUT, session.return_to_pool()).await.is_err() {
             self.discard();
         }
     }
@@ -177,9 +158,4 @@ async fn with_patience<C: Call>(call: &C, session: &mut PgConnection) -> Result<
         }
     }
     call.run(session).await
-}
-
-fn no_answer<C: Call>(what: &str) -> Failure {
-    let error = if C::WRITES { StoreError::Unknown(what.to_owned()) } else { StoreError::Unavailable(what.to_owned()) };
-    Failure { error, session_is_broken: true, is_contention: false, is_about_a_value: false }
 }

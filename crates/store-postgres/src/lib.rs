@@ -32,7 +32,10 @@ mod settle;
 pub mod statements;
 
 use std::{
-    sync::atomic::{AtomicU16, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
     time::Duration,
 };
 
@@ -46,7 +49,7 @@ use store::{
 
 use crate::{
     batch::{BatchLimits, Batcher},
-    claim::TenureColumns,
+    claim::{TenureColumns, lease_column},
     lane::{Lane, LaneLimits},
 };
 pub use crate::{
@@ -87,7 +90,7 @@ const CREATES: BatchLimits =
 pub struct PostgresStore {
     options: PgConnectOptions,
     durability: Durability,
-    shards: std::sync::Arc<AtomicU16>,
+    shards: Arc<AtomicU16>,
     callers: Lane,
     lists: Lane,
     scheduler: Lane,
@@ -99,10 +102,10 @@ impl PostgresStore {
     pub async fn connect(options: &PostgresOptions) -> Result<Self, OpenError> {
         let options = options.connect_options()?;
         let found = open::look(&options).await?;
-        let shards = std::sync::Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
+        let shards = Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
         let callers = Lane::new(&options, CALLERS);
         let creates = Batcher::start(CREATES, {
-            let (lane, shards) = (callers.clone(), std::sync::Arc::clone(&shards));
+            let (lane, shards) = (callers.clone(), Arc::clone(&shards));
             move |batch| {
                 let (lane, shards) = (lane.clone(), shards.load(Ordering::Relaxed));
                 async move { create::create(&lane, shards, batch).await }
@@ -209,12 +212,12 @@ impl Store for PostgresStore {
     }
 
     async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        self.scheduler.run(ownership::Acquire::new(node, shards, lease.as_micros())).await
+        self.scheduler.run(ownership::Acquire::new(node, shards, lease)).await
     }
 
     async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
         let tenures = TenureColumns::new(tenures.iter().copied());
-        self.scheduler.run(ownership::Renew { node, tenures, lease_micros: lease.as_micros() }).await
+        self.scheduler.run(ownership::Renew { node, tenures, lease_micros: lease_column(lease) }).await
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {

@@ -1,11 +1,11 @@
 //! Who holds which shard, and until when by the database's clock.
 
-use domain::Shard;
+use domain::{Shard, Span};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Epoch, NodeId, Tenure};
 
 use crate::{
-    claim::{TenureColumns, clock},
+    claim::{TenureColumns, clock, lease_column},
     failure::{Failure, Step},
     lane::Call,
 };
@@ -47,10 +47,10 @@ pub struct Acquire {
 
 impl Acquire {
     /// Sorted: two nodes that want the same shards take them in the same order.
-    pub fn new(node: NodeId, shards: &[Shard], lease_micros: i64) -> Self {
+    pub fn new(node: NodeId, shards: &[Shard], lease: Span) -> Self {
         let mut shards: Vec<i16> = shards.iter().map(|shard| shard.0.cast_signed()).collect();
         shards.sort_unstable();
-        Self { node, shards, lease_micros }
+        Self { node, shards, lease_micros: lease_column(lease) }
     }
 }
 

@@ -78,8 +78,8 @@ pub struct List {
 }
 
 impl List {
-    /// Only words of this file go into the text; every value is bound. The parameters are always the same six, for a
-    /// parameter that is not named could not be bound: namespace, status, cursor time, cursor id, limit, offset.
+    /// Only words of this file go into the text; every value is bound. The parameters are always the same six: namespace,
+    /// cursor time, cursor id, limit, offset, shards. Each is named in every text, for otherwise it could not be bound.
     fn statement(&self) -> String {
         let (at, minute) = match self.query.sort {
             Sort::CreatedAt => ("f.created_at", None),
@@ -93,16 +93,16 @@ impl List {
         let mut text = format!("SELECT {SUMMARY_COLUMNS} FROM definition f {} WHERE true", joins(&self.query.filter));
         text.push_str(&conditions(&self.query.filter));
         if self.query.after.is_some() {
-            // A subquery cannot write to the buffer of a string, so this cannot fail.
-            let _ = write!(text, " AND ({at}, f.id) {beyond} ($3, $4)");
+            // Writing to a string cannot fail.
+            let _ = write!(text, " AND ({at}, f.id) {beyond} ($2, $3)");
             if let Some(minute) = minute {
-                let _ = write!(text, " AND {minute} {bound} $3 / 60000000");
+                let _ = write!(text, " AND {minute} {bound} $2 / 60000000");
             }
         } else {
-            text.push_str(" AND ($3::bigint IS NULL OR $4::uuid IS NULL)");
+            text.push_str(" AND $2::bigint IS NULL AND $3::uuid IS NULL");
         }
         let minute = minute.map(|minute| format!("{minute} {direction}, ")).unwrap_or_default();
-        let _ = write!(text, " ORDER BY {minute}{at} {direction}, f.id {direction} LIMIT $5 OFFSET $6");
+        let _ = write!(text, " ORDER BY {minute}{at} {direction}, f.id {direction} LIMIT $4 OFFSET $5");
         text
     }
 }
@@ -117,7 +117,7 @@ const SUMMARY_COLUMNS: &str = concat!(
 fn joins(filter: &Filter) -> &'static str {
     macro_rules! due {
         () => {
-            "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $7)::smallint \
+            "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $6)::smallint \
              AND d.minute = f.due_minute AND d.id = f.id"
         };
     }
@@ -143,7 +143,7 @@ fn conditions(filter: &Filter) -> String {
         Some(status) if status.is_finished() => format!(" AND o.status = '{status}'"),
         _ => String::new(),
     };
-    format!("{namespace}{status} AND $2::text IS NULL")
+    format!("{namespace}{status}")
 }
 
 impl Call for List {
@@ -154,7 +154,6 @@ impl Call for List {
         let limit = i64::from(self.query.limit);
         let rows = sqlx::query(AssertSqlSafe(self.statement()))
             .bind(self.query.filter.namespace.as_ref().map(Namespace::as_str))
-            .bind(None::<&str>)
             .bind(self.query.after.map(|cursor| cursor.at.as_micros()))
             .bind(self.query.after.map(|cursor| cursor.id.as_uuid()))
             // One more than asked for tells whether there is a next page.
@@ -227,28 +226,18 @@ pub struct Count {
 
 impl Count {
     /// Counts in the table that knows the status, and asks the definition only for the namespace.
-    fn statement(&self) -> &'static str {
-        let by_namespace = self.filter.namespace.is_some();
-        match (self.filter.status, by_namespace) {
-            (None, false) => "SELECT count(*) FROM definition WHERE $1::text IS NULL AND $2::text IS NULL",
-            (None, true) => "SELECT count(*) FROM definition f WHERE f.namespace = $1 AND $2::text IS NULL",
-            (Some(Status::Pending), false) => {
-                "SELECT count(*) FROM due WHERE claim IS NULL AND $1::text IS NULL AND $2::text IS NOT NULL"
-            }
-            (Some(Status::Pending), true) => {
-                "SELECT count(*) FROM due d JOIN definition f ON f.id = d.id
-                 WHERE d.claim IS NULL AND f.namespace = $1 AND $2::text IS NOT NULL"
-            }
-            (Some(Status::Executing), false) => {
-                "SELECT count(*) FROM due WHERE claim IS NOT NULL AND $1::text IS NULL AND $2::text IS NOT NULL"
-            }
-            (Some(Status::Executing), true) => {
-                "SELECT count(*) FROM due d JOIN definition f ON f.id = d.id
-                 WHERE d.claim IS NOT NULL AND f.namespace = $1 AND $2::text IS NOT NULL"
-            }
-            (Some(_), false) => "SELECT count(*) FROM outcome WHERE status = $2 AND $1::text IS NULL",
-            (Some(_), true) => {
-                "SELECT count(*) FROM outcome o JOIN definition f ON f.id = o.id WHERE o.status = $2 AND f.namespace = $1"
+    fn statement(&self) -> String {
+        let (counted, status) = match self.filter.status {
+            None => ("definition f", "true".to_owned()),
+            Some(Status::Pending) => ("due c", "c.claim IS NULL".to_owned()),
+            Some(Status::Executing) => ("due c", "c.claim IS NOT NULL".to_owned()),
+            Some(finished) => ("outcome c", format!("c.status = '{finished}'")),
+        };
+        match (&self.filter.namespace, self.filter.status) {
+            (None, _) => format!("SELECT count(*) FROM {counted} WHERE {status}"),
+            (Some(_), None) => format!("SELECT count(*) FROM {counted} WHERE f.namespace = $1"),
+            (Some(_), Some(_)) => {
+                format!("SELECT count(*) FROM {counted} JOIN definition f ON f.id = c.id WHERE {status} AND f.namespace = $1")
             }
         }
     }
@@ -259,12 +248,11 @@ impl Call for Count {
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut PgConnection) -> Result<u64, Failure> {
-        let count: i64 = sqlx::query_scalar(self.statement())
-            .bind(self.filter.namespace.as_ref().map(Namespace::as_str))
-            .bind(self.filter.status.map(Status::as_str))
-            .fetch_one(session)
-            .await
-            .or_not_done()?;
+        let mut query = sqlx::query_scalar(AssertSqlSafe(self.statement()));
+        if let Some(namespace) = &self.filter.namespace {
+            query = query.bind(namespace.as_str());
+        }
+        let count: i64 = query.fetch_one(session).await.or_not_done()?;
         Ok(count.unsigned_abs())
     }
 }

@@ -8,6 +8,8 @@ for_each_store!(
     a_bad_create_is_refused_by_name_and_nothing_is_stored,
     a_bad_update_is_refused_by_name_and_nothing_is_changed,
     requests_that_fit_no_route_or_rule_get_the_envelope_too,
+    without_the_key_nothing_is_answered,
+    a_body_of_the_wrong_kind_or_size_is_refused,
 );
 
 const AT: &str = r#""execute_at":"2100-01-01T00:00:00Z""#;
@@ -217,52 +219,46 @@ async fn requests_that_fit_no_route_or_rule_get_the_envelope_too(backend: Backen
         assert_refused(&answer, status, code, start, &format!("{method} {path}"));
     }
 
-    let create = || client.request("POST", "/timers").header("x-api-key", API_KEY);
-    let body = format!("{{{AT},{CALLBACK}}}");
-    let sent = async |request: http::request::Builder, body: Vec<u8>| client.send_raw(request, body).await.expect("an answer");
-    let json_type = ("content-type", "application/json");
+    service.stop().await;
+}
+
+async fn without_the_key_nothing_is_answered(backend: Backend) {
+    let _machine = beside_others().await;
+    let mut service = Service::start_with(&backend, &[]).await;
+    let client = service.client();
+    for (method, path) in
+        [("GET", "/timers"), ("POST", "/timers"), ("GET", "/timers/7"), ("GET", "/nowhere"), ("PATCH", "/timers")]
+    {
+        for key in [None, Some("x".repeat(API_KEY.len())), Some(API_KEY.to_lowercase() + "x"), Some(String::new())] {
+            let mut request = client.request(method, path);
+            if let Some(key) = &key {
+                request = request.header("x-api-key", key);
+            }
+            let answer = client.send_raw(request, "").await.expect("an answer");
+            assert_refused(&answer, 401, 4, "unauthorized", &format!("{method} {path} {key:?}"));
+        }
+    }
+    service.stop().await;
+}
+
+async fn a_body_of_the_wrong_kind_or_size_is_refused(backend: Backend) {
+    let _machine = beside_others().await;
+    let mut service = Service::start_with(&backend, &[]).await;
+    let client = service.client();
+    let good = format!("{{{AT},{CALLBACK}}}").into_bytes();
     let large = [b"{\"metadata\":\"".as_slice(), &b"x".repeat(1024 * 1024), b"\"}"].concat();
-    for (what, answer, status, code, start) in [
-        ("no key", sent(client.request("GET", "/timers"), vec![]).await, 401, 4, "unauthorized"),
-        (
-            "a wrong key",
-            sent(client.request("GET", "/timers").header("x-api-key", "x".repeat(36)), vec![]).await,
-            401,
-            4,
-            "unauthorized",
-        ),
-        ("no key, no route", sent(client.request("GET", "/nowhere"), vec![]).await, 401, 4, "unauthorized"),
-        (
-            "too large",
-            sent(create().header(json_type.0, json_type.1), large).await,
-            413,
-            2,
-            "the body must not be larger than 1 MiB",
-        ),
-        (
-            "plain text",
-            sent(create().header("content-type", "text/plain"), body.clone().into()).await,
-            415,
-            2,
-            "content-type must be",
-        ),
-        ("no type", sent(create(), body.clone().into()).await, 415, 2, "content-type must be"),
-        (
-            "compressed",
-            sent(create().header(json_type.0, json_type.1).header("content-encoding", "gzip"), vec![1]).await,
-            415,
-            2,
-            "the body must not be compressed",
-        ),
-        (
-            "not UTF-8",
-            sent(create().header(json_type.0, json_type.1), vec![b'"', 0xff, b'"']).await,
-            400,
-            2,
-            "the body must be valid UTF-8",
-        ),
+    let json_type = ("content-type", "application/json");
+    for (what, headers, body, status, start) in [
+        ("too large", vec![json_type], large, 413, "the body must not be larger than 1 MiB"),
+        ("plain text", vec![("content-type", "text/plain")], good.clone(), 415, "content-type must be application/json"),
+        ("no type", vec![], good.clone(), 415, "content-type must be application/json"),
+        ("compressed", vec![json_type, ("content-encoding", "gzip")], good, 415, "the body must not be compressed"),
+        ("not UTF-8", vec![json_type], vec![b'"', 0xff, b'"'], 400, "the body must be valid UTF-8"),
     ] {
-        assert_refused(&answer, status, code, start, what);
+        let request = client.request("POST", "/timers").header("x-api-key", API_KEY);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let answer = client.send_raw(request, body).await.expect("an answer");
+        assert_refused(&answer, status, 2, start, what);
     }
     assert_eq!(client.get("/timers").await.json()["data"]["total"], 0);
     service.stop().await;

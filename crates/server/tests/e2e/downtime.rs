@@ -49,7 +49,8 @@ async fn after_a_day_of_downtime_everything_fires_oldest_first_in_bounded_memory
 
 /// Registers timers with a service that lives a day ago, and stops it. The due times are not in the order of registration.
 async fn register_yesterday(backend: &Backend, receiver: &Receiver) -> HashMap<String, i64> {
-    let mut service = Service::start_at(backend, &FakeTime::fixed("-1d"), &[]).await;
+    let time = FakeTime::fixed("-1d");
+    let mut service = Service::start_at(backend, &time, &[]).await;
     let client = service.client();
     let first = now() - DAY_MICROS + 3600 * 1_000_000;
     let url = receiver.url("/overdue");

@@ -7,6 +7,7 @@ mod outages;
 mod plans;
 mod proxy;
 mod setup;
+mod waiting_claims;
 
 use domain::{Shard, Span};
 use store::{Claim, ClaimToken, DueEntry, NodeId, ShardCursor, Store, Tenure};

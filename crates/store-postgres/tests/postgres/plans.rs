@@ -21,8 +21,11 @@ fn assert_keyed(url: &str, when: &str) {
         for scan in ["Seq Scan", "Bitmap", "Hash Join", "Merge Join", "->  Sort"] {
             assert!(!plan.contains(scan), "{name} {when}: {scan} in\n{plan}");
         }
-        // A walk over a whole index is as bad as one over the table.
-        for (line, next) in plan.lines().zip(plan.lines().skip(1)).filter(|(line, _)| line.contains("Index Scan")) {
+        // A walk over a whole index is as bad as one over the table, except over the one with a row for each shard.
+        let pairs = plan.lines().zip(plan.lines().skip(1));
+        for (line, next) in
+            pairs.filter(|(line, _)| line.contains("Index") && line.contains("Scan") && !line.contains(" on shard "))
+        {
             assert!(next.contains("Index Cond"), "{name} {when}: {line} without a condition in\n{plan}");
         }
     }
@@ -38,10 +41,10 @@ async fn every_keyed_statement_uses_an_index_on_empty_and_on_large_tables() {
     let fill = "
         INSERT INTO definition (id, namespace, asked, execute_at, due_minute, callback_type, callback_config, delivery,
             fingerprint, revision, created_at, updated_at)
-        SELECT gen_random_uuid(), 'default', n, n * 100000, n / 600, 'http', '{}', 'at_least_once', '\\x00', 1, n, n
+        SELECT gen_random_uuid(), 'default', n, n::bigint * 100000, n / 600, 'http', '{}', 'at_least_once', '\\x00', 1, n, n
         FROM generate_series(1, 60000) AS n;
         INSERT INTO due (shard, minute, id, at, attempt, destination)
-        SELECT n % 64, n / 600, gen_random_uuid(), n * 100000, 0, 1 FROM generate_series(1, 60000) AS n;
+        SELECT n % 64, n / 600, gen_random_uuid(), n::bigint * 100000, 0, 1 FROM generate_series(1, 60000) AS n;
         INSERT INTO outcome (id, status, attempt, executed_at, finished_at)
         SELECT gen_random_uuid(), 'completed', 1, n, n FROM generate_series(1, 60000) AS n;
         ANALYZE";

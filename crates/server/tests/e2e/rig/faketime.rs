@@ -2,7 +2,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A wall clock for one service that the test can set while it runs. The steady clock is left alone.
+/// A wall clock for services that the test can set while they run. The steady clock is left alone. It must outlive them: without its
+/// file they have the true time again.
 pub struct FakeTime {
     library: PathBuf,
     offset: TempDir,
