@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use store::{Claim, ClaimToken, Claimed, DueEntry, StoreResult};
 
@@ -66,9 +66,9 @@ impl Scheduler {
         if claimed.len() == entries.len() {
             return;
         }
-        let got: std::collections::HashSet<_> = claimed.iter().map(|claimed| claimed.entry.id).collect();
+        let got: HashSet<_> = claimed.iter().map(|claimed| (claimed.entry.id, claimed.entry.at)).collect();
         let mut window = self.window();
-        let refused = entries.iter().filter(|entry| !got.contains(&entry.id));
+        let refused = entries.iter().filter(|entry| !got.contains(&(entry.id, entry.at)));
         metrics::counter!("timer_claims_refused_total").increment(refused.clone().count() as u64);
         refused.for_each(|entry| window.done(entry));
     }

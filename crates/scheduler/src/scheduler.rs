@@ -1,5 +1,8 @@
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -43,7 +46,7 @@ impl Default for Config {
             claim_batch_max: 1024,
             in_flight_max: 1024,
             in_flight_per_destination_max: 64,
-            shard_lease: Span::from_secs(4),
+            shard_lease: Span::from_secs(3),
             claim_lease: Span::from_secs(600),
             sweep_interval: Duration::from_secs(1),
             retention: Span::from_secs(30 * 24 * 3600),
@@ -66,6 +69,7 @@ pub struct Scheduler {
     renewed: Notify,
     /// Shards came in, perhaps with claims of an owner that is gone.
     taken_over: Notify,
+    leaving: AtomicBool,
 }
 
 impl Scheduler {
@@ -82,6 +86,7 @@ impl Scheduler {
             wake: Notify::new(),
             renewed: Notify::new(),
             taken_over: Notify::new(),
+            leaving: AtomicBool::new(false),
         }
     }
 
@@ -150,23 +155,34 @@ impl Scheduler {
     // ── Ownership ──────────────────────────────────────────────────────────────────────────────────────────
 
     /// Extends what is held and takes what is free. Says how many shards are held.
+    ///
+    /// Once the node is leaving, it takes nothing more, and gives back what it has nothing under way in.
     pub async fn renew_once(&self) -> StoreResult<usize> {
-        let begun = self.clock.steady();
-        let lease = self.config.shard_lease;
+        let is_leaving = self.leaving.load(Ordering::Relaxed);
+        if is_leaving {
+            self.release_idle().await?;
+        }
         let mut held = self.tenancy().all();
         if !held.is_empty() {
-            held = self.store.renew(self.node, &held, lease).await?;
+            let begun = self.clock.steady();
+            held = self.store.renew(self.node, &held, self.config.shard_lease).await?;
+            self.confirm(&held, begun);
         }
         let free: Vec<Shard> =
             (0..self.store.shards()).map(Shard).filter(|shard| held.iter().all(|tenure| tenure.shard != *shard)).collect();
-        if !free.is_empty() {
-            held.extend(self.store.acquire(self.node, &free, lease).await?);
+        if !free.is_empty() && !is_leaving {
+            let begun = self.clock.steady();
+            held.extend(self.store.acquire(self.node, &free, self.config.shard_lease).await?);
+            self.confirm(&held, begun);
         }
-        let changes = self.tenancy().confirm(&held, begun, lease.as_duration());
+        Ok(held.len())
+    }
+
+    fn confirm(&self, held: &[Tenure], begun: Duration) {
+        let changes = self.tenancy().confirm(held, begun, self.config.shard_lease.as_duration());
         self.apply(&changes);
         self.renewed.notify_waiters();
         self.wake.notify_one();
-        Ok(held.len())
     }
 
     fn apply(&self, changes: &Changes) {
@@ -186,13 +202,33 @@ impl Scheduler {
         metrics::gauge!("timer_shards_owned").set(self.tenancy().len() as f64);
     }
 
+    /// The node is about to stop: from now on it only finishes what is under way. Shards in which nothing is go to
+    /// others at once.
+    pub async fn leave(&self) -> StoreResult<()> {
+        self.leaving.store(true, Ordering::Relaxed);
+        self.release_idle().await
+    }
+
+    async fn release_idle(&self) -> StoreResult<()> {
+        let busy = self.window().busy_shards();
+        let (kept, idle): (Vec<_>, Vec<_>) = self.tenancy().all().into_iter().partition(|tenure| busy.contains(&tenure.shard));
+        self.give_back(&idle, &kept).await
+    }
+
     /// Hands every shard back, so that others need not wait for the leases to run out.
     pub async fn release(&self) -> StoreResult<()> {
         let held = self.tenancy().all();
-        self.store.release(self.node, &held).await?;
-        let changes = self.tenancy().confirm(&[], self.clock.steady(), Duration::ZERO);
+        self.give_back(&held, &[]).await
+    }
+
+    async fn give_back(&self, given: &[Tenure], kept: &[Tenure]) -> StoreResult<()> {
+        if given.is_empty() {
+            return Ok(());
+        }
+        self.store.release(self.node, given).await?;
+        self.tenancy().keep(kept);
         let mut window = self.window();
-        changes.lost.iter().for_each(|shard| window.close(*shard));
+        given.iter().for_each(|tenure| window.close(tenure.shard));
         Ok(())
     }
 
@@ -226,6 +262,12 @@ impl Scheduler {
 
     pub fn shards_held(&self) -> usize {
         self.tenancy().len()
+    }
+
+    /// How late the oldest timer is that waits in memory. Long when receivers are slow, or when nothing can be claimed.
+    pub fn lag(&self) -> Span {
+        let oldest = self.window().oldest();
+        oldest.map_or(Span::ZERO, |at| self.clock.now().since(at))
     }
 
     pub fn in_memory(&self) -> usize {

@@ -31,6 +31,11 @@ impl Tenancy {
         changes
     }
 
+    /// The node has given back everything but these.
+    pub fn keep(&mut self, kept: &[Tenure]) {
+        self.epochs.retain(|shard, epoch| kept.contains(&Tenure { shard: *shard, epoch: *epoch }));
+    }
+
     pub fn all(&self) -> Vec<Tenure> {
         self.epochs.iter().map(|(shard, epoch)| Tenure { shard: *shard, epoch: *epoch }).collect()
     }

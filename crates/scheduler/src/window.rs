@@ -1,13 +1,14 @@
 //! The near term in memory.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use domain::{Destination, Shard, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
 
 use crate::slots::Slots;
 
-/// A place in the order of due timers.
+/// A place in the order of due timers. It also names an entry: a timer is due at one time only, so of two entries of one
+/// timer with different times one is stale, and the claim will tell which.
 type Position = (Timestamp, TimerId);
 
 /// What is due soon in the shards of this node, in three stages: upcoming (ordered by time), ready (due, in line for
@@ -16,16 +17,29 @@ type Position = (Timestamp, TimerId);
 pub struct Window {
     shards: u16,
     budget: usize,
-    upcoming: BTreeSet<DueEntry>,
-    ready: HashMap<Destination, VecDeque<DueEntry>>,
+    upcoming: BTreeMap<Position, Destination>,
+    ready: HashMap<Destination, VecDeque<Position>>,
     ready_len: usize,
     /// Destinations with something ready, in the order of their turns.
     turns: VecDeque<Destination>,
-    /// What is ready or busy: it must not enter a second time.
-    known: HashMap<TimerId, Timestamp>,
+    /// What has left `upcoming`: it must not enter a second time.
+    known: HashMap<Position, Stage>,
     slots: Slots,
     reach: HashMap<Shard, Reach>,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Ready,
+    /// Being claimed or delivered, in a place of this destination.
+    Busy(Destination),
+}
+
+/// A destination may have at most this part of the room that the ready ones leave, and always a few entries. Those of a
+/// receiver that hangs can thus pile up, but never fill the window; what does not fit stays in the store, where
+/// the sweep finds it again.
+const SHARE_OF_ROOM: usize = 3;
+const READY_PER_DESTINATION_MIN: usize = 128;
 
 /// How far a shard has been read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,7 +55,7 @@ impl Window {
         Self {
             shards,
             budget: budget.max(1),
-            upcoming: BTreeSet::new(),
+            upcoming: BTreeMap::new(),
             ready: HashMap::new(),
             ready_len: 0,
             turns: VecDeque::new(),
@@ -59,18 +73,20 @@ impl Window {
     /// Lets go of everything in a shard that is not being delivered.
     pub fn close(&mut self, shard: Shard) {
         let shards = self.shards;
-        let stays = |entry: &DueEntry| entry.id.shard(shards) != shard;
+        let stays = |position: &Position| position.1.shard(shards) != shard;
         self.reach.remove(&shard);
-        self.upcoming.retain(stays);
-        for queue in self.ready.values_mut() {
-            for gone in queue.iter().filter(|entry| !stays(entry)) {
-                self.known.remove(&gone.id);
-            }
-            queue.retain(stays);
-        }
+        self.upcoming.retain(|position, _| stays(position));
+        self.ready.values_mut().for_each(|queue| queue.retain(stays));
         self.ready.retain(|_, queue| !queue.is_empty());
+        self.known.retain(|position, stage| *stage != Stage::Ready || stays(position));
         self.turns.retain(|destination| self.ready.contains_key(destination));
         self.ready_len = self.ready.values().map(VecDeque::len).sum();
+    }
+
+    /// The shards in which something is being claimed or delivered.
+    pub fn busy_shards(&self) -> HashSet<Shard> {
+        let busy = self.known.iter().filter(|(_, stage)| matches!(stage, Stage::Busy(_)));
+        busy.map(|((_, id), _)| id.shard(self.shards)).collect()
     }
 
     /// How many entries wait in memory.
@@ -86,9 +102,15 @@ impl Window {
         self.budget.saturating_sub(self.len())
     }
 
-    /// When something is to be done next: at once if something ready could start, else when the next one is due.
+    /// When the next one becomes due.
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.upcoming.first().map(|entry| entry.at)
+        self.upcoming.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// When the one was due that has been waiting for longest.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        let in_line = self.ready.values().filter_map(|queue| queue.front()).map(|(at, _)| *at).min();
+        in_line.into_iter().chain(self.next_due()).min()
     }
 
     // ── Reading ahead ──────────────────────────────────────────────────────────────────────────────────────
@@ -153,14 +175,16 @@ impl Window {
     }
 
     fn insert(&mut self, entry: DueEntry) -> bool {
-        if self.known.get(&entry.id) == Some(&entry.at) || !self.upcoming.insert(entry) {
+        let position = (entry.at, entry.id);
+        // One that is upcoming already takes the destination of the newer notice.
+        if self.known.contains_key(&position) || self.upcoming.insert(position, entry.destination).is_some() {
             return false;
         }
         while self.len() > self.budget {
             // The farthest one goes: it is in the store, and will be read again when its time comes near.
-            let Some(farthest) = self.upcoming.pop_last() else { break };
-            if let Some(reach) = self.reach.get_mut(&farthest.id.shard(self.shards)) {
-                reach.loaded = reach.loaded.min(Some((farthest.at, farthest.id.predecessor())));
+            let Some(((at, id), _)) = self.upcoming.pop_last() else { break };
+            if let Some(reach) = self.reach.get_mut(&id.shard(self.shards)) {
+                reach.loaded = reach.loaded.min(Some((at, id.predecessor())));
             }
         }
         true
@@ -172,23 +196,23 @@ impl Window {
     /// up what can already start. Says whether more is due.
     pub fn promote(&mut self, now: Timestamp, limit: usize) -> bool {
         for _ in 0..limit {
-            match self.upcoming.first() {
-                Some(entry) if entry.at <= now => {}
-                _ => return false,
+            if self.next_due().is_none_or(|at| at > now) {
+                return false;
             }
-            let Some(entry) = self.upcoming.pop_first() else { return false };
-            if self.known.insert(entry.id, entry.at).is_some() {
-                // It was ready or busy with another time: one of the two is stale, and the claim will tell which.
-                tracing::debug!(timer.id = %entry.id, "a timer became due while an older entry of it was in line");
+            let Some((position, destination)) = self.upcoming.pop_first() else { return false };
+            let room = (self.budget.saturating_sub(self.ready_len) / SHARE_OF_ROOM).max(READY_PER_DESTINATION_MIN);
+            let queue = self.ready.entry(destination).or_default();
+            if queue.len() >= room {
+                continue;
             }
-            let queue = self.ready.entry(entry.destination).or_default();
             if queue.is_empty() {
-                self.turns.push_back(entry.destination);
+                self.turns.push_back(destination);
             }
-            queue.push_back(entry);
+            queue.push_back(position);
+            self.known.insert(position, Stage::Ready);
             self.ready_len += 1;
         }
-        self.upcoming.first().is_some_and(|entry| entry.at <= now)
+        self.next_due().is_some_and(|at| at <= now)
     }
 
     /// Takes what may start now, one of each destination in turn, at most `limit`. They are busy until `done`.
@@ -198,12 +222,16 @@ impl Window {
         while taken.len() < limit && passed_over < self.turns.len() && self.slots.free() > 0 {
             let Some(destination) = self.turns.pop_front() else { break };
             let Some(queue) = self.ready.get_mut(&destination) else { continue };
-            if self.slots.take(destination) {
-                taken.extend(queue.pop_front());
-                self.ready_len -= 1;
-                passed_over = 0;
-            } else {
+            if !self.slots.take(destination) {
                 passed_over += 1;
+                self.turns.push_back(destination);
+                continue;
+            }
+            passed_over = 0;
+            if let Some(position @ (at, id)) = queue.pop_front() {
+                self.ready_len -= 1;
+                self.known.insert(position, Stage::Busy(destination));
+                taken.push(DueEntry { at, id, destination });
             }
             if queue.is_empty() {
                 self.ready.remove(&destination);
@@ -214,12 +242,13 @@ impl Window {
         taken
     }
 
-    /// A busy one is settled, or was not ours to take.
+    /// A busy one is settled, or was not ours to take: its place is free. Saying so twice is harmless.
     pub fn done(&mut self, entry: &DueEntry) {
-        if self.known.get(&entry.id) == Some(&entry.at) {
-            self.known.remove(&entry.id);
+        // The place is that of the destination it was taken for; the timer may have got another one since.
+        if let Some(Stage::Busy(destination)) = self.known.get(&(entry.at, entry.id)) {
+            self.slots.give_back(*destination);
+            self.known.remove(&(entry.at, entry.id));
         }
-        self.slots.give_back(entry.destination);
     }
 
     /// Busy ones could not be claimed for now: they become due again.
@@ -232,7 +261,7 @@ impl Window {
 
     /// Whether this very entry is in line or being delivered here.
     pub fn is_known(&self, entry: &DueEntry) -> bool {
-        self.known.get(&entry.id) == Some(&entry.at)
+        self.known.contains_key(&(entry.at, entry.id))
     }
 }
 

@@ -15,10 +15,11 @@ mod settle;
 
 pub use deliver::describe;
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use delivery::Deliverer;
 use domain::{Clock, Span};
+use futures_util::{FutureExt, future::BoxFuture};
 use scheduler::{Scheduler, tasks};
 use store::{Claimed, Settlement, Store};
 use tokio::sync::mpsc;
@@ -48,22 +49,27 @@ pub enum Drained {
     Completely,
     /// Some calls did not finish in time. Their timers stay `executing` until the next owner takes them up.
     Partly,
+    /// A part of the pipeline had failed, and everything was stopped because of that.
+    Broken,
 }
 
 impl Pipeline {
     /// Runs until `stop`, then finishes what is under way and hands the shards back.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Drained {
+        let broken = CancellationToken::new();
         let background = TaskTracker::new();
         let ended = CancellationToken::new();
+        let keep = |name, task: BoxFuture<'static, ()>| background.spawn(watch(name, task, stop.clone(), broken.clone()));
         // The leases are kept to the very end: what is being delivered is still ours.
-        background.spawn(tasks::renew(Arc::clone(&self.scheduler), ended.clone()));
-        background.spawn(tasks::load(Arc::clone(&self.scheduler), stop.clone()));
-        background.spawn(tasks::sweep(Arc::clone(&self.scheduler), stop.clone()));
-        background.spawn(tasks::purge(Arc::clone(&self.scheduler), stop.clone()));
-        background.spawn(recover::run(Arc::clone(&self), stop.clone()));
+        keep("renew", tasks::renew(Arc::clone(&self.scheduler), ended.clone()).boxed());
+        keep("load", tasks::load(Arc::clone(&self.scheduler), stop.clone()).boxed());
+        keep("sweep", tasks::sweep(Arc::clone(&self.scheduler), stop.clone()).boxed());
+        keep("purge", tasks::purge(Arc::clone(&self.scheduler), stop.clone()).boxed());
+        keep("recover", recover::run(Arc::clone(&self), stop.clone()).boxed());
 
         let (settlements, to_settle) = mpsc::channel(SETTLEMENTS_MAX);
-        let settling = tokio::spawn(settle::run(Arc::clone(&self), to_settle));
+        let settle = settle::run(Arc::clone(&self), to_settle).boxed();
+        let settling = tokio::spawn(watch("settle", settle, stop.clone(), broken.clone()));
         let deliveries = TaskTracker::new();
         // A claim under way is seen through: what it took must be delivered or given back, not left `executing`.
         tokio::select! {
@@ -71,6 +77,9 @@ impl Pipeline {
             () = async { stop.cancelled().await; tokio::time::sleep(CLAIM_TIME).await } => {}
         }
 
+        if let Err(error) = self.scheduler.leave().await {
+            tracing::warn!(%error, "idle shards could not be handed back yet");
+        }
         let drained = self.drain(deliveries, settlements, settling).await;
         ended.cancel();
         background.close();
@@ -81,7 +90,7 @@ impl Pipeline {
             Ok(Err(error)) => tracing::warn!(%error, "the shards could not be handed back; their leases will run out"),
             Err(_) => tracing::warn!("the store did not answer; the leases of the shards will run out"),
         }
-        drained
+        if broken.is_cancelled() { Drained::Broken } else { drained }
     }
 
     /// Waits for something to be due, claims it, starts it, until `stop`. No error ends it.
@@ -157,5 +166,29 @@ impl Pipeline {
                 Drained::Partly
             }
         }
+    }
+}
+
+/// Runs a task that must not end by a panic. If it does, everything stops: a service that still answers but no longer fires, or
+/// no longer looks for what it missed, would be worse than one that is started afresh.
+async fn watch(name: &'static str, task: BoxFuture<'static, ()>, stop: CancellationToken, broken: CancellationToken) {
+    if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+        tracing::error!(task = name, "a part of the scheduler panicked; stopping");
+        broken.cancel();
+        stop.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_stops_everything() {
+        let (stop, broken) = (CancellationToken::new(), CancellationToken::new());
+        watch("fine", async {}.boxed(), stop.clone(), broken.clone()).await;
+        assert!(!stop.is_cancelled() && !broken.is_cancelled());
+        watch("faulty", async { panic!("on purpose") }.boxed(), stop.clone(), broken.clone()).await;
+        assert!(stop.is_cancelled() && broken.is_cancelled());
     }
 }

@@ -50,6 +50,7 @@ pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(
     let drained = runtime.block_on(run_until_stopped(settings, announce))?;
     match drained {
         Drained::Completely => Ok(()),
+        Drained::Broken => Err(Failure::Run("a part of the service failed; see the log.".to_owned())),
         Drained::Partly => Err(Failure::Run(
             "stopped before every call had finished; those timers will be taken up at the next start.".to_owned(),
         )),
@@ -65,7 +66,10 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let listener = TcpListener::bind(settings.address)
         .await
         .map_err(|error| Failure::Configuration(format!("PORT {} cannot be opened: {error}.", settings.address)))?;
-    let Opened { store, name } = opening::open(&settings.database, &clock).await?;
+    let Opened { store, name } = tokio::select! {
+        opened = opening::open(&settings.database, &clock) => opened?,
+        () = stop.cancelled() => return Ok(Drained::Completely),
+    };
     let store: Arc<dyn Store> = Arc::new(Measured::new(store, Arc::clone(&clock)));
     let deliverer =
         Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
@@ -120,12 +124,17 @@ fn refuse_denied(egress: &Egress, url: &CallbackUrl) -> Result<(), Invalid> {
 }
 
 fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync>, scheduler: Arc<Scheduler>) -> ApiConfig {
-    let egress = settings.delivery.egress.to_string();
-    let shards = HealthItem {
-        name: "shards",
-        // None is no illness: another process holds them, and this one stands by.
-        read: Arc::new(move || Reading { value: scheduler.shards_held().into(), well: true }),
+    let item = |name, read: Box<dyn Fn() -> serde_json::Value + Send + Sync>| HealthItem {
+        name,
+        read: Arc::new(move || Reading { value: read(), well: true }),
     };
-    let egress = HealthItem { name: "egress", read: Arc::new(move || Reading { value: egress.clone().into(), well: true }) };
-    ApiConfig { api_key: ApiKey::new(&settings.api_key), limits: api::Limits::default(), health: vec![shards, egress], metrics }
+    let egress = settings.delivery.egress.to_string();
+    let lagging = Arc::clone(&scheduler);
+    let health = vec![
+        // None is no illness: another process holds them, and this one stands by.
+        item("shards", Box::new(move || scheduler.shards_held().into())),
+        item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
+        item("egress", Box::new(move || egress.clone().into())),
+    ];
+    ApiConfig { api_key: ApiKey::new(&settings.api_key), limits: api::Limits::default(), health, metrics }
 }

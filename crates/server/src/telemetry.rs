@@ -42,5 +42,7 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
     delivery::describe();
     scheduler::describe();
     store::describe();
+    store_postgres::describe();
+    store_sqlite::describe();
     Ok(Arc::new(move || handle.render()))
 }

@@ -141,6 +141,55 @@ fn a_closed_shard_leaves_nothing_behind_but_what_is_being_delivered() {
 }
 
 #[test]
+fn a_timer_that_gets_another_destination_is_still_one_timer() {
+    let mut window = window(100, 100, &[entry(1, 1, 7)]);
+    assert!(!window.admit(entry(1, 1, 8)), "it is upcoming already");
+    window.promote(at(5), 10);
+    let taken = window.take(10);
+    assert_eq!(taken, [entry(1, 1, 8)], "with the newer destination");
+    assert!(!window.admit(entry(1, 1, 9)), "it is busy");
+    window.done(&entry(1, 1, 9));
+    assert_eq!(window.in_flight(), 0, "its place is free, whatever destination it has now");
+}
+
+#[test]
+fn a_place_is_given_back_once() {
+    let entries = [entry(1, 1, 7), entry(1, 2, 7)];
+    let mut window = window(100, 100, &entries);
+    assert_eq!(fire(&mut window, 5), [1, 2]);
+    window.done(&entries[0]);
+    window.done(&entries[0]);
+    assert_eq!(window.in_flight(), 1);
+}
+
+#[test]
+fn a_backlog_of_one_destination_does_not_fill_the_window() {
+    const BUDGET: usize = 10_000;
+    let mut window = Window::new(1, BUDGET, Slots::new(8, 2));
+    window.open(SHARD);
+    let from = window.begin_load(at(0), at(1000));
+    window.end_load(&from, &[], at(1000), usize::MAX);
+    for number in 0..50_000 {
+        window.repair(entry(1, number + 1, 7));
+        window.promote(at(5), 10);
+    }
+    assert!(window.len() <= BUDGET / 3, "{}", window.len());
+    window.take(100);
+    assert!(window.admit(entry(6, 100_000, 8)), "another one finds room");
+    assert_eq!(fire(&mut window, 6), [100_000], "and its turn");
+}
+
+#[test]
+fn the_oldest_is_the_one_that_waits_for_longest() {
+    let mut window = window(100, 100, &[entry(3, 1, 7), entry(9, 2, 7)]);
+    assert_eq!(window.oldest(), Some(at(3)));
+    window.promote(at(3), 10);
+    assert_eq!(window.oldest(), Some(at(3)));
+    window.take(10);
+    assert_eq!(window.oldest(), Some(at(9)));
+}
+
+#[test]
 fn what_could_not_be_claimed_is_due_again() {
     let one = entry(1, 1, 7);
     let mut window = window(100, 100, &[one]);

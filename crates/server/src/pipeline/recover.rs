@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Pipeline;
 
-/// How often claims are looked for that a delivery left behind without the death of its node: that should not happen.
-const INTERVAL: Duration = Duration::from_secs(15);
+/// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
+const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Takes up what a dead owner left `executing`: at once when shards come in, and now and then to be sure.
 pub(super) async fn run(pipeline: Arc<Pipeline>, stop: CancellationToken) {
