@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 heading() { printf '\n=== %s ===\n' "$1"; }
 
-scripts/need_rust.sh
+scripts/need_rust.sh with-lints
 
 heading "formatting"
 cargo fmt --all --check

@@ -6,6 +6,15 @@ if ! command -v cargo >/dev/null; then
   echo "Cargo is missing: install Rust from https://rustup.rs and run this again." >&2
   exit 1
 fi
+# What rustup's minimal profile leaves out is needed for the tests only, so `make run` does not ask for it.
+if [[ ${1:-} == with-lints ]]; then
+  for tool in rustfmt cargo-clippy python3; do
+    if ! command -v "$tool" >/dev/null; then
+      echo "$tool is missing: install it (rustup component add rustfmt clippy; python3 comes from your system) and run this again." >&2
+      exit 1
+    fi
+  done
+fi
 # The bundled SQLite and the TLS library are compiled from C.
 if ! command -v cc >/dev/null; then
   echo "A C compiler is missing: install the package gcc (or clang) and run this again." >&2

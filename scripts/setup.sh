@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need besides Rust: the PostgreSQL server programs, and libfaketime for tests that move the clock.
-# Does nothing when both are there; ends with one sentence when they are not and cannot be installed.
+# Installs what the tests need besides Rust: the PostgreSQL server programs, libfaketime for tests that move the clock, and curl.
+# Does nothing when all are there; ends with one sentence when they are not and cannot be installed.
 set -euo pipefail
 
 # The programs stand together, on PATH or where Debian keeps them (one directory a version, none on PATH).
@@ -17,7 +17,7 @@ has_postgres() {
 }
 
 has_libfaketime() {
-  compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || compgen -G '/usr/lib/faketime/libfaketime.so.1' >/dev/null
+  compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || compgen -G '/usr/lib/faketime/libfaketimeMT.so.1' >/dev/null
 }
 
 as_root() {
@@ -39,6 +39,8 @@ install_packages() {
 missing=()
 has_postgres || missing+=(postgresql)
 has_libfaketime || missing+=(libfaketime)
+command -v curl >/dev/null || missing+=(curl)
+type -P kill >/dev/null || missing+=(procps)
 
 if ((${#missing[@]} > 0)) && ! install_packages "${missing[@]}"; then
   echo "The tests need what is not installed here: install the package(s) ${missing[*]} and run this again." >&2

@@ -68,7 +68,7 @@ pub(crate) enum Order {
 
 #[derive(ToSchema)]
 #[schema(
-    description = "What happens to a call whose node died before its result was recorded: made again (`at_least_once`) or counted as failed (`at_most_once`)."
+    description = "A crash can leave open whether a call was made. `at_least_once` makes it again; `at_most_once` lets the timer fail instead."
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delivery {
@@ -78,8 +78,8 @@ pub(crate) enum Delivery {
 
 #[derive(ToSchema)]
 #[schema(
-    description = "What to do when the key is taken. `reject`: the same content is the existing timer, other content is a 409. \
-    `replace`: a pending timer takes the new content, a finished one starts a new life. `keep`: a pending timer takes the new time only, a finished one stays as it is."
+    description = "For a key that is in use. `reject` answers with the timer that is there if this request means the same, and with 409 if not. \
+    `replace` puts this request in its place, and begins anew if it had ended. `keep` gives a waiting timer only the new time, and leaves one that has ended alone."
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnConflict {

@@ -1,6 +1,6 @@
 use domain::{
     Asked, Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Protocol, RetryPolicy, Status, Timer, TimerId, limits,
+    NewTimer, OnConflict, Protocol, RetryPolicy, Status, Timer, TimerId, Timestamp, limits,
 };
 use store::{Created, StoreError, StoreResult};
 
@@ -68,7 +68,15 @@ impl Outcome {
 impl Commands {
     /// Registers a timer. When this answers, it is on disk.
     pub async fn create(&self, request: NewTimerRequest) -> Result<Outcome, CommandError> {
-        let new = self.prepare(request)?;
+        let now = self.clock.now();
+        let (asked, on_conflict) = (request.asked, request.on_conflict);
+        let execute_at = asked.instant(now, &self.rules.horizon(request.soonest));
+        let definition = self.define(request, now)?;
+        let execute_at = match execute_at {
+            Ok(execute_at) => execute_at,
+            Err(refusal) => return self.repeated(&definition, on_conflict).await?.ok_or_else(|| refusal.into()),
+        };
+        let new = NewTimer { definition, execute_at, on_conflict, created_at: now };
         let outcome = match self.register(&new).await? {
             Created::Created(timer) => Outcome::Created(timer),
             Created::Replaced(timer) => Outcome::Replaced(timer),
@@ -82,9 +90,7 @@ impl Commands {
         Ok(outcome)
     }
 
-    fn prepare(&self, request: NewTimerRequest) -> Result<NewTimer, Invalid> {
-        let now = self.clock.now();
-        let execute_at = request.asked.instant(now, &self.rules.horizon(request.soonest))?;
+    fn define(&self, request: NewTimerRequest, now: Timestamp) -> Result<Definition, Invalid> {
         let id = match &request.key {
             Some(key) => TimerId::keyed(&request.namespace, key),
             None => TimerId::random(now),
@@ -94,7 +100,7 @@ impl Commands {
             Target::UrlWithId(url) => post_to(&url, id)?,
         };
         self.rules.check(&callback)?;
-        let definition = Definition {
+        Ok(Definition {
             id,
             namespace: request.namespace,
             key: request.key,
@@ -104,8 +110,20 @@ impl Commands {
             correlation_id: request.correlation_id,
             retry_policy: request.retry_policy,
             delivery: request.delivery,
+        })
+    }
+
+    /// The timer that was registered by the same request earlier, when its time could still be had. Whoever lost the first answer
+    /// asks again, perhaps after the timer was due, and must not be told that there is none.
+    async fn repeated(&self, definition: &Definition, on_conflict: OnConflict) -> StoreResult<Option<Outcome>> {
+        if definition.key.is_none() || on_conflict != OnConflict::Reject {
+            return Ok(None);
+        }
+        let existing = call::reading(self.store.get(definition.id)).await?;
+        let is_same = |timer: &Timer| {
+            timer.definition.asked == definition.asked && timer.definition.fingerprint() == definition.fingerprint()
         };
-        Ok(NewTimer { definition, execute_at, on_conflict: request.on_conflict, created_at: now })
+        Ok(existing.filter(is_same).map(Outcome::Existing))
     }
 
     async fn register(&self, new: &NewTimer) -> StoreResult<Created> {
@@ -118,11 +136,11 @@ impl Commands {
             if let Some(timer) = read_back.timer(self, new.definition.id).await?
                 && is_made_by(&timer, new)
             {
-                return Ok(if timer.created_at == new.created_at { Created::Created(timer) } else { Created::Replaced(timer) });
+                return Ok(made(timer));
             }
             // What was asked has not happened, so that asking again cannot make it happen twice.
             match self.register_once(new).await {
-                Ok(Created::Existing(timer)) if is_made_by(&timer, new) => return Ok(Created::Created(timer)),
+                Ok(Created::Existing(timer)) if is_made_by(&timer, new) => return Ok(made(timer)),
                 Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => read_back.pause().await?,
                 known => return known,
             }
@@ -135,12 +153,19 @@ impl Commands {
     }
 }
 
+/// What a create came to that was confirmed by reading back. A timer that took the place of another counts its revisions on.
+const fn made(timer: Timer) -> Created {
+    if timer.revision == 1 { Created::Created(timer) } else { Created::Replaced(timer) }
+}
+
 /// Whether this timer is as it is because of that request. It may have moved on since, so that it may have been touched later.
 fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
-    let touched = timer.created_at == new.created_at || timer.updated_at >= new.created_at;
+    // A create that rejects makes a timer or leaves it alone, so that a later touch was somebody else's.
+    let is_touched = new.on_conflict != OnConflict::Reject && timer.updated_at >= new.created_at;
+    let is_of_then = timer.created_at == new.created_at || is_touched;
     let same_time = timer.definition.asked == new.definition.asked && timer.execute_at == new.execute_at;
     let same_content = new.on_conflict == OnConflict::Keep || timer.definition.fingerprint() == new.definition.fingerprint();
-    touched && same_time && same_content
+    is_of_then && same_time && same_content
 }
 
 fn post_to(url: &CallbackUrl, id: TimerId) -> Result<Callback, Invalid> {

@@ -62,13 +62,17 @@ impl Rig {
 
     /// Delivers everything that is pending, as a scheduler would.
     pub(crate) async fn complete_all(&self) {
+        self.settle_all(&Next::Completed { at: self.commands.clock.now() }).await;
+    }
+
+    /// Tries everything that is pending, with this result.
+    pub(crate) async fn settle_all(&self, next: &Next) {
         let tenures = self.store.acquire(NodeId(1), &[Shard(0)], Span::from_secs(60)).await.unwrap();
         let from = [ShardCursor { shard: Shard(0), after: None }];
         let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
         let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60) };
         let claimed = self.store.claim(&claim, &entries).await.unwrap();
-        let at = self.commands.clock.now();
-        let done: Vec<_> = claimed.iter().map(|claimed| claimed.settle(Next::Completed { at })).collect();
+        let done: Vec<_> = claimed.iter().map(|claimed| claimed.settle(next.clone())).collect();
         assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
     }
 }

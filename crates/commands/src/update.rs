@@ -15,10 +15,15 @@ impl Commands {
                 return Ok(timer);
             }
             let now = self.clock.now();
+            let due_before = timer.execute_at;
             let changed = patch.clone().apply(timer, now, &self.rules)?;
             if let Some(timer) = self.update_once(&changed, now).await? {
                 metrics::counter!("timer_updated_total").increment(1);
-                self.scheduled(&timer);
+                // One that was due and gets no new time may be waiting for a retry: the scheduler knows until when. One that is
+                // still to come may have got another destination.
+                if timer.execute_at != due_before || timer.execute_at > now {
+                    self.scheduled(&timer);
+                }
                 return Ok(timer);
             }
         }
@@ -54,9 +59,9 @@ fn pending(timer: Timer) -> Result<Timer, CommandError> {
     }
 }
 
-/// Whether this timer is what that change made of it, even if it has fired since.
+/// Whether this timer is what that change made of it, even if it has fired since, or was moved by its receiver.
 fn is_made_by(timer: &Timer, changed: &Timer, now: Timestamp) -> bool {
-    timer.revision == changed.revision + 1
+    timer.revision > changed.revision
         && timer.definition == changed.definition
         && (timer.updated_at == now || timer.status != Status::Pending)
 }

@@ -7,13 +7,16 @@ use crate::{Failure, Outcome};
 
 /// How far a waiting time is moved by chance, to both sides: receivers that failed together must not be called again together.
 const JITTER: f64 = 0.1;
+/// A receiver that asks to be called again is not called sooner than this, whatever time it names: one that always names a past
+/// time would otherwise be called without a pause.
+const AGAIN_DELAY_MIN: Span = Span::from_secs(1);
 
 /// What becomes of `timer` after its attempt with this number (1 for the first) ended in `outcome` at `now`.
 /// `jitter` is chance, from 0 up to 1.
 pub fn decide(outcome: Outcome, timer: &Timer, attempt: u32, now: Timestamp, jitter: f64) -> Next {
     match outcome {
         Outcome::Delivered => Next::Completed { at: now },
-        Outcome::Rescheduled { at } => Next::Again { at: at.max(now) },
+        Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN)) },
         Outcome::Failed(failure) => match &timer.definition.retry_policy {
             None => Next::Failed { at: now, error: last_error(&failure.message, "") },
             Some(policy) => retry(&failure, policy, timer.execute_at, attempt, now, jitter),
@@ -44,23 +47,31 @@ fn wait(failure: &Failure, policy: &RetryPolicy, attempt: u32, jitter: f64) -> S
 }
 
 /// What becomes of a timer whose claim nobody will settle: its node died, and whether the call was made is unknown.
+///
+/// It is made again whatever the retry policy says, but not for ever: it may be this call that takes the nodes down.
 pub fn recover(claimed: &Claimed, now: Timestamp) -> Next {
+    let timer = match &claimed.timer {
+        Ok(timer) => timer,
+        Err(reason) => return unreadable(reason, now),
+    };
     let attempt = claimed.attempt;
-    match &claimed.timer {
-        Err(reason) => unreadable(reason, now),
-        Ok(timer) => match timer.definition.delivery {
-            Delivery::AtLeastOnce => Next::Pending {
-                at: claimed.entry.at,
-                attempt,
-                error: Some(format!("the node of attempt {attempt} stopped before its result was recorded; it is made again")),
-            },
-            Delivery::AtMostOnce => Next::Failed {
+    let stopped = format!("the node of attempt {attempt} stopped before its result was recorded");
+    let retries = timer.definition.retry_policy.map_or(0, |policy| policy.max_retries);
+    match timer.definition.delivery {
+        Delivery::AtMostOnce => {
+            Next::Failed { at: now, error: format!("{stopped}; with delivery at_most_once it is not made again") }
+        }
+        // How many of the attempts had no result is not kept, but those that had one are no more than the policy allows.
+        Delivery::AtLeastOnce if attempt > retries.saturating_add(limits::RECOVERIES_MAX) => {
+            let most = limits::RECOVERIES_MAX;
+            Next::Failed {
                 at: now,
-                error: format!(
-                    "the node of attempt {attempt} stopped before its result was recorded; with delivery at_most_once it is not made again"
-                ),
-            },
-        },
+                error: format!("{stopped}; gave up: that is more than {most} attempts beyond the retry policy"),
+            }
+        }
+        Delivery::AtLeastOnce => {
+            Next::Pending { at: claimed.entry.at, attempt, error: Some(format!("{stopped}; it is made again")) }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use domain::{Callback, Clock, Timer};
 use crate::{
     Egress, Failure, FailureKind, Outcome, SigningSecrets,
     call::Call,
-    http::{HttpSender, Names, SystemNames, roots},
+    http::{HttpSender, Lookups, SystemNames, roots},
     metrics,
 };
 
@@ -37,17 +37,17 @@ pub struct Deliverer {
 impl Deliverer {
     /// Reads the certificates of the machine.
     pub fn new(config: Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
-        Self::with_outside(config, clock, Arc::new(SystemNames), roots::of_this_machine())
+        Self::with_outside(config, clock, Lookups::new(SystemNames), roots::of_this_machine())
     }
 
     /// The same, with the parts of the outside world that tests replace.
     pub(crate) fn with_outside(
         config: Config,
         clock: Arc<dyn Clock>,
-        names: Arc<dyn Names>,
+        lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        Ok(Self { http: HttpSender::new(config, clock.clone(), names, roots)?, clock })
+        Ok(Self { http: HttpSender::new(config, clock.clone(), lookups, roots)?, clock })
     }
 
     /// Makes the attempt with this number (1 for the first) and says how it ended. Dropping the future abandons the call:

@@ -3,6 +3,7 @@
 mod answer;
 mod connect;
 mod failure;
+mod lookups;
 mod names;
 mod request;
 pub(crate) mod roots;
@@ -22,8 +23,11 @@ use hyper_util::{
 };
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) use self::names::{Names, SystemNames};
 use self::{connect::Connector, failure::Place};
+pub(crate) use self::{
+    lookups::Lookups,
+    names::{Names, SystemNames},
+};
 use crate::{Config, Failure, FailureKind, Outcome, SetupError, SigningSecrets, call::Call};
 
 /// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
@@ -45,11 +49,11 @@ impl HttpSender {
     pub fn new(
         config: Config,
         clock: Arc<dyn Clock>,
-        names: Arc<dyn Names>,
+        lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
         let agent = HeaderValue::try_from(format!("timer-platform/{}", config.version)).map_err(|_| SetupError::Version)?;
-        let connector = Connector::new(config.egress, names, roots)?;
+        let connector = Connector::new(config.egress, lookups, roots)?;
         // A call that was not even begun when its connection closed is sent over another one; nothing else is sent twice.
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())

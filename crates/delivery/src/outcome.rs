@@ -4,7 +4,7 @@ use domain::{Span, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,
-    /// The receiver asked to be called again at this time.
+    /// The receiver asked to be called again at this time. It may be past: [`crate::decide`] leaves at least a second.
     Rescheduled {
         at: Timestamp,
     },

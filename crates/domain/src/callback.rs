@@ -1,13 +1,13 @@
 //! Whom a timer calls, and how a callback is written as JSON: the same text in requests, answers and stores.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::{Headers, Invalid, JsonText, Span, TimerId, limits};
+use crate::{Headers, Invalid, JsonText, Span, TimerId, json::parse_object, limits};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -58,12 +58,16 @@ impl Callback {
         }
     }
 
+    /// Who is called, without anything that could be a secret: scheme, host and port, or the NATS server.
+    pub fn receiver(&self) -> String {
+        match self {
+            Self::Http(http) => http.url.origin(),
+            Self::Nats(_) => "nats".to_owned(),
+        }
+    }
+
     pub fn destination(&self) -> Destination {
-        let name = match self {
-            Self::Http(http) => Cow::Owned(http.url.origin()),
-            Self::Nats(_) => Cow::Borrowed("nats"),
-        };
-        let digest = Sha256::digest(name.as_bytes());
+        let digest = Sha256::digest(self.receiver().as_bytes());
         Destination(digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte)))
     }
 
@@ -81,16 +85,9 @@ impl Callback {
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields = serde_json::from_str(text).map_err(|e| Invalid::new("callback", complaint(&e)))?;
+        let fields: Fields = parse_object("callback", text)?;
         fields.into_callback().map_err(|invalid| invalid.within("callback"))
     }
-}
-
-/// What serde has to say, without its positions: the caller sent one object, not a file.
-fn complaint(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" at line ").next().unwrap_or_default();
-    format!("is not understood: {text}")
 }
 
 /// Every field a callback can have. One flat struct, because the payload must stay the text it was, and tagged
@@ -116,6 +113,16 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// A string, or something else that is passed over, so that the complaint can name its header.
+struct Value(Option<String>);
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(raw.get()).ok()))
+    }
+}
+
 /// The members of an object of strings, in their order.
 struct Pairs(Vec<(String, String)>);
 
@@ -132,8 +139,12 @@ impl<'de> Deserialize<'de> for Pairs {
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<Pairs, A::Error> {
                 let mut pairs = Vec::new();
-                while let Some(member) = members.next_entry::<String, String>()? {
-                    pairs.push(member);
+                while let Some(name) = members.next_key::<String>()? {
+                    let value = members
+                        .next_value::<Value>()?
+                        .0
+                        .ok_or_else(|| serde::de::Error::custom(format!("headers.{name} must be a string")))?;
+                    pairs.push((name, value));
                 }
                 Ok(Pairs(pairs))
             }

@@ -60,6 +60,18 @@ impl serde::Serialize for JsonText {
     }
 }
 
+/// Reads the object that `field` must be. Complaints are serde's, but without positions: the caller sent a field, not a file.
+pub(crate) fn parse_object<'a, T: serde::Deserialize<'a>>(field: &str, text: &'a str) -> Result<T, Invalid> {
+    // Serde would take an array for the members of a struct in their order.
+    if !text.trim_start().starts_with('{') {
+        return Err(Invalid::new(field, "must be an object"));
+    }
+    serde_json::from_str(text).map_err(|error| {
+        let text = error.to_string();
+        Invalid::new(field, format!("is not understood: {}", text.split(" at line ").next().unwrap_or_default()))
+    })
+}
+
 /// How deep arrays and objects are nested, counted without recursion so that hostile text cannot hurt.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest): (usize, usize) = (0, 0);

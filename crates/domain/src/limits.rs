@@ -23,6 +23,9 @@ pub const CALLBACK_TIMEOUT_MAX: Span = Span::from_secs(300);
 
 pub const RETRIES_MAX: u32 = 1000;
 pub const BACKOFF_MULTIPLIER_MAX: f64 = 100.0;
+/// How many attempts beyond the retry policy a timer gets because their nodes stopped: more crashes than an outage has, few enough
+/// to be rid of a timer that causes them.
+pub const RECOVERIES_MAX: u32 = 100;
 
 /// What is kept of an error: enough to understand it, too little to fill a disk with.
 pub const LAST_ERROR_CHARS_MAX: usize = 1024;

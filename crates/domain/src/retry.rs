@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Invalid, Span, limits};
+use crate::{Invalid, Span, json::parse_object, limits};
 
 /// How often and when a failed callback is tried again. Without one it is tried once.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -43,11 +43,7 @@ impl RetryPolicy {
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields = serde_json::from_str(text).map_err(|e| {
-            let text = e.to_string();
-            let text = text.split(" at line ").next().unwrap_or_default();
-            Invalid::new("retry_policy", format!("is not understood: {text}"))
-        })?;
+        let fields: Fields = parse_object("retry_policy", text)?;
         Self::parse(&fields).map_err(|invalid| invalid.within("retry_policy"))
     }
 
@@ -105,7 +101,7 @@ mod tests {
     #[test]
     fn bad_policies_are_refused_with_field_and_rule() {
         for (json, start) in [
-            ("3", "retry_policy is not understood: "),
+            ("3", "retry_policy must be an object"),
             (r#"{"max_retry":3}"#, "retry_policy is not understood: unknown field `max_retry`"),
             (r#"{"max_retries":-1}"#, "retry_policy is not understood: "),
             (r#"{"max_retries":1001}"#, "retry_policy.max_retries must not be more than 1000"),

@@ -33,21 +33,17 @@ impl Asked {
         Ok(instant)
     }
 
-    /// One number for both: an instant is its microseconds, a delay its negative. Instants before 1970 are past and
-    /// never get this far.
+    /// One number for both: an instant is its microseconds, a delay its complement, which is negative even for no delay
+    /// at all. Instants before 1970 are past and never get this far.
     pub const fn to_i64(self) -> i64 {
         match self {
             Self::At(instant) => instant.as_micros(),
-            Self::After(span) => -span.as_micros(),
+            Self::After(span) => !span.as_micros(),
         }
     }
 
     pub const fn from_i64(number: i64) -> Self {
-        if number < 0 {
-            Self::After(Span::from_micros_clamped(number.saturating_neg()))
-        } else {
-            Self::At(Timestamp::from_micros(number))
-        }
+        if number < 0 { Self::After(Span::from_micros_clamped(!number)) } else { Self::At(Timestamp::from_micros(number)) }
     }
 }
 
@@ -114,7 +110,8 @@ mod tests {
 
     #[test]
     fn what_was_asked_survives_as_one_number() {
-        for asked in [at(0), Asked::After(Span::from_secs(90)), Asked::After(Span::from_micros(1))] {
+        let longest = Span::from_micros_clamped(i64::MAX);
+        for asked in [at(0), Asked::After(Span::from_secs(90)), Asked::After(Span::ZERO), Asked::After(longest)] {
             assert_eq!(Asked::from_i64(asked.to_i64()), asked);
         }
     }

@@ -23,7 +23,7 @@ impl Definition {
     }
 }
 
-/// What happens to a call whose node died before its result was recorded.
+/// Whether a call is repeated when a crash leaves open if it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {

@@ -104,25 +104,13 @@ impl Scheduler {
         }
     }
 
-    /// Claimed timers have been settled: their places are free, and those that are pending again enter the window.
+    /// Claimed timers have been settled: their places are free, and those that are pending again enter the window. The same for
+    /// claims of an owner that is gone, which have no place here.
     pub fn settled(&self, settlements: &[Settlement]) {
         {
             let mut window = self.window();
             for settlement in settlements {
                 window.done(&settlement.entry);
-                if let Next::Pending { at, .. } | Next::Again { at } = settlement.next {
-                    window.admit(DueEntry { at, ..settlement.entry });
-                }
-            }
-        }
-        self.wake.notify_one();
-    }
-
-    /// Claims of an owner that is gone have been settled: those that are pending again enter the window.
-    pub fn recovered(&self, settlements: &[Settlement]) {
-        {
-            let mut window = self.window();
-            for settlement in settlements {
                 if let Next::Pending { at, .. } | Next::Again { at } = settlement.next {
                     window.admit(DueEntry { at, ..settlement.entry });
                 }

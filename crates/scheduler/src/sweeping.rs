@@ -14,8 +14,8 @@ const PAGES_MAX: usize = 4;
 pub struct SweepPosition(Vec<ShardCursor>);
 
 impl Scheduler {
-    /// Asks the store for what is overdue and still pending, and takes in what the window does not know. Returns how
-    /// many that were. Nearly free when nothing was missed.
+    /// Looks in the store for pending timers that should have fired, and takes in those that the window does not know.
+    /// Returns how many that were. Costs little when there are none.
     ///
     /// In a long backlog each sweep looks at the oldest, which are the next to fire, and then goes on where the last one
     /// stopped: nothing stays hidden behind a destination that hangs.

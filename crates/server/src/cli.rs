@@ -108,10 +108,10 @@ pub struct CallbackOptions {
     /// Which addresses callbacks may reach: private (all but link-local and cloud metadata) or public [default: private]
     #[arg(long, env = "EGRESS", value_name = "POLICY")]
     pub egress: Option<String>,
-    /// What EGRESS=public lets through all the same: networks or hosts, separated by commas
+    /// What is let through all the same: networks, or hosts with or without a port, separated by commas
     #[arg(long, env = "EGRESS_ALLOW", value_name = "LIST")]
     pub egress_allow: Option<String>,
-    /// Signs callbacks (whsec_…); two, separated by a comma, while one replaces the other
+    /// Signs callbacks: a secret of the form whsec_…. While you change it, give new and old with a comma between
     #[arg(long, env = "SIGNING_SECRET", hide_env_values = true, value_name = "SECRET")]
     pub signing_secret: Option<String>,
     /// The most calls under way at once [default: 1024]

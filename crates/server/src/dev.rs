@@ -35,7 +35,7 @@ pub fn main(options: Options) -> Result<(), Failure> {
 }
 
 fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
-    let Started { address, store, .. } = started;
+    let Started { address, store, egress } = started;
     eprintln!(
         r#"
   Timer Platform {version} is running, for development only.
@@ -43,6 +43,7 @@ fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
     API        http://{address}     (documentation: http://{address}/docs)
     API key    {api_key}
     Store      {store}
+    Egress     {egress}     (which addresses callbacks may reach)
     Receiver   http://{receiver}     (shows every call it gets, below)
 
   Try it: this registers a call in five seconds.
@@ -58,11 +59,15 @@ fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
     );
 }
 
+/// Where the receiver listens if it can: timers that stay in the store find it again after a restart.
+const RECEIVER_PORT: u16 = 8081;
+
 /// A receiver on a thread of its own that takes every call and shows it.
 fn start_receiver() -> Result<SocketAddr, Failure> {
     let cannot_start = |error: std::io::Error| Failure::Run(format!("the receiver cannot be started: {error}."));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
-    let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).map_err(cannot_start)?;
+    let bind = |port| runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
+    let listener = bind(RECEIVER_PORT).or_else(|_| bind(0)).map_err(cannot_start)?;
     let address = listener.local_addr().map_err(cannot_start)?;
     std::thread::Builder::new()
         .name("receiver".to_owned())

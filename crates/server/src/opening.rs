@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub async fn open(database: &Database, clock: &Arc<dyn Clock>) -> Result<Opened, Failure> {
     match database {
         Database::Sqlite(path) => {
-            let store = SqliteStore::open(path, Arc::clone(clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
+            let store = SqliteStore::open(path, Arc::clone(clock)).map_err(not_opened)?;
             Ok(Opened { store: Arc::new(store), name: format!("SQLite file {}", path.display()) })
         }
         Database::Postgres(options) => {
@@ -43,6 +43,17 @@ async fn connect(options: &PostgresOptions, clock: &Arc<dyn Clock>) -> Result<Po
             }
             Err(error) => return Err(refused(error)),
         }
+    }
+}
+
+/// A path that cannot be right is a matter of configuration; a file that is in use or damaged is not.
+fn not_opened(error: store_sqlite::OpenError) -> Failure {
+    use store_sqlite::OpenError::{Foreign, NoDirectory, NotAllowed};
+    match error {
+        NoDirectory { .. } | NotAllowed { .. } | Foreign { .. } => {
+            Failure::Configuration(format!("The database {error} (DATABASE_URL or TIMER_DB_PATH names it)."))
+        }
+        error => Failure::Run(format!("{error}.")),
     }
 }
 

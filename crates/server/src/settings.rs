@@ -9,13 +9,13 @@ use std::{
 };
 
 use domain::{Horizon, Span};
+use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{ApiOptions, CallbackOptions, LogOptions, Options, StoreOptions, TimerOptions},
     exit::Failure,
 };
 
-#[derive(Debug)]
 pub struct Settings {
     pub api_key: String,
     pub address: SocketAddr,
@@ -89,7 +89,15 @@ pub fn parse_database(options: &StoreOptions) -> Result<Database, Failure> {
     ];
     let named: Vec<_> = named.iter().filter_map(|(variable, value)| value.map(|value| (*variable, value))).collect();
     match named[..] {
-        [] => Ok(Database::Sqlite(PathBuf::from("timer.db"))),
+        [] => {
+            // Parts of an address without a host would be passed over, and the timers kept in a place nobody expects.
+            let parts =
+                [("PG_USER", &options.pg_user), ("PG_PASSWORD", &options.pg_password), ("PG_DB_NAME", &options.pg_db_name)];
+            match parts.into_iter().find(|(_, value)| given(value).is_some()) {
+                Some((variable, _)) => wrong(variable, "is set, but PG_HOST is not: say where the server is"),
+                None => Ok(Database::Sqlite(PathBuf::from("timer.db"))),
+            }
+        }
         [("DATABASE_URL", url)] => parse_database_url(url),
         [("TIMER_DB_PATH", path)] => Ok(Database::Sqlite(PathBuf::from(path))),
         [("PG_HOST", host)] => parse_postgres_parts(host, options),
@@ -102,6 +110,9 @@ pub fn parse_database(options: &StoreOptions) -> Result<Database, Failure> {
 
 fn parse_database_url(url: &str) -> Result<Database, Failure> {
     match url.split_once("://") {
+        Some(("sqlite", path)) if path.contains('?') => {
+            wrong("DATABASE_URL", "must be sqlite:// and a path: there are no parameters")
+        }
         Some(("sqlite", path)) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
         Some(("postgres" | "postgresql", _)) => Ok(Database::Postgres(store_postgres::PostgresOptions::Url(url.to_owned()))),
         _ => wrong("DATABASE_URL", "must begin with sqlite:// or postgres://"),
@@ -161,6 +172,25 @@ fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure
 pub enum LogFormat {
     Text,
     Json,
+}
+
+pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
+    let text = given(&options.log).unwrap_or("info");
+    // The library takes a bare word that is no level for the name of a crate, and then logs nothing else.
+    let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.to_ascii_lowercase().as_str());
+    let is_sound = text.split(',').all(|word| word.contains(['=', '[']) || is_level(word));
+    match EnvFilter::try_new(text) {
+        Ok(filter) if is_sound => Ok(filter),
+        _ => wrong("RUST_LOG", "must be a level or a filter such as info,delivery=debug"),
+    }
+}
+
+/// What is asked for by name but not part of this version must not be passed over in silence.
+pub fn refuse_unsupported(is_set: impl Fn(&str) -> bool) -> Result<(), Failure> {
+    match ["RATE_LIMIT", "TIMER_BROKER"].into_iter().find(|variable| is_set(variable)) {
+        Some(variable) => wrong(variable, "is not supported by this version: unset it"),
+        None => Ok(()),
+    }
 }
 
 pub fn parse_log_format(options: &LogOptions) -> Result<LogFormat, Failure> {

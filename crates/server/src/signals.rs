@@ -12,11 +12,10 @@ pub fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
                 _ = interrupt.recv() => {}
             }
             if stop.is_cancelled() {
-                tracing::warn!("stopping at once");
                 std::process::exit(1);
             }
-            tracing::info!("stopping: no new claims, finishing what is under way; once more to stop at once");
             stop.cancel();
+            tracing::info!("stopping: no new claims, finishing what is under way; once more to stop at once");
         }
     });
     Ok(())

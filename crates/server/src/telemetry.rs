@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::LogOptions,
@@ -16,10 +15,13 @@ const SIZES: [f64; 8] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 /// Sends the log to standard error, in the wanted form.
 pub fn log(options: &LogOptions) -> Result<(), Failure> {
-    let filter = settings::given(&options.log).unwrap_or("info");
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|_| Failure::Configuration("RUST_LOG must be a filter such as info or info,delivery=debug.".to_owned()))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let filter = settings::parse_log_filter(options)?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        // Nobody reads the log any more: that must not disturb the work. The default is to panic.
+        .log_internal_errors(false);
     match settings::parse_log_format(options)? {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
@@ -33,6 +35,8 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
         .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_size".to_owned()), &SIZES))
+        .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_rows".to_owned()), &SIZES))
+        .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_timers".to_owned()), &SIZES))
         .map_err(|error| failed(&error))?
         .install_recorder()
         .map_err(|error| failed(&error))?;

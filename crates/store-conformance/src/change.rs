@@ -1,7 +1,7 @@
 //! Changing and canceling: only while pending, and never unseen.
 
-use domain::{Delivery, Key, Next, Status, Timer};
-use store::Changed;
+use domain::{Delivery, Key, Next, OnConflict, Status, Timer};
+use store::{Changed, Created};
 
 use crate::{
     Fixture, NOW, Stage, ago, ahead, micros, secs,
@@ -94,15 +94,84 @@ pub async fn a_claim_after_an_update_carries_the_new_content(fixture: impl Fixtu
     assert_eq!(claimed.timer.unwrap().definition, after.definition);
 }
 
-pub async fn an_update_starts_the_attempts_over(fixture: impl Fixture) {
+pub async fn an_update_to_another_time_starts_the_attempts_over(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    let tried = retried(&stage, timer("http://a.example/"), ahead(secs(200))).await;
-    assert_eq!((tried.attempt, tried.last_error.as_deref()), (1, Some("HTTP 503")));
-    let after = stage.update(&Timer { execute_at: ahead(secs(10)), ..tried.clone() }, NOW).await;
-    assert_eq!((after.attempt, after.last_error.clone()), (0, None));
-    assert_eq!(stage.due(ahead(secs(600))).await, [entry(&after)]);
-    assert_eq!(stage.claim(&[entry_at(&after, ahead(secs(200)))]).await, [], "the old retry is gone");
-    assert_eq!(stage.claim_one(&after).await.attempt, 1);
+    let retry = ahead(secs(200));
+    // Also when it moves to the very time of the retry: that is another due time all the same.
+    for at in [ahead(secs(10)), retry] {
+        let tried = retried(&stage, timer("http://a.example/"), retry).await;
+        assert_eq!((tried.attempt, tried.last_error.as_deref()), (1, Some("HTTP 503")));
+        let after = stage.update(&Timer { execute_at: at, ..tried.clone() }, NOW).await;
+        assert_eq!((after.attempt, after.last_error.clone()), (0, None));
+        assert_eq!(stage.due_of(after.id()).await, [entry(&after)], "the old retry is gone");
+        assert_eq!(stage.claim_one(&after).await.attempt, 1);
+    }
+}
+
+pub async fn an_update_that_keeps_the_time_keeps_the_next_attempt(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    // The retry is due in the minute of the due time, and in another one.
+    for at in [ahead(secs(1)), ahead(secs(200))] {
+        let tried = retried(&stage, timer("http://old.example/"), at).await;
+        let mut changed = tried.clone();
+        changed.definition.callback = timer("http://new.example/").payload("2").build().definition.callback;
+
+        let after = stage.update(&changed, ahead(secs(5))).await;
+
+        let expected = Timer { revision: tried.revision + 1, updated_at: ahead(secs(5)), ..changed };
+        assert_eq!(after, expected, "attempts and the last error stay");
+        assert_eq!(stage.get(after.id()).await, expected);
+        assert_eq!(stage.claim(&[entry(&after)]).await, [], "it does not fire before its retry");
+        assert_eq!(stage.due_of(after.id()).await, [entry_at(&after, at)], "the destination is the new one");
+        let claimed = stage.claim(&[entry_at(&after, at)]).await.remove(0);
+        assert_eq!((claimed.attempt, claimed.entry), (2, entry_at(&after, at)));
+        let timer = claimed.timer.clone().unwrap();
+        assert_eq!((timer.definition, timer.last_error.as_deref()), (after.definition, Some("HTTP 503")));
+        stage.settle(&claimed, Next::Completed { at: NOW }).await;
+    }
+}
+
+pub async fn an_update_made_before_a_retry_keeps_that_retry(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let before = stage.create(timer("http://old.example/")).await;
+    let claimed = stage.claim_one(&before).await;
+    let retry = Next::Pending { at: ahead(secs(90)), attempt: 1, error: Some("HTTP 503".to_owned()) };
+    stage.settle(&claimed, retry).await;
+
+    // It knows nothing of the attempt, and that is no matter: neither the content nor the due time has changed since.
+    let after = stage.update(&before, NOW).await;
+
+    assert_eq!((after.revision, after.attempt, after.last_error.as_deref()), (2, 1, Some("HTTP 503")));
+    assert_eq!(stage.due_of(after.id()).await, [entry_at(&after, ahead(secs(90)))]);
+}
+
+pub async fn an_update_made_before_the_timer_was_due_again_is_told_to_read_again(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for at in [NOW, ahead(secs(1)), ahead(secs(200))] {
+        let before = stage.create(timer("http://a.example/")).await;
+        let claimed = stage.claim_one(&before).await;
+        stage.settle(&claimed, Next::Again { at }).await;
+        let again = stage.get(before.id()).await;
+        assert_eq!((again.revision, again.execute_at), (before.revision + 1, at));
+        let changed = Timer { execute_at: ahead(secs(60)), ..before };
+        assert_eq!(stage.store.update(&changed, NOW).await.unwrap(), Changed::Moved);
+        assert_eq!(stage.get(again.id()).await, again);
+        assert_eq!(stage.due_of(again.id()).await, [entry(&again)]);
+    }
+}
+
+pub async fn an_update_made_in_a_former_life_is_told_to_read_again(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for status in [Status::Completed, Status::Failed, Status::Canceled] {
+        let draft = timer("http://a.example/").key(status.as_str());
+        let before = stage.in_status(draft.clone(), status).await;
+        let answer = stage.create_all(vec![draft.on_conflict(OnConflict::Replace)]).await.remove(0);
+        let Created::Replaced(revived) = answer else { panic!("{status}: {answer:?}") };
+        assert_eq!(revived.revision, before.revision + 1, "{status}");
+        let changed = Timer { execute_at: ahead(secs(60)), ..before };
+        assert_eq!(stage.store.update(&changed, NOW).await.unwrap(), Changed::Moved, "{status}");
+        assert_eq!(stage.get(revived.id()).await, revived, "{status}");
+    }
 }
 
 pub async fn a_canceled_timer_is_never_due_and_never_claimed(fixture: impl Fixture) {

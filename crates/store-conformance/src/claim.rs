@@ -4,7 +4,7 @@ use domain::{Next, Status, Timer};
 use store::{Claim, Claimed, DueEntry, Epoch, NodeId, Tenure};
 
 use crate::{
-    Fixture, NOW, Stage, ahead, millis, secs,
+    Fixture, NOW, Stage, ago, ahead, micros, millis, secs,
     stage::{LONG, entry, entry_at, ids_of, timers_of},
     timer,
 };
@@ -87,12 +87,23 @@ pub async fn a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice(fi
     }
 }
 
-pub async fn an_entry_that_is_named_twice_counts_one_attempt(fixture: impl Fixture) {
+pub async fn a_timer_that_is_named_many_times_is_claimed_once(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    let pending = stage.create(timer("http://a.example/")).await;
-    let claimed = stage.claim(&[entry(&pending), entry(&pending)]).await;
-    assert!(!claimed.is_empty() && claimed.iter().all(|claimed| claimed.attempt == 1), "{claimed:?}");
-    assert_eq!(stage.get(pending.id()).await.attempt, 1);
+    let timers = stage.create_new(vec![timer("http://a.example/").numbered(1), timer("http://a.example/").numbered(2)]).await;
+    let (named, neighbour) = (entry(&timers[0]), entry(&timers[1]));
+    let elsewhere = DueEntry { destination: timer("http://b.example/").build().definition.callback.destination(), ..named };
+    let moved = |at| DueEntry { at, ..named };
+    // Stale notices of another minute and of the same one stand before and behind the one that is right.
+    let entries = [moved(ago(secs(90))), elsewhere, moved(ahead(micros(1))), named, neighbour, named, moved(ahead(secs(90)))];
+    let claim = stage.new_claim();
+
+    for call in ["the first call", "the same call again"] {
+        let mut claimed = stage.store.claim(&claim, &entries).await.unwrap();
+        claimed.sort_by_key(|claimed| claimed.entry.id);
+        assert_eq!(claimed.iter().map(|claimed| claimed.entry).collect::<Vec<_>>(), [named, neighbour], "{call}");
+        assert!(claimed.iter().all(|claimed| claimed.attempt == 1), "{call}: {claimed:?}");
+    }
+    assert_eq!(stage.get(named.id).await.attempt, 1);
 }
 
 pub async fn without_the_current_tenure_nothing_is_claimed(fixture: impl Fixture) {

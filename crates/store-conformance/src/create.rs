@@ -125,7 +125,7 @@ fn expected(before: &Timer, new: &NewTimer) -> Created {
         Resolution::Conflict => Created::Conflict(before.clone()),
         Resolution::Overwrite => Created::Replaced(replaced(new_one.clone())),
         Resolution::Move => Created::Replaced(replaced(Definition { asked: new_one.asked, ..old.clone() })),
-        Resolution::Revive => Created::Replaced(Timer { created_at: new.created_at, revision: 1, ..replaced(new_one.clone()) }),
+        Resolution::Revive => Created::Replaced(Timer { created_at: new.created_at, ..replaced(new_one.clone()) }),
     }
 }
 

@@ -1,9 +1,13 @@
 //! Who holds which shard.
 
-use domain::Shard;
+use domain::{Next, Shard};
 use store::{Epoch, NodeId, Tenure};
 
-use crate::{Fixture, Stage, millis, stage::LONG};
+use crate::{
+    Fixture, NOW, Stage, micros, millis,
+    stage::{LONG, entry, ids_of},
+    timer,
+};
 
 const ONE: NodeId = NodeId(0x1111_1111_1111_1111_1111_1111_1111_1111);
 /// The largest there is: ids use all their bits.
@@ -78,6 +82,31 @@ pub async fn a_released_tenure_is_lost(fixture: impl Fixture) {
     stage.store.release(ONE, &tenures[..1]).await.unwrap();
     let standing = sorted(stage.store.renew(ONE, &tenures, LONG).await.unwrap());
     assert_eq!(standing, sorted(tenures[1..].to_vec()));
+}
+
+pub async fn a_released_shard_is_its_last_owners_until_it_is_taken(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..3).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let first = stage.claim_one(&timers[0]).await;
+    stage.store.release(stage.node, &stage.tenures).await.unwrap();
+
+    stage.settle(&first, Next::Completed { at: NOW }).await;
+    let second = stage.claim_one(&timers[1]).await;
+    let tenures = stage.store.acquire(TWO, &stage.all_shards(), LONG).await.unwrap();
+
+    assert_eq!(tenures.len(), stage.tenures.len());
+    assert_eq!(stage.store.settle(&[second.settle(Next::Completed { at: NOW })]).await.unwrap(), [false]);
+    assert_eq!(stage.claim(&[entry(&timers[2])]).await, []);
+    assert_eq!(ids_of(&stage.store.expired_claims(&tenures, 100).await.unwrap()), [second.entry.id]);
+}
+
+pub async fn a_shard_is_free_at_the_end_of_its_lease(fixture: impl Fixture) {
+    let stage = Stage::unowned(&fixture).await;
+    // A lease of no length ends the moment it begins, whether or not the clock has moved since.
+    let old = sorted(stage.store.acquire(ONE, &stage.all_shards(), micros(0)).await.unwrap());
+    let new = sorted(stage.store.acquire(TWO, &stage.all_shards(), LONG).await.unwrap());
+    assert_eq!(new.len(), old.len());
+    assert!(old.iter().zip(&new).all(|(old, new)| new.epoch > old.epoch), "{old:?} {new:?}");
 }
 
 pub async fn a_shard_can_be_taken_over_once_its_lease_ran_out(fixture: impl Fixture) {

@@ -43,6 +43,13 @@ pub async fn a_lease_counts_from_the_claim(fixture: impl Fixture) {
     assert_eq!(ids_of(&expired(&stage, &stage.tenures, 1).await), [short.entry.id]);
 }
 
+pub async fn a_claim_has_run_out_at_the_end_of_its_lease(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    // A lease of no length ends the moment it begins, whether or not the clock has moved since.
+    let claimed = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, micros(0)).await;
+    assert_eq!(stage.store.expired_claims(&stage.tenures, 100).await.unwrap(), [claimed]);
+}
+
 pub async fn a_claim_of_an_earlier_epoch_is_found_at_once(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..16).map(|n| timer("http://a.example/").numbered(n)).collect()).await;

@@ -73,8 +73,9 @@ pub async fn a_timer_that_is_due_again_starts_over(fixture: impl Fixture) {
 
         stage.settle(&claimed, Next::Again { at }).await;
 
-        let expected =
-            Timer { status: Status::Pending, attempt: 0, last_error: None, execute_at: at, ..claimed.timer.clone().unwrap() };
+        let before = claimed.timer.clone().unwrap();
+        let (status, revision) = (Status::Pending, before.revision + 1);
+        let expected = Timer { status, attempt: 0, last_error: None, execute_at: at, revision, ..before };
         assert_eq!(stage.get(tried.id()).await, expected);
         assert_eq!(stage.due(ahead(secs(600))).await, [entry(&expected)]);
         assert_eq!(stage.claim_one(&expected).await.attempt, 1);

@@ -149,6 +149,11 @@ impl Stage {
         entries
     }
 
+    /// Where one timer is due: once, or nowhere.
+    pub async fn due_of(&self, id: TimerId) -> Vec<DueEntry> {
+        self.due(Timestamp::MAX).await.into_iter().filter(|due| due.id == id).collect()
+    }
+
     pub fn next_token(&self) -> ClaimToken {
         ClaimToken(self.last_token.fetch_add(1, Ordering::SeqCst) + 1)
     }

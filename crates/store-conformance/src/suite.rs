@@ -46,7 +46,11 @@ macro_rules! suite {
                 what_is_unknown_can_neither_be_updated_nor_canceled
                 a_moved_timer_can_no_longer_be_claimed_at_its_old_time
                 a_claim_after_an_update_carries_the_new_content
-                an_update_starts_the_attempts_over
+                an_update_to_another_time_starts_the_attempts_over
+                an_update_that_keeps_the_time_keeps_the_next_attempt
+                an_update_made_before_a_retry_keeps_that_retry
+                an_update_made_before_the_timer_was_due_again_is_told_to_read_again
+                an_update_made_in_a_former_life_is_told_to_read_again
                 a_canceled_timer_is_never_due_and_never_claimed
                 a_cancel_meets_what_is_not_pending
                 a_canceled_timer_keeps_the_record_of_its_attempts
@@ -69,7 +73,7 @@ macro_rules! suite {
                 only_what_is_pending_and_unmoved_is_claimed
                 a_claimed_timer_is_not_claimed_by_another_token
                 a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice
-                an_entry_that_is_named_twice_counts_one_attempt
+                a_timer_that_is_named_many_times_is_claimed_once
                 without_the_current_tenure_nothing_is_claimed
                 only_timers_of_shards_that_are_held_are_claimed
                 a_lost_shard_is_claimed_only_by_its_new_owner
@@ -96,6 +100,7 @@ macro_rules! suite {
             recovery {
                 a_claim_whose_lease_ran_out_is_found
                 a_lease_counts_from_the_claim
+                a_claim_has_run_out_at_the_end_of_its_lease
                 a_claim_of_an_earlier_epoch_is_found_at_once
                 a_claim_of_the_new_owner_is_not_taken_for_an_old_one
                 only_claims_of_the_named_shards_are_found
@@ -114,7 +119,9 @@ macro_rules! suite {
                 acquiring_what_one_holds_gives_the_epoch_it_has
                 a_released_shard_can_be_taken_at_once_and_epochs_rise
                 a_released_tenure_is_lost
+                a_released_shard_is_its_last_owners_until_it_is_taken
                 a_shard_can_be_taken_over_once_its_lease_ran_out
+                a_shard_is_free_at_the_end_of_its_lease
                 a_lost_tenure_is_missing_in_the_answer_to_renew
                 a_renewed_lease_lasts
                 only_the_owner_renews

@@ -37,11 +37,13 @@ caught! {
     a_cancel_without_its_condition: CancelWhateverTheStatus by change::a_cancel_meets_what_is_not_pending;
     a_cancel_that_races_a_claim: CancelWhateverTheStatus by races::a_timer_is_never_both_canceled_and_claimed;
     an_update_that_ignores_the_revision: UpdateWhateverTheRevision by change::an_update_of_a_stale_revision_is_told_to_read_again;
+    an_update_that_forgets_the_retry: UpdateForgetsTheRetry by change::an_update_that_keeps_the_time_keeps_the_next_attempt;
     a_claim_that_ignores_the_tenure: ClaimWithoutTenure by claim::without_the_current_tenure_nothing_is_claimed;
     a_claim_by_somebody_who_lost_the_shard: ClaimWithoutTenure by claim::a_lost_shard_is_claimed_only_by_its_new_owner;
     a_claim_that_ignores_the_time: ClaimWhateverTheTime by change::a_moved_timer_can_no_longer_be_claimed_at_its_old_time;
     a_claim_that_cannot_be_repeated: RepeatedClaimIsEmpty by claim::a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice;
     a_claim_that_gives_timers_to_everybody: ClaimTwice by claim::a_claimed_timer_is_not_claimed_by_another_token;
+    a_claim_that_answers_each_entry: ClaimAnswersEachEntry by claim::a_timer_that_is_named_many_times_is_claimed_once;
     a_claim_that_many_get: ClaimTwice by races::exactly_one_of_many_claimers_gets_each_timer;
     a_settle_that_ignores_the_token: SettleWithAnyToken by settle::a_settlement_with_another_token_counts_for_nothing;
     a_late_settle_that_counts: SettleWithAnyToken by settle::a_late_settlement_does_not_touch_the_next_claim;

@@ -173,6 +173,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn two_batches_are_served_at_the_same_time() {
+        let (begun, mut beginnings) = mpsc::channel(10);
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let batcher = Arc::new(Batcher::start(limits(2), {
+            let gate = Arc::clone(&gate);
+            move |batch: Vec<u32>| {
+                let (begun, gate) = (begun.clone(), Arc::clone(&gate));
+                async move {
+                    begun.send(batch[0]).await.unwrap();
+                    gate.acquire().await.unwrap().forget();
+                    batch.into_iter().map(Ok).collect::<Vec<_>>()
+                }
+            }
+        }));
+        let mut waiting = Vec::new();
+        for item in [1, 2] {
+            let batcher = Arc::clone(&batcher);
+            waiting.push(tokio::spawn(async move { batcher.submit(vec![item]).await }));
+            // Neither can end before both have begun.
+            let begun = timeout(Duration::from_secs(20), beginnings.recv()).await.expect("a free worker takes it at once");
+            assert_eq!(begun, Some(item));
+        }
+        gate.add_permits(2);
+        for task in waiting {
+            assert!(task.await.unwrap()[0].is_ok());
+        }
+    }
+
+    #[tokio::test]
     async fn answers_find_the_order_they_belong_to() {
         let gate = Arc::new(tokio::sync::Semaphore::new(10));
         let batcher = sizes(limits(2), &gate);

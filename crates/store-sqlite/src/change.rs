@@ -12,7 +12,7 @@ use crate::{
     writer::Write,
 };
 
-pub const REPLACE_DEFINITION: &str = "UPDATE definition SET namespace = ?2, key = ?3, asked = ?4, execute_at = ?5, execute_minute = ?6, due_minute = ?6, \
+pub const REPLACE_DEFINITION: &str = "UPDATE definition SET namespace = ?2, key = ?3, asked = ?4, execute_at = ?5, execute_minute = ?6, due_minute = ?15, \
      callback_type = ?7, delivery = ?8, revision = revision + 1, updated_at = ?9, fingerprint = ?10, correlation_id = ?11, \
      retry_policy = ?12, metadata = ?13, callback_config = ?14 WHERE id = ?1";
 pub const MOVE_DEFINITION: &str = "UPDATE definition SET asked = ?2, execute_at = ?3, execute_minute = ?4, due_minute = ?4, revision = revision + 1, \
@@ -20,6 +20,8 @@ pub const MOVE_DEFINITION: &str = "UPDATE definition SET asked = ?2, execute_at 
 /// A new due time: attempts start over. The destination stays unless a new one is given.
 pub const RESET_DUE: &str = "UPDATE due SET minute = ?3, at = ?4, attempt = 0, last_error = NULL, destination = coalesce(?5, destination) \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
+/// The next attempt stays when it was, and goes where the new callback says.
+pub const READDRESS_DUE: &str = "UPDATE due SET destination = ?3 WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
 pub const CANCEL: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
      SELECT id, 'canceled', attempt, last_error, NULL, ?3 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
 
@@ -31,11 +33,24 @@ pub struct Replacement<'a> {
     pub now: Timestamp,
 }
 
+/// When a timer that was changed is tried next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextAttempt {
+    /// Attempts start over.
+    AtTheNewTime,
+    /// The due time is the old one: whatever was planned stays.
+    AsItWas,
+}
+
 /// New content and time for a timer that was found pending in this transaction.
-pub fn replace(connection: &Connection, existing: &Found, new: &Replacement<'_>) -> Result<(), Failure> {
+pub fn replace(connection: &Connection, existing: &Found, new: &Replacement<'_>, next: NextAttempt) -> Result<(), Failure> {
     let Replacement { definition, texts, execute_at, now } = *new;
     let id = Id::of(existing.timer.id);
     let minute = execute_at.minute();
+    let due_minute = match next {
+        NextAttempt::AtTheNewTime => minute,
+        NextAttempt::AsItWas => existing.due_minute,
+    };
     connection.prepare_cached(REPLACE_DEFINITION)?.execute(params![
         id,
         definition.namespace.as_str(),
@@ -51,14 +66,20 @@ pub fn replace(connection: &Connection, existing: &Found, new: &Replacement<'_>)
         texts.retry_policy,
         definition.metadata.as_ref().map(|metadata| metadata.as_str()),
         texts.callback_config,
+        due_minute,
     ])?;
-    connection.prepare_cached(RESET_DUE)?.execute(params![
-        existing.due_minute,
-        id,
-        minute,
-        execute_at.as_micros(),
-        texts.destination
-    ])?;
+    match next {
+        NextAttempt::AtTheNewTime => connection.prepare_cached(RESET_DUE)?.execute(params![
+            existing.due_minute,
+            id,
+            minute,
+            execute_at.as_micros(),
+            texts.destination
+        ])?,
+        NextAttempt::AsItWas => {
+            connection.prepare_cached(READDRESS_DUE)?.execute(params![existing.due_minute, id, texts.destination])?
+        }
+    };
     Ok(())
 }
 
@@ -126,7 +147,9 @@ impl Write for Update {
             execute_at: self.changed.execute_at,
             now: self.now,
         };
-        replace(connection, &existing, &replacement)?;
+        let is_moved = existing.timer.execute_at != self.changed.execute_at.as_micros();
+        let next = if is_moved { NextAttempt::AtTheNewTime } else { NextAttempt::AsItWas };
+        replace(connection, &existing, &replacement, next)?;
         read_back(connection, id).map(Changed::Done)
     }
 }

@@ -1,5 +1,7 @@
 //! Taking timers for delivery, and finding what was taken and never settled.
 
+use std::collections::HashSet;
+
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use store::{Claim, ClaimToken, Claimed, DueEntry, StoredTimer, Tenure, Unreadable};
@@ -66,6 +68,8 @@ impl Write for Take {
         let mut take = connection.prepare_cached(TAKE)?;
         let mut whole = connection.prepare_cached(DEFINITION_BY_ID)?;
         let mut taken = Vec::with_capacity(self.entries.len());
+        // A timer that an entry before got would look as if an earlier call with this token had taken it.
+        let mut given = HashSet::with_capacity(self.entries.len());
         for entry in &self.entries {
             let shard = entry.id.shard(SHARDS);
             let Some(tenure) = current.iter().copied().find(|tenure| tenure.shard == shard) else { continue };
@@ -77,6 +81,9 @@ impl Write for Take {
                 })
                 .optional()?;
             let Some((mut attempt, last_error, destination, claim)) = row else { continue };
+            if !given.insert(entry.id) {
+                continue;
+            }
             if claim.is_none() {
                 attempt = attempt.saturating_add(1);
                 take.execute(params![minute, id, token.0, epoch, lease_until, attempt])?;

@@ -5,7 +5,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{Created, StoreError};
 
 use crate::{
-    change::{self, Replacement},
+    change::{self, NextAttempt, Replacement},
     failure::Failure,
     rows::{Id, TIMER_BY_ID, Texts, found},
     writer::Write,
@@ -13,10 +13,12 @@ use crate::{
 
 pub const INSERT_DEFINITION: &str = "INSERT INTO definition (id, namespace, key, asked, execute_at, execute_minute, due_minute, callback_type, delivery, \
      revision, created_at, updated_at, fingerprint, correlation_id, retry_policy, metadata, callback_config) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, 1, ?9, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO NOTHING";
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?15, ?9, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO NOTHING";
 pub const INSERT_DUE: &str = "INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES (0, ?1, ?2, ?3, 0, ?4)";
 pub const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE id = ?1";
 pub const DELETE_DEFINITION: &str = "DELETE FROM definition WHERE id = ?1";
+
+const FIRST_REVISION: i64 = 1;
 
 pub struct Create {
     batch: Vec<(NewTimer, Texts)>,
@@ -25,7 +27,9 @@ pub struct Create {
 /// What became of one timer. What is new stays with the caller, who brought it.
 pub enum Done {
     Created,
-    Revived,
+    Revived {
+        revision: i64,
+    },
     /// Boxed, because it is rare and a batch of new ones should stay small.
     Met(Box<Created>),
 }
@@ -42,15 +46,15 @@ impl Create {
     /// Turns what was done into what the caller wants to know.
     pub fn answer(self, done: Vec<Done>) -> Vec<Created> {
         let one = |((new, _), done): ((NewTimer, Texts), Done)| match done {
-            Done::Created => Created::Created(newborn(new)),
-            Done::Revived => Created::Replaced(newborn(new)),
+            Done::Created => Created::Created(newborn(new, FIRST_REVISION)),
+            Done::Revived { revision } => Created::Replaced(newborn(new, revision)),
             Done::Met(created) => *created,
         };
         self.batch.into_iter().zip(done).map(one).collect()
     }
 }
 
-fn newborn(new: NewTimer) -> Timer {
+fn newborn(new: NewTimer, revision: i64) -> Timer {
     Timer {
         definition: new.definition,
         execute_at: new.execute_at,
@@ -60,7 +64,7 @@ fn newborn(new: NewTimer) -> Timer {
         executed_at: None,
         created_at: new.created_at,
         updated_at: new.created_at,
-        revision: 1,
+        revision: u32::try_from(revision).unwrap_or(u32::MAX),
     }
 }
 
@@ -77,7 +81,7 @@ impl Write for Create {
             Insert { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? };
         let mut done = Vec::with_capacity(self.batch.len());
         for (new, texts) in &self.batch {
-            done.push(if insert.run(new, texts)? {
+            done.push(if insert.run(new, texts, FIRST_REVISION)? {
                 Done::Created
             } else {
                 settle_conflict(connection, &mut insert, new, texts)?
@@ -94,7 +98,7 @@ struct Insert<'connection> {
 
 impl Insert<'_> {
     /// Whether the id was free.
-    fn run(&mut self, new: &NewTimer, texts: &Texts) -> rusqlite::Result<bool> {
+    fn run(&mut self, new: &NewTimer, texts: &Texts, revision: i64) -> rusqlite::Result<bool> {
         let definition = &new.definition;
         let id = Id::of(definition.id);
         let minute = new.execute_at.minute();
@@ -113,6 +117,7 @@ impl Insert<'_> {
             texts.retry_policy,
             definition.metadata.as_ref().map(|metadata| metadata.as_str()),
             texts.callback_config,
+            revision,
         ])?;
         if inserted == 0 {
             return Ok(false);
@@ -141,7 +146,7 @@ fn settle_conflict(connection: &Connection, insert: &mut Insert<'_>, new: &NewTi
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),
         Resolution::Overwrite => {
             let replacement = Replacement { definition: &new.definition, texts, execute_at: new.execute_at, now: new.created_at };
-            change::replace(connection, &existing, &replacement)?;
+            change::replace(connection, &existing, &replacement, NextAttempt::AtTheNewTime)?;
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Move => {
@@ -151,8 +156,10 @@ fn settle_conflict(connection: &Connection, insert: &mut Insert<'_>, new: &NewTi
         Resolution::Revive => {
             connection.prepare_cached(DELETE_OUTCOME)?.execute([id])?;
             connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
-            insert.run(new, texts)?;
-            return Ok(Done::Revived);
+            // Above the one of its former life, so that nobody takes the two for the same.
+            let revision = existing.timer.revision.saturating_add(1);
+            insert.run(new, texts, revision)?;
+            return Ok(Done::Revived { revision });
         }
     };
     Ok(Done::Met(Box::new(met)))

@@ -12,7 +12,8 @@ pub const DELETE_DUE: &str = "DELETE FROM due WHERE shard = 0 AND minute = ?1 AN
 pub const RELEASE: &str = "UPDATE due SET minute = ?5, at = ?6, attempt = ?7, last_error = ?8, claim = NULL, epoch = NULL, lease_until = NULL \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4";
 pub const FOLLOW_DUE: &str = "UPDATE definition SET due_minute = ?2 WHERE id = ?1";
-pub const FOLLOW_AGAIN: &str = "UPDATE definition SET due_minute = ?2, execute_minute = ?2, execute_at = ?3 WHERE id = ?1";
+pub const FOLLOW_AGAIN: &str =
+    "UPDATE definition SET due_minute = ?2, execute_minute = ?2, execute_at = ?3, revision = revision + 1 WHERE id = ?1";
 
 pub struct Settle {
     pub batch: Vec<Settlement>,

@@ -37,14 +37,18 @@ pub use stored::StoredTimer;
 /// When a writing call answers `Ok`, what it says is on disk. An error says whether nothing was done
 /// ([`StoreError::is_not_done`]) or whether that is unknown ([`StoreError::Unknown`]); an unknown outcome must be
 /// read back before anybody is told anything.
+///
+/// A timer's revision rises with every change of its definition or of its due time (`execute_at`), whoever makes it, and
+/// never falls: two readings with the same revision differ at most in how far the delivery got. A lease has run out
+/// at the very moment it ends.
 #[async_trait]
 pub trait Store: Send + Sync {
     // ── For callers ────────────────────────────────────────────────────────────────────────────────────────
 
     /// Registers timers, each by itself: one that is refused does not hinder its neighbours. Answers in the order
     /// of the batch. An id that is taken is resolved by [`domain::resolve`]; ids may repeat within a batch, and then
-    /// count in its order. A moved or overwritten timer keeps `created_at`, gets `updated_at` and a new revision,
-    /// and starts its attempts over; a revived one starts its life anew with revision 1.
+    /// count in its order. A moved or overwritten timer keeps `created_at`, gets `updated_at`, and starts its attempts
+    /// over; a revived one starts its life anew. All of them take the revision that follows the old one.
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>>;
 
     /// The timer as it stands, or `None`.
@@ -58,7 +62,12 @@ pub trait Store: Send + Sync {
     async fn count(&self, filter: &Filter) -> StoreResult<u64>;
 
     /// Puts `changed.definition` and `changed.execute_at` in the place of what is there, if the timer is pending and
-    /// still has the revision that `changed` carries. The revision rises, attempts start over, `updated_at` becomes `now`.
+    /// still has the revision that `changed` carries. The revision rises, `updated_at` becomes `now`, and the destination
+    /// follows the callback.
+    ///
+    /// Another `execute_at` than the stored one is a new due time: that is when the next attempt is due, attempts start
+    /// over and the last error is forgotten. The same `execute_at` leaves all of that as it is: what waits for a retry
+    /// goes on waiting for it.
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
 
     /// Cancels a pending timer. Once this has answered [`Changed::Done`], no claim gets it.
@@ -77,6 +86,8 @@ pub trait Store: Send + Sync {
     /// Takes timers for delivery: of `entries` those that are still pending, still due at exactly the time the entry
     /// says, and in a shard of which `claim.tenures` holds the current epoch. They become executing, their attempt
     /// counts one more, and they come back whole, as they stand after the claim: of many claimers exactly one gets each.
+    /// A timer comes back at most once, however many of the entries name it. One that somebody else is changing at
+    /// this moment may be passed over: it stays pending, and [`due`](Store::due) shows it again.
     ///
     /// Repeating a call with the same token gives the same timers again and counts nothing twice: that is how an
     /// unknown outcome is read back.
@@ -84,10 +95,13 @@ pub trait Store: Send + Sync {
 
     /// Records what became of claimed timers. Each settlement counts only while its claim stands and its tenure is
     /// the current one of its shard; says for each whether it counted. Repeating an unknown call is harmless.
+    ///
+    /// A timer that is due again takes a new due time, so its revision rises. A retry leaves the revision as it is.
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>>;
 
     /// Claims whose owner will not settle them, in the shards of `tenures`: made in an earlier epoch, or with a lease
-    /// that has run out. At most `limit`. They are not changed: settle them, with the token they carry.
+    /// that has run out by the database's clock. At most `limit`. They are not changed: settle them, with the token they
+    /// carry.
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>>;
 
     /// Removes timers that finished before `before`, oldest first, at most `limit`. Says how many.
@@ -108,6 +122,9 @@ pub trait Store: Send + Sync {
     async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>>;
 
     /// Gives shards back at once. A tenure that no longer stands is passed over.
+    ///
+    /// A tenure ends when somebody acquires the shard, for only that raises the epoch. Until then what its last owner
+    /// claims and settles under it still counts; it only can no longer be renewed.
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()>;
 }
 

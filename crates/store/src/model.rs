@@ -89,7 +89,11 @@ impl Tables {
                 let moved = domain::Definition { asked: definition.asked, ..existing.clone() };
                 row.change(moved, execute_at, created_at);
             }
-            Resolution::Revive => *row = Row::new(definition, execute_at, created_at),
+            Resolution::Revive => {
+                let revision = row.timer.revision + 1;
+                *row = Row::new(definition, execute_at, created_at);
+                row.timer.revision = revision;
+            }
         }
         Created::Replaced(row.timer.clone())
     }
@@ -104,7 +108,7 @@ impl Tables {
         if row.timer.revision != changed.revision {
             return Changed::Moved;
         }
-        row.change(changed.definition.clone(), changed.execute_at, now);
+        row.update(changed.definition.clone(), changed.execute_at, now);
         Changed::Done(row.timer.clone())
     }
 
@@ -179,7 +183,7 @@ impl Tables {
             let shard = row.timer.id().shard(shards);
             let tenure = *tenures.iter().find(|tenure| tenure.shard == shard)?;
             row.held
-                .is_some_and(|held| held.epoch < tenure.epoch || held.lease_until < now)
+                .is_some_and(|held| held.epoch < tenure.epoch || held.lease_until <= now)
                 .then(|| row.claimed(tenure))
                 .flatten()
         };
@@ -206,7 +210,7 @@ impl Tables {
         let epoch = match last {
             None => Epoch(1),
             Some(Holding { epoch, owner: Some(owner), .. }) if owner == node => epoch,
-            Some(Holding { epoch, owner, lease_until }) if owner.is_none() || lease_until < now => Epoch(epoch.0 + 1),
+            Some(Holding { epoch, owner, lease_until }) if owner.is_none() || lease_until <= now => Epoch(epoch.0 + 1),
             Some(_) => return None,
         };
         self.shards.insert(shard, Holding { epoch, owner: Some(node), lease_until: now.saturating_add(lease) });
@@ -277,9 +281,9 @@ impl Store for Model {
 
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
         let (now, mut tables) = (self.clock.now(), self.tables());
-        let mut seen = BTreeSet::new();
-        let once = entries.iter().filter(|entry| seen.insert(entry.id));
-        Ok(once.filter_map(|entry| tables.claim(claim, *entry, entry.id.shard(self.shards), now)).collect())
+        let mut given = BTreeSet::new();
+        let claimed = entries.iter().filter_map(|entry| tables.claim(claim, *entry, entry.id.shard(self.shards), now));
+        Ok(claimed.filter(|claimed| given.insert(claimed.entry.id)).collect())
     }
 
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {

@@ -16,11 +16,11 @@ curl -sS http://localhost:8080/timers \
     "callback": {
       "type": "http",
       "url": "https://api.example.com/webhook",
-      "headers": {"Authorization": "Bearer token123"},
-      "payload": {"event": "reminder", "user_id": "user123"}
+      "headers": {"Authorization": "Bearer s3cret"},
+      "payload": {"reminder": "water the plants", "plant": 7}
     },
-    "key": "order-456",
-    "metadata": {"client_ref": "order-456"},
+    "key": "plant-7",
+    "metadata": {"owner": "ada"},
     "retry_policy": {"max_retries": 5, "initial_interval": "10s"}
   }'
 

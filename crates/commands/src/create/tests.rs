@@ -1,4 +1,4 @@
-use domain::{Span, Timestamp};
+use domain::Span;
 use store::{Fault, Operation};
 
 use super::*;
@@ -73,6 +73,23 @@ async fn a_conflict_stays_one_when_the_answer_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_repetition_stays_one_when_its_answer_is_lost_and_the_timer_fires() {
+    let rig = Rig::new();
+    rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
+    rig.clock.advance(Span::from_secs(1));
+    rig.store.plan(Operation::Create, Fault::DoneUnknown);
+    rig.store.plan(Operation::Get, Fault::Late(Span::from_secs(1)));
+    let firing = async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        rig.clock.advance(Span::from_secs(60));
+        rig.complete_all().await;
+    };
+    let (outcome, ()) = tokio::join!(rig.commands.create(at_ten("a", OnConflict::Reject)), firing);
+    let Ok(Outcome::Existing(timer)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((timer.status, timer.created_at), (Status::Completed, NOW));
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_a_store_that_cannot_be_asked_leaves_an_outcome_unknown() {
     let rig = Rig::new();
     rig.store.plan(Operation::Create, Fault::DoneUnknown);
@@ -137,4 +154,86 @@ async fn what_the_installation_does_not_allow_is_refused() {
         assert!(matches!(refused, Err(CommandError::Invalid(_))), "{refused:?}");
     }
     assert_eq!(rig.count().await, 0);
+}
+
+/// Due in ten seconds, at a time that does not move.
+fn at_ten(host: &str, on_conflict: OnConflict) -> NewTimerRequest {
+    NewTimerRequest { asked: Asked::At(NOW.saturating_add(Span::from_secs(10))), ..keyed(host, on_conflict) }
+}
+
+#[tokio::test]
+async fn a_repeated_create_finds_its_timer_however_late_it_is() {
+    // When it is repeated, whether it has fired by then, and what the timer is.
+    for (seconds, has_fired, status) in [
+        (6, false, Status::Pending),
+        (10, false, Status::Pending),
+        (3600, false, Status::Pending),
+        (10, true, Status::Completed),
+        (3600, true, Status::Completed),
+    ] {
+        let rig = Rig::new();
+        rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
+        rig.clock.advance(Span::from_secs(seconds));
+        if has_fired {
+            rig.complete_all().await;
+        }
+        let outcome = rig.commands.create(at_ten("a", OnConflict::Reject)).await;
+        let Ok(Outcome::Existing(timer)) = outcome else { panic!("{seconds} {outcome:?}") };
+        assert_eq!((timer.status, timer.created_at, timer.revision), (status, NOW, 1), "{seconds}");
+        assert_eq!((rig.count().await, rig.nudged.lock().unwrap().len()), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_create_that_comes_too_late_and_repeats_nothing_is_refused() {
+    let later = Asked::At(NOW.saturating_add(Span::from_secs(11)));
+    let other_key = Key::parse("other").unwrap();
+    for request in [
+        at_ten("b", OnConflict::Reject),
+        NewTimerRequest { asked: later, ..at_ten("a", OnConflict::Reject) },
+        NewTimerRequest { key: Some(other_key), ..at_ten("a", OnConflict::Reject) },
+        NewTimerRequest { key: None, ..at_ten("a", OnConflict::Reject) },
+        at_ten("a", OnConflict::Replace),
+        at_ten("a", OnConflict::Keep),
+    ] {
+        for has_fired in [false, true] {
+            let rig = Rig::new();
+            rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
+            rig.clock.advance(Span::from_secs(10));
+            if has_fired {
+                rig.complete_all().await;
+            }
+            let refused = rig.commands.create(request.clone()).await.unwrap_err();
+            assert!(matches!(refused, CommandError::Invalid(_)), "{request:?} {refused:?}");
+            assert_eq!(refused.to_string(), "execute_at must be in the future");
+            assert_eq!(rig.store.calls(Operation::Create), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_late_create_is_not_refused_while_nobody_can_tell_what_it_repeats() {
+    let rig = Rig::new();
+    rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
+    rig.clock.advance(Span::from_secs(10));
+    rig.store.plan(Operation::Get, Fault::NotDone);
+    let error = rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap_err();
+    assert!(matches!(error, CommandError::Unavailable(_)), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_life_is_called_a_replacement_even_if_its_answer_is_lost() {
+    for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
+        for host in ["a", "b"] {
+            let rig = Rig::new();
+            rig.commands.create(keyed("a", OnConflict::Reject)).await.unwrap();
+            rig.clock.advance(Span::from_secs(3600));
+            rig.complete_all().await;
+            rig.clock.advance(Span::from_secs(1));
+            rig.store.plan(Operation::Create, fault);
+            let outcome = rig.commands.create(keyed(host, OnConflict::Replace)).await;
+            let Ok(Outcome::Replaced(timer)) = outcome else { panic!("{fault:?} {host} {outcome:?}") };
+            assert_eq!((timer.status, timer.created_at), (Status::Pending, rig.commands.clock.now()));
+        }
+    }
 }

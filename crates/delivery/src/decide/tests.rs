@@ -45,7 +45,10 @@ fn each_outcome_has_its_consequence() {
         (Outcome::Delivered, None, 1, Next::Completed { at: at(2000) }),
         (Outcome::Delivered, Some(policy(3, None)), 4, Next::Completed { at: at(2000) }),
         (Outcome::Rescheduled { at: at(3000) }, None, 1, again(at(3000))),
-        (Outcome::Rescheduled { at: at(500) }, None, 1, again(at(2000))),
+        (Outcome::Rescheduled { at: at(2001) }, None, 1, again(at(2001))),
+        // A receiver that names no future is not called in a circle.
+        (Outcome::Rescheduled { at: at(2000) }, None, 1, again(at(2001))),
+        (Outcome::Rescheduled { at: at(500) }, None, 1, again(at(2001))),
         (failed(None), None, 1, over("answered 503")),
         (failed(Some(5)), None, 1, over("answered 503")),
         (failed(None), Some(policy(0, None)), 1, over("answered 503; gave up after 1 attempt")),
@@ -86,30 +89,58 @@ fn a_long_error_is_cut_between_characters_and_keeps_its_ending() {
     }
 }
 
+/// Left behind by its node in an attempt that was due at second 1007.
+fn claimed(attempt: u32, timer: Result<Timer, Unreadable>) -> Claimed {
+    let template = timers::http("http://127.0.0.1/", "");
+    let id = template.id();
+    Claimed {
+        entry: DueEntry { at: at(1007), id, destination: template.definition.callback.destination() },
+        tenure: Tenure { shard: id.shard(1), epoch: Epoch(1) },
+        token: ClaimToken(1),
+        attempt,
+        timer,
+    }
+}
+
 #[test]
 fn a_dead_nodes_call_is_made_again_unless_it_must_not_be() {
-    let claimed = |timer: Result<Timer, Unreadable>| {
-        let template = timers::http("http://127.0.0.1/", "");
-        let id = template.id();
-        Claimed {
-            entry: DueEntry { at: at(1007), id, destination: template.definition.callback.destination() },
-            tenure: Tenure { shard: id.shard(1), epoch: Epoch(1) },
-            token: ClaimToken(1),
-            attempt: 3,
-            timer,
-        }
-    };
-    let Next::Pending { at: same, attempt: 3, error: Some(reason) } = recover(&claimed(Ok(timer(None))), at(2000)) else {
+    let Next::Pending { at: same, attempt: 3, error: Some(reason) } = recover(&claimed(3, Ok(timer(None))), at(2000)) else {
         panic!()
     };
     assert_eq!((same, reason.contains("attempt 3")), (at(1007), true));
 
     let mut once = timer(Some(policy(10, None)));
     once.definition.delivery = Delivery::AtMostOnce;
-    let Next::Failed { at: now, error } = recover(&claimed(Ok(once)), at(2000)) else { panic!() };
+    let Next::Failed { at: now, error } = recover(&claimed(3, Ok(once)), at(2000)) else { panic!() };
     assert_eq!((now, error.contains("at_most_once")), (at(2000), true));
 
-    let broken = recover(&claimed(Err(Unreadable("callback.url is required".to_owned()))), at(2000));
+    let broken = recover(&claimed(3, Err(Unreadable("callback.url is required".to_owned()))), at(2000));
     let error = "the stored timer cannot be read: callback.url is required".to_owned();
     assert_eq!(broken, Next::Failed { at: at(2000), error });
+}
+
+#[test]
+fn a_call_that_takes_its_node_down_again_and_again_is_given_up() {
+    for (policy, attempt, is_made_again) in [
+        (None, 1, true),
+        (None, 100, true),
+        (None, 101, false),
+        (None, u32::MAX, false),
+        // What the policy allows comes on top: those attempts may have had results.
+        (Some(policy(3, None)), 103, true),
+        (Some(policy(3, None)), 104, false),
+        (Some(policy(1000, None)), 1100, true),
+        (Some(policy(1000, None)), 1101, false),
+    ] {
+        match recover(&claimed(attempt, Ok(timer(policy))), at(2000)) {
+            Next::Pending { .. } => assert!(is_made_again, "{policy:?} {attempt}"),
+            Next::Failed { at: now, error } => {
+                let expected = format!(
+                    "the node of attempt {attempt} stopped before its result was recorded; gave up: that is more than 100 attempts beyond the retry policy"
+                );
+                assert_eq!((is_made_again, now, error), (false, at(2000), expected), "{policy:?} {attempt}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

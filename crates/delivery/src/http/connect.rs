@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{net::TcpStream, time::timeout};
 use tower::Service;
 
-use super::Names;
+use super::Lookups;
 use crate::{Denied, Egress, SetupError};
 
 /// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
@@ -37,7 +37,7 @@ pub(super) enum ConnectError {
     #[error(transparent)]
     Denied(Denied),
     #[error("the host name could not be resolved")]
-    Lookup(#[source] io::Error),
+    Lookup(#[source] Arc<io::Error>),
     #[error("the host name has no address")]
     NoAddress,
     #[error("the address could not be dialled")]
@@ -54,16 +54,16 @@ pub(super) struct Connector(HttpsConnector<Dialer>);
 #[derive(Clone)]
 struct Dialer {
     egress: Arc<Egress>,
-    names: Arc<dyn Names>,
+    lookups: Arc<Lookups>,
 }
 
 impl Connector {
-    pub fn new(egress: Egress, names: Arc<dyn Names>, roots: RootCertStore) -> Result<Self, SetupError> {
+    pub fn new(egress: Egress, lookups: Lookups, roots: RootCertStore) -> Result<Self, SetupError> {
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self(HttpsConnector::from((Dialer { egress: Arc::new(egress), names }, tls))))
+        Ok(Self(HttpsConnector::from((Dialer { egress: Arc::new(egress), lookups: Arc::new(lookups) }, tls))))
     }
 }
 
@@ -123,7 +123,7 @@ impl Dialer {
         let port = uri.port_u16().unwrap_or(default_port);
         let addrs = match host.parse::<IpAddr>() {
             Ok(addr) => vec![addr],
-            Err(_) => self.names.lookup(host.to_owned()).await.map_err(ConnectError::Lookup)?,
+            Err(_) => self.lookups.addresses(host).await.map_err(ConnectError::Lookup)?,
         };
         if addrs.is_empty() {
             return Err(ConnectError::NoAddress);

@@ -1,12 +1,15 @@
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, ToSocketAddrs},
     pin::Pin,
+    thread,
 };
+
+use tokio::sync::oneshot;
 
 pub(crate) type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Who knows the addresses of a host. Asked once for every connection; the answer is guarded, then dialled.
+/// Who knows the addresses of a host. How often it is asked, and how many hosts at once, is not its concern.
 pub(crate) trait Names: Send + Sync {
     fn lookup(&self, host: String) -> Lookup;
 }
@@ -15,7 +18,17 @@ pub(crate) trait Names: Send + Sync {
 pub(crate) struct SystemNames;
 
 impl Names for SystemNames {
+    /// In a thread of its own, because the resolver may take half a minute and cannot be stopped: in the runtime's threads for blocking
+    /// work it would keep out other work, and keep a process from ending.
     fn lookup(&self, host: String) -> Lookup {
-        Box::pin(async move { Ok(tokio::net::lookup_host((host, 0)).await?.map(|found: SocketAddr| found.ip()).collect()) })
+        Box::pin(async {
+            let (tell, answer) = oneshot::channel();
+            thread::Builder::new().name("lookup".to_owned()).spawn(move || {
+                let found = (host, 0).to_socket_addrs().map(|found| found.map(|addr| addr.ip()).collect());
+                // Nobody listens any more when the runtime has ended.
+                let _ = tell.send(found);
+            })?;
+            answer.await.map_err(io::Error::other)?
+        })
     }
 }

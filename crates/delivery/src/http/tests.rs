@@ -7,6 +7,7 @@ mod answers;
 mod arrival;
 mod faults;
 mod guard;
+mod names;
 mod receiver;
 mod tls;
 
@@ -16,7 +17,10 @@ use domain::{ManualClock, Timestamp};
 use rustls::RootCertStore;
 
 use self::receiver::Receiver;
-use super::names::{Lookup, Names, SystemNames};
+use super::{
+    lookups::Lookups,
+    names::{Lookup, Names, SystemNames},
+};
 use crate::{Config, Deliverer, Egress, Failure, FailureKind, Outcome, timers};
 
 /// The second attempt of a timer that was due at noon is made half a second later.
@@ -29,12 +33,16 @@ fn config() -> Config {
 }
 
 fn deliverer() -> Deliverer {
-    Deliverer::with_outside(config(), clock(), Arc::new(SystemNames), RootCertStore::empty()).unwrap()
+    guarded(Egress::default(), SystemNames)
 }
 
 fn guarded(egress: Egress, names: impl Names + 'static) -> Deliverer {
+    looking_up(egress, Lookups::new(names))
+}
+
+fn looking_up(egress: Egress, lookups: Lookups) -> Deliverer {
     let config = Config { egress, ..config() };
-    Deliverer::with_outside(config, clock(), Arc::new(names), RootCertStore::empty()).unwrap()
+    Deliverer::with_outside(config, clock(), lookups, RootCertStore::empty()).unwrap()
 }
 
 async fn call(url: &str, more: &str) -> Outcome {

@@ -35,7 +35,8 @@ fn what_is_not_given_has_its_default() {
 #[test]
 fn bad_callbacks_are_refused_with_field_and_rule() {
     for (json, start) in [
-        ("[]", "callback is not understood: "),
+        ("[]", "callback must be an object"),
+        (r#""http://a""#, "callback must be an object"),
         ("{}", "callback.type is required"),
         (r#"{"type":"smtp"}"#, "callback.type must be http or nats"),
         (r#"{"type":"http"}"#, "callback.url is required"),
@@ -46,7 +47,11 @@ fn bad_callbacks_are_refused_with_field_and_rule() {
         (r#"{"type":"http","url":"/relative"}"#, "callback.url must be a valid http or https URL"),
         (r#"{"type":"http","url":"http://"}"#, "callback.url must be a valid http or https URL"),
         (r#"{"type":"http","url":"http://u:p@a"}"#, "callback.url must not contain credentials"),
-        (r#"{"type":"http","url":"http://a","headers":{"a":1}}"#, "callback is not understood: "),
+        (r#"{"type":"http","url":"http://a","headers":{"a":1}}"#, "callback is not understood: headers.a must be a string"),
+        (
+            r#"{"type":"http","url":"http://a","headers":[]}"#,
+            "callback is not understood: invalid type: sequence, expected headers as an object",
+        ),
         (r#"{"type":"http","url":"http://a","headers":{"Host":"b"}}"#, "callback.headers.Host is set by the service"),
         (r#"{"type":"http","url":"http://a","timeout":"99ms"}"#, "callback.timeout must lie between 100ms and 5m"),
         (r#"{"type":"http","url":"http://a","timeout":"6m"}"#, "callback.timeout must lie between"),

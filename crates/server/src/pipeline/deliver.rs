@@ -15,6 +15,7 @@ impl Pipeline {
             at: self.clock.now(),
             error: "internal error while delivering; see the log".to_owned(),
         });
+        log(&claimed, &next);
         claimed.settle(next)
     }
 
@@ -46,9 +47,7 @@ impl Pipeline {
         metrics::histogram!("timer_lateness_seconds").record(now.since(claimed.entry.at).as_duration().as_secs_f64());
         metrics::counter!("timer_fired_total").increment(1);
         let outcome = self.deliverer.attempt(timer, claimed.attempt).await;
-        let next = delivery::decide(outcome, timer, claimed.attempt, self.clock.now(), rand::random());
-        log(timer, claimed.attempt, &next);
-        next
+        delivery::decide(outcome, timer, claimed.attempt, self.clock.now(), rand::random())
     }
 
     /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy.
@@ -62,24 +61,23 @@ impl Pipeline {
     }
 }
 
-fn log(timer: &Timer, attempt: u32, next: &Next) {
-    let id = timer.id();
-    let correlation_id = timer.definition.correlation_id.as_ref().map(tracing::field::display);
+fn log(claimed: &Claimed, next: &Next) {
+    let (id, attempt) = (claimed.entry.id, claimed.attempt);
+    let definition = claimed.timer.as_ref().ok().map(|timer| &timer.definition);
+    let correlation_id = definition.and_then(|definition| definition.correlation_id.as_ref()).map(tracing::field::display);
+    // The receiver without its path, which may hold a token; `last_error` has it, for those who may read the timer.
+    let receiver = definition.map(|definition| definition.callback.receiver()).unwrap_or_default();
     match next {
-        Next::Completed { .. } => {
-            metrics::counter!("timer_completed_total").increment(1);
-            tracing::debug!(timer.id = %id, attempt, correlation_id, "delivered");
-        }
+        Next::Completed { .. } => tracing::debug!(timer.id = %id, attempt, correlation_id, receiver, "delivered"),
         Next::Again { at } => {
-            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "delivered; the receiver asked to be called again")
+            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver, %at, "delivered; the receiver asked to be called again");
         }
-        Next::Pending { at, error, .. } => {
-            metrics::counter!("timer_retries_total").increment(1);
-            tracing::info!(timer.id = %id, attempt, correlation_id, error = error.as_deref(), %at, "delivery failed; trying again later");
+        Next::Pending { at, error: Some(_), .. } => {
+            tracing::info!(timer.id = %id, attempt, correlation_id, receiver, %at, "delivery failed; trying again later");
         }
-        Next::Failed { error, .. } => {
-            metrics::counter!("timer_failed_total").increment(1);
-            tracing::warn!(timer.id = %id, attempt, correlation_id, error, "delivery failed");
+        Next::Pending { at, .. } => tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "given back without a call"),
+        Next::Failed { .. } => {
+            tracing::warn!(timer.id = %id, attempt, correlation_id, receiver, "failed; its last_error says why")
         }
     }
 }

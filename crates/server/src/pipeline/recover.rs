@@ -4,7 +4,7 @@ use scheduler::tasks;
 use store::{Settlement, StoreResult};
 use tokio_util::sync::CancellationToken;
 
-use super::Pipeline;
+use super::{Pipeline, settle};
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -36,8 +36,9 @@ impl Pipeline {
         tracing::info!(timers = expired.len(), "taking up timers whose node did not record a result");
         let now = self.clock.now();
         let batch: Vec<Settlement> = expired.iter().map(|claimed| claimed.settle(delivery::recover(claimed, now))).collect();
-        self.store.settle(&batch).await?;
-        self.scheduler.recovered(&batch);
+        let counted = self.store.settle(&batch).await?;
+        settle::count(&batch, &counted);
+        self.scheduler.settled(&batch);
         Ok(expired.len())
     }
 }

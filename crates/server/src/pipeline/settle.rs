@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use domain::Next;
 use store::Settlement;
 use tokio::sync::mpsc;
 
@@ -39,6 +40,7 @@ impl Pipeline {
                 "results did not count: their timers are in other hands, or they were recorded before"
             );
         }
+        count(&batch, &counted);
         self.scheduler.settled(&batch);
     }
 
@@ -53,6 +55,18 @@ impl Pipeline {
                     pause = (pause * 2).min(Duration::from_secs(1));
                 }
             }
+        }
+    }
+}
+
+/// Counts what is on record now, by what became of it.
+pub(super) fn count(batch: &[Settlement], counted: &[bool]) {
+    for (settlement, _) in batch.iter().zip(counted).filter(|(_, counted)| **counted) {
+        match settlement.next {
+            Next::Completed { .. } => metrics::counter!("timer_completed_total").increment(1),
+            Next::Failed { .. } => metrics::counter!("timer_failed_total").increment(1),
+            Next::Pending { error: Some(_), .. } => metrics::counter!("timer_retries_total").increment(1),
+            Next::Pending { .. } | Next::Again { .. } => {}
         }
     }
 }

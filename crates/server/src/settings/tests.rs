@@ -23,6 +23,9 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--bind", "everywhere"], "BIND must be an IP address"),
         (vec!["--database-url", "mysql://db"], "DATABASE_URL must begin with sqlite:// or postgres://."),
         (vec!["--database-url", "sqlite://"], "DATABASE_URL must begin with sqlite:// or postgres://."),
+        (vec!["--database-url", "sqlite://x.db?mode=rwc"], "DATABASE_URL must be sqlite:// and a path"),
+        (vec!["--pg-user", "u"], "PG_USER is set, but PG_HOST is not"),
+        (vec!["--pg-db-name", "n"], "PG_DB_NAME is set, but PG_HOST is not"),
         (vec!["--pg-host", "db"], "PG_USER is required together with PG_HOST."),
         (vec!["--pg-host", "db", "--pg-user", "u"], "PG_DB_NAME is required together with PG_HOST."),
         (vec!["--pg-host", "db", "--pg-user", "u", "--pg-db-name", "n", "--pg-port", "x"], "PG_PORT must be a number"),
@@ -38,7 +41,7 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--egress-allow", "10.0.0.0/99"], "EGRESS_ALLOW "),
         (vec!["--signing-secret", "whsec_tooshort"], "SIGNING_SECRET must be"),
     ] {
-        let met = settings(&flags).expect_err("it should be refused");
+        let met = settings(&flags).err().expect("it should be refused");
         assert!(met.starts_with(sentence) && met.ends_with('.'), "{flags:?}: {met}");
         assert!(!met.contains("tooshort") && !met.contains("0123456789abcdef"), "a secret is shown: {met}");
     }
@@ -63,6 +66,24 @@ fn the_scheme_picks_the_store() {
         database(&["--pg-host", "h", "--pg-user", "u", "--pg-db-name", "n", "--pg-password", "p@:/?"]),
         Database::Postgres(store_postgres::PostgresOptions::Parts { port: 5432, password: Some(password), .. }) if password == "p@:/?"
     ));
+}
+
+#[test]
+fn a_filter_of_the_log_must_make_sense() {
+    let filter = |text: &str| parse_log_filter(&LogOptions { log: Some(text.to_owned()), log_format: None });
+    for text in ["info", "WARN", "off", "", "info,delivery=debug", "warn,scheduler=trace"] {
+        assert!(filter(text).is_ok(), "{text}");
+    }
+    for text in ["loud", "info,loud", "delivery=loud"] {
+        assert!(filter(text).unwrap_err().to_string().starts_with("RUST_LOG must be"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_not_passed_over() {
+    assert!(refuse_unsupported(|_| false).is_ok());
+    let refused = refuse_unsupported(|variable| variable == "RATE_LIMIT").unwrap_err().to_string();
+    assert_eq!(refused, "RATE_LIMIT is not supported by this version: unset it.");
 }
 
 #[test]

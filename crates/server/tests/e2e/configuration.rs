@@ -1,4 +1,4 @@
-//! Bad settings end the start with one sentence that names the variable, and exit code 2.
+//! A setting that cannot be right keeps the service from starting: code 2, and one line that says which it is.
 
 use std::process::Output;
 

@@ -27,10 +27,12 @@ macro_rules! bugs {
 bugs! {
     CancelWhateverTheStatus
     UpdateWhateverTheRevision
+    UpdateForgetsTheRetry
     ClaimWithoutTenure
     ClaimWhateverTheTime
     RepeatedClaimIsEmpty
     ClaimTwice
+    ClaimAnswersEachEntry
     SettleWithAnyToken
     SettleWithoutTenure
     DueIncludesClaimed
@@ -177,6 +179,12 @@ impl Store for Liar {
         {
             changed.revision = current.revision;
         }
+        if self.has(Bug::UpdateForgetsTheRetry) {
+            let elsewhere = Timer { execute_at: changed.execute_at.saturating_add(Span::from_micros(1)), ..changed.clone() };
+            if let Changed::Done(moved) = self.model.update(&elsewhere, now).await? {
+                changed.revision = moved.revision;
+            }
+        }
         self.model.update(&changed, now).await
     }
 
@@ -220,6 +228,10 @@ impl Store for Liar {
             return Ok(Vec::new());
         }
         let mut claimed = self.model.claim(&claim, &entries).await?;
+        if self.has(Bug::ClaimAnswersEachEntry) {
+            let answer = |entry: &DueEntry| claimed.iter().find(|claimed| claimed.entry.id == entry.id).cloned();
+            claimed = entries.iter().filter_map(answer).collect();
+        }
         let mut seen = self.seen.lock().unwrap();
         if self.has(Bug::ClaimTwice) {
             claimed.extend(entries.iter().filter_map(|entry| seen.claims.get(&entry.id)).cloned());

@@ -1,9 +1,10 @@
-//! Callers that ask much must not keep due timers waiting.
+//! Callers that ask much must not keep due timers waiting, and due timers that are many must not cost the shards.
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{Next, Span};
-use store::{Filter, ListQuery, Order, Sort, Store};
+use domain::{Next, Shard, Span};
+use sqlx::{Connection, Executor, PgConnection};
+use store::{Filter, ListQuery, NodeId, Order, ShardCursor, Sort, Store};
 use store_conformance::{NOW, timer};
 use tokio::time::timeout;
 
@@ -68,4 +69,35 @@ async fn lists_that_hang_hold_up_nobody_else() {
     }
     blocker.await.unwrap();
     assert!(store.get(id).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_are_kept_while_everything_else_hangs() {
+    let url = throwaway::postgres().create_database();
+    let store = Arc::new(open(&url).await);
+    let tenures = acquire_all(&*store).await;
+    let mut blocker = PgConnection::connect(&url).await.unwrap();
+    blocker.execute("BEGIN; LOCK TABLE due IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let scans: Vec<_> = (0..50)
+        .map(|_| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.due(&[ShardCursor { shard: Shard(0), after: None }], NOW, 10).await })
+        })
+        .collect();
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'due'::regclass";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut blocker).await.unwrap() < 4 {
+        tokio::task::yield_now().await;
+    }
+
+    let ownership = async {
+        let lease = Span::from_secs(600);
+        assert_eq!(store.renew(NodeId(1), &tenures, lease).await.unwrap(), tenures);
+        assert_eq!(store.acquire(NodeId(1), &[Shard(0)], lease).await.unwrap(), tenures[..1]);
+        store.release(NodeId(1), &tenures[..1]).await.unwrap();
+    };
+    timeout(PROMPTLY, ownership).await.expect("ownership goes on");
+    blocker.execute("ROLLBACK").await.unwrap();
+    for scan in scans {
+        drop(scan.await.unwrap());
+    }
 }

@@ -2,11 +2,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "these are tests: a panic is how they fail")]
 
 mod conformance;
+mod held_rows;
 mod lanes;
 mod outages;
 mod plans;
 mod proxy;
 mod setup;
+mod slow_wires;
 mod waiting_claims;
 
 use domain::{Shard, Span};

@@ -98,7 +98,8 @@ async fn a_crash_under_load_costs_no_session() {
     }
 }
 
-async fn behind_a_wire(marker: &'static [u8]) -> (PostgresStore, PostgresStore, Proxy) {
+/// A store that speaks to its database directly, and another that does so through the proxy.
+pub async fn behind_a_wire(marker: &'static [u8]) -> (PostgresStore, PostgresStore, Proxy) {
     let url = throwaway::postgres().create_database();
     let direct = open(&url).await;
     let port = port_of(&url);

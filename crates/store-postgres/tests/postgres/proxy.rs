@@ -1,8 +1,11 @@
 //! A wire to the database that can be cut at the worst moment.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::{
@@ -16,6 +19,7 @@ pub struct Proxy {
     pub port: u16,
     cuts: Arc<AtomicUsize>,
     silent: Arc<AtomicBool>,
+    bytes_per_second: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -23,17 +27,18 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (cuts, silent) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (noted, hushed) = (Arc::clone(&cuts), Arc::clone(&silent));
+        let bytes_per_second = Arc::new(AtomicUsize::new(usize::MAX));
+        let (noted, hushed, speed) = (Arc::clone(&cuts), Arc::clone(&silent), Arc::clone(&bytes_per_second));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (noted, hushed) = (Arc::clone(&noted), Arc::clone(&hushed));
+                let (noted, hushed, speed) = (Arc::clone(&noted), Arc::clone(&hushed), Arc::clone(&speed));
                 tokio::spawn(async move {
                     let server = TcpStream::connect(("127.0.0.1", server_port)).await.unwrap();
-                    pass(client, server, marker, &noted, &hushed).await;
+                    pass(client, server, marker, &noted, &hushed, &speed).await;
                 });
             }
         });
-        Self { port, cuts, silent }
+        Self { port, cuts, silent, bytes_per_second }
     }
 
     /// How many connections were cut.
@@ -45,9 +50,21 @@ impl Proxy {
     pub fn set_silent(&self, silent: bool) {
         self.silent.store(silent, Ordering::SeqCst);
     }
+
+    /// How fast answers come back, over each connection.
+    pub fn set_bytes_per_second(&self, bytes: usize) {
+        self.bytes_per_second.store(bytes, Ordering::SeqCst);
+    }
 }
 
-async fn pass(client: TcpStream, server: TcpStream, marker: &[u8], cuts: &AtomicUsize, silent: &AtomicBool) {
+async fn pass(
+    client: TcpStream,
+    server: TcpStream,
+    marker: &[u8],
+    cuts: &AtomicUsize,
+    silent: &AtomicBool,
+    bytes_per_second: &AtomicUsize,
+) {
     let ((mut from_client, mut to_client), (mut from_server, mut to_server)) = (client.into_split(), server.into_split());
     let (mut said, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
     let (mut is_marked, mut tail) = (false, Vec::new());
@@ -75,6 +92,7 @@ async fn pass(client: TcpStream, server: TcpStream, marker: &[u8], cuts: &Atomic
                     cuts.fetch_add(1, Ordering::SeqCst);
                     return;
                 }
+                tokio::time::sleep(Duration::from_secs_f64(length as f64 / bytes_per_second.load(Ordering::SeqCst) as f64)).await;
                 if to_client.write_all(&answered[..length]).await.is_err() {
                     return;
                 }

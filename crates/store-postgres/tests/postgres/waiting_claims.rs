@@ -6,36 +6,22 @@ use domain::{Callback, TimerId};
 use store::{Claimed, Store};
 use store_conformance::timer;
 use store_postgres::PostgresStore;
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::time::timeout;
 
-use crate::{acquire_all, claim, everything_due, open};
+use crate::{acquire_all, claim, everything_due, held_rows::Holder, open};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A claim that waits for the row of the only timer, because `change` is under way in a transaction that has locked it. When
-/// this returns, the claim has begun and the change will be committed.
-async fn claim_during(url: &str, id: TimerId, store: Arc<PostgresStore>, change: &str) -> JoinHandle<Vec<Claimed>> {
+/// A claim that had to wait for the row of the only timer, because `change` was under way in a transaction that had locked it.
+async fn claimed_during(url: &str, id: TimerId, store: Arc<PostgresStore>, change: &'static str) -> Vec<Claimed> {
     let tenures = acquire_all(&*store).await;
     let due = everything_due(&*store).await;
-    let transaction = format!("BEGIN; UPDATE due SET attempt = attempt WHERE id = '{id}'; {change}; SELECT pg_sleep(1); COMMIT");
-    let holder = {
-        let url = url.to_owned();
-        tokio::task::spawn_blocking(move || throwaway::postgres().query(&url, &transaction))
-    };
-    let seen = |what: &'static str| {
-        let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {what}");
-        let url = url.to_owned();
-        async move {
-            while throwaway::postgres().query(&url, &count) == "0" {
-                tokio::task::yield_now().await;
-            }
-        }
-    };
-    seen("wait_event = 'PgSleep'").await;
+    let mut holder = Holder::of(url, id).await;
+    holder.execute(change).await;
     let claiming = tokio::spawn(async move { store.claim(&claim(7, &tenures), &due).await.unwrap() });
-    seen("wait_event_type = 'Lock'").await;
-    assert!(!holder.is_finished(), "the change was not committed before the claim began");
-    claiming
+    timeout(PATIENCE, holder.is_waited_for()).await.expect("a claim waits a moment for a row that is being changed");
+    holder.commit().await;
+    timeout(PATIENCE, claiming).await.expect("a claim ends").unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,11 +31,10 @@ async fn a_claim_that_waited_for_an_update_carries_the_new_content() {
     let new = timer("http://old.example/").build();
     let id = new.definition.id;
     store.create(vec![new]).await.unwrap();
-    let update = format!("UPDATE definition SET callback_config = replace(callback_config, 'old', 'new') WHERE id = '{id}'");
+    let update = "UPDATE definition SET callback_config = replace(callback_config, 'old', 'new')";
 
-    let claiming = claim_during(&url, id, store, &update).await;
+    let claimed = claimed_during(&url, id, store, update).await;
 
-    let claimed = timeout(PATIENCE, claiming).await.expect("a claim ends").unwrap();
     let claimed = claimed.first().expect("it is still due").timer.clone().unwrap();
     let Callback::Http(http) = claimed.definition.callback else { panic!("an HTTP callback") };
     assert_eq!(http.url.as_str(), "http://new.example/");
@@ -64,9 +49,9 @@ async fn a_shard_taken_while_a_claim_waits_gives_nothing_to_its_former_owner() {
     store.create(vec![new]).await.unwrap();
     let take = "UPDATE shard SET epoch = epoch + 1, owner = gen_random_uuid()";
 
-    let claiming = claim_during(&url, id, Arc::clone(&store), take).await;
+    let claimed = claimed_during(&url, id, Arc::clone(&store), take).await;
 
-    assert_eq!(timeout(PATIENCE, claiming).await.expect("a claim ends").unwrap(), []);
+    assert_eq!(claimed, []);
     // The new owner finds what the former one had claimed, if it got that far.
     let tenures: Vec<_> =
         (0..store.shards()).map(|shard| store::Tenure { shard: domain::Shard(shard), epoch: store::Epoch(2) }).collect();

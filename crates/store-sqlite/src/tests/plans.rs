@@ -51,6 +51,7 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         change::REPLACE_DEFINITION,
         change::MOVE_DEFINITION,
         change::RESET_DUE,
+        change::READDRESS_DUE,
         change::CANCEL,
         rows::TIMER_BY_ID,
         ownership::EPOCH,

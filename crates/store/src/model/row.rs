@@ -58,6 +58,16 @@ impl Row {
         self.wait(execute_at, 0, None);
     }
 
+    /// New content for a pending timer. Only another time starts its attempts over.
+    pub(super) fn update(&mut self, definition: Definition, execute_at: Timestamp, now: Timestamp) {
+        let (at, attempt, last_error) = (self.at, self.timer.attempt, self.timer.last_error.clone());
+        let is_moved = execute_at != self.timer.execute_at;
+        self.change(definition, execute_at, now);
+        if !is_moved {
+            self.wait(at, attempt, last_error);
+        }
+    }
+
     fn wait(&mut self, at: Timestamp, attempt: u32, last_error: Option<String>) {
         self.at = at;
         self.timer.attempt = attempt;
@@ -67,7 +77,7 @@ impl Row {
     /// Whether the timer is now held under the claim's token: taken by this call, or by an earlier one of the same token.
     pub(super) fn claim(&mut self, claim: &Claim, tenure: Tenure, now: Timestamp) -> bool {
         if let Some(held) = self.held {
-            return held.token == claim.token;
+            return held.token == claim.token && held.epoch == tenure.epoch;
         }
         let Some(executing) = self.timer.status.after(Event::Claim) else {
             return false;
@@ -94,6 +104,7 @@ impl Row {
             Next::Pending { at, attempt, error } => self.wait(at, attempt, error),
             Next::Again { at } => {
                 self.timer.execute_at = at;
+                self.timer.revision += 1;
                 self.wait(at, 0, None);
             }
         }

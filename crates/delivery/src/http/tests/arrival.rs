@@ -82,7 +82,7 @@ async fn what_is_signed_is_what_is_sent() {
     let mut receiver = Receiver::answering(OK).await;
     let secrets = SigningSecrets::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
     let config = Config { signing: Some(secrets.clone()), ..config() };
-    let deliverer = Deliverer::with_outside(config, clock(), Arc::new(SystemNames), RootCertStore::empty()).unwrap();
+    let deliverer = Deliverer::with_outside(config, clock(), Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
     for more in ["", r#","payload":{"a":1}"#, r#","payload":[1],"protocol":"timer""#] {
         deliverer.attempt(&timers::http(&receiver.url("/"), more), 1).await;
         let heard = receiver.heard().await;

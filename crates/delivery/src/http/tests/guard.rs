@@ -5,6 +5,7 @@
 use std::{
     net::Ipv4Addr,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use super::*;
@@ -85,7 +86,8 @@ async fn a_name_that_changes_its_meaning_never_reaches_the_closed_address() {
         let addr = if lookups.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) { "127.0.0.1" } else { "127.0.0.2" };
         Ok(addrs(&[addr]))
     });
-    let deliverer = guarded(public("127.0.0.1"), names);
+    // Nothing is kept, so that every connection looks the name up.
+    let deliverer = looking_up(public("127.0.0.1"), Lookups::kept_for(Duration::ZERO, names));
     let timer = timers::http(&format!("http://rebind.example:{}/", open.addr.port()), "");
     let mut delivered = 0;
     for _ in 0..CALLS {

@@ -37,7 +37,7 @@ async fn receiver() -> (Receiver, RootCertStore) {
 
 fn trusting(roots: RootCertStore) -> Deliverer {
     let names = Fake(|_: &str| Ok(vec!["127.0.0.1".parse().unwrap()]));
-    Deliverer::with_outside(config(), clock(), Arc::new(names), roots).unwrap()
+    Deliverer::with_outside(config(), clock(), Lookups::new(names), roots).unwrap()
 }
 
 fn timer(receiver: &Receiver, host: &str) -> domain::Timer {

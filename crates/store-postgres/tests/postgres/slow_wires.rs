@@ -1,0 +1,42 @@
+//! Payloads that are large, on a wire that is slow: more than one answer may take, and no more than many may.
+
+use domain::Span;
+use store::{NodeId, Store};
+use store_conformance::timer;
+
+use crate::{acquire_all, all_shards, claim, everything_due, outages::behind_a_wire};
+
+const PAYLOAD_BYTES: usize = 64 * 1024;
+const TIMERS: u64 = 384;
+/// All of the payloads take six seconds, and a call has five for each of its steps.
+const BYTES_PER_SECOND: usize = 4 * 1024 * 1024;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_payloads_are_claimed_and_recovered_over_a_slow_wire() {
+    let (direct, behind, proxy) = behind_a_wire(b"never said").await;
+    let payload = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES - 2));
+    let drafts = (0..TIMERS).map(|number| timer("http://a.example/").numbered(number).payload(&payload).build());
+    direct.create(drafts.collect()).await.unwrap();
+    let tenures = acquire_all(&direct).await;
+    let due = everything_due(&direct).await;
+    proxy.set_bytes_per_second(BYTES_PER_SECOND);
+
+    let claimed = behind.claim(&claim(7, &tenures), &due).await.unwrap();
+
+    assert_eq!(claimed.len(), due.len());
+    let has_payload = |timer: &domain::Timer| timer.definition.callback.payload().is_some_and(|json| json.as_str() == payload);
+    assert!(claimed.iter().all(|claimed| claimed.timer.as_ref().is_ok_and(has_payload)));
+
+    direct.release(NodeId(1), &tenures).await.unwrap();
+    let tenures = direct.acquire(NodeId(2), &all_shards(&direct), Span::from_secs(600)).await.unwrap();
+    let mut expired = behind.expired_claims(&tenures, 1_000).await.unwrap();
+    expired.sort_by_key(|claimed| claimed.entry.id);
+    let mut claimed = claimed;
+    claimed.sort_by_key(|claimed| claimed.entry.id);
+    assert_eq!(expired.len(), claimed.len());
+    for (expired, claimed) in expired.iter().zip(&claimed) {
+        assert_eq!((expired.entry, expired.token, &expired.timer), (claimed.entry, claimed.token, &claimed.timer));
+        assert!(tenures.contains(&expired.tenure));
+    }
+    assert_eq!(behind.expired_claims(&tenures, 7).await.unwrap().len(), 7);
+}
