@@ -95,16 +95,16 @@ impl Callback {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields<'a> {
-    r#type: Option<String>,
-    url: Option<String>,
-    topic: Option<String>,
-    key: Option<String>,
+    r#type: Option<Value>,
+    url: Option<Value>,
+    topic: Option<Value>,
+    key: Option<Value>,
     #[serde(default)]
     headers: Option<Pairs>,
     #[serde(default, borrow, deserialize_with = "present")]
     payload: Option<&'a RawValue>,
-    timeout: Option<String>,
-    protocol: Option<String>,
+    timeout: Option<Value>,
+    protocol: Option<Value>,
     jetstream: Option<bool>,
 }
 
@@ -113,8 +113,14 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// A string, or something else that is passed over, so that the complaint can name its header.
+/// A string, or something else that is passed over, so that the complaint can name its field or header.
 struct Value(Option<String>);
+
+impl Value {
+    fn string(self, field: &str) -> Result<String, Invalid> {
+        self.0.ok_or_else(|| Invalid::new(field, "must be a string"))
+    }
+}
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -155,22 +161,21 @@ impl<'de> Deserialize<'de> for Pairs {
 }
 
 impl Fields<'_> {
-    fn into_callback(self) -> Result<Callback, Invalid> {
-        match self.r#type.as_deref() {
-            Some("http") => {
-                self.refuse(&[
-                    ("topic", self.topic.is_some()),
-                    ("key", self.key.is_some()),
-                    ("jetstream", self.jetstream.is_some()),
-                ])?;
+    fn into_callback(mut self) -> Result<Callback, Invalid> {
+        let kind = self.r#type.take().map(|value| value.string("type")).transpose()?;
+        match kind.as_deref() {
+            Some(kind @ "http") => {
+                Self::refuse(
+                    kind,
+                    &[("topic", self.topic.is_some()), ("key", self.key.is_some()), ("jetstream", self.jetstream.is_some())],
+                )?;
                 self.into_http().map(Callback::Http)
             }
-            Some("nats") => {
-                self.refuse(&[
-                    ("url", self.url.is_some()),
-                    ("timeout", self.timeout.is_some()),
-                    ("protocol", self.protocol.is_some()),
-                ])?;
+            Some(kind @ "nats") => {
+                Self::refuse(
+                    kind,
+                    &[("url", self.url.is_some()), ("timeout", self.timeout.is_some()), ("protocol", self.protocol.is_some())],
+                )?;
                 self.into_nats().map(Callback::Nats)
             }
             Some(_) => Err(Invalid::new("type", "must be http or nats")),
@@ -179,12 +184,9 @@ impl Fields<'_> {
     }
 
     /// A field of the other type would be ignored; better to say so.
-    fn refuse(&self, given: &[(&str, bool)]) -> Result<(), Invalid> {
+    fn refuse(kind: &str, given: &[(&str, bool)]) -> Result<(), Invalid> {
         match given.iter().find(|(_, is_given)| *is_given) {
-            Some((field, _)) => Err(Invalid::new(
-                *field,
-                format!("does not belong to a callback of type {}", self.r#type.as_deref().unwrap_or_default()),
-            )),
+            Some((field, _)) => Err(Invalid::new(*field, format!("does not belong to a callback of type {kind}"))),
             None => Ok(()),
         }
     }
@@ -196,17 +198,17 @@ impl Fields<'_> {
     }
 
     fn into_http(self) -> Result<HttpCallback, Invalid> {
-        let url = self.url.ok_or_else(|| Invalid::new("url", "is required"))?;
+        let url = self.url.ok_or_else(|| Invalid::new("url", "is required"))?.string("url")?;
         let (headers, payload) = Self::parts(self.headers, self.payload)?;
         let timeout = match self.timeout {
-            Some(text) => Span::parse("timeout", &text)?,
+            Some(value) => Span::parse("timeout", &value.string("timeout")?)?,
             None => limits::CALLBACK_TIMEOUT_DEFAULT,
         };
         if !(limits::CALLBACK_TIMEOUT_MIN..=limits::CALLBACK_TIMEOUT_MAX).contains(&timeout) {
             let rule = format!("must lie between {} and {}", limits::CALLBACK_TIMEOUT_MIN, limits::CALLBACK_TIMEOUT_MAX);
             return Err(Invalid::new("timeout", rule));
         }
-        let protocol = match self.protocol.as_deref() {
+        let protocol = match self.protocol.map(|value| value.string("protocol")).transpose()?.as_deref() {
             None | Some("webhook") => Protocol::Webhook,
             Some("timer") => Protocol::Timer,
             Some(_) => return Err(Invalid::new("protocol", "must be webhook or timer")),
@@ -215,20 +217,15 @@ impl Fields<'_> {
     }
 
     fn into_nats(self) -> Result<NatsCallback, Invalid> {
-        let topic = self.topic.ok_or_else(|| Invalid::new("topic", "is required"))?;
+        let topic = self.topic.ok_or_else(|| Invalid::new("topic", "is required"))?.string("topic")?;
+        let key = self.key.map(|value| value.string("key")).transpose()?;
         let (headers, payload) = Self::parts(self.headers, self.payload)?;
-        if let Some(key) = &self.key
+        if let Some(key) = &key
             && (key.is_empty() || key.len() > limits::KEY_CHARS_MAX || !key.bytes().all(|b| matches!(b, 0x20..=0x7e)))
         {
             return Err(Invalid::new("key", format!("must be 1 to {} printable ASCII characters", limits::KEY_CHARS_MAX)));
         }
-        Ok(NatsCallback {
-            topic: Subject::parse(&topic)?,
-            key: self.key,
-            headers,
-            payload,
-            jetstream: self.jetstream.unwrap_or(false),
-        })
+        Ok(NatsCallback { topic: Subject::parse(&topic)?, key, headers, payload, jetstream: self.jetstream.unwrap_or(false) })
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Timer {
     pub executed_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Rises with every change of the definition; an update names the one it was made from.
+    /// Rises with every change of the definition or the due time; an update names the one it was made from.
     pub revision: u32,
 }
 

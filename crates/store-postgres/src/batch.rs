@@ -51,7 +51,10 @@ impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
         for _ in 0..limits.workers {
             let (queue, work) = (Arc::clone(&queue), Arc::clone(&work));
             tokio::spawn(async move {
-                while let Some(batch) = gather(&mut *queue.lock().await, &limits).await {
+                loop {
+                    // A statement of its own: the queue is free for the next worker before this one begins to serve.
+                    let gathered = gather(&mut *queue.lock().await, &limits).await;
+                    let Some(batch) = gathered else { return };
                     serve(batch, &*work).await;
                 }
             });

@@ -5,7 +5,7 @@ use sqlx::{Connection, PgConnection, Row};
 use store::Changed;
 
 use crate::{
-    conflict::{hold, renewed, replace},
+    conflict::{NextAttempt, hold, renewed, replace},
     failure::{Failure, Step},
     lane::Call,
     read::Read,
@@ -33,8 +33,14 @@ impl Call for Update {
         if held.timer.revision != self.changed.revision {
             return Ok(Changed::Moved);
         }
-        let timer = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
-        replace(&mut transaction, &held, &timer, timer.definition.fingerprint(), self.shards).await?;
+        let mut timer = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
+        let next = if timer.execute_at == held.timer.execute_at {
+            (timer.attempt, timer.last_error) = (held.timer.attempt, held.timer.last_error.clone());
+            NextAttempt::AsItWas
+        } else {
+            NextAttempt::AtTheNewTime
+        };
+        replace(&mut transaction, &held, &timer, timer.definition.fingerprint(), next, self.shards).await?;
         transaction.commit().await.or_unknown()?;
         Ok(Changed::Done(timer))
     }

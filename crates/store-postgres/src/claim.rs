@@ -1,15 +1,15 @@
 //! Taking due timers for delivery, and finding claims that nobody will settle.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use domain::{Shard, Span, Status};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Tenure};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, StoreResult, Tenure};
 
 use crate::{
     due::entry,
     failure::{Failure, Step},
-    lane::Call,
+    lane::{Call, Lane},
     rows::{self, Standing, definition_columns, shard_column},
 };
 
@@ -33,18 +33,68 @@ macro_rules! held {
 
 pub(crate) use {clock, held};
 
-/// Changes no column that an index names, so the row stays on its page. `IS TRUE` keeps the subquery a hash table.
+/// The entries that are asked for, in `$3` to `$6` and `$9`.
+macro_rules! wanted {
+    () => {
+        "unnest($3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $9::bigint[]) AS e (shard, minute, id, at, epoch)"
+    };
+}
+
+/// What a claim writes. It changes no column that an index names, so the row stays on its page.
+macro_rules! take {
+    () => {
+        "UPDATE due d
+        SET claim = $7::bigint, epoch = e.epoch, lease_until = (SELECT now FROM clock) + $8::bigint, attempt = d.attempt + 1"
+    };
+}
+
+/// Which rows a claim may take. `IS TRUE` keeps the subquery a hash table.
+macro_rules! may_be_taken {
+    () => {
+        "d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.at = e.at AND d.claim IS NULL
+            AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+    };
+}
+
+/// How long a claim waits for a row that somebody else is changing: all its neighbours wait with it.
+macro_rules! lock_wait_max {
+    () => {
+        "200ms"
+    };
+}
+
+/// Waits for rows that are being changed. The limit is set before the first row is looked at, and ends with the statement.
 pub(crate) const CLAIM: &str = concat!(
     "WITH ",
     clock!(),
     ", ",
     held!(),
-    "
-    UPDATE due d
-    SET claim = $7::bigint, epoch = e.epoch, lease_until = (SELECT now FROM clock) + $8::bigint, attempt = d.attempt + 1
-    FROM unnest($3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $9::bigint[]) AS e (shard, minute, id, at, epoch)
-    WHERE d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.at = e.at AND d.claim IS NULL
-        AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+    " ",
+    take!(),
+    " FROM ",
+    wanted!(),
+    " WHERE (SELECT set_config('lock_timeout', '",
+    lock_wait_max!(),
+    "', true)) IS NOT NULL AND ",
+    may_be_taken!()
+);
+
+/// Takes what nobody else holds, and waits for nothing.
+pub(crate) const CLAIM_UNHELD: &str = concat!(
+    "WITH ",
+    clock!(),
+    ", ",
+    held!(),
+    ", unheld AS MATERIALIZED (
+        SELECT e.shard, e.minute, e.id, e.at, e.epoch FROM ",
+    wanted!(),
+    " JOIN due d ON ",
+    may_be_taken!(),
+    " FOR UPDATE OF d SKIP LOCKED
+    ) ",
+    take!(),
+    " FROM unheld e WHERE ",
+    may_be_taken!()
 );
 
 pub(crate) const READ_CLAIMED: &str = concat!(
@@ -66,20 +116,35 @@ pub(crate) const EXPIRED: &str = concat!(
     "WITH ",
     clock!(),
     "
-    SELECT d.shard, t.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
-    definition_columns!(),
-    "
+    SELECT d.shard, d.minute, d.id, d.claim, t.epoch
     FROM unnest($1::smallint[], $2::bigint[]) AS t (shard, epoch)
     CROSS JOIN LATERAL (
-        SELECT *
+        SELECT due.shard, due.minute, due.id, due.claim
         FROM due
         WHERE due.shard = t.shard AND due.minute <= (SELECT now / 60000000 + 1 FROM clock) AND due.claim IS NOT NULL
-            AND (due.epoch < t.epoch OR due.lease_until < (SELECT now FROM clock))
+            AND (due.epoch < t.epoch OR due.lease_until <= (SELECT now FROM clock))
         LIMIT $3::bigint
     ) d
-    LEFT JOIN definition f ON f.id = d.id
     LIMIT $3::bigint"
 );
+
+/// Those of the claims that were found that nobody has settled since.
+pub(crate) const READ_EXPIRED: &str = concat!(
+    "SELECT d.shard, e.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
+    definition_columns!(),
+    "
+    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[]) AS e (shard, minute, id, token, epoch)
+    JOIN due d ON d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+    LEFT JOIN definition f ON f.id = d.id"
+);
+
+/// How many whole timers are read by one statement. With the largest payloads that is 40 MiB, which a slow wire still
+/// carries before the deadline; small ones cost a round trip more for each portion.
+const PORTION: usize = 128;
+
+fn portions(count: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..count).step_by(PORTION).map(move |start| start..count.min(start + PORTION))
+}
 
 /// Tenures as two arrays.
 #[derive(Debug, Default)]
@@ -102,7 +167,19 @@ pub fn lease_column(lease: Span) -> i64 {
     lease.as_micros().min(LEASE_MICROS_MAX)
 }
 
-pub struct Claiming {
+/// Takes the timers, then reads them. Repeated with the same token, it finds nothing more to take, and reads the same.
+pub async fn claim(lane: &Lane, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
+    let wanted = Arc::new(Wanted::new(claim, entries, shards));
+    if wanted.ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = |portion| Claiming::Read(Arc::clone(&wanted), portion);
+    let steps = std::iter::once(Claiming::Take(Arc::clone(&wanted))).chain(portions(wanted.ids.len()).map(read));
+    Ok(lane.run_all(steps.collect()).await?.into_iter().flatten().collect())
+}
+
+/// The entries of a claim, as arrays of columns.
+struct Wanted {
     token: ClaimToken,
     lease_micros: i64,
     tenures: TenureColumns,
@@ -113,8 +190,8 @@ pub struct Claiming {
     epochs: Vec<i64>,
 }
 
-impl Claiming {
-    pub fn new(claim: &Claim, entries: &[DueEntry], shards: u16) -> Self {
+impl Wanted {
+    fn new(claim: &Claim, entries: &[DueEntry], shards: u16) -> Self {
         let epochs: HashMap<Shard, Epoch> = claim.tenures.iter().map(|tenure| (tenure.shard, tenure.epoch)).collect();
         let mut keys: Vec<_> = entries
             .iter()
@@ -138,24 +215,19 @@ impl Claiming {
             epochs: keys.iter().map(|key| key.4).collect(),
         }
     }
-}
 
-impl Call for Claiming {
-    type Answer = Vec<Claimed>;
-    const WRITES: bool = true;
-
-    /// Two statements, and the order matters. The first may have to wait for an update that holds the row in `due`, and
-    /// goes on with the row as that left it; but everything else it sees as it was before. A definition read by the first
-    /// would be the old one, although the update was acknowledged before the claim. The second one begins after the claim
-    /// is committed, and a claimed timer cannot be changed any more: what it sees is what was claimed.
-    ///
-    /// It also asks once more whether the tenures are current. A shard that was taken while the first statement was under
-    /// way gives nothing to its former owner; the new one finds those claims among the expired.
-    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
-        if self.ids.is_empty() {
-            return Ok(Vec::new());
+    async fn take(&self, session: &mut PgConnection) -> Result<(), Failure> {
+        match self.execute(CLAIM, session).await {
+            Err(failure) if failure.met_a_lock => {
+                metrics::counter!("timer_postgres_contention_total").increment(1);
+                self.execute(CLAIM_UNHELD, session).await
+            }
+            taken => taken,
         }
-        sqlx::query(CLAIM)
+    }
+
+    async fn execute(&self, statement: &'static str, session: &mut PgConnection) -> Result<(), Failure> {
+        sqlx::query(statement)
             .bind(&self.tenures.shards)
             .bind(&self.tenures.epochs)
             .bind(&self.shards)
@@ -165,18 +237,22 @@ impl Call for Claiming {
             .bind(self.token.0)
             .bind(self.lease_micros)
             .bind(&self.epochs)
-            .execute(&mut *session)
+            .execute(session)
             .await
             .or_unknown()?;
+        Ok(())
+    }
+
+    async fn read(&self, portion: &Range<usize>, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
         let rows = sqlx::query(READ_CLAIMED)
             .bind(&self.tenures.shards)
             .bind(&self.tenures.epochs)
-            .bind(&self.shards)
-            .bind(&self.minutes)
-            .bind(&self.ids)
-            .bind(&self.ats)
+            .bind(&self.shards[portion.clone()])
+            .bind(&self.minutes[portion.clone()])
+            .bind(&self.ids[portion.clone()])
+            .bind(&self.ats[portion.clone()])
             .bind(self.token.0)
-            .bind(&self.epochs)
+            .bind(&self.epochs[portion.clone()])
             .fetch_all(session)
             .await
             .or_not_done()
@@ -185,20 +261,78 @@ impl Call for Claiming {
     }
 }
 
-pub struct Expired {
-    pub tenures: TenureColumns,
-    pub limit: i64,
+/// A step of a claim. Taking and reading are two, and the order matters. The first may have to wait for an update that holds
+/// the row in `due`, and goes on with the row as that left it; but everything else it sees as it was before. A definition
+/// read by the first would be the old one, although the update was acknowledged before the claim. The second one begins
+/// after the claim is committed, and a claimed timer cannot be changed any more: what it sees is what was claimed.
+///
+/// It also asks once more whether the tenures are current. A shard that was taken while the first statement was under
+/// way gives nothing to its former owner; the new one finds those claims among the expired.
+enum Claiming {
+    Take(Arc<Wanted>),
+    Read(Arc<Wanted>, Range<usize>),
 }
 
-impl Call for Expired {
+impl Call for Claiming {
+    type Answer = Vec<Claimed>;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        match self {
+            Self::Take(wanted) => wanted.take(session).await.map(|()| Vec::new()),
+            Self::Read(wanted, portion) => wanted.read(portion, session).await,
+        }
+    }
+}
+
+/// Finds the claims first, then reads the timers they hold.
+pub async fn expired(lane: &Lane, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+    let (tenures, limit) = (TenureColumns::new(tenures.iter().copied()), i64::try_from(limit).unwrap_or(i64::MAX));
+    let found = Arc::new(lane.run(FindExpired { tenures, limit }).await?);
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let portions = portions(found.len()).map(|portion| ReadExpired(Arc::clone(&found), portion)).collect();
+    Ok(lane.run_all(portions).await?.into_iter().flatten().collect())
+}
+
+struct FindExpired {
+    tenures: TenureColumns,
+    limit: i64,
+}
+
+/// A claim that was found: shard, minute, id, token, and the epoch under which it may be settled.
+type FoundClaim = (i16, i64, Uuid, i64, i64);
+
+impl Call for FindExpired {
+    type Answer = Vec<FoundClaim>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<FoundClaim>, Failure> {
+        sqlx::query_as(EXPIRED)
+            .bind(&self.tenures.shards)
+            .bind(&self.tenures.epochs)
+            .bind(self.limit)
+            .fetch_all(session)
+            .await
+            .or_not_done()
+    }
+}
+
+struct ReadExpired(Arc<Vec<FoundClaim>>, Range<usize>);
+
+impl Call for ReadExpired {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
-        let rows = sqlx::query(EXPIRED)
-            .bind(&self.tenures.shards)
-            .bind(&self.tenures.epochs)
-            .bind(self.limit)
+        let found = &self.0[self.1.clone()];
+        let rows = sqlx::query(READ_EXPIRED)
+            .bind(found.iter().map(|claim| claim.0).collect::<Vec<_>>())
+            .bind(found.iter().map(|claim| claim.1).collect::<Vec<_>>())
+            .bind(found.iter().map(|claim| claim.2).collect::<Vec<_>>())
+            .bind(found.iter().map(|claim| claim.3).collect::<Vec<_>>())
+            .bind(found.iter().map(|claim| claim.4).collect::<Vec<_>>())
             .fetch_all(session)
             .await
             .or_not_done()?;

@@ -3,6 +3,8 @@
 //! Whoever changes a timer locks its row in `due` first, or its row in `outcome` when it has ended; only then the definition.
 //! So a definition cannot change under somebody who holds one of those, and nobody waits in a circle.
 
+use std::sync::Arc;
+
 use domain::{Definition, Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Timestamp, resolve};
 use sqlx::{Connection, PgConnection, Row};
 use store::Created;
@@ -40,7 +42,8 @@ macro_rules! replace_definition {
     WHERE id = $1"
     };
 }
-/// Both place the timer anew, and replace its definition; the first after it was pending, the second after it had ended.
+/// All replace the definition. The first two place the timer anew, after it was pending and after it had ended; the third
+/// leaves it waiting for the attempt it waits for, and only sends that where the new callback says.
 pub(crate) const REPLACE_PENDING: &str = concat!(
     "WITH placed AS (
         UPDATE due SET minute = $6, at = $5, attempt = 0, last_error = NULL, destination = $17
@@ -56,6 +59,22 @@ pub(crate) const REPLACE_FINISHED: &str = concat!(
     )",
     replace_definition!()
 );
+
+pub(crate) const READDRESS_PENDING: &str = concat!(
+    "WITH placed AS (
+        UPDATE due SET destination = $17 WHERE shard = $18 AND minute = $6 AND id = $1
+    )",
+    replace_definition!()
+);
+
+/// When a timer that was changed is tried next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextAttempt {
+    /// Attempts start over.
+    AtTheNewTime,
+    /// The due time is the old one: whatever was planned stays.
+    AsItWas,
+}
 
 /// A timer that nobody else can change until the transaction ends.
 #[derive(Debug)]
@@ -120,18 +139,23 @@ pub async fn replace(
     held: &Held,
     timer: &Timer,
     fingerprint: Fingerprint,
+    next: NextAttempt,
     shards: u16,
 ) -> Result<(), Failure> {
     let mut columns = DefinitionColumns::default();
     columns.push(&timer.definition, timer.execute_at, fingerprint, shards);
-    let statement = if held.minute.is_some() { REPLACE_PENDING } else { REPLACE_FINISHED };
+    let (statement, due_minute, old_minute) = match (held.minute, next) {
+        (Some(minute), NextAttempt::AsItWas) => (READDRESS_PENDING, minute, None),
+        (Some(minute), NextAttempt::AtTheNewTime) => (REPLACE_PENDING, columns.minutes[0], Some(minute)),
+        (None, _) => (REPLACE_FINISHED, columns.minutes[0], None),
+    };
     let mut query = sqlx::query(statement)
         .bind(columns.ids[0])
         .bind(&columns.namespaces[0])
         .bind(&columns.keys[0])
         .bind(columns.askeds[0])
         .bind(columns.execute_ats[0])
-        .bind(columns.minutes[0])
+        .bind(due_minute)
         .bind(columns.callback_types[0])
         .bind(&columns.callback_configs[0])
         .bind(&columns.metadatas[0])
@@ -144,7 +168,7 @@ pub async fn replace(
         .bind(i64::from(timer.revision))
         .bind(columns.destinations[0])
         .bind(columns.shards[0]);
-    if let Some(minute) = held.minute {
+    if let Some(minute) = old_minute {
         query = query.bind(minute);
     }
     query.execute(session).await.or_not_done()?;
@@ -168,13 +192,13 @@ pub fn renewed(held: &Held, definition: Definition, execute_at: Timestamp, now: 
 
 /// Decides what becomes of one timer whose id was taken.
 pub struct Resolve {
-    new: NewTimer,
+    new: Arc<NewTimer>,
     fingerprint: Fingerprint,
     shards: u16,
 }
 
 impl Resolve {
-    pub fn new(new: NewTimer, shards: u16) -> Self {
+    pub fn new(new: Arc<NewTimer>, shards: u16) -> Self {
         Self { fingerprint: new.definition.fingerprint(), new, shards }
     }
 }
@@ -198,9 +222,12 @@ impl Call for Resolve {
                 let definition = Definition { asked: new.definition.asked, ..held.timer.definition.clone() };
                 (renewed(&held, definition, new.execute_at, new.created_at), held.fingerprint)
             }
-            Resolution::Revive => (as_created(new), *fingerprint),
+            Resolution::Revive => {
+                // Above the one of its former life, so that nobody takes the two for the same.
+                (Timer { revision: held.timer.revision.saturating_add(1), ..as_created(new) }, *fingerprint)
+            }
         };
-        replace(&mut transaction, &held, &timer, fingerprint, *shards).await?;
+        replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, *shards).await?;
         transaction.commit().await.or_unknown()?;
         Ok(Some(Created::Replaced(timer)))
     }

@@ -1,12 +1,27 @@
 //! Registering timers: new ones by the thousand in one statement, taken ids by what `domain::resolve` says.
+//!
+//! ```text
+//!   create ──▶ batch: all that is queued, one statement ──┬─ free ──▶ answered
+//!                                                         └─ taken ──▶ each caller settles its own, a few at a time
+//! ```
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::Duration,
+};
 
 use domain::{NewTimer, OnConflict, Resolution, Status, Timer, TimerId, resolve};
+use futures_util::{StreamExt, stream};
 use sqlx::{PgConnection, Row, types::Uuid};
 use store::{Created, StoreError, StoreResult};
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
+    batch::{BatchLimits, Batcher},
     conflict::Resolve,
     failure::{self, Failure, Step},
     lane::{Call, Lane},
@@ -14,6 +29,14 @@ use crate::{
     rows::DefinitionColumns,
 };
 
+/// Two: while one batch is being committed, the next is on its way.
+const INSERTS: BatchLimits =
+    BatchLimits { workers: 2, items_max: 1_024, orders_queued_max: 4_096, wait_max: Duration::from_secs(3) };
+/// How many taken ids are settled at the same time. Each takes a session for a few round trips, or for as long as somebody
+/// holds its row: some must be left for those who are in nobody's way.
+const CONFLICTS_MAX: usize = 2;
+/// A conflict that waited longer for its turn is turned away.
+const CONFLICT_WAIT_MAX: Duration = Duration::from_secs(3);
 /// How often a timer may vanish between its refusal and the look at what was in its way.
 const RACES_MAX: usize = 5;
 
@@ -44,66 +67,138 @@ pub(crate) const INSERT: &str = "
     WHERE (w.id IN (SELECT id FROM inserted)) IS TRUE
     RETURNING id";
 
-/// Answers each timer of the batch. Ids that repeat are taken in successive rounds, so that each meets what the one before
-/// it left.
-pub async fn create(lane: &Lane, shards: u16, batch: Vec<NewTimer>) -> Vec<StoreResult<Created>> {
-    metrics::histogram!("timer_postgres_create_batch_timers").record(batch.len() as f64);
-    let mut answers: Vec<Option<StoreResult<Created>>> = batch.iter().map(|_| None).collect();
-    for round in rounds(&batch) {
-        let timers: Vec<NewTimer> = round.iter().map(|&place| batch[place].clone()).collect();
-        for (place, answer) in round.into_iter().zip(create_round(lane, shards, timers).await) {
-            answers[place] = Some(answer);
-        }
-    }
-    let missing = || Err(StoreError::Unknown("its round was never written".to_owned()));
-    answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()
+/// The way in for new timers.
+#[derive(Debug)]
+pub struct Creates {
+    lane: Lane,
+    shards: Arc<AtomicU16>,
+    inserts: Batcher<Arc<NewTimer>, bool>,
+    conflicts: Semaphore,
 }
 
-/// The places of the batch, so that no round has an id twice and repetitions stay in their order. Each round is sorted by id.
-fn rounds(batch: &[NewTimer]) -> Vec<Vec<usize>> {
-    let mut seen: HashMap<TimerId, usize> = HashMap::with_capacity(batch.len());
+impl Creates {
+    pub fn start(lane: Lane, shards: Arc<AtomicU16>) -> Self {
+        let inserts = Batcher::start(INSERTS, {
+            let (lane, shards) = (lane.clone(), Arc::clone(&shards));
+            move |batch| {
+                let (lane, shards) = (lane.clone(), shards.load(Ordering::Relaxed));
+                async move { insert_free(&lane, shards, &batch).await }
+            }
+        });
+        Self { lane, shards, inserts, conflicts: Semaphore::new(CONFLICTS_MAX) }
+    }
+
+    pub async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        let batch: Vec<Arc<NewTimer>> = batch.into_iter().map(Arc::new).collect();
+        let mut answers: Vec<Option<StoreResult<Created>>> = Vec::with_capacity(batch.len());
+        let mut taken = Vec::new();
+        for (place, inserted) in self.inserts.submit(batch.clone()).await.into_iter().enumerate() {
+            answers.push(match inserted {
+                Ok(true) => Some(Ok(Created::Created(as_created(&batch[place])))),
+                Ok(false) => {
+                    taken.push(place);
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            });
+        }
+        // Ids that repeat are settled in successive rounds, so that each meets what the one before it left.
+        for round in rounds(&batch, &taken) {
+            for (place, answer) in self.resolve_taken(&batch, round).await {
+                answers[place] = Some(answer);
+            }
+        }
+        let missing = || Err(StoreError::Unknown("it was never resolved".to_owned()));
+        together(answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect())
+    }
+
+    /// Answers timers whose ids were taken, each id once. A timer that only asks (`reject`) changes nothing, so all of those
+    /// are answered from one look; the others change what they met, each in a transaction of its own.
+    async fn resolve_taken(&self, batch: &[Arc<NewTimer>], places: Vec<usize>) -> Vec<(usize, StoreResult<Created>)> {
+        let asks = |place: &usize| batch[*place].on_conflict == OnConflict::Reject;
+        let (asking, mut changing): (Vec<usize>, Vec<usize>) = places.into_iter().partition(asks);
+        let mut answers = Vec::with_capacity(asking.len() + changing.len());
+        if !asking.is_empty() {
+            let ids = asking.iter().map(|place| batch[*place].definition.id).collect();
+            let met = self.lane.run(Read::new(ids, self.shards())).await;
+            for place in asking {
+                let new = &batch[place];
+                match met.as_ref().map(|found| found.get(&new.definition.id)) {
+                    Ok(Some(Ok(met))) => answers.push((place, Ok(asked(new, met.timer.clone(), met.fingerprint)))),
+                    Ok(Some(Err(unreadable))) => answers.push((place, Err(StoreError::Corrupt(unreadable.0.clone())))),
+                    // It is gone since.
+                    Ok(None) => changing.push(place),
+                    Err(error) => answers.push((place, Err(failure::copy(error)))),
+                }
+            }
+        }
+        let resolve = |place: usize| async move { (place, self.resolve_one(&batch[place]).await) };
+        let resolved: Vec<_> = changing.into_iter().map(resolve).collect();
+        answers.extend(stream::iter(resolved).buffer_unordered(CONFLICTS_MAX).collect::<Vec<_>>().await);
+        answers
+    }
+
+    /// Until the id is either free or met: whatever was in the way may be purged in between.
+    async fn resolve_one(&self, new: &Arc<NewTimer>) -> StoreResult<Created> {
+        let busy = || StoreError::Unavailable("too many changes of existing timers are waiting".to_owned());
+        let turn = timeout(CONFLICT_WAIT_MAX, self.conflicts.acquire()).await.map_err(|_| busy())?;
+        let _turn = turn.map_err(|_| busy())?;
+        let shards = self.shards();
+        for _ in 0..RACES_MAX {
+            if let Some(created) = self.lane.run(Resolve::new(Arc::clone(new), shards)).await? {
+                return Ok(created);
+            }
+            if insert(&self.lane, shards, std::slice::from_ref(new)).await.pop().unwrap_or(Ok(false))? {
+                return Ok(Created::Created(as_created(new)));
+            }
+        }
+        Err(StoreError::Unavailable("others keep removing and registering this timer".to_owned()))
+    }
+
+    fn shards(&self) -> u16 {
+        self.shards.load(Ordering::Relaxed)
+    }
+}
+
+/// The places that were taken, so that no round has an id twice and repetitions stay in their order.
+fn rounds(batch: &[Arc<NewTimer>], taken: &[usize]) -> Vec<Vec<usize>> {
+    let mut seen: HashMap<TimerId, usize> = HashMap::with_capacity(taken.len());
     let mut rounds: Vec<Vec<usize>> = Vec::new();
-    for (place, new) in batch.iter().enumerate() {
-        let round = seen.entry(new.definition.id).or_default();
+    for &place in taken {
+        let round = seen.entry(batch[place].definition.id).or_default();
         if *round == rounds.len() {
             rounds.push(Vec::new());
         }
         rounds[*round].push(place);
         *round += 1;
     }
-    for round in &mut rounds {
-        round.sort_unstable_by_key(|&place| batch[place].definition.id);
-    }
     rounds
 }
 
-/// Timers with distinct ids, sorted by them.
-async fn create_round(lane: &Lane, shards: u16, timers: Vec<NewTimer>) -> Vec<StoreResult<Created>> {
-    let inserted = insert(lane, shards, &timers).await;
-    let mut answers = Vec::with_capacity(timers.len());
-    let mut taken = Vec::new();
-    for (place, (new, inserted)) in timers.into_iter().zip(inserted).enumerate() {
-        answers.push(match inserted {
-            Ok(true) => Ok(Created::Created(as_created(&new))),
-            Ok(false) => {
-                taken.push((place, new));
-                // Replaced below, for every taken place.
-                Err(StoreError::Unknown("it was not resolved".to_owned()))
-            }
-            Err(error) => Err(error),
-        });
-    }
-    if !taken.is_empty() {
-        for (place, answer) in resolve_taken(lane, shards, taken).await {
-            answers[place] = answer;
-        }
+/// Writes what is free, and says for each of the batch whether it was. Of several with the same id only the first is
+/// tried: it is in the way of the others.
+async fn insert_free(lane: &Lane, shards: u16, batch: &[Arc<NewTimer>]) -> Vec<StoreResult<bool>> {
+    metrics::histogram!("timer_postgres_create_batch_timers").record(batch.len() as f64);
+    let places = first_places(batch);
+    let timers: Vec<_> = places.iter().map(|&place| Arc::clone(&batch[place])).collect();
+    let mut answers: Vec<_> = batch.iter().map(|_| Ok(false)).collect();
+    for (place, inserted) in places.into_iter().zip(insert(lane, shards, &timers).await) {
+        answers[place] = inserted;
     }
     answers
 }
 
+/// Where each id stands first, in the order of the ids.
+fn first_places(batch: &[Arc<NewTimer>]) -> Vec<usize> {
+    let mut seen = HashSet::with_capacity(batch.len());
+    let mut places: Vec<usize> = (0..batch.len()).filter(|&place| seen.insert(batch[place].definition.id)).collect();
+    places.sort_unstable_by_key(|&place| batch[place].definition.id);
+    places
+}
+
 /// Which of the timers were free. One whose values the server refuses must not hinder the others: the batch is then halved
 /// until it stands alone.
-async fn insert(lane: &Lane, shards: u16, timers: &[NewTimer]) -> Vec<StoreResult<bool>> {
+async fn insert(lane: &Lane, shards: u16, timers: &[Arc<NewTimer>]) -> Vec<StoreResult<bool>> {
     match lane.attempt(Insert::new(timers, shards)).await {
         Ok(inserted) => timers.iter().map(|new| Ok(inserted.contains(&new.definition.id.as_uuid()))).collect(),
         Err(failure) if failure.is_about_a_value && timers.len() > 1 => {
@@ -122,7 +217,7 @@ struct Insert {
 }
 
 impl Insert {
-    fn new(timers: &[NewTimer], shards: u16) -> Self {
+    fn new(timers: &[Arc<NewTimer>], shards: u16) -> Self {
         let mut columns = DefinitionColumns::default();
         for new in timers {
             columns.push(&new.definition, new.execute_at, new.definition.fingerprint(), shards);
@@ -161,50 +256,12 @@ impl Call for Insert {
     }
 }
 
-/// Answers timers whose ids were taken. A timer that only asks (`reject`) changes nothing, so all of those are answered
-/// from one look; the others change what they met, each in a transaction of its own.
-async fn resolve_taken(lane: &Lane, shards: u16, taken: Vec<(usize, NewTimer)>) -> Vec<(usize, StoreResult<Created>)> {
-    let asking = taken.iter().filter(|(_, new)| new.on_conflict == OnConflict::Reject).map(|(_, new)| new.definition.id);
-    let met = lane.run(Read::new(asking.collect(), shards)).await;
-    let mut answers = Vec::with_capacity(taken.len());
-    for (place, new) in taken {
-        let met = match (&met, new.on_conflict) {
-            (_, OnConflict::Replace | OnConflict::Keep) => None,
-            (Ok(found), OnConflict::Reject) => found.get(&new.definition.id),
-            (Err(error), OnConflict::Reject) => {
-                answers.push((place, Err(failure::copy(error))));
-                continue;
-            }
-        };
-        let answer = match met {
-            Some(Ok(met)) => Ok(asked(&new, met.timer.clone(), met.fingerprint)),
-            Some(Err(unreadable)) => Err(StoreError::Corrupt(unreadable.0.clone())),
-            None => resolve_one(lane, shards, new).await,
-        };
-        answers.push((place, answer));
-    }
-    answers
-}
-
 fn asked(new: &NewTimer, met: Timer, fingerprint: domain::Fingerprint) -> Created {
     let existing = (fingerprint, met.definition.asked);
     match resolve(OnConflict::Reject, met.status, existing, (new.definition.fingerprint(), new.definition.asked)) {
         Resolution::Existing => Created::Existing(met),
         Resolution::Conflict | Resolution::Overwrite | Resolution::Move | Resolution::Revive => Created::Conflict(met),
     }
-}
-
-/// Until the id is either free or met: whatever was in the way may be purged in between.
-async fn resolve_one(lane: &Lane, shards: u16, new: NewTimer) -> StoreResult<Created> {
-    for _ in 0..RACES_MAX {
-        if let Some(created) = lane.run(Resolve::new(new.clone(), shards)).await? {
-            return Ok(created);
-        }
-        if insert(lane, shards, std::slice::from_ref(&new)).await.pop().unwrap_or(Ok(false))? {
-            return Ok(Created::Created(as_created(&new)));
-        }
-    }
-    Err(StoreError::Unavailable("others keep removing and registering this timer".to_owned()))
 }
 
 /// A new timer as it stands once it is written.
@@ -224,7 +281,7 @@ pub fn as_created(new: &NewTimer) -> Timer {
 
 /// One answer for all of a caller's timers. Where some were written and others failed, the whole is unknown: the caller
 /// finds out by registering them again.
-pub fn together(answers: Vec<StoreResult<Created>>) -> StoreResult<Vec<Created>> {
+fn together(answers: Vec<StoreResult<Created>>) -> StoreResult<Vec<Created>> {
     let is_partly_done = answers.iter().any(|answer| answer.as_ref().is_ok_and(is_change));
     answers.into_iter().collect::<StoreResult<Vec<_>>>().map_err(|error| match error {
         error if error.is_not_done() && is_partly_done => StoreError::Unknown(error.to_string()),
@@ -247,10 +304,18 @@ mod tests {
     }
 
     #[test]
-    fn repeated_ids_are_taken_in_rounds_and_each_round_in_the_order_of_ids() {
-        let batch: Vec<_> = [3, 1, 3, 2, 1, 3].map(numbered).into();
-        assert_eq!(rounds(&batch), [vec![1, 3, 0], vec![4, 2], vec![5]]);
-        assert!(rounds(&[]).is_empty());
+    fn of_repeated_ids_the_first_is_tried_in_the_order_of_ids() {
+        let batch: Vec<_> = [3, 1, 3, 2, 1, 3].map(numbered).map(Arc::new).into();
+        assert_eq!(first_places(&batch), [1, 3, 0]);
+        assert!(first_places(&[]).is_empty());
+    }
+
+    #[test]
+    fn repeated_ids_that_are_taken_are_settled_in_rounds() {
+        let batch: Vec<_> = [3, 1, 3, 2, 1, 3].map(numbered).map(Arc::new).into();
+        assert_eq!(rounds(&batch, &[2, 4, 5]), [vec![2, 4], vec![5]]);
+        assert_eq!(rounds(&batch, &[0, 1, 2, 3, 4, 5]), [vec![0, 1, 3], vec![2, 4], vec![5]]);
+        assert!(rounds(&batch, &[]).is_empty());
     }
 
     #[test]

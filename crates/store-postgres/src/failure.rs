@@ -19,13 +19,15 @@ pub struct Failure {
     pub session_is_broken: bool,
     /// Nothing was done, only because others were at it at the same time: the same call can be made again at once.
     pub is_contention: bool,
+    /// Nothing was done, because somebody held a row for longer than this session waits for one.
+    pub met_a_lock: bool,
     /// The server refused a value, not the work: a batch without it can succeed.
     pub is_about_a_value: bool,
 }
 
 impl Failure {
     const fn plain(error: StoreError) -> Self {
-        Self { error, session_is_broken: false, is_contention: false, is_about_a_value: false }
+        Self { error, session_is_broken: false, is_contention: false, met_a_lock: false, is_about_a_value: false }
     }
 
     /// No session could be had: whatever the reason, nothing was sent.
@@ -79,6 +81,7 @@ impl Failure {
             Verdict::NotDone => Self::plain(StoreError::Unavailable(cause)),
             Verdict::Value => Self { is_about_a_value: true, ..Self::plain(StoreError::Unavailable(cause)) },
             Verdict::Contention => Self { is_contention: true, ..Self::plain(StoreError::Unavailable(cause)) },
+            Verdict::Locked => Self { met_a_lock: true, ..Self::plain(StoreError::Unavailable(cause)) },
             Verdict::Full => Self::plain(StoreError::Full(cause)),
             // After a fail-over the old address may lead to a standby; a new session may find the new primary.
             Verdict::ReadOnly => broken(StoreError::Full(cause)),
@@ -136,6 +139,7 @@ enum Verdict {
     NotDone,
     Value,
     Contention,
+    Locked,
     Full,
     ReadOnly,
     Corrupt,
@@ -156,6 +160,8 @@ fn judge(code: &str, ends_session: bool, in_flight: bool) -> Verdict {
         _ if ends_session => Verdict::Broken,
         // serialization_failure, deadlock_detected
         "40001" | "40P01" => Verdict::Contention,
+        // lock_not_available
+        "55P03" => Verdict::Locked,
         // insufficient_privilege
         "42501" => Verdict::Full,
         // data_corrupted, index_corrupted
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_table_of_reports() {
-        use Verdict::{Broken, Contention, Corrupt, Full, Lost, NotDone, ReadOnly, Value};
+        use Verdict::{Broken, Contention, Corrupt, Full, Locked, Lost, NotDone, ReadOnly, Value};
         // code, the session ends, before a commit, while a commit is under way
         for (code, ends_session, before, during) in [
             ("53100", false, Full, Full),
@@ -183,7 +189,7 @@ mod tests {
             ("40001", false, Contention, Contention),
             ("40P01", false, Contention, Contention),
             ("57014", false, NotDone, NotDone),
-            ("55P03", false, NotDone, NotDone),
+            ("55P03", false, Locked, Locked),
             ("57P01", true, Broken, Lost),
             ("57P02", true, Broken, Lost),
             ("25P03", true, Broken, Lost),

@@ -2,7 +2,7 @@
 //!
 //! A lane is a small pool of its own, so that what one kind of caller does cannot take the sessions of another. A call runs in
 //! a task that nobody cancels: a caller who goes away leaves no half-read answer and no open transaction behind. Every call
-//! ends within its lane's deadline. A session that broke or did not answer in time is dropped, never put back: putting it back
+//! ends within its lane's deadline; work that may take longer is made of several calls. A session that broke or did not answer in time is dropped, never put back: putting it back
 //! would wait for an answer that may never come, and its place in the pool with it.
 
 use std::{
@@ -18,7 +18,7 @@ use sqlx::{
 use store::StoreResult;
 use tokio::{
     sync::oneshot,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use crate::{failure::Failure, options::KEYED_STATEMENTS};
@@ -102,21 +102,29 @@ impl Lane {
 
     /// The same, with all there is to know about a failure.
     pub async fn attempt<C: Call>(&self, call: C) -> Result<C::Answer, Failure> {
+        let answer = self.attempt_all(vec![call]).await?.pop();
+        answer.ok_or_else(|| Failure::no_answer("the call was not made", C::WRITES))
+    }
+
+    /// Makes calls one after the other over one session, until one fails. Each has the whole of the lane's deadline.
+    pub async fn run_all<C: Call>(&self, calls: Vec<C>) -> StoreResult<Vec<C::Answer>> {
+        self.attempt_all(calls).await.map_err(|failure| failure.error)
+    }
+
+    async fn attempt_all<C: Call>(&self, calls: Vec<C>) -> Result<Vec<C::Answer>, Failure> {
         let (answer, answered) = oneshot::channel();
         let lane = self.clone();
-        tokio::spawn(async move { lane.serve(&call, answer).await });
+        tokio::spawn(async move { lane.serve(&calls, answer).await });
         answered.await.unwrap_or_else(|_| Err(Failure::no_answer("the task that spoke to PostgreSQL ended", C::WRITES)))
     }
 
-    async fn serve<C: Call>(&self, call: &C, answer: oneshot::Sender<Result<C::Answer, Failure>>) {
+    async fn serve<C: Call>(&self, calls: &[C], answer: oneshot::Sender<Result<Vec<C::Answer>, Failure>>) {
         let deadline = Instant::now() + self.limits.deadline;
         let mut session = match self.pool.acquire().await {
             Ok(session) => session,
             Err(error) => return drop(answer.send(Err(Failure::no_session(&error)))),
         };
-        let outcome = tokio::time::timeout_at(deadline, with_patience(call, &mut session))
-            .await
-            .unwrap_or_else(|_| Err(Failure::no_answer("PostgreSQL did not answer in time", C::WRITES)));
+        let outcome = self.make(calls, &mut session, deadline).await;
         if outcome.as_ref().is_err_and(|failure| failure.session_is_broken) {
             self.discard();
             drop(session.detach());
@@ -127,6 +135,22 @@ impl Lane {
         if timeout(PING_TIMEOUT, session.return_to_pool()).await.is_err() {
             self.discard();
         }
+    }
+
+    /// `deadline` is that of the first call, whose time began when it was asked for.
+    async fn make<C: Call>(
+        &self,
+        calls: &[C],
+        session: &mut PgConnection,
+        mut deadline: Instant,
+    ) -> Result<Vec<C::Answer>, Failure> {
+        let mut answers = Vec::with_capacity(calls.len());
+        for call in calls {
+            let answer = timeout_at(deadline, with_patience(call, session)).await;
+            answers.push(answer.map_err(|_| Failure::no_answer("PostgreSQL did not answer in time", C::WRITES))??);
+            deadline = Instant::now() + self.limits.deadline;
+        }
+        Ok(answers)
     }
 
     fn discard(&self) {

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
-//!   get, update, cancel ─────────────────────────────┼─▶ callers' lane ────┐
-//!   list, count ─────────────────────────────────────┴─▶ lists' lane ──────┼─▶ PostgreSQL
-//!   due, claim, settle, expired, purge, shards ────────▶ scheduler's lane ─┘
+//!   get, update, cancel ─────────────────────────────┴─▶ callers' lane ────┐
+//!   list, count ───────────────────────────────────────▶ lists' lane ──────┼─▶ PostgreSQL
+//!   due, claim, settle, expired, purge ────────────────▶ scheduler's lane ─┤
+//!   acquire, renew, release ───────────────────────────▶ ownership's lane ─┘
 //! ```
 //!
-//! Each lane has sessions of its own, so that no list and no flood of requests keeps a due timer waiting. Every call is one or
+//! Each lane has sessions of its own, so that no list and no flood of requests keeps a due timer waiting, and no flood of due
+//! timers costs this node its shards. Every call is one or
 //! a few statements over whole arrays; one statement is one commit. The statements run at READ COMMITTED and are
 //! written for it: a row that somebody else holds is waited for, then looked at again as it is now. The database's clock alone
 //! decides about leases.
@@ -48,8 +50,8 @@ use store::{
 };
 
 use crate::{
-    batch::{BatchLimits, Batcher},
     claim::{TenureColumns, lease_column},
+    create::Creates,
     lane::{Lane, LaneLimits},
 };
 pub use crate::{
@@ -81,9 +83,14 @@ const SCHEDULER: LaneLimits = LaneLimits {
     deadline: Duration::from_secs(5),
     is_keyed: true,
 };
-/// Two: while one batch is being committed, the next is on its way.
-const CREATES: BatchLimits =
-    BatchLimits { workers: 2, items_max: 1_024, orders_queued_max: 4_096, wait_max: Duration::from_secs(3) };
+/// Shorter than a shard's lease: a session that hangs must leave time for another try before the shards are lost.
+const OWNERSHIP: LaneLimits = LaneLimits {
+    name: "ownership",
+    sessions_max: 2,
+    statement_timeout: Duration::from_millis(1_500),
+    deadline: Duration::from_secs(2),
+    is_keyed: true,
+};
 
 /// A database that is shared with other nodes.
 #[derive(Debug)]
@@ -94,7 +101,8 @@ pub struct PostgresStore {
     callers: Lane,
     lists: Lane,
     scheduler: Lane,
-    creates: Batcher<NewTimer, Created>,
+    ownership: Lane,
+    creates: Creates,
 }
 
 impl PostgresStore {
@@ -104,21 +112,15 @@ impl PostgresStore {
         let found = open::look(&options).await?;
         let shards = Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
         let callers = Lane::new(&options, CALLERS);
-        let creates = Batcher::start(CREATES, {
-            let (lane, shards) = (callers.clone(), Arc::clone(&shards));
-            move |batch| {
-                let (lane, shards) = (lane.clone(), shards.load(Ordering::Relaxed));
-                async move { create::create(&lane, shards, batch).await }
-            }
-        });
         Ok(Self {
             durability: found.durability,
             lists: Lane::new(&options, LISTS),
             scheduler: Lane::new(&options, SCHEDULER),
+            ownership: Lane::new(&options, OWNERSHIP),
+            creates: Creates::start(callers.clone(), Arc::clone(&shards)),
             options,
             shards,
             callers,
-            creates,
         })
     }
 
@@ -137,7 +139,7 @@ impl PostgresStore {
 
     /// Ends all sessions. Calls that come later fail.
     pub async fn close(&self) {
-        tokio::join!(self.callers.close(), self.lists.close(), self.scheduler.close());
+        tokio::join!(self.callers.close(), self.lists.close(), self.scheduler.close(), self.ownership.close());
     }
 }
 
@@ -154,7 +156,7 @@ pub fn describe() {
 #[async_trait]
 impl Store for PostgresStore {
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
-        create::together(self.creates.submit(batch).await)
+        self.creates.create(batch).await
     }
 
     async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
@@ -191,7 +193,7 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
-        self.scheduler.run(claim::Claiming::new(claim, entries, self.shards())).await
+        claim::claim(&self.scheduler, claim, entries, self.shards()).await
     }
 
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
@@ -199,8 +201,7 @@ impl Store for PostgresStore {
     }
 
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        let (tenures, limit) = (TenureColumns::new(tenures.iter().copied()), i64::try_from(limit).unwrap_or(i64::MAX));
-        self.scheduler.run(claim::Expired { tenures, limit }).await
+        claim::expired(&self.scheduler, tenures, limit).await
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
@@ -212,16 +213,16 @@ impl Store for PostgresStore {
     }
 
     async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        self.scheduler.run(ownership::Acquire::new(node, shards, lease)).await
+        self.ownership.run(ownership::Acquire::new(node, shards, lease)).await
     }
 
     async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
         let tenures = TenureColumns::new(tenures.iter().copied());
-        self.scheduler.run(ownership::Renew { node, tenures, lease_micros: lease_column(lease) }).await
+        self.ownership.run(ownership::Renew { node, tenures, lease_micros: lease_column(lease) }).await
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
         let tenures = TenureColumns::new(tenures.iter().copied());
-        self.scheduler.run(ownership::Release { node, tenures }).await
+        self.ownership.run(ownership::Release { node, tenures }).await
     }
 }

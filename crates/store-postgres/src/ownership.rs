@@ -18,7 +18,7 @@ pub(crate) const ACQUIRE: &str = concat!(
     SET epoch = CASE WHEN s.owner = $1::uuid THEN s.epoch ELSE s.epoch + 1 END,
         owner = $1::uuid, lease_until = (SELECT now FROM clock) + $3::bigint
     WHERE s.shard = ANY ($2::smallint[])
-        AND (s.owner IS NULL OR s.owner = $1::uuid OR s.lease_until < (SELECT now FROM clock))
+        AND (s.owner IS NULL OR s.owner = $1::uuid OR s.lease_until <= (SELECT now FROM clock))
     RETURNING s.shard, s.epoch"
 );
 

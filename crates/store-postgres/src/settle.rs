@@ -35,7 +35,7 @@ pub(crate) const FINISH: &str = concat!(
     SELECT place FROM gone"
 );
 
-/// The definition follows only when something it says has changed.
+/// The definition follows only when something it says has changed; its revision rises with a new due time.
 pub(crate) const POSTPONE: &str = concat!(
     "WITH ",
     held!(),
@@ -52,7 +52,8 @@ pub(crate) const POSTPONE: &str = concat!(
         RETURNING d.id, e.place, e.minute, e.next_minute, e.next_at, e.again
     ), followed AS (
         UPDATE definition f
-        SET due_minute = m.next_minute, execute_at = CASE WHEN m.again THEN m.next_at ELSE f.execute_at END
+        SET due_minute = m.next_minute, execute_at = CASE WHEN m.again THEN m.next_at ELSE f.execute_at END,
+            revision = f.revision + m.again::integer
         FROM moved m
         WHERE f.id = m.id AND (m.again OR m.next_minute <> m.minute)
     )

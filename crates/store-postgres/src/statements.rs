@@ -6,11 +6,13 @@ use crate::{change, claim, conflict, create, due, options, ownership, purge, rea
 pub const SESSION: [(&str, &str); 6] = options::KEYED_STATEMENTS;
 
 /// What the scheduler says.
-pub const SCHEDULER: [(&str, &str); 10] = [
+pub const SCHEDULER: [(&str, &str); 12] = [
     ("due", due::DUE),
     ("claim", claim::CLAIM),
+    ("claim what nobody holds", claim::CLAIM_UNHELD),
     ("read claimed", claim::READ_CLAIMED),
     ("expired", claim::EXPIRED),
+    ("read expired", claim::READ_EXPIRED),
     ("finish", settle::FINISH),
     ("postpone", settle::POSTPONE),
     ("purge", purge::PURGE),
@@ -20,7 +22,7 @@ pub const SCHEDULER: [(&str, &str); 10] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 8] = [
+pub const CALLERS: [(&str, &str); 9] = [
     ("insert", create::INSERT),
     ("read", read::READ),
     ("cancel", change::CANCEL),
@@ -29,4 +31,5 @@ pub const CALLERS: [(&str, &str); 8] = [
     ("read definition", conflict::READ_DEFINITION),
     ("replace pending", conflict::REPLACE_PENDING),
     ("replace finished", conflict::REPLACE_FINISHED),
+    ("readdress pending", conflict::READDRESS_PENDING),
 ];

@@ -66,7 +66,7 @@ async fn every_bad_change_is_refused_by_name_and_changes_nothing() {
         (r#"{"metadata":1,"metadata":2}"#, "metadata must not be given twice"),
         (r#"{"execute_at":null}"#, "execute_at must be a string"),
         (r#"{"delay":null}"#, "delay must be a string"),
-        (r#"{"callback":null}"#, "callback is not understood"),
+        (r#"{"callback":null}"#, "callback must be an object"),
         (r#"{"delivery":null}"#, "delivery must be a string"),
         (r#"{"delivery":"x"}"#, "delivery must be at_least_once or at_most_once"),
         (r#"{"execute_at":"2030-01-01T00:00:01Z"}"#, "execute_at must be in the future"),

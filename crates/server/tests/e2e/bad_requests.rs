@@ -10,6 +10,8 @@ for_each_store!(
     requests_that_fit_no_route_or_rule_get_the_envelope_too,
     without_the_key_nothing_is_answered,
     a_body_of_the_wrong_kind_or_size_is_refused,
+    a_head_that_is_too_large_is_refused,
+    what_lies_beyond_the_horizon_is_refused_by_name,
 );
 
 const AT: &str = r#""execute_at":"2100-01-01T00:00:00Z""#;
@@ -67,30 +69,36 @@ fn bad_callbacks() -> Vec<Refused> {
     let url = |url: &str| callback(&format!(r#"{{"type":"http","url":"{url}"}}"#));
     vec![
         (format!("{{{AT}}}"), "callback is required"),
-        (callback("null"), "callback"),
-        (callback(r#""http://127.0.0.1:9/""#), "callback"),
+        (callback("null"), "callback must be an object"),
+        (callback(r#""http://127.0.0.1:9/""#), "callback must be an object"),
+        (callback(r#"["http","http://127.0.0.1:9/"]"#), "callback must be an object"),
         (callback("{}"), "callback.type is required"),
         (callback(r#"{"type":"smtp","url":"http://a/"}"#), "callback.type must be http or nats"),
         (callback(r#"{"type":"http"}"#), "callback.url is required"),
         (callback(r#"{"type":"http","url":"http://a/","verb":"PUT"}"#), "callback is not understood: unknown field `verb`"),
         (callback(r#"{"type":"http","url":"http://a/","topic":"t"}"#), "callback.topic does not belong"),
-        (callback(r#"{"type":"nats","topic":"a.b"}"#), "callback"),
+        (callback(r#"{"type":"nats","topic":"a.b"}"#), "callback.type must be http: no NATS server is configured"),
         (callback(r#"{"type":"nats","topic":"a.*"}"#), "callback.topic must be a NATS subject"),
         (url("ftp://a/"), "callback.url must be a valid http or https URL"),
         (url("not a url"), "callback.url must be a valid http or https URL"),
         (url("http://user:secret@a/"), "callback.url must not contain credentials"),
         (url(&format!("http://a/{}", "x".repeat(2048))), "callback.url must not be longer than 2048 characters"),
-        (url("http://169.254.169.254/latest"), "callback.url"),
-        (http(r#""headers":["a"]"#), "callback"),
-        (http(r#""headers":{"a":1}"#), "callback"),
+        (url("http://169.254.169.254/latest"), "callback.url must not be called"),
+        (
+            http(r#""headers":["a"]"#),
+            "callback is not understood: invalid type: sequence, expected headers as an object of strings",
+        ),
+        (http(r#""headers":{"a":1}"#), "callback is not understood: headers.a must be a string"),
         (http(r#""headers":{"Host":"x"}"#), "callback.headers.Host is set by the service"),
         (http(r#""headers":{"Content-Length":"1"}"#), "callback.headers.Content-Length is set by the service"),
+        (http(r#""headers":{"Transfer-Encoding":"chunked"}"#), "callback.headers.Transfer-Encoding is set by the service"),
+        (http(r#""headers":{"connection":"close"}"#), "callback.headers.connection is set by the service"),
         (http(r#""headers":{"webhook-id":"x"}"#), "callback.headers.webhook-id is set by the service"),
         (http(r#""headers":{"a b":"x"}"#), "callback.headers must have valid HTTP header names"),
         (http(r#""headers":{"a":"x\r\ny: z"}"#), "callback.headers.a must be printable ASCII"),
         (http(r#""timeout":"99ms""#), "callback.timeout must lie between 100ms and 5m"),
         (http(r#""timeout":"6m""#), "callback.timeout must lie between 100ms and 5m"),
-        (http(r#""timeout":30"#), "callback"),
+        (http(r#""timeout":30"#), "callback.timeout must be a string"),
         (http(r#""protocol":"grpc""#), "callback.protocol must be webhook or timer"),
         (http(&format!(r#""payload":"{}""#, "x".repeat(256 * 1024))), "callback.payload must not be longer than 262144 bytes"),
         (
@@ -110,13 +118,14 @@ fn bad_fields() -> Vec<Refused> {
         (with(&format!(r#""namespace":"{}""#, "n".repeat(256))), "namespace must have 1 to 255 characters"),
         (with(r#""namespace":7"#), "namespace must be a string"),
         (with(r#""key":"""#), "key must have 1 to 255 characters"),
+        (with(&format!(r#""key":"{}""#, "k".repeat(256))), "key must have 1 to 255 characters"),
         (with(r#""key":"a\u0000b""#), "key must not contain control characters"),
         (with(r#""correlation_id":"a\nb""#), "correlation_id must not contain control characters"),
         (with(r#""on_conflict":"replace""#), "on_conflict must not be given without key"),
         (with(r#""key":"k","on_conflict":"merge""#), "on_conflict must be reject, replace or keep"),
         (with(&format!(r#""metadata":"{}""#, "x".repeat(64 * 1024))), "metadata must not be longer than 65536 bytes"),
         (with(r#""delivery":"at_most_once","delivery":"at_least_once""#), "delivery must not be given twice"),
-        (with(r#""retry_policy":3"#), "retry_policy is not understood"),
+        (with(r#""retry_policy":3"#), "retry_policy must be an object"),
         (with(r#""retry_policy":{"max_retry":3}"#), "retry_policy is not understood: unknown field `max_retry`"),
         (with(r#""retry_policy":{"max_retries":1001}"#), "retry_policy.max_retries must not be more than 1000"),
         (with(r#""retry_policy":{"backoff_multiplier":0.5}"#), "retry_policy.backoff_multiplier must lie between 1 and 100"),
@@ -172,7 +181,7 @@ async fn a_bad_update_is_refused_by_name_and_nothing_is_changed(backend: Backend
         (r#"{"execute_at":"2001-01-01T00:00:00Z"}"#, "execute_at must be in the future"),
         (r#"{"execute_at":null}"#, "execute_at must be a string"),
         (r#"{"delay":"1s"}"#, "delay must be at least 5s"),
-        (r#"{"callback":null}"#, "callback"),
+        (r#"{"callback":null}"#, "callback must be an object"),
         (r#"{"callback":{"type":"http"}}"#, "callback.url is required"),
         (r#"{"delivery":null}"#, "delivery must be a string"),
         (r#"{"namespace":"other"}"#, "namespace cannot be changed"),
@@ -261,6 +270,49 @@ async fn a_body_of_the_wrong_kind_or_size_is_refused(backend: Backend) {
         assert_refused(&answer, status, 2, start, what);
     }
     assert_eq!(client.get("/timers").await.json()["data"]["total"], 0);
+    service.stop().await;
+}
+
+async fn a_head_that_is_too_large_is_refused(backend: Backend) {
+    let _machine = beside_others().await;
+    let mut service = Service::start_with(&backend, &[]).await;
+    let client = service.client();
+    let long = "x".repeat(16 * 1024);
+    let get = |path: &str| client.request("GET", path).header("x-api-key", API_KEY);
+    let many = (0..64).fold(get("/timers"), |request, n| request.header(format!("x-{n}"), "y"));
+    for (what, request, status) in [
+        ("a long path", get(&format!("/timers/{long}")), 414),
+        ("a long query", get(&format!("/timers?status={long}")), 414),
+        ("a long header", get("/timers").header("x-long", &long), 431),
+        ("many headers", many, 431),
+    ] {
+        let answer = client.send_raw(request, "").await.expect("an answer");
+        assert_refused(&answer, status, 2, "", what);
+        assert!(!answer.message().is_empty(), "{what}: {}", answer.text);
+    }
+    assert_eq!(client.get("/timers").await.status, 200, "the next request is answered");
+    service.stop().await;
+}
+
+async fn what_lies_beyond_the_horizon_is_refused_by_name(backend: Backend) {
+    let _machine = beside_others().await;
+    let mut service = Service::start_with(&backend, &[("MAX_HORIZON", "1h")]).await;
+    let client = service.client();
+    let id = client.create(&json!({"delay": "59m", "callback": {"type": "http", "url": "http://a/"}})).await;
+    let beyond = crate::rig::instant(now() + 3_700_000_000);
+    for (body, start) in [
+        (format!(r#"{{"execute_at":"{beyond}",{CALLBACK}}}"#), "execute_at must not be more than 1h ahead"),
+        (format!(r#"{{"delay":"61m",{CALLBACK}}}"#), "delay must not be more than 1h ahead"),
+    ] {
+        assert_refused(&client.post(&body).await, 400, 2, start, &body);
+    }
+    for (patch, start) in [
+        (json!({"execute_at": beyond}), "execute_at must not be more than 1h ahead"),
+        (json!({"delay": "61m"}), "delay must not be more than 1h ahead"),
+    ] {
+        assert_refused(&client.try_update(&id, &patch).await.expect("an answer"), 400, 2, start, &patch.to_string());
+    }
+    assert_eq!(client.get("/timers").await.json()["data"]["total"], 1);
     service.stop().await;
 }
 

@@ -27,6 +27,9 @@ async fn a_bad_setting_ends_the_start_with_one_sentence_that_names_it() {
         (vec![key, ("DATABASE_URL", "sqlite://")], "DATABASE_URL"),
         (vec![key, ("DATABASE_URL", "postgres://timer:Tr0ub4dor@host:port/x")], "DATABASE_URL"),
         (vec![key, ("DATABASE_URL", "sqlite://a.db"), ("PG_HOST", "localhost")], "PG_HOST"),
+        (vec![key, ("DATABASE_URL", "sqlite://x.db?mode=rwc")], "DATABASE_URL"),
+        (vec![key, ("PG_USER", "u")], "PG_USER is set, but PG_HOST is not"),
+        (vec![key, ("PG_PASSWORD", SECRET)], "PG_PASSWORD is set, but PG_HOST is not"),
         (vec![key, ("PG_HOST", "localhost"), ("PG_PASSWORD", SECRET)], "PG_USER"),
         (vec![key, ("PG_HOST", "localhost"), ("PG_USER", "u"), ("PG_PASSWORD", SECRET)], "PG_DB_NAME"),
         (vec![key, ("PG_HOST", "localhost"), ("PG_PORT", "x"), ("PG_USER", "u"), ("PG_DB_NAME", "d")], "PG_PORT"),
@@ -47,6 +50,8 @@ async fn a_bad_setting_ends_the_start_with_one_sentence_that_names_it() {
         (vec![key, ("SIGNING_SECRET", "whsec_Tr0ub4dor")], "SIGNING_SECRET"),
         (vec![key, ("LOG_FORMAT", "xml")], "LOG_FORMAT"),
         (vec![key, ("RUST_LOG", "info,=,nonsense=loud")], "RUST_LOG"),
+        (vec![key, ("RUST_LOG", "loud")], "RUST_LOG"),
+        (vec![key, ("RATE_LIMIT", "100")], "RATE_LIMIT is not supported by this version"),
     ] {
         let output = timer(backend.home()).arg("serve").envs(settings.iter().copied()).output().expect("the binary runs");
         assert_one_sentence(&output, 2, variable, &format!("{settings:?}"));
@@ -64,6 +69,19 @@ async fn a_taken_port_is_said_in_one_sentence() {
     let settings = [("API_KEY", API_KEY), ("BIND", "127.0.0.1"), ("PORT", &port), ("DATABASE_URL", backend.url())];
     let output = timer(backend.home()).arg("serve").envs(settings).output().expect("the binary runs");
     assert_one_sentence(&output, 2, "PORT", "a taken port");
+}
+
+#[tokio::test]
+async fn a_database_in_a_directory_that_is_missing_is_said_in_one_sentence() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let path = backend.home().join("missing/timers.db").display().to_string();
+    let usual = [("API_KEY", API_KEY), ("BIND", "127.0.0.1"), ("PORT", "0")];
+    for (variable, value) in [("DATABASE_URL", format!("sqlite://{path}")), ("TIMER_DB_PATH", path.clone())] {
+        let output = timer(backend.home()).arg("serve").envs(usual).env(variable, &value).output().expect("the binary runs");
+        assert_one_sentence(&output, 2, variable, &format!("{variable}={value}"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("missing"), "{output:?}");
+    }
 }
 
 #[tokio::test]

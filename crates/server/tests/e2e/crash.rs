@@ -9,9 +9,8 @@ use crate::rig::{Backend, Receiver, Reply, Service, alone, for_each_store, now};
 use history::History;
 use load::Load;
 
-/// How many kills. A dead owner's shards on PostgreSQL are nobody's until their lease of four seconds has run out, so there are fewer.
-const KILLS_SQLITE: usize = 20;
-const KILLS_POSTGRES: usize = 8;
+/// On PostgreSQL each costs a few seconds: a dead owner's shards are nobody's until their lease has run out.
+const KILLS: usize = 20;
 /// The limit of calls under way to one destination; there is only one here.
 const IN_FLIGHT: usize = 64;
 /// Every call takes a moment, so that a kill always finds some under way.
@@ -29,8 +28,7 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
     let load = Load::start(service.client(), receiver.url("/crash"), Arc::clone(&history));
 
     let mut kills = Vec::new();
-    let rounds = if backend.is_sqlite() { KILLS_SQLITE } else { KILLS_POSTGRES };
-    for _ in 0..rounds {
+    for _ in 0..KILLS {
         // Only a service that has begun to fire can be killed while it fires.
         receiver.wait_for(receiver.count() + 20, TAKE_OVER).await;
         tokio::time::sleep(Duration::from_millis(rand::random_range(0..700))).await;
@@ -43,9 +41,9 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
 
     let calls = receiver.calls();
     let summary = history.check(&calls, &kills);
-    println!("{}: {rounds} kills: {summary}", backend.name());
-    assert!(summary.repeated <= rounds * IN_FLIGHT, "{summary}");
-    assert!(summary.created > 50 * rounds, "too little load to mean anything: {summary}");
+    println!("{}: {KILLS} kills: {summary}", backend.name());
+    assert!(summary.repeated <= KILLS * IN_FLIGHT, "{summary}");
+    assert!(summary.created > 50 * KILLS, "too little load to mean anything: {summary}");
     assert!(summary.canceled > 0 && summary.updated > 0, "{summary}");
     service.stop().await;
 }

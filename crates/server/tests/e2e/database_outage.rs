@@ -12,16 +12,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rig::{Backend, Call, Client, Receiver, Reply, Service, alone, callback_to, eventually, micros, now};
 
-/// Shorter and longer than the lease of a shard (4 s), which nobody can renew meanwhile.
-const OUTAGES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(6)];
+/// Back at once, shorter, and longer than the lease of a shard (3 s), which nobody can renew meanwhile.
+const OUTAGES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(6)];
 /// There are always calls under way, whose results have to wait for the database.
 const CALL_TIME: Duration = Duration::from_millis(200);
 const CALLERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(25);
-const CATCH_UP_SECONDS_MAX: f64 = 10.0;
+/// Five are promised; the rest is for a busy machine.
+const CATCH_UP_SECONDS_MAX: f64 = 8.0;
 
 /// The due time of every timer that was acknowledged.
 type Due = Arc<Mutex<HashMap<String, i64>>>;
+
+/// When the database went away and when it was back, in microseconds.
+struct Outage {
+    from: i64,
+    to: i64,
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_fires_once_after_postgres_was_stopped_under_load() {
@@ -36,18 +43,21 @@ async fn everything_fires_once_after_postgres_was_stopped_under_load() {
         .map(|_| tokio::spawn(call_on(client.clone(), receiver.url("/outage"), Arc::clone(&due), stop.clone())))
         .collect();
 
-    let mut returns = Vec::new();
-    for outage in OUTAGES {
+    let mut outages = Vec::new();
+    for length in OUTAGES {
         receiver.wait_for(receiver.count() + 100, Duration::from_secs(20)).await;
         let server = Arc::clone(&postgres);
+        let from = now();
         tokio::task::spawn_blocking(move || server.stop_immediate()).await.expect("PostgreSQL stops");
         let stopped = tokio::time::Instant::now();
-        wait_for_health(&client, 500, "degraded").await;
-        // The length of the outage is what is tested.
-        tokio::time::sleep_until(stopped + outage).await;
+        if length > Duration::ZERO {
+            wait_for_health(&client, 500, "degraded").await;
+            // The length of the outage is what is tested.
+            tokio::time::sleep_until(stopped + length).await;
+        }
         let server = Arc::clone(&postgres);
         tokio::task::spawn_blocking(move || server.start_again()).await.expect("PostgreSQL starts");
-        returns.push(now());
+        outages.push(Outage { from, to: now() });
         wait_for_health(&client, 200, "up").await;
         assert!(service.is_running(), "the service lives");
     }
@@ -59,26 +69,35 @@ async fn everything_fires_once_after_postgres_was_stopped_under_load() {
     client.wait_until_finished(Duration::from_secs(30)).await;
 
     let due = due.lock().expect("nobody holds it any more").clone();
-    let longest = longest_wait(&due, &receiver.calls(), &returns) as f64 / 1e6;
-    println!("PostgreSQL: {} timers over {} outages, the last one fired {longest:.2} s after it could", due.len(), OUTAGES.len());
-    assert!(longest < CATCH_UP_SECONDS_MAX, "{longest} s");
+    let longest = longest_waits(&due, &receiver.calls(), &outages);
+    for (outage, longest) in outages.iter().zip(&longest) {
+        let length = (outage.to - outage.from) as f64 / 1e6;
+        println!("PostgreSQL: after an outage of {length:.2} s the last of the timers that waited for its end fired {longest:.2} s after it");
+    }
+    println!("PostgreSQL: {} timers, beside the outages {:.2} s late at the worst", due.len(), longest[outages.len()]);
+    assert!(longest.iter().all(|longest| *longest < std::env::var("XMAX").map_or(CATCH_UP_SECONDS_MAX, |x| x.parse().unwrap())), "{longest:?} s");
     service.stop().await;
 }
 
-/// Microseconds from when a timer could be called to when it was, at the worst. Fails the test when one was called twice or never.
-fn longest_wait(due: &HashMap<String, i64>, calls: &[Call], returns: &[i64]) -> i64 {
+/// Seconds from when a timer could be called to when it was, at the worst: over those that waited for the end of each outage, and
+/// last over those that waited for none. Fails the test when one was called twice or never.
+fn longest_waits(due: &HashMap<String, i64>, calls: &[Call], outages: &[Outage]) -> Vec<f64> {
     let mut arrived: HashMap<&str, i64> = HashMap::new();
     for call in calls {
         let earlier = arrived.insert(call.timer_id(), call.arrived);
         assert_eq!(earlier, None, "called twice: {call:?}");
     }
-    let waited = due.iter().map(|(id, at)| {
+    let mut longest = vec![0.0_f64; outages.len() + 1];
+    for (id, at) in due {
         let arrived = *arrived.get(id.as_str()).unwrap_or_else(|| panic!("lost: {id}"));
-        // What could not be called before the database was back counts from there.
-        let could_be = returns.iter().rev().find(|back| arrived >= **back).map_or(*at, |back| (*back).max(*at));
-        arrived - could_be
-    });
-    waited.max().expect("there were timers")
+        let (place, waited) = match outages.iter().enumerate().find(|(_, outage)| outage.to > *at) {
+            // From the first return of the database on, however often it went away again; and it was not to wait before, either.
+            Some((place, outage)) if arrived > outage.to => (place, (arrived - outage.to).max(outage.from - at)),
+            _ => (outages.len(), arrived - at),
+        };
+        longest[place] = longest[place].max(waited as f64 / 1e6);
+    }
+    longest
 }
 
 async fn wait_for_health(client: &Client, status: u16, word: &str) {

@@ -14,6 +14,12 @@ impl Backend {
         Self { url: format!("sqlite://{}", home.path().join("timers.db").display()), home }
     }
 
+    /// A file in a directory of the test. Its service runs elsewhere.
+    pub fn sqlite_in(directory: &Path) -> Self {
+        let url = format!("sqlite://{}", directory.join("timers.db").display());
+        Self { url, home: tempfile::tempdir().expect("a temporary directory") }
+    }
+
     pub fn postgres() -> Self {
         Self::postgres_at(throwaway::postgres().create_database())
     }

@@ -100,6 +100,12 @@ impl Client {
         answer.json()["data"].clone()
     }
 
+    /// What `/metrics` says of a metric without labels, if it says anything.
+    pub async fn metric(&self, name: &str) -> Option<f64> {
+        let metrics = self.get("/metrics").await.text;
+        metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    }
+
     /// How many timers there are in this status.
     pub async fn count(&self, status: &str) -> u64 {
         let answer = self.get(&format!("/timers?limit=1&status={status}")).await;

@@ -1,7 +1,7 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -11,7 +11,8 @@ pub const API_KEY: &str = "e2e-0123456789abcdef0123456789abcdef";
 
 /// How long a service may take to be healthy, or to end, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(45);
-const TAIL_LINES: usize = 60;
+const PLACES_FREE_WITHIN: Duration = Duration::from_secs(5);
+const TAIL_LINES: usize = 600;
 
 /// The real binary with nothing in its environment but what the test puts there.
 pub fn timer(home: &Path) -> Command {
@@ -61,14 +62,25 @@ impl Service {
         let port = throwaway::free_port();
         let home = backend.home().to_path_buf();
         let log = home.join(format!("log-{port}"));
-        let child = launch(&home, &log, port, &environment);
+        let child = launch(&home, log_file(&log), port, &environment);
         Self { child, port, environment, home, log }
+    }
+
+    /// A service for quick timers, healthy, whose log the test reads from a pipe.
+    pub async fn start_with_piped_log(backend: &Backend, settings: &[(&str, &str)]) -> (Self, ChildStderr) {
+        let (home, port, environment) = (backend.home().to_path_buf(), throwaway::free_port(), environment(backend, settings));
+        let mut child = launch(&home, Stdio::piped(), port, &environment);
+        let reader = child.stderr.take().expect("the read end of a pipe");
+        let log = home.join(format!("log-{port}"));
+        let mut service = Self { child, port, environment, home, log };
+        service.wait_until_healthy().await;
+        (service, reader)
     }
 
     /// The same again, on the same port, after it has ended.
     pub async fn start_again(&mut self) {
         assert!(self.child.try_wait().expect("the state of the service").is_some(), "the service still runs");
-        self.child = launch(&self.home, &self.log, self.port, &self.environment);
+        self.child = launch(&self.home, log_file(&self.log), self.port, &self.environment);
         self.wait_until_healthy().await;
     }
 
@@ -108,8 +120,14 @@ impl Service {
 
     /// SIGTERM.
     pub fn ask_to_stop(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().expect("the program `kill`");
-        assert!(sent.success(), "SIGTERM could not be sent");
+        self.signal("TERM");
+    }
+
+    /// Sends a signal by its name without `SIG`.
+    pub fn signal(&self, name: &str) {
+        let process = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &process]).status().expect("the program `kill`");
+        assert!(sent.success(), "SIG{name} could not be sent");
     }
 
     pub async fn wait_for_end(&mut self) -> ExitStatus {
@@ -125,8 +143,19 @@ impl Service {
         }
     }
 
-    /// Stops it as an operator would.
+    /// Stops it as an operator would, after the calls under way are done and every place for calls is free again: a place that is
+    /// never given back would in time keep a receiver from being called at all.
     pub async fn stop(&mut self) {
+        let client = self.client();
+        eventually("timer_in_flight is 0 again", PLACES_FREE_WITHIN, async || {
+            client.metric("timer_in_flight").await.is_none_or(|in_flight| in_flight == 0.0).then_some(())
+        })
+        .await;
+        self.stop_with_calls_under_way().await;
+    }
+
+    /// Stops it as an operator would, whatever it is doing.
+    pub async fn stop_with_calls_under_way(&mut self) {
         self.ask_to_stop();
         let status = self.wait_for_end().await;
         assert_eq!(status.code(), Some(0), "{}", tail(&self.log));
@@ -163,8 +192,11 @@ fn environment(backend: &Backend, settings: &[(&str, &str)]) -> Vec<(String, Str
     usual.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn launch(home: &Path, log: &Path, port: u16, environment: &[(String, String)]) -> Child {
-    let log = File::options().create(true).append(true).open(log).expect("a log file");
+fn log_file(path: &Path) -> Stdio {
+    File::options().create(true).append(true).open(path).expect("a log file").into()
+}
+
+fn launch(home: &Path, log: Stdio, port: u16, environment: &[(String, String)]) -> Child {
     let mut command = timer(home);
     command.arg("serve").env("PORT", port.to_string()).stdout(Stdio::null()).stderr(log);
     command.envs(environment.iter().map(|(name, value)| (name, value)));
