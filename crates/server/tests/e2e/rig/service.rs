@@ -12,7 +12,7 @@ pub const API_KEY: &str = "e2e-0123456789abcdef0123456789abcdef";
 /// How long a service may take to be healthy, or to end, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(45);
 const PLACES_FREE_WITHIN: Duration = Duration::from_secs(5);
-const TAIL_LINES: usize = 600;
+const TAIL_LINES: usize = 60;
 
 /// The real binary with nothing in its environment but what the test puts there.
 pub fn timer(home: &Path) -> Command {
