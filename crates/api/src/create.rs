@@ -1,7 +1,7 @@
 //! `POST /timers`: registers a timer, in the long form or in the short one.
 
 use axum::extract::State;
-use commands::{NewTimerRequest, Outcome, Soonest, Target};
+use commands::{CommandError, NewTimerRequest, Outcome, Soonest, Target};
 use domain::{
     Asked, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Invalid, Key, Namespace, OnConflict, RetryPolicy, limits,
 };
@@ -57,7 +57,8 @@ pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
 )]
 pub(crate) async fn create(State(api): State<Api>, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
     let request = parse(&body.0)?;
-    let outcome = api.commands.create(request).await?;
+    let is_short = matches!(request.target, Target::UrlWithId(_));
+    let outcome = api.commands.create(request).await.map_err(|error| if is_short { in_short_words(error) } else { error })?;
     let now = api.commands.clock.now();
     Ok(match outcome {
         Outcome::Created(timer) => Answer::created("timer created successfully", TimerView::of(timer, now)),
@@ -114,6 +115,17 @@ fn parse_short(object: &Object<'_>) -> Result<NewTimerRequest, Invalid> {
     let target = Target::UrlWithId(CallbackUrl::parse(&url)?);
     // A countdown has a least length of its own: one second.
     Ok(NewTimerRequest { soonest: Soonest::Now, ..NewTimerRequest::new(Asked::After(span), target) })
+}
+
+/// A rule that is checked behind the door names the fields of the long form; whoever used the short one knows others.
+fn in_short_words(error: CommandError) -> CommandError {
+    let CommandError::Invalid(Invalid { field, rule }) = error else { return error };
+    let field = match field.as_str() {
+        "delay" => "hours, minutes and seconds".to_owned(),
+        "callback.url" => "url".to_owned(),
+        _ => field,
+    };
+    CommandError::Invalid(Invalid { field, rule })
 }
 
 fn parse_on_conflict(text: &str, has_key: bool) -> Result<OnConflict, Invalid> {

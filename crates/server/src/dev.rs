@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::Options,
-    exit::Failure,
+    exit::{Failure, say},
     serve::{self, Started},
     settings::{self, Defaults},
     telemetry,
@@ -36,7 +36,7 @@ pub fn main(options: Options) -> Result<(), Failure> {
 
 fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
     let Started { address, store, egress } = started;
-    eprintln!(
+    say(format_args!(
         r#"
   Timer Platform {version} is running, for development only.
 
@@ -56,7 +56,7 @@ fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
   Stop with ctrl-C. Timers stay in the store.
 "#,
         version = env!("CARGO_PKG_VERSION"),
-    );
+    ));
 }
 
 /// Where the receiver listens if it can: timers that stay in the store find it again after a restart.

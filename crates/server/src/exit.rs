@@ -1,4 +1,4 @@
-use std::process::ExitCode;
+use std::{fmt, io::Write, process::ExitCode};
 
 /// Why the program ends with an error. Each is one sentence for whoever started it.
 #[derive(Debug, thiserror::Error)]
@@ -11,9 +11,14 @@ pub enum Failure {
     Run(String),
 }
 
+/// Tells whoever started the program. If nobody listens, that is no reason to fail.
+pub fn say(text: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 pub fn code(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
-    eprintln!("timer: {failure}");
+    say(format_args!("timer: {failure}"));
     match failure {
         Failure::Configuration(_) => ExitCode::from(2),
         Failure::Run(_) => ExitCode::FAILURE,

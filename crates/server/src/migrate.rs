@@ -2,7 +2,11 @@ use std::sync::Arc;
 
 use domain::{Clock, SystemClock};
 
-use crate::{cli::StoreOptions, exit::Failure, opening, settings};
+use crate::{
+    cli::StoreOptions,
+    exit::{Failure, say},
+    opening, settings,
+};
 
 /// `timer migrate`: opening a store brings it up to date, so that is all there is to do.
 pub fn main(options: &StoreOptions) -> Result<(), Failure> {
@@ -10,6 +14,6 @@ pub fn main(options: &StoreOptions) -> Result<(), Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     let opened = runtime.block_on(opening::open(&database, &clock))?;
-    eprintln!("timer: {} is up to date.", opened.name);
+    say(format_args!("timer: {} is up to date.", opened.name));
     Ok(())
 }

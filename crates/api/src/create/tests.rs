@@ -1,3 +1,6 @@
+use super::in_short_words;
+use commands::CommandError;
+use domain::Invalid;
 use serde_json::json;
 
 use crate::rig::{Rig, request};
@@ -231,7 +234,7 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (r#"{"seconds":null,"url":"http://a"}"#.into(), "seconds must be a whole number"),
         (r#"{"seconds":4294967296,"url":"http://a"}"#.into(), "seconds must be a whole number"),
         (r#"{"seconds":1e400,"url":"http://a"}"#.into(), "seconds must be a whole number"),
-        (r#"{"hours":9000,"url":"http://a"}"#.into(), "delay must not be more than 365d ahead"),
+        (r#"{"hours":9000,"url":"http://a"}"#.into(), "hours, minutes and seconds must not be more than 365d ahead"),
         (r#"{"seconds":5,"url":7}"#.into(), "url must be a string"),
         (r#"{"seconds":5,"url":"mailto:a@b"}"#.into(), "url must be a valid http or https URL"),
         (r#"{"seconds":5,"url":"http://u:p@a"}"#.into(), "url must not contain credentials"),
@@ -398,4 +401,12 @@ async fn a_body_that_does_not_come_is_a_408() {
     let never = futures_util::stream::pending::<Result<bytes::Bytes, std::io::Error>>();
     *request.body_mut() = axum::body::Body::from_stream(never);
     assert_eq!(rig.send(request).await.refused(408, 2), "the body did not arrive in time");
+}
+
+#[test]
+fn complaints_about_the_short_form_name_its_own_fields() {
+    for (field, named) in [("delay", "hours, minutes and seconds"), ("callback.url", "url"), ("key", "key")] {
+        let complaint = in_short_words(CommandError::Invalid(Invalid::new(field, "is wrong"))).to_string();
+        assert_eq!(complaint, format!("{named} is wrong"));
+    }
 }
