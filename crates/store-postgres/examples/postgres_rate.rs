@@ -1,5 +1,5 @@
 //! How many timers a second go through this store, on a server of its own on this machine:
-//! `cargo run --release -p store-postgres --example rate -- [timers]`.
+//! `cargo run --release -p store-postgres --example postgres_rate -- [timers]`.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement, run by hand")]
 
 use std::{sync::Arc, time::Duration};

@@ -1,5 +1,5 @@
 //! A rough figure of what this store does on this machine:
-//! `cargo run --release -p store-sqlite --example rate -- [timers] [pending before]`.
+//! `cargo run --release -p store-sqlite --example sqlite_rate -- [timers] [pending before]`.
 
 use std::{sync::Arc, time::Duration};
 
