@@ -58,7 +58,9 @@ impl Deliverer {
         let callback = &timer.definition.callback;
         let outcome = match callback {
             Callback::Http(http) => self.http.send(http, &call).await,
-            Callback::Nats(_) => Failure::new(FailureKind::NotConfigured, "no NATS server is configured: set NATS_URL").into(),
+            Callback::Nats(_) => {
+                Failure::new(FailureKind::NotConfigured, "no NATS server is configured, and this version cannot use one").into()
+            }
         };
         metrics::record(callback.kind(), &outcome, self.clock.steady().saturating_sub(started));
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");

@@ -46,7 +46,11 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
-    settings::refuse_unsupported(|variable| std::env::var_os(variable).is_some_and(|value| !value.is_empty()))?;
+    let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+    settings::refuse_unsupported(is_set)?;
+    if let Some(variable) = settings::NATS_VARIABLES.into_iter().find(|variable| is_set(variable)) {
+        tracing::warn!("{variable} is set, but this version does not speak NATS: it makes HTTP calls only");
+    }
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     let drained = runtime.block_on(run_until_stopped(settings, announce))?;
     match drained {

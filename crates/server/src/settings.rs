@@ -185,6 +185,9 @@ pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
     }
 }
 
+/// Where a NATS server would be named. Set or not, timers over HTTP work, so these are no reason to refuse the start.
+pub const NATS_VARIABLES: [&str; 3] = ["NATS_URL", "NATS_HOST", "TIMER_BROKER_URL"];
+
 /// What is asked for by name but not part of this version must not be passed over in silence.
 pub fn refuse_unsupported(is_set: impl Fn(&str) -> bool) -> Result<(), Failure> {
     match ["RATE_LIMIT", "TIMER_BROKER"].into_iter().find(|variable| is_set(variable)) {

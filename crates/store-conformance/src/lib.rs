@@ -20,7 +20,7 @@
 //! #[async_trait::async_trait]
 //! impl store_conformance::Fixture for Sqlite {
 //!     async fn open(&self) -> Arc<dyn store::Store> {
-//!         Arc::new(store_sqlite::open(self.0.path().join("timers.db")).await.unwrap())
+//!         Arc::new(SqliteStore::open(&self.0.path().join("timers.db"), Arc::new(SystemClock::default())).unwrap())
 //!     }
 //! }
 //!
