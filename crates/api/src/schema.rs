@@ -50,6 +50,7 @@ pub(crate) enum Status {
 pub(crate) enum CallbackType {
     Http,
     Nats,
+    Event,
 }
 
 #[derive(ToSchema)]
@@ -94,6 +95,28 @@ pub(crate) enum OnConflict {
 pub(crate) enum Callback {
     Http(HttpCallback),
     Nats(NatsCallback),
+}
+
+/// Whom the timer calls, as it is kept.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(crate) enum CallbackConfig {
+    Http(HttpCallback),
+    Nats(NatsCallback),
+    Event(EventCallback),
+}
+
+/// The event of a timer that came through the broker door, published there when it is due. It cannot be asked for over HTTP.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventCallback {
+    pub r#type: EventType,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EventType {
+    Event,
 }
 
 /// A POST to a URL.
@@ -147,12 +170,13 @@ pub(crate) struct NatsCallback {
     /// Travels as the header `X-Timer-Key`.
     #[schema(min_length = 1, max_length = 255, pattern = "^[ -~]*$", example = "user123")]
     pub key: Option<String>,
-    /// Own headers of the message; rules as for HTTP.
+    /// Own headers of the message; rules as for HTTP, and none that begins with `Nats-`.
     pub headers: Option<Headers>,
     /// The body of the message, exactly as given: at most 256 KiB, nested at most 64 deep.
     #[schema(required = false)]
     pub payload: AnyJson,
-    /// Whether a JetStream must have stored the message before it counts as delivered; `false` unless given.
+    /// Whether a stream must have stored the message before it counts as delivered. Unless given, `false`: it is enough that
+    /// the server has taken it.
     pub jetstream: Option<bool>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct TimerView {
     pub key: Option<Key>,
     #[schema(value_type = schema::Status)]
     pub status: Status,
-    /// Whom it calls: `http` or `nats`.
+    /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker door.
     #[schema(value_type = schema::CallbackType)]
     pub callback_type: String,
     /// When it is due, in UTC.
@@ -46,7 +46,7 @@ pub(crate) struct DetailView {
     #[serde(flatten)]
     pub timer: TimerView,
     /// The callback, with its payload exactly as it was given.
-    #[schema(value_type = schema::Callback)]
+    #[schema(value_type = schema::CallbackConfig)]
     pub callback_config: Callback,
     /// Exactly as it was given.
     #[schema(value_type = schema::AnyJson)]

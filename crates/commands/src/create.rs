@@ -27,6 +27,8 @@ pub enum Target {
     Callback(Callback),
     /// A plain POST to this address with the timer's id appended to its path.
     UrlWithId(CallbackUrl),
+    /// The event that the broker door publishes.
+    Event,
 }
 
 impl NewTimerRequest {
@@ -65,19 +67,42 @@ impl Outcome {
     }
 }
 
+/// A request that was checked, as far as that can be done without the store.
+pub(crate) enum Prepared {
+    New(NewTimer),
+    TooLate(TooLate),
+}
+
+/// A request whose time cannot be had any more, if it ever could.
+pub(crate) struct TooLate {
+    definition: Definition,
+    on_conflict: OnConflict,
+    refusal: Invalid,
+}
+
 impl Commands {
     /// Registers a timer. When this answers, it is on disk.
     pub async fn create(&self, request: NewTimerRequest) -> Result<Outcome, CommandError> {
-        let now = self.clock.now();
-        let (asked, on_conflict) = (request.asked, request.on_conflict);
-        let execute_at = asked.instant(now, &self.rules.horizon(request.soonest));
-        let definition = self.define(request, now)?;
-        let execute_at = match execute_at {
-            Ok(execute_at) => execute_at,
-            Err(refusal) => return self.repeated(&definition, on_conflict).await?.ok_or_else(|| refusal.into()),
+        let new = match self.prepare(request)? {
+            Prepared::New(new) => new,
+            Prepared::TooLate(late) => return self.repeated(late).await,
         };
-        let new = NewTimer { definition, execute_at, on_conflict, created_at: now };
-        let outcome = match self.register(&new).await? {
+        let created = self.register(&new).await?;
+        self.answer(created)
+    }
+
+    pub(crate) fn prepare(&self, request: NewTimerRequest) -> Result<Prepared, Invalid> {
+        let now = self.clock.now();
+        let (asked, soonest, on_conflict) = (request.asked, request.soonest, request.on_conflict);
+        let definition = self.define(request, now)?;
+        Ok(match self.rules.instant(asked, soonest, now) {
+            Ok(execute_at) => Prepared::New(NewTimer { definition, execute_at, on_conflict, created_at: now }),
+            Err(refusal) => Prepared::TooLate(TooLate { definition, on_conflict, refusal }),
+        })
+    }
+
+    pub(crate) fn answer(&self, created: Created) -> Result<Outcome, CommandError> {
+        let outcome = match created {
             Created::Created(timer) => Outcome::Created(timer),
             Created::Replaced(timer) => Outcome::Replaced(timer),
             Created::Existing(timer) => return Ok(Outcome::Existing(timer)),
@@ -95,11 +120,15 @@ impl Commands {
             Some(key) => TimerId::keyed(&request.namespace, key),
             None => TimerId::random(now),
         };
+        let is_event = request.target == Target::Event;
         let callback = match request.target {
             Target::Callback(callback) => callback,
             Target::UrlWithId(url) => post_to(&url, id)?,
+            Target::Event => Callback::Event,
         };
-        self.rules.check(&callback)?;
+        if !is_event {
+            self.rules.check(&callback)?;
+        }
         Ok(Definition {
             id,
             namespace: request.namespace,
@@ -115,22 +144,27 @@ impl Commands {
 
     /// The timer that was registered by the same request earlier, when its time could still be had. Whoever lost the first answer
     /// asks again, perhaps after the timer was due, and must not be told that there is none.
-    async fn repeated(&self, definition: &Definition, on_conflict: OnConflict) -> StoreResult<Option<Outcome>> {
+    pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
+        let TooLate { definition, on_conflict, refusal } = late;
         if definition.key.is_none() || on_conflict != OnConflict::Reject {
-            return Ok(None);
+            return Err(refusal.into());
         }
         let existing = call::reading(self.store.get(definition.id)).await?;
         let is_same = |timer: &Timer| {
             timer.definition.asked == definition.asked && timer.definition.fingerprint() == definition.fingerprint()
         };
-        Ok(existing.filter(is_same).map(Outcome::Existing))
+        existing.filter(is_same).map(Outcome::Existing).ok_or_else(|| refusal.into())
     }
 
     async fn register(&self, new: &NewTimer) -> StoreResult<Created> {
-        let cause = match self.register_once(new).await {
-            Err(cause @ StoreError::Unknown(_)) => cause,
-            known => return known,
-        };
+        match self.register_once(new).await {
+            Err(cause @ StoreError::Unknown(_)) => self.confirm(new, cause).await,
+            known => known,
+        }
+    }
+
+    /// Finds out what became of a create whose answer was lost, and makes up for it if that was nothing.
+    pub(crate) async fn confirm(&self, new: &NewTimer, cause: StoreError) -> StoreResult<Created> {
         let mut read_back = ReadBack::of("create", cause);
         loop {
             if let Some(timer) = read_back.timer(self, new.definition.id).await?

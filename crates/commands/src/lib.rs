@@ -14,6 +14,7 @@
 mod call;
 mod cancel;
 mod create;
+mod create_all;
 mod error;
 mod get;
 mod health;

@@ -53,7 +53,7 @@ impl Patch {
     /// an update of something else may come at the last moment.
     pub fn apply(self, mut timer: Timer, now: Timestamp, rules: &Rules) -> Result<Timer, Invalid> {
         if let Some(asked) = self.asked {
-            timer.execute_at = asked.instant(now, &rules.horizon(self.soonest))?;
+            timer.execute_at = rules.instant(asked, self.soonest, now)?;
             timer.definition.asked = asked;
         }
         if let Some(callback) = self.callback {

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use domain::{Callback, CallbackUrl, Horizon, Invalid, Span};
+use domain::{Asked, Callback, CallbackUrl, Horizon, Invalid, Span, Timestamp};
 
 /// Refuses addresses that no callback may reach, as far as they can be told without asking a name server.
 pub type AddressCheck = Arc<dyn Fn(&CallbackUrl) -> Result<(), Invalid> + Send + Sync>;
@@ -22,14 +22,25 @@ pub enum Soonest {
     MinDelay,
     /// Any time that is not past.
     Now,
+    /// Any time at all: one that is past is due at once. For requests that may have waited on their way here.
+    Any,
 }
 
 impl Rules {
-    pub(crate) fn horizon(&self, soonest: Soonest) -> Horizon {
-        match soonest {
-            Soonest::MinDelay => self.horizon,
-            Soonest::Now => Horizon { min_delay: Span::ZERO, ..self.horizon },
-        }
+    /// The instant that is meant, if it may be registered at `now`.
+    pub(crate) fn instant(&self, asked: Asked, soonest: Soonest, now: Timestamp) -> Result<Timestamp, Invalid> {
+        let min_delay = match soonest {
+            Soonest::MinDelay => self.horizon.min_delay,
+            Soonest::Now => Span::ZERO,
+            Soonest::Any => match asked {
+                Asked::At(instant) if instant < Timestamp::from_micros(0) => {
+                    return Err(Invalid::new("execute_at", "must not lie before 1970"));
+                }
+                Asked::At(instant) if instant < now => return Ok(instant),
+                _ => Span::ZERO,
+            },
+        };
+        asked.instant(now, &Horizon { min_delay, ..self.horizon })
     }
 
     pub(crate) fn check(&self, callback: &Callback) -> Result<(), Invalid> {
@@ -37,6 +48,8 @@ impl Rules {
             Callback::Http(http) => (self.address)(&http.url),
             Callback::Nats(_) if self.nats => Ok(()),
             Callback::Nats(_) => Err(Invalid::new("callback.type", "must be http: no NATS server is configured")),
+            // Only the broker door makes them, for those who listen there.
+            Callback::Event => Err(Invalid::new("callback.type", "must be http or nats")),
         }
     }
 }

@@ -17,9 +17,9 @@ pub fn decide(outcome: Outcome, timer: &Timer, attempt: u32, now: Timestamp, jit
     match outcome {
         Outcome::Delivered => Next::Completed { at: now },
         Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN)) },
-        Outcome::Failed(failure) => match &timer.definition.retry_policy {
+        Outcome::Failed(failure) => match timer.definition.retries() {
             None => Next::Failed { at: now, error: last_error(&failure.message, "") },
-            Some(policy) => retry(&failure, policy, timer.execute_at, attempt, now, jitter),
+            Some(policy) => retry(&failure, &policy, timer.execute_at, attempt, now, jitter),
         },
     }
 }
@@ -56,7 +56,7 @@ pub fn recover(claimed: &Claimed, now: Timestamp) -> Next {
     };
     let attempt = claimed.attempt;
     let stopped = format!("the node of attempt {attempt} stopped before its result was recorded");
-    let retries = timer.definition.retry_policy.map_or(0, |policy| policy.max_retries);
+    let retries = timer.definition.retries().map_or(0, |policy| policy.max_retries);
     match timer.definition.delivery {
         Delivery::AtMostOnce => {
             Next::Failed { at: now, error: format!("{stopped}; with delivery at_most_once it is not made again") }

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use domain::{Callback, Clock, Timer};
 
 use crate::{
-    Egress, Failure, FailureKind, Outcome, SigningSecrets,
+    Announcer, Egress, Failure, FailureKind, Outcome, SigningSecrets,
     call::Call,
     http::{HttpSender, Lookups, SystemNames, roots},
     metrics,
+    nats::NatsSender,
 };
 
 /// What the operator decides about callbacks.
@@ -31,11 +32,14 @@ pub enum SetupError {
 /// Makes the calls. One for the whole process: it holds the connections that are kept alive.
 pub struct Deliverer {
     http: HttpSender,
+    nats: Option<NatsSender>,
+    events: Option<Arc<dyn Announcer>>,
+    signing: Option<SigningSecrets>,
     clock: Arc<dyn Clock>,
 }
 
 impl Deliverer {
-    /// Reads the certificates of the machine.
+    /// For `http` callbacks. Reads the certificates of the machine.
     pub fn new(config: Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
         Self::with_outside(config, clock, Lookups::new(SystemNames), roots::of_this_machine())
     }
@@ -47,7 +51,23 @@ impl Deliverer {
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        Ok(Self { http: HttpSender::new(config, clock.clone(), lookups, roots)?, clock })
+        let signing = config.signing.clone();
+        let http = HttpSender::new(config, clock.clone(), lookups, roots)?;
+        Ok(Self { http, nats: None, events: None, signing, clock })
+    }
+
+    /// The same, for `nats` callbacks too.
+    #[must_use]
+    pub fn with_nats(mut self, connection: ::nats::Connection) -> Self {
+        self.nats = Some(NatsSender::new(connection, self.signing.clone()));
+        self
+    }
+
+    /// The same, for events too.
+    #[must_use]
+    pub fn with_events(mut self, announcer: Arc<dyn Announcer>) -> Self {
+        self.events = Some(announcer);
+        self
     }
 
     /// Makes the attempt with this number (1 for the first) and says how it ended. Dropping the future abandons the call:
@@ -56,14 +76,22 @@ impl Deliverer {
         let call = Call { timer, attempt, at: self.clock.now() };
         let started = self.clock.steady();
         let callback = &timer.definition.callback;
-        let outcome = match callback {
-            Callback::Http(http) => self.http.send(http, &call).await,
-            Callback::Nats(_) => {
-                Failure::new(FailureKind::NotConfigured, "no NATS server is configured, and this version cannot use one").into()
-            }
+        let outcome = match (callback, &self.nats, &self.events) {
+            (Callback::Http(http), _, _) => self.http.send(http, &call).await,
+            (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await,
+            (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL"),
+            (Callback::Event, _, Some(events)) => events.announce(timer, attempt).await.into(),
+            (Callback::Event, _, None) => not_configured("no broker is configured: set TIMER_BROKER"),
         };
         metrics::record(callback.kind(), &outcome, self.clock.steady().saturating_sub(started));
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
         outcome
     }
 }
+
+fn not_configured(message: &str) -> Outcome {
+    Failure::new(FailureKind::NotConfigured, message).into()
+}
+
+#[cfg(test)]
+mod tests;

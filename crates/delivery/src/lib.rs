@@ -17,19 +17,25 @@
 //! The guard ([`Egress`]) sees the very addresses that are dialled, so a name cannot mean one thing when it is checked and another
 //! when it is used. Redirects are not followed, proxies in the environment are not used, answers are not decompressed.
 //!
-//! Each kind of callback is one sender, in a file of its own; [`Deliverer`] picks it.
+//! Each kind of callback is one sender, in a file of its own; [`Deliverer`] picks it. Events are published by somebody else, who knows the
+//! broker: see [`Announcer`].
 
+mod announcer;
 mod call;
 mod decide;
 mod deliverer;
 mod egress;
+mod headers;
 mod http;
 mod metrics;
+mod nats;
 mod outcome;
+mod payload;
 mod signing;
 #[cfg(test)]
 mod timers;
 
+pub use announcer::Announcer;
 pub use decide::{decide, recover, unreadable};
 pub use deliverer::{Config, Deliverer, SetupError};
 pub use egress::{Denied, Egress};

@@ -37,10 +37,20 @@ pub enum FailureKind {
     Egress,
     /// The answer is not HTTP, or does not say what the `timer` protocol asks for.
     Answer,
-    /// The answer is larger than what is read of one.
+    /// The answer is larger than what is read of one, or the message than what the server takes.
     TooLarge,
-    /// The callback cannot be written as a request.
+    /// The callback cannot be written as a request or a message.
     Request,
+    /// There is no connection to the server.
+    Disconnected,
+    /// The server does not let us.
+    Denied,
+    /// No stream takes the message.
+    NoStream,
+    /// The server, or a stream, did not take the message for a reason of its own.
+    Rejected,
+    /// The broker does not have the event.
+    Broker,
     /// No server of that kind is configured.
     NotConfigured,
 }
@@ -79,6 +89,11 @@ impl FailureKind {
             Self::Answer => "answer",
             Self::TooLarge => "too_large",
             Self::Request => "request",
+            Self::Disconnected => "disconnected",
+            Self::Denied => "denied",
+            Self::NoStream => "no_stream",
+            Self::Rejected => "rejected",
+            Self::Broker => "broker",
             Self::NotConfigured => "not_configured",
         }
     }
@@ -87,5 +102,11 @@ impl FailureKind {
 impl From<Failure> for Outcome {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+impl From<Result<(), Failure>> for Outcome {
+    fn from(result: Result<(), Failure>) -> Self {
+        result.map_or_else(Self::Failed, |()| Self::Delivered)
     }
 }

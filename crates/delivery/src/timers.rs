@@ -4,6 +4,20 @@ use domain::{Asked, Callback, Definition, Delivery, Namespace, Status, Timer, Ti
 
 /// A first attempt at `url`; `more` are further members of the callback: `,"payload":1`.
 pub(crate) fn http(url: &str, more: &str) -> Timer {
+    calling(Callback::from_json(&format!(r#"{{"type":"http","url":"{url}"{more}}}"#)).unwrap())
+}
+
+/// A first attempt to publish to `topic`.
+pub(crate) fn nats(topic: &str, more: &str) -> Timer {
+    calling(Callback::from_json(&format!(r#"{{"type":"nats","topic":"{topic}"{more}}}"#)).unwrap())
+}
+
+/// A first attempt to announce an event.
+pub(crate) fn event() -> Timer {
+    calling(Callback::Event)
+}
+
+fn calling(callback: Callback) -> Timer {
     let due = Timestamp::parse("execute_at", "2030-01-31T12:00:00.25Z").unwrap();
     Timer {
         definition: Definition {
@@ -11,7 +25,7 @@ pub(crate) fn http(url: &str, more: &str) -> Timer {
             namespace: Namespace::default(),
             key: None,
             asked: Asked::from_i64(due.as_micros()),
-            callback: Callback::from_json(&format!(r#"{{"type":"http","url":"{url}"{more}}}"#)).unwrap(),
+            callback,
             metadata: None,
             correlation_id: None,
             retry_policy: None,

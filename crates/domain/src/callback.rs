@@ -7,13 +7,15 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::{Headers, Invalid, JsonText, Span, TimerId, json::parse_object, limits};
+use crate::{Headers, Invalid, JsonText, RetryPolicy, Span, TimerId, json::parse_object, limits};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Callback {
     Http(HttpCallback),
     Nats(NatsCallback),
+    /// The event that the broker door owes to whoever scheduled the timer there. The timer itself says all that goes into it.
+    Event,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +47,8 @@ pub enum Protocol {
     Timer,
 }
 
-/// Receivers that share a fate: one host and port, or the one NATS server. A hash, because a million of them
-/// wait in memory.
+/// Receivers that share a fate: one host and port, the one NATS server, or the one broker. A hash, because a million of
+/// them wait in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination(pub u64);
 
@@ -55,14 +57,16 @@ impl Callback {
         match self {
             Self::Http(_) => "http",
             Self::Nats(_) => "nats",
+            Self::Event => "event",
         }
     }
 
-    /// Who is called, without anything that could be a secret: scheme, host and port, or the NATS server.
+    /// Who is called, without anything that could be a secret: scheme, host and port, the NATS server or the broker.
     pub fn receiver(&self) -> String {
         match self {
             Self::Http(http) => http.url.origin(),
             Self::Nats(_) => "nats".to_owned(),
+            Self::Event => "broker".to_owned(),
         }
     }
 
@@ -75,6 +79,16 @@ impl Callback {
         match self {
             Self::Http(http) => http.payload.as_ref(),
             Self::Nats(nats) => nats.payload.as_ref(),
+            Self::Event => None,
+        }
+    }
+
+    /// How it is tried again when the timer has no policy of its own.
+    pub const fn retries(&self) -> Option<RetryPolicy> {
+        match self {
+            Self::Http(_) | Self::Nats(_) => None,
+            // Somebody waits for it who has no other way to learn that the time has come.
+            Self::Event => Some(RetryPolicy::FOR_EVER),
         }
     }
 
@@ -163,20 +177,21 @@ impl<'de> Deserialize<'de> for Pairs {
 impl Fields<'_> {
     fn into_callback(mut self) -> Result<Callback, Invalid> {
         let kind = self.r#type.take().map(|value| value.string("type")).transpose()?;
+        let of_http = [("url", self.url.is_some()), ("timeout", self.timeout.is_some()), ("protocol", self.protocol.is_some())];
+        let of_nats = [("topic", self.topic.is_some()), ("key", self.key.is_some()), ("jetstream", self.jetstream.is_some())];
+        let of_both = [("headers", self.headers.is_some()), ("payload", self.payload.is_some())];
         match kind.as_deref() {
             Some(kind @ "http") => {
-                Self::refuse(
-                    kind,
-                    &[("topic", self.topic.is_some()), ("key", self.key.is_some()), ("jetstream", self.jetstream.is_some())],
-                )?;
+                Self::refuse(kind, &of_nats)?;
                 self.into_http().map(Callback::Http)
             }
             Some(kind @ "nats") => {
-                Self::refuse(
-                    kind,
-                    &[("url", self.url.is_some()), ("timeout", self.timeout.is_some()), ("protocol", self.protocol.is_some())],
-                )?;
+                Self::refuse(kind, &of_http)?;
                 self.into_nats().map(Callback::Nats)
+            }
+            Some(kind @ "event") => {
+                Self::refuse(kind, &[of_http.as_slice(), &of_nats, &of_both].concat())?;
+                Ok(Callback::Event)
             }
             Some(_) => Err(Invalid::new("type", "must be http or nats")),
             None => Err(Invalid::new("type", "is required: http or nats")),
@@ -220,6 +235,10 @@ impl Fields<'_> {
         let topic = self.topic.ok_or_else(|| Invalid::new("topic", "is required"))?.string("topic")?;
         let key = self.key.map(|value| value.string("key")).transpose()?;
         let (headers, payload) = Self::parts(self.headers, self.payload)?;
+        // They are orders to the server: one of them empties a stream.
+        if let Some((name, _)) = headers.iter().find(|(name, _)| name.to_ascii_lowercase().starts_with("nats-")) {
+            return Err(Invalid::new(format!("headers.{name}"), "must not be given: Nats- headers belong to the server"));
+        }
         if let Some(key) = &key
             && (key.is_empty() || key.len() > limits::KEY_CHARS_MAX || !key.bytes().all(|b| matches!(b, 0x20..=0x7e)))
         {

@@ -37,6 +37,15 @@ struct Fields {
 }
 
 impl RetryPolicy {
+    /// As often as can be counted, never more than some seconds apart.
+    pub const FOR_EVER: Self = Self {
+        max_retries: u32::MAX,
+        initial_interval: Span::from_millis(500),
+        backoff_multiplier: 2.0,
+        max_interval: Span::from_secs(15),
+        max_duration: None,
+    };
+
     pub fn to_json(&self) -> String {
         // Numbers and durations only: nothing in here can fail to be written.
         serde_json::to_string(self).unwrap_or_default()

@@ -21,6 +21,11 @@ impl Definition {
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self)
     }
+
+    /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.
+    pub fn retries(&self) -> Option<RetryPolicy> {
+        self.retry_policy.or(self.callback.retries())
+    }
 }
 
 /// Whether a call is repeated when a crash leaves open if it was made.

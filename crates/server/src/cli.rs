@@ -36,6 +36,8 @@ pub struct Options {
     #[command(flatten)]
     pub callbacks: CallbackOptions,
     #[command(flatten)]
+    pub nats: NatsOptions,
+    #[command(flatten)]
     pub logs: LogOptions,
 }
 
@@ -117,9 +119,35 @@ pub struct CallbackOptions {
     /// The most calls under way at once [default: 1024]
     #[arg(long, env = "IN_FLIGHT_MAX", value_name = "COUNT")]
     pub in_flight_max: Option<String>,
-    /// The most calls under way at once to one host and port [default: 64]
+    /// The most calls under way at once to one host and port, and to the NATS server [default: 64]
     #[arg(long, env = "IN_FLIGHT_PER_DESTINATION_MAX", value_name = "COUNT")]
     pub in_flight_per_destination_max: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "NATS")]
+pub struct NatsOptions {
+    /// nats://USER:PASSWORD@HOST:PORT, or tls:// for an encrypted connection; several servers of one cluster with commas between [default: none, HTTP callbacks only]
+    #[arg(long, env = "NATS_URL", hide_env_values = true, value_name = "URL")]
+    pub nats_url: Option<String>,
+    /// The same, under the name that broker-driven modules know
+    #[arg(long, env = "TIMER_BROKER_URL", hide_env_values = true, value_name = "URL")]
+    pub broker_url: Option<String>,
+    /// Host of a NATS server, instead of a URL
+    #[arg(long, env = "NATS_HOST", value_name = "HOST")]
+    pub nats_host: Option<String>,
+    /// Its port [default: 4222]
+    #[arg(long, env = "NATS_PORT", value_name = "PORT")]
+    pub nats_port: Option<String>,
+    /// The name to log in with [default: none]
+    #[arg(long, env = "NATS_USER", value_name = "USER")]
+    pub nats_user: Option<String>,
+    /// The password to log in with; any character may be in it
+    #[arg(long, env = "NATS_PASSWORD", hide_env_values = true, value_name = "PASSWORD")]
+    pub nats_password: Option<String>,
+    /// nats: take ScheduleTimer commands from JetStream, and publish DueTimeReached there [default: off]
+    #[arg(long, env = "TIMER_BROKER", value_name = "BROKER")]
+    pub broker: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -35,7 +35,8 @@ pub fn main(options: Options) -> Result<(), Failure> {
 }
 
 fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
-    let Started { address, store, egress } = started;
+    let Started { address, store, egress, nats } = started;
+    let nats = nats.as_deref().unwrap_or("none: HTTP callbacks only (NATS_URL names one)");
     say(format_args!(
         r#"
   Timer Platform {version} is running, for development only.
@@ -44,6 +45,7 @@ fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
     API key    {api_key}
     Store      {store}
     Egress     {egress}     (which addresses callbacks may reach)
+    NATS       {nats}
     Receiver   http://{receiver}     (shows every call it gets, below)
 
   Try it: this registers a call in five seconds.

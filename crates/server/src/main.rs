@@ -7,6 +7,7 @@ mod cli;
 mod dev;
 mod exit;
 mod healthcheck;
+mod messaging;
 mod migrate;
 mod opening;
 mod pipeline;

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Options,
     exit::Failure,
+    messaging::Messaging,
     opening::{self, Opened},
     pipeline::{Drained, Pipeline},
     settings::{self, Defaults, Settings},
@@ -32,6 +33,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             address = %started.address,
             store = started.store,
             egress = started.egress,
+            nats = started.nats,
             "timer is ready"
         );
     })
@@ -42,15 +44,13 @@ pub struct Started<'a> {
     pub address: SocketAddr,
     pub store: &'a str,
     pub egress: String,
+    pub nats: Option<String>,
 }
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
     let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
     settings::refuse_unsupported(is_set)?;
-    if let Some(variable) = settings::NATS_VARIABLES.into_iter().find(|variable| is_set(variable)) {
-        tracing::warn!("{variable} is set, but this version does not speak NATS: it makes HTTP calls only");
-    }
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     let drained = runtime.block_on(run_until_stopped(settings, announce))?;
     match drained {
@@ -79,25 +79,31 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let deliverer =
         Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), settings.scheduler.clone()));
+    let messaging = Messaging::open(settings);
 
     let commands = wire_commands(settings, &store, &clock, &scheduler);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
-        deliverer: Arc::new(deliverer),
+        deliverer: Arc::new(messaging.equip(deliverer, &clock)),
         store,
         clock,
         overdue_window: settings.overdue_window,
     };
     let fired = fire(Arc::new(pipeline), stop.clone())?;
+    let door = messaging.open_door(commands.clone(), stop.clone());
 
     let address = listener.local_addr().unwrap_or(settings.address);
-    announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string() });
-    let api_config = api_config(settings, metrics, scheduler);
+    let nats = settings.nats.as_ref().map(nats::Options::place);
+    announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string(), nats });
+    let mut api_config = api_config(settings, metrics, scheduler);
+    api_config.health.extend(messaging.health());
     let limits = api_config.limits;
     api::serve(listener, api::router(api_config, commands), limits, stop.clone()).await;
     // A door that closed by itself must not leave a service that only looks alive.
     stop.cancel();
-    fired.await.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".to_owned()))
+    let (drained, closed) = tokio::join!(fired, door.closed());
+    let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".to_owned()))?;
+    Ok(if closed { drained } else { Drained::Broken })
 }
 
 /// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and
@@ -119,7 +125,11 @@ fn fire(pipeline: Arc<Pipeline>, stop: CancellationToken) -> Result<oneshot::Rec
 fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, scheduler: &Arc<Scheduler>) -> Commands {
     let egress = settings.delivery.egress.clone();
     let nudged = Arc::clone(scheduler);
-    let rules = Rules { horizon: settings.horizon, nats: false, address: Arc::new(move |url| refuse_denied(&egress, url)) };
+    let rules = Rules {
+        horizon: settings.horizon,
+        nats: settings.nats.is_some(),
+        address: Arc::new(move |url| refuse_denied(&egress, url)),
+    };
     Commands { store: Arc::clone(store), clock: Arc::clone(clock), rules, nudge: Arc::new(move |entries| nudged.nudge(entries)) }
 }
 

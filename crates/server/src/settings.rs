@@ -1,6 +1,8 @@
 //! What the texts of the command line and the environment mean. Every bad value ends in one sentence that names the
 //! variable.
 
+mod nats;
+
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -24,6 +26,9 @@ pub struct Settings {
     pub overdue_window: Option<Span>,
     pub scheduler: scheduler::Config,
     pub delivery: delivery::Config,
+    /// The server for callbacks of type `nats`, and for the broker door.
+    pub nats: Option<::nats::Options>,
+    pub has_broker_door: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -42,6 +47,7 @@ pub struct Defaults {
 const API_KEY_CHARS_MIN: usize = 32;
 
 pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure> {
+    let nats = nats::parse_server(&options.nats)?;
     Ok(Settings {
         api_key: parse_api_key(&options.api, defaults.api_key)?,
         address: parse_address(&options.api, defaults.bind)?,
@@ -50,6 +56,8 @@ pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure>
         overdue_window: optional_span("OVERDUE_WINDOW", &options.timers.overdue_window)?,
         scheduler: parse_scheduler(&options.timers, &options.callbacks)?,
         delivery: parse_delivery(&options.callbacks)?,
+        has_broker_door: nats::parse_broker(&options.nats, nats.is_some())?,
+        nats,
     })
 }
 
@@ -87,24 +95,36 @@ pub fn parse_database(options: &StoreOptions) -> Result<Database, Failure> {
         ("TIMER_DB_PATH", given(&options.db_path)),
         ("PG_HOST", given(&options.pg_host)),
     ];
-    let named: Vec<_> = named.iter().filter_map(|(variable, value)| value.map(|value| (*variable, value))).collect();
-    match named[..] {
-        [] => {
-            // Parts of an address without a host would be passed over, and the timers kept in a place nobody expects.
+    match only_one(&named)? {
+        None => {
+            // Otherwise the timers would be kept in a place nobody expects.
             let parts =
                 [("PG_USER", &options.pg_user), ("PG_PASSWORD", &options.pg_password), ("PG_DB_NAME", &options.pg_db_name)];
-            match parts.into_iter().find(|(_, value)| given(value).is_some()) {
-                Some((variable, _)) => wrong(variable, "is set, but PG_HOST is not: say where the server is"),
-                None => Ok(Database::Sqlite(PathBuf::from("timer.db"))),
-            }
+            refuse_parts_without("PG_HOST", &parts)?;
+            Ok(Database::Sqlite(PathBuf::from("timer.db")))
         }
-        [("DATABASE_URL", url)] => parse_database_url(url),
-        [("TIMER_DB_PATH", path)] => Ok(Database::Sqlite(PathBuf::from(path))),
-        [("PG_HOST", host)] => parse_postgres_parts(host, options),
-        [(first, _), (second, _), ..] => {
+        Some(("DATABASE_URL", url)) => parse_database_url(url),
+        Some(("TIMER_DB_PATH", path)) => Ok(Database::Sqlite(PathBuf::from(path))),
+        Some((_, host)) => parse_postgres_parts(host, options),
+    }
+}
+
+/// Of several ways to name a server, the one that was used. Two would leave open which is meant.
+fn only_one<'a>(named: &[(&'static str, Option<&'a str>)]) -> Result<Option<(&'static str, &'a str)>, Failure> {
+    let mut used = named.iter().filter_map(|(variable, value)| value.map(|value| (*variable, value)));
+    match (used.next(), used.next()) {
+        (Some((first, _)), Some((second, _))) => {
             Err(Failure::Configuration(format!("{first} and {second} are both set: give only one of them.")))
         }
-        [(other, _)] => wrong(other, "is not understood"),
+        (one, _) => Ok(one),
+    }
+}
+
+/// Parts of an address would be passed over where its host is not named.
+fn refuse_parts_without(host: &str, parts: &[(&str, &Option<String>)]) -> Result<(), Failure> {
+    match parts.iter().find(|(_, value)| given(value).is_some()) {
+        Some((variable, _)) => wrong(variable, &format!("is set, but {host} is not: say where the server is")),
+        None => Ok(()),
     }
 }
 
@@ -179,21 +199,17 @@ pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
     // The library takes a bare word that is no level for the name of a crate, and then logs nothing else.
     let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.to_ascii_lowercase().as_str());
     let is_sound = text.split(',').all(|word| word.contains(['=', '[']) || is_level(word));
+    // The NATS library tells every event of a connection, and every attempt at one, beside what we tell of it.
+    let text = if text.contains("async_nats") { text.to_owned() } else { format!("async_nats=off,{text}") };
     match EnvFilter::try_new(text) {
         Ok(filter) if is_sound => Ok(filter),
         _ => wrong("RUST_LOG", "must be a level or a filter such as info,delivery=debug"),
     }
 }
 
-/// Where a NATS server would be named. Set or not, timers over HTTP work, so these are no reason to refuse the start.
-pub const NATS_VARIABLES: [&str; 3] = ["NATS_URL", "NATS_HOST", "TIMER_BROKER_URL"];
-
 /// What is asked for by name but not part of this version must not be passed over in silence.
 pub fn refuse_unsupported(is_set: impl Fn(&str) -> bool) -> Result<(), Failure> {
-    match ["RATE_LIMIT", "TIMER_BROKER"].into_iter().find(|variable| is_set(variable)) {
-        Some(variable) => wrong(variable, "is not supported by this version: unset it"),
-        None => Ok(()),
-    }
+    if is_set("RATE_LIMIT") { wrong("RATE_LIMIT", "is not supported by this version: unset it") } else { Ok(()) }
 }
 
 pub fn parse_log_format(options: &LogOptions) -> Result<LogFormat, Failure> {

@@ -41,9 +41,11 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
         .install_recorder()
         .map_err(|error| failed(&error))?;
     api::describe();
+    broker::describe();
     commands::describe();
     crate::pipeline::describe();
     delivery::describe();
+    nats::describe();
     scheduler::describe();
     store::describe();
     store_postgres::describe();

@@ -53,6 +53,7 @@ pub async fn every_field_of_a_definition_comes_back(fixture: impl Fixture) {
             .at_most_once()
             .after(secs(90)),
         timer("http://a.example/").publishing("orders.late").header("N", "v").payload("[1]"),
+        timer("http://a.example/").announcing().namespace("tenant").key("call-1").correlation_id("c-2"),
         timer("http://a.example/").retry_policy(RetryPolicy::default()),
     ];
     for draft in drafts {

@@ -132,6 +132,7 @@ impl Draft {
         match &mut self.0.definition.callback {
             Callback::Http(http) => http.payload = json,
             Callback::Nats(nats) => nats.payload = json,
+            Callback::Event => panic!("an event has no payload of its own"),
         }
         self
     }
@@ -140,6 +141,7 @@ impl Draft {
         let headers = match &mut self.0.definition.callback {
             Callback::Http(http) => &mut http.headers,
             Callback::Nats(nats) => &mut nats.headers,
+            Callback::Event => panic!("an event has no headers of its own"),
         };
         let mut pairs: Vec<_> = headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         pairs.push((name.to_owned(), value.to_owned()));
@@ -156,6 +158,12 @@ impl Draft {
             payload: None,
             jetstream: true,
         });
+        self
+    }
+
+    /// Owes an event to a broker instead of calling a URL.
+    pub fn announcing(mut self) -> Self {
+        self.0.definition.callback = Callback::Event;
         self
     }
 

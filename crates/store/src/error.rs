@@ -1,7 +1,7 @@
 /// How a store call failed. What matters to a caller is whether something may have happened.
 ///
 /// The causes are for the log: they may name tables and hosts, and never reach a client.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The database could not be reached or refused the work. Nothing was changed; trying again may help.
     #[error("the store is not available: {0}")]

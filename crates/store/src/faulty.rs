@@ -5,6 +5,7 @@
 //!              NotDone                  Unavailable               nothing
 //!              DoneUnknown ──▶ done     Unknown                   it is done
 //!              NotDoneUnknown           Unknown                   nothing
+//!              Corrupt                  Corrupt                   nothing
 //!              Late, LateAnswer         the answer, later         it is done, later or at once
 //! ```
 
@@ -31,6 +32,8 @@ pub enum Fault {
     DoneUnknown,
     /// It is not done, but nobody can tell.
     NotDoneUnknown,
+    /// It stumbles over something stored that cannot be understood, and nothing was done.
+    Corrupt,
     /// It begins late.
     Late(Span),
     /// It is done at once, and answered late.
@@ -112,6 +115,7 @@ impl<S: Store + ?Sized> Faulty<S> {
             None => work.await,
             Some(Fault::NotDone) => Err(StoreError::Unavailable(planned("was not done"))),
             Some(Fault::NotDoneUnknown) => Err(StoreError::Unknown(planned("has no answer"))),
+            Some(Fault::Corrupt) => Err(StoreError::Corrupt(planned("was not understood"))),
             Some(Fault::DoneUnknown) => {
                 work.await?;
                 Err(StoreError::Unknown(planned("has no answer")))
@@ -267,11 +271,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_done_is_not_done_and_says_so() {
-        let model = model();
-        let faulty = Faulty::new(Arc::clone(&model));
-        faulty.plan(Operation::Acquire, Fault::NotDone);
-        assert!(faulty.acquire(NODE, &SHARDS, LEASE).await.unwrap_err().is_not_done());
-        assert!(is_free(&model).await);
+        for (fault, kind) in [(Fault::NotDone, "unavailable"), (Fault::Corrupt, "corrupt")] {
+            let model = model();
+            let faulty = Faulty::new(Arc::clone(&model));
+            faulty.plan(Operation::Acquire, fault);
+            let error = faulty.acquire(NODE, &SHARDS, LEASE).await.unwrap_err();
+            assert!(error.is_not_done() && error.kind() == kind, "{error}");
+            assert!(is_free(&model).await);
+        }
     }
 
     #[tokio::test]

@@ -4,10 +4,13 @@ use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 
-/// Options for setpriv(1) that end a server together with the keeper.
+/// Options for setpriv(1) that end PostgreSQL together with the keeper.
 ///
-/// SIGQUIT is PostgreSQL's immediate shutdown: unlike after SIGKILL, it takes its children and its shared memory with it.
-pub const DIE_WITH_KEEPER: [&str; 2] = ["--pdeathsig", "QUIT"];
+/// SIGQUIT is its immediate shutdown: unlike after SIGKILL, it takes its children and its shared memory with it.
+pub const QUIT_WITH_KEEPER: [&str; 2] = ["--pdeathsig", "QUIT"];
+
+/// The same for a server without children, which may be paused: of all signals only SIGKILL ends a process that is.
+pub const KILLED_WITH_KEEPER: [&str; 2] = ["--pdeathsig", "KILL"];
 
 type Order = (Command, Sender<std::io::Result<Child>>);
 

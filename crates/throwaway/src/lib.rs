@@ -1,28 +1,37 @@
 //! Servers that live as long as a test, and the ports they listen on.
 //!
-//! Only ever a dev-dependency. A test asks for a real PostgreSQL and gets one of its own: a fresh cluster in a temporary
-//! directory, on a free port of 127.0.0.1, durable as in production (`fsync` stays on). It is gone when it is dropped, and it
-//! is gone when the test process ends in any other way:
+//! Only ever a dev-dependency. A test asks for a real PostgreSQL or a real NATS and gets one of its own: fresh, in a temporary
+//! directory, on a free port of 127.0.0.1. It is gone when it is dropped, and it is gone when the test process ends in any
+//! other way:
 //!
 //! ```text
-//!   test thread ──"start this"──▶ keeper thread ──fork──▶ setpriv ──exec──▶ postgres
-//!                                 (never ends)            asks for SIGQUIT at the keeper's end
+//!   test thread ──"start this"──▶ keeper thread ──fork──▶ setpriv ──exec──▶ postgres, nats-server
+//!                                 (never ends)            asks for a signal at the keeper's end
 //! ```
 //!
 //! Most tests want `throwaway::postgres().create_database()`: one server for the test binary, one database for the test. A
-//! test that stops the server takes a `Postgres::start()` for itself.
+//! test that stops the server takes a `Postgres::start()` for itself. PostgreSQL is durable as in production (`fsync` stays
+//! on).
+//!
+//! `throwaway::nats()` is shared in the same way: there each test takes subjects and stream names that no other test uses. A
+//! test that stops or pauses the server takes a `Nats::start()`, one that wants users, a token, TLS or other limits describes
+//! it with `Nats::builder()`, and one that kills a stream's leader takes a `NatsCluster`. What a single server acknowledged
+//! survives `stop_immediate` even without `sync_always`, for the kernel keeps what was written; only a power cut would tell.
 //!
 //! Everything here panics with a sentence when it cannot do its job, for the reader is always somebody whose test failed.
 #![expect(clippy::expect_used, reason = "a test that cannot have its server has to fail, and the message says why")]
 
 mod binaries;
+mod home;
 mod keeper;
+mod nats;
 mod port;
 mod postgres;
 mod server_user;
 
 use std::sync::OnceLock;
 
+pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};
 pub use port::free_port;
 pub use postgres::Postgres;
 
@@ -33,4 +42,12 @@ pub use postgres::Postgres;
 pub fn postgres() -> &'static Postgres {
     static SHARED: OnceLock<Postgres> = OnceLock::new();
     SHARED.get_or_init(Postgres::start)
+}
+
+/// The NATS that all tests of one test binary share, JetStream included; started by the first that asks.
+///
+/// It ends as the shared PostgreSQL does.
+pub fn nats() -> &'static Nats {
+    static SHARED: OnceLock<Nats> = OnceLock::new();
+    SHARED.get_or_init(Nats::start)
 }

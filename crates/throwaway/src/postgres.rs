@@ -11,12 +11,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::binaries::Binaries;
-use crate::keeper::{self, DIE_WITH_KEEPER};
+use crate::home;
+use crate::keeper::{self, QUIT_WITH_KEEPER};
 use crate::port::free_port;
 use crate::server_user::{ServerUser, without_postgres_settings};
 
-/// The owner's process id follows, then a random part: see `remove_leftovers`.
-const HOME_PREFIX: &str = "throwaway-postgres-";
 const SUPERUSER: &str = "timer";
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A minute: crash recovery on a busy machine takes seconds, and a hang should still fail the test.
@@ -37,11 +36,7 @@ pub struct Postgres {
 impl Postgres {
     /// Sets up a new, empty cluster and starts its server; returns once it takes connections.
     pub fn start() -> Self {
-        remove_leftovers(&std::env::temp_dir());
-        let home = tempfile::Builder::new()
-            .prefix(&format!("{HOME_PREFIX}{}-", std::process::id()))
-            .tempdir()
-            .expect("no temporary directory could be made for PostgreSQL");
+        let home = home::make("postgres");
         let user = ServerUser::choose();
         user.give(home.path());
         let mut postgres = Self {
@@ -142,7 +137,7 @@ impl Postgres {
     /// Starts the server and waits until it takes connections. `None` when somebody else listens on its port.
     fn launch(&self) -> Option<Child> {
         let log = File::create(self.log()).expect("the log of PostgreSQL could not be made");
-        let mut command = self.user.command(self.binaries.path("postgres"), self.home.path(), &DIE_WITH_KEEPER);
+        let mut command = self.user.command(self.binaries.path("postgres"), self.home.path(), &QUIT_WITH_KEEPER);
         command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
         command.arg("-c").arg(format!("unix_socket_directories={}", self.home.path().display()));
         for setting in ["listen_addresses=127.0.0.1", "max_connections=200", "shared_buffers=128MB"] {
@@ -187,44 +182,4 @@ fn run(mut command: Command, what: &str) -> String {
     let (answer, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{what} failed: {answer}{complaint}");
     answer.into_owned()
-}
-
-/// Removes the directories of processes that ended without dropping their server.
-///
-/// A process id that is in use again only puts this off.
-fn remove_leftovers(temporary: &Path) {
-    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(HOME_PREFIX)).and_then(|rest| rest.split('-').next());
-        let Some(owner) = owner.and_then(|digits| digits.parse::<u32>().ok()) else { continue };
-        if !Path::new("/proc").join(owner.to_string()).exists() {
-            // Another process may be removing it at the same moment, or it may be another user's.
-            drop(fs::remove_dir_all(entry.path()));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_directories_of_dead_processes_are_removed() {
-        let temporary = tempfile::tempdir().expect("a temporary directory");
-        let make = |name: String| {
-            let path = temporary.path().join(name);
-            fs::create_dir_all(path.join("data")).expect("a directory");
-            path
-        };
-        // Above the largest process id Linux can hand out.
-        let dead = make(format!("{HOME_PREFIX}4194305-abc"));
-        let living = make(format!("{HOME_PREFIX}{}-abc", std::process::id()));
-        let foreign = make("something-else-4194305-abc".into());
-
-        remove_leftovers(temporary.path());
-
-        assert!(!dead.exists());
-        assert!(living.exists());
-        assert!(foreign.exists());
-    }
 }

@@ -144,3 +144,49 @@ fn a_call_that_takes_its_node_down_again_and_again_is_given_up() {
         }
     }
 }
+
+/// An event of a timer that was due at second 1000.
+fn event(policy: Option<RetryPolicy>) -> Timer {
+    let mut timer = timers::event();
+    timer.definition.retry_policy = policy;
+    timer.execute_at = at(1000);
+    timer
+}
+
+#[test]
+fn an_event_is_tried_for_ever() {
+    let years_later = at(1000 + 10 * 365 * 86_400);
+    for (attempt, wait_millis) in [
+        (1, 500),
+        (2, 1000),
+        (3, 2000),
+        (5, 8000),
+        (6, 15_000),
+        (1000, 15_000),
+        (1101, 15_000),
+        (u32::MAX - 1, 15_000),
+        (u32::MAX, 15_000),
+    ] {
+        for now in [at(1000), years_later] {
+            let Next::Pending { at, attempt: counted, error: Some(_) } = decide(failed(None), &event(None), attempt, now, MIDDLE)
+            else {
+                panic!("{attempt} is given up")
+            };
+            assert_eq!((at.since(now).as_micros(), counted), (wait_millis * 1000, attempt));
+        }
+    }
+    // Unless somebody said otherwise.
+    let given_up = decide(failed(None), &event(Some(policy(3, None))), 4, at(2000), MIDDLE);
+    assert!(matches!(given_up, Next::Failed { .. }), "{given_up:?}");
+}
+
+#[test]
+fn an_event_whose_node_died_is_announced_again_whatever_the_number() {
+    for attempt in [1, 100, 101, 1101, u32::MAX - 1, u32::MAX] {
+        let next = recover(&claimed(attempt, Ok(event(None))), at(2000));
+        assert!(
+            matches!(next, Next::Pending { at: same, attempt: counted, .. } if (same, counted) == (at(1007), attempt)),
+            "{next:?}"
+        );
+    }
+}

@@ -18,6 +18,18 @@ fn a_nats_callback_reads_back_as_it_was_written() {
 }
 
 #[test]
+fn an_event_has_nothing_but_its_type_and_is_tried_for_ever() {
+    let json = r#"{"type":"event"}"#;
+    assert_eq!(Callback::from_json(json).unwrap().to_json(), json);
+    assert_eq!(Callback::Event.retries().map(|policy| policy.max_retries), Some(u32::MAX));
+    for field in ["url", "topic", "payload", "headers"] {
+        let value = if field == "headers" { "{}" } else { "\"a\"" };
+        let complaint = complaint_about(&format!(r#"{{"type":"event","{field}":{value}}}"#));
+        assert_eq!(complaint, format!("callback.{field} does not belong to a callback of type event"));
+    }
+}
+
+#[test]
 fn a_payload_of_null_is_not_a_missing_payload() {
     let with = |payload: &str| Callback::from_json(&format!(r#"{{"type":"http","url":"http://a/"{payload}}}"#)).unwrap();
     assert_eq!(with(r#","payload":null"#).payload().map(JsonText::as_str), Some("null"));
@@ -69,6 +81,7 @@ fn bad_callbacks_are_refused_with_field_and_rule() {
         (r#"{"type":"nats","topic":"a.*"}"#, "callback.topic must be a NATS subject"),
         (r#"{"type":"nats","topic":"a..b"}"#, "callback.topic must be a NATS subject"),
         (r#"{"type":"nats","topic":"$JS.API"}"#, "callback.topic must not start with $ or _INBOX"),
+        (r#"{"type":"nats","topic":"a","headers":{"Nats-Rollup":"all"}}"#, "callback.headers.Nats-Rollup must not be given"),
         (r#"{"type":"nats","topic":"a","key":""}"#, "callback.key must be 1 to 255 printable ASCII characters"),
     ] {
         let complaint = complaint_about(json);

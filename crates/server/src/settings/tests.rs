@@ -37,6 +37,17 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--polling-interval", "0"], "TIMER_POLLING_INTERVAL must be a number between 10 and 60000."),
         (vec!["--batch-size", "0"], "TIMER_BATCH_SIZE must be a number between 1 and 10000."),
         (vec!["--in-flight-max", "0"], "IN_FLIGHT_MAX must be a number between 1 and 1000000."),
+        (vec!["--nats-url", "nats://a", "--nats-host", "b"], "NATS_URL and NATS_HOST are both set: give only one of them."),
+        (vec!["--nats-url", "nats://a", "--broker-url", "nats://b"], "NATS_URL and TIMER_BROKER_URL are both set"),
+        (vec!["--nats-url", "http://u:tooshort@a"], "NATS_URL must"),
+        (vec!["--broker-url", "nats://u:tooshort@"], "TIMER_BROKER_URL must"),
+        (vec!["--nats-host", "a b"], "NATS_HOST must"),
+        (vec!["--nats-host", "a", "--nats-port", "0"], "NATS_PORT must be a number between 1 and 65535."),
+        (vec!["--nats-user", "u"], "NATS_USER is set, but NATS_HOST is not"),
+        (vec!["--nats-password", "tooshort"], "NATS_PASSWORD is set, but NATS_HOST is not"),
+        (vec!["--nats-host", "a", "--nats-password", "tooshort"], "NATS_USER is required together with NATS_PASSWORD."),
+        (vec!["--broker", "nats"], "TIMER_BROKER is nats, but no NATS server is named: set NATS_URL."),
+        (vec!["--broker", "kafka", "--nats-url", "nats://a"], "TIMER_BROKER must be nats or off."),
         (vec!["--egress", "open"], "EGRESS must be"),
         (vec!["--egress-allow", "10.0.0.0/99"], "EGRESS_ALLOW "),
         (vec!["--signing-secret", "whsec_tooshort"], "SIGNING_SECRET must be"),
@@ -66,6 +77,17 @@ fn the_scheme_picks_the_store() {
         database(&["--pg-host", "h", "--pg-user", "u", "--pg-db-name", "n", "--pg-password", "p@:/?"]),
         Database::Postgres(store_postgres::PostgresOptions::Parts { port: 5432, password: Some(password), .. }) if password == "p@:/?"
     ));
+}
+
+#[test]
+fn a_nats_server_is_named_by_url_or_in_parts() {
+    let nats = |flags: &[&str]| settings(flags).unwrap().nats.map(|options| options.place());
+    assert_eq!(nats(&[]), None);
+    assert_eq!(nats(&["--nats-url", "nats://u:p@a:4223,nats://b"]).as_deref(), Some("a:4223, b:4222"));
+    assert_eq!(nats(&["--broker-url", "tls://a"]).as_deref(), Some("a:4222"));
+    assert_eq!(nats(&["--nats-host", "a", "--nats-user", "u", "--nats-password", "p@:/?"]).as_deref(), Some("a:4222"));
+    assert!(settings(&["--nats-url", "nats://a", "--broker", "nats"]).unwrap().has_broker_door);
+    assert!(!settings(&["--nats-url", "nats://a"]).unwrap().has_broker_door);
 }
 
 #[test]

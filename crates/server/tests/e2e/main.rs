@@ -1,11 +1,11 @@
 //! The promises of the service, each tried on the real binary: on a real SQLite file and on a real PostgreSQL, from outside,
-//! through HTTP only.
+//! through HTTP and a real NATS server only.
 //!
 //! ```text
 //!   client ──HTTP──▶ timer serve ──HTTP──▶ receiver (records what arrives, and when)
-//!                     │      ▲
-//!              SQLite file,  └─ kill -9, SIGTERM, a clock that jumps
-//!              PostgreSQL
+//!                     │  │   ▲
+//!          SQLite file, │  │   └─ kill -9, SIGTERM, a clock that jumps
+//!           PostgreSQL ─┘  └─NATS─▶ nats-server, or three of them (killed and paused, too)
 //! ```
 //!
 //! One binary, so that it is linked once. Tests that measure time or load the machine run alone (see `rig::machine`). The
@@ -16,6 +16,14 @@
 mod rig;
 
 mod bad_requests;
+mod broker_cluster;
+mod broker_crash;
+mod broker_database_outage;
+mod broker_door;
+mod broker_outage;
+mod broker_poison;
+mod broker_stopping;
+mod broker_throughput;
 mod callbacks;
 mod changes;
 mod clock_steps;
@@ -29,6 +37,10 @@ mod figures;
 mod isolation;
 mod log_reader;
 mod million;
+mod nats_callbacks;
+mod nats_configuration;
+mod nats_failures;
+mod nats_kills;
 mod on_time;
 mod race;
 mod slow_clients;

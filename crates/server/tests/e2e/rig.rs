@@ -1,22 +1,26 @@
-//! What every test here is built from: a real service, real receivers, a client, and patience with a limit.
+//! What every test here is built from: a real service, real receivers, clients of both kinds, and patience with a limit.
 
 mod backend;
 mod client;
 mod clock;
 mod faketime;
 mod machine;
+mod nats;
 mod receiver;
 mod service;
 
 use std::{future::Future, time::Duration};
 
 pub use backend::Backend;
-pub use client::{Answer, Client, callback_to};
+pub use client::{Answer, Client, callback_to, stored_at, told_to};
 pub use clock::{instant, micros, now, wait_for_wall};
 pub use faketime::FakeTime;
 pub use machine::{alone, beside_others};
+pub use nats::{
+    Account, Bus, COMMAND_SUBJECT, COMMANDS, DEAD_SUBJECT, EVENTS, Event, Load, Message, Sent, Witness, schedule_timer,
+};
 pub use receiver::{Call, Receiver, Reply};
-pub use service::{API_KEY, Service, timer};
+pub use service::{API_KEY, Service, timer, with_door};
 
 /// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`.
 macro_rules! for_each_store {
@@ -35,6 +39,11 @@ macro_rules! for_each_store {
     )+};
 }
 pub(crate) use for_each_store;
+
+/// For what blocks the thread, such as starting or stopping a server: the other tasks of the test go on meanwhile.
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(work)
+}
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 

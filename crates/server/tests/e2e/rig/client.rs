@@ -106,6 +106,16 @@ impl Client {
         metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
     }
 
+    /// Waits until `/healthz`, which must be well, says this of one of its items.
+    pub async fn wait_for_health(&self, item: &str, value: &str) {
+        super::eventually(&format!("/healthz says that {item} is {value}"), PATIENCE, async || {
+            let health = self.get("/healthz").await;
+            assert_eq!(health.status, 200, "{}", health.text);
+            (health.json()["data"][item] == value).then_some(())
+        })
+        .await;
+    }
+
     /// How many timers there are in this status.
     pub async fn count(&self, status: &str) -> u64 {
         let answer = self.get(&format!("/timers?limit=1&status={status}")).await;
@@ -145,6 +155,16 @@ impl Answer {
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
+}
+
+/// A callback of type `nats` that a stream has to store.
+pub fn stored_at(topic: &str, payload: &Value) -> Value {
+    json!({"type": "nats", "topic": topic, "jetstream": true, "payload": payload})
+}
+
+/// A callback of type `nats` for whoever listens.
+pub fn told_to(topic: &str, payload: &Value) -> Value {
+    json!({"type": "nats", "topic": topic, "payload": payload})
 }
 
 /// A callback of type `http`.

@@ -47,6 +47,20 @@ impl Service {
         Self::start_in(backend, environment(backend, settings)).await
     }
 
+    /// A service for quick timers with callbacks over NATS, connected.
+    pub async fn start_with_nats(backend: &Backend, url: &str) -> Self {
+        let service = Self::start_with(backend, &[("MIN_DELAY", "0s"), ("NATS_URL", url)]).await;
+        service.client().wait_for_health("nats", "connected").await;
+        service
+    }
+
+    /// A service for quick timers that takes commands from the broker, connected.
+    pub async fn start_with_door(backend: &Backend, url: &str) -> Self {
+        let service = Self::start_with(backend, &with_door(url)).await;
+        service.client().wait_for_health("broker", "connected").await;
+        service
+    }
+
     async fn start_in(backend: &Backend, environment: Vec<(String, String)>) -> Self {
         let mut service = Self::spawn(backend, environment);
         service.wait_until_healthy().await;
@@ -185,6 +199,11 @@ impl Service {
         let kib = status.lines().find_map(|text| text.strip_prefix(line)).and_then(|rest| rest.split_whitespace().next());
         kib.and_then(|kib| kib.parse::<f64>().ok()).expect("a number of KiB") / 1024.0
     }
+}
+
+/// The settings of a service for quick timers that takes commands from the broker.
+pub fn with_door(url: &str) -> [(&str, &str); 3] {
+    [("MIN_DELAY", "0s"), ("NATS_URL", url), ("TIMER_BROKER", "nats")]
 }
 
 fn environment(backend: &Backend, settings: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -1,0 +1,74 @@
+use bytes::Bytes;
+use domain::{Timer, Timestamp};
+
+use crate::{Broker, BrokerError, Event, due_time_reached};
+
+/// Publishes the event of a due timer. `Ok` means that the broker has it for good.
+pub async fn announce(broker: &dyn Broker, timer: &Timer, attempt: u32, now: Timestamp) -> Result<(), BrokerError> {
+    let announced = broker.publish(event(timer, attempt, now)).await;
+    let result = if announced.is_ok() { "published" } else { "failed" };
+    metrics::counter!("timer_events_published_total", "result" => result).increment(1);
+    announced
+}
+
+/// The event with the headers that every message of a timer has.
+fn event(timer: &Timer, attempt: u32, now: Timestamp) -> Event {
+    let definition = &timer.definition;
+    let id = timer.webhook_id();
+    let mut headers = vec![
+        ("X-Timer-Id".to_owned(), definition.id.to_string()),
+        ("X-Timer-Namespace".to_owned(), definition.namespace.to_string()),
+        ("X-Timer-Attempt".to_owned(), attempt.to_string()),
+        ("X-Timer-Scheduled-At".to_owned(), timer.execute_at.to_string()),
+        ("webhook-id".to_owned(), id.clone()),
+    ];
+    headers.extend(definition.correlation_id.as_ref().map(|id| ("X-Correlation-Id".to_owned(), id.to_string())));
+    Event { tenant: definition.namespace.clone(), id, headers, body: Bytes::from(due_time_reached(timer, now)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Namespace, Span};
+
+    use super::*;
+    use crate::{Memory, rig::timer};
+
+    #[tokio::test]
+    async fn an_event_carries_the_headers_of_its_timer() {
+        let broker = Memory::default();
+        let timer = timer(Some("call-1"), Some("c"));
+        let now = timer.execute_at.saturating_add(Span::from_millis(7));
+        announce(&broker, &timer, 3, now).await.unwrap();
+        let events = broker.events();
+        let [event] = &events[..] else { panic!("{events:?}") };
+        let header = |name: &str| event.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        assert_eq!(header("X-Timer-Id"), Some(timer.id().to_string().as_str()));
+        assert_eq!(header("X-Timer-Namespace"), Some("acme"));
+        assert_eq!(header("X-Timer-Attempt"), Some("3"));
+        assert_eq!(header("X-Timer-Scheduled-At"), Some("2030-01-31T12:00:00Z"));
+        assert_eq!(header("X-Correlation-Id"), Some("c"));
+        assert_eq!(header("webhook-id"), Some(timer.webhook_id().as_str()));
+        assert_eq!((event.id.as_str(), &event.tenant), (timer.webhook_id().as_str(), &Namespace::parse("acme").unwrap()));
+        assert_eq!(event.body, due_time_reached(&timer, now));
+    }
+
+    #[tokio::test]
+    async fn a_repeated_announcement_is_the_same_event() {
+        let broker = Memory::default();
+        let timer = timer(Some("call-1"), None);
+        for attempt in [1, 2] {
+            announce(&broker, &timer, attempt, timer.execute_at).await.unwrap();
+        }
+        assert_eq!(broker.events().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_the_broker_does_not_take_is_not_announced() {
+        let broker = Memory::default();
+        broker.set_away(true);
+        let timer = timer(Some("call-1"), None);
+        let error = announce(&broker, &timer, 1, timer.execute_at).await.unwrap_err();
+        assert!(matches!(error, BrokerError::Away(_)), "{error}");
+        assert!(broker.events().is_empty());
+    }
+}

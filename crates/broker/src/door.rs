@@ -1,0 +1,262 @@
+use std::{error::Error, sync::Arc, time::Duration};
+
+use commands::{CommandError, Commands, NewTimerRequest, Outcome};
+use domain::Invalid;
+use futures_util::future::join_all;
+use tokio::{
+    sync::Semaphore,
+    task::{JoinError, JoinSet},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Broker, BrokerError, Received, ScheduleTimer, Verdict,
+    backoff::{Failures, again_after},
+    messages::in_words_of_the_command,
+};
+
+/// The most commands that become one commit.
+const BATCH_COMMANDS_MAX: usize = 512;
+/// While the store is away, so few are tried: those that fail come again late, while the others wait untouched in the broker.
+const PROBE_COMMANDS_MAX: usize = 32;
+/// How much of what can never work may be on its way aside at the same time. What is beyond that comes again a little later.
+const BURIALS_BYTES_MAX: usize = 32 << 20;
+/// What one burial counts beside its body.
+const BURIAL_BYTES: usize = 8 << 10;
+/// How long a door that stops waits for the broker.
+const STOP_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Takes commands from the broker and registers their timers, many in one commit.
+pub struct Door {
+    broker: Arc<dyn Broker>,
+    commands: Commands,
+    store_failures: Failures,
+    broker_failures: Failures,
+    /// What was last said about it in the log.
+    broker_error: Option<BrokerError>,
+    /// Commands that can never work, on their way aside. The loop does not wait for them, so that they delay nobody.
+    burials: JoinSet<()>,
+    burials_room: Arc<Semaphore>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Handled {
+    pub scheduled: usize,
+    pub moved: usize,
+    pub unchanged: usize,
+    /// Given back to the broker, to come again.
+    pub later: usize,
+    /// Can never work: put aside, or on the way there.
+    pub dead: usize,
+    /// Whether the store did not do its part.
+    pub is_store_away: bool,
+}
+
+impl Door {
+    pub fn new(broker: Arc<dyn Broker>, commands: Commands) -> Self {
+        Self {
+            broker,
+            commands,
+            store_failures: Failures::default(),
+            broker_failures: Failures::default(),
+            broker_error: None,
+            burials: JoinSet::new(),
+            burials_room: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)),
+        }
+    }
+
+    /// Runs until it is told to stop; no error ends it, and a panic anywhere in it is a panic of this future. When it stops, the
+    /// batch at hand is finished, and what was fetched beyond that is given back.
+    pub async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let max = if self.store_failures.is_failing() { PROBE_COMMANDS_MAX } else { BATCH_COMMANDS_MAX };
+            let received = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(buried) = self.burials.join_next() => {
+                    pass_on_panic(buried);
+                    continue;
+                }
+                received = self.broker.receive(max) => received,
+            };
+            let pause = match received {
+                Ok(batch) => {
+                    self.broker_answered();
+                    let handled = self.handle(batch).await;
+                    self.pause_for_store(&handled)
+                }
+                Err(error) => Some(self.pause_for_broker(error)),
+            };
+            if let Some(pause) = pause {
+                // A canceled pause is followed by the end: the token stays canceled.
+                stop.run_until_cancelled(tokio::time::sleep(pause)).await;
+            }
+        }
+        match tokio::time::timeout(STOP_TIME_MAX, self.stop()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "commands could not be given back: the broker delivers them again by itself")
+            }
+            Err(_) => tracing::warn!("commands could not be given back within {STOP_TIME_MAX:?}: the broker delivers them again"),
+        }
+    }
+
+    async fn stop(&mut self) -> Result<(), BrokerError> {
+        while let Some(buried) = self.burials.join_next().await {
+            pass_on_panic(buried);
+        }
+        self.broker.give_back().await
+    }
+
+    /// Registers the timers of a batch in one commit, and tells the broker what became of each command.
+    pub async fn handle(&mut self, batch: Vec<Box<dyn Received>>) -> Handled {
+        metrics::counter!("timer_commands_received_total").increment(batch.len() as u64);
+        let mut handled = Handled::default();
+        let mut parsed = Vec::with_capacity(batch.len());
+        let mut requests = Vec::with_capacity(batch.len());
+        let mut poison = Vec::new();
+        for received in batch {
+            match ScheduleTimer::parse(received.body()) {
+                Ok(command) => {
+                    parsed.push(received);
+                    requests.push(command.into_request());
+                }
+                Err(refusal) => poison.push((received, refusal)),
+            }
+        }
+        let answers = self.register(requests).await;
+        let mut settling = Vec::with_capacity(parsed.len());
+        for (received, answer) in parsed.into_iter().zip(answers) {
+            let verdict = match answer {
+                Ok(outcome) => handled.done(&outcome),
+                Err(CommandError::Invalid(refusal)) => {
+                    poison.push((received, in_words_of_the_command(refusal)));
+                    continue;
+                }
+                Err(error) => handled.failed(&error, received.deliveries()),
+            };
+            settling.push(received.settle(verdict));
+        }
+        settled(join_all(settling).await);
+        handled.record();
+        self.bury(poison, &mut handled);
+        handled
+    }
+
+    /// One commit for all. When the store stumbles over one of them, which it cannot name, each gets a commit of its own: one
+    /// damaged row must not hold up everybody whose command happens to arrive with it.
+    async fn register(&self, requests: Vec<NewTimerRequest>) -> Vec<Result<Outcome, CommandError>> {
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        metrics::histogram!("timer_command_batch_size").record(requests.len() as f64);
+        let answers = self.commands.create_all(requests.clone()).await;
+        let is_internal = |answer: &Result<_, _>| matches!(answer, Err(CommandError::Internal(_)));
+        if requests.len() == 1 || !answers.iter().any(is_internal) {
+            return answers;
+        }
+        let mut each = Vec::with_capacity(requests.len());
+        for (request, answer) in requests.into_iter().zip(answers) {
+            let answer = if is_internal(&answer) { self.commands.create(request).await } else { answer };
+            each.push(answer);
+        }
+        each
+    }
+
+    /// Puts aside what can never work, without waiting for it.
+    fn bury(&mut self, poison: Vec<(Box<dyn Received>, Invalid)>, handled: &mut Handled) {
+        let Some((_, reason)) = poison.first() else { return };
+        tracing::warn!(commands = poison.len(), %reason, "commands can never work and are put aside; the reason is the first one's");
+        handled.dead += poison.len();
+        for (received, reason) in poison {
+            let bytes = (received.body().len() + BURIAL_BYTES).min(BURIALS_BYTES_MAX);
+            let room = u32::try_from(bytes).ok().and_then(|bytes| self.burials_room.clone().try_acquire_many_owned(bytes).ok());
+            let verdict = match &room {
+                Some(_) => Verdict::Never { reason: reason.to_string() },
+                None => Verdict::Later { after: again_after(received.deliveries()) },
+            };
+            self.burials.spawn(async move {
+                let settled = received.settle(verdict).await;
+                let result = if settled.is_ok() && room.is_some() { "dead" } else { "later" };
+                metrics::counter!("timer_commands_total", "result" => result).increment(1);
+                if let Err(error) = settled {
+                    tracing::warn!(%error, "a command that can never work could not be put aside: it comes again");
+                }
+            });
+        }
+    }
+
+    fn broker_answered(&mut self) {
+        self.broker_failures.went_well();
+        if self.broker_error.take().is_some() {
+            tracing::info!("commands are received again");
+        }
+    }
+
+    fn pause_for_broker(&mut self, error: BrokerError) -> Duration {
+        if self.broker_error.as_ref() != Some(&error) {
+            tracing::warn!(%error, "no commands can be received: trying again until they can");
+            self.broker_error = Some(error);
+        }
+        self.broker_failures.failed()
+    }
+
+    fn pause_for_store(&mut self, handled: &Handled) -> Option<Duration> {
+        if handled.is_store_away {
+            return Some(self.store_failures.failed());
+        }
+        if self.store_failures.went_well() {
+            tracing::info!("commands are carried out again");
+        }
+        None
+    }
+}
+
+impl Handled {
+    const fn done(&mut self, outcome: &Outcome) -> Verdict {
+        match outcome {
+            Outcome::Created(_) => self.scheduled += 1,
+            Outcome::Replaced(_) => self.moved += 1,
+            Outcome::Existing(_) => self.unchanged += 1,
+        }
+        Verdict::Done
+    }
+
+    fn failed(&mut self, error: &CommandError, deliveries: u32) -> Verdict {
+        if self.later == 0 {
+            let cause = error.source().map(ToString::to_string);
+            tracing::warn!(%error, cause, "commands could not be carried out and come again; the error is the first one's");
+        }
+        self.later += 1;
+        // One that the store cannot make sense of says nothing about the others.
+        self.is_store_away |= matches!(error, CommandError::Unavailable(_) | CommandError::Unknown(_));
+        Verdict::Later { after: again_after(deliveries) }
+    }
+
+    /// What is dead is counted when it lies there.
+    fn record(&self) {
+        for (result, count) in
+            [("scheduled", self.scheduled), ("moved", self.moved), ("unchanged", self.unchanged), ("later", self.later)]
+        {
+            metrics::counter!("timer_commands_total", "result" => result).increment(count as u64);
+        }
+    }
+}
+
+/// A verdict that got lost costs a repetition, nothing else.
+fn settled(results: Vec<Result<(), BrokerError>>) {
+    let lost = results.iter().filter(|result| result.is_err()).count();
+    if let Some(Err(error)) = results.into_iter().find(Result::is_err) {
+        tracing::warn!(commands = lost, %error, "the broker may not know what became of commands, and delivers them again");
+    }
+}
+
+fn pass_on_panic(ended: Result<(), JoinError>) {
+    if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! The broker door: commands come in as messages, events go out as messages.
+//!
+//! ```text
+//!                 receive                one commit
+//!   broker ──────────────────▶ Door ──────────────────▶ commands ──▶ store
+//!     ▲   ScheduleTimer          │                          │
+//!     │                          │ done: acknowledged       │ one answer each
+//!     ├──────────────────────────┤ later: given back ◀──────┘
+//!     │                          │ never: put aside, with the reason
+//!     │
+//!     └──── announce ◀──── a due timer          DueTimeReached, then its result is recorded
+//! ```
+//!
+//! A command is acknowledged only once its timer is on disk, and a timer counts as delivered only once the broker has its event for
+//! good: whatever stops in between, the one comes again and the other is published again, under the same id. Commands may
+//! come in any order and more than once.
+//!
+//! [`Broker`] is all that the door knows of a message broker; [`NatsBroker`] is the one that there is, and the folder `nats` the
+//! only place that knows NATS. [`Memory`] serves tests.
+
+mod announce;
+mod backoff;
+mod contract;
+mod door;
+mod memory;
+mod messages;
+mod nats;
+
+#[cfg(test)]
+mod rig;
+
+pub use crate::nats::NatsBroker;
+pub use announce::announce;
+pub use contract::{Broker, BrokerError, Event, Received, Verdict};
+pub use door::{Door, Handled};
+pub use memory::{DeadLetter, Memory};
+pub use messages::{COMMAND_BYTES_MAX, ScheduleTimer, due_time_reached};
+
+/// Describes the metrics of this crate to whatever exports them.
+pub fn describe() {
+    metrics::describe_counter!("timer_commands_received_total", "Commands that the broker delivered, repetitions included.");
+    metrics::describe_counter!(
+        "timer_commands_total",
+        "Commands handled, by result: scheduled, moved, unchanged, later (the broker delivers them again) or dead (put aside)."
+    );
+    metrics::describe_histogram!("timer_command_batch_size", "Commands that were registered in one commit.");
+    metrics::describe_counter!("timer_events_published_total", "Events of due timers, by result: published or failed.");
+}

@@ -1,0 +1,135 @@
+//! NATS JetStream as the broker. Nothing outside this folder knows NATS.
+//!
+//! ```text
+//!   timer.commands.>   ──▶ stream TIMER_COMMANDS ──▶ consumer timer ──pull──▶ commands
+//!   timer.commands.dead ◀─────────────────────────────────────────── those that can never work
+//!   timer.events.due.<tenant> ──▶ stream TIMER_EVENTS          ◀──── events
+//! ```
+//!
+//! Streams and consumer are made when they are missing, whenever that is noticed; the server may be away at any time, at the
+//! start too. What somebody else has made with other settings is used as it is.
+
+mod pull;
+mod received;
+mod settings;
+mod setup;
+
+use std::time::Duration;
+
+use ::nats::{Connection, Outgoing, PublishError};
+use async_trait::async_trait;
+use tokio::{
+    sync::Mutex,
+    time::{sleep, timeout},
+};
+
+use crate::{Broker, BrokerError, Event, Received, messages::is_token};
+use pull::Pull;
+use received::NatsReceived;
+use setup::Setup;
+
+/// A connection that was just started or just lost is there again in no time, or in a long time.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(1);
+const CONNECTED_POLL: Duration = Duration::from_millis(20);
+
+/// A NATS server, or a cluster of them, as the broker.
+pub struct NatsBroker {
+    connection: Connection,
+    setup: Setup,
+    /// None until somebody wants commands, and again after trouble.
+    pull: Mutex<Option<Pull>>,
+}
+
+impl NatsBroker {
+    /// Does nothing yet: everything happens when it is needed.
+    pub fn new(connection: Connection) -> Self {
+        Self { connection, setup: Setup::default(), pull: Mutex::new(None) }
+    }
+
+    async fn begin(&self) -> Result<Pull, BrokerError> {
+        let connected = async {
+            while !self.connection.is_connected() {
+                sleep(CONNECTED_POLL).await;
+            }
+        };
+        timeout(CONNECTED_WITHIN, connected).await.map_err(|_| not_connected(&self.connection))?;
+        let client = self.connection.client().await;
+        let consumer = self.setup.everything(&client).await?;
+        Pull::begin(client, &consumer).await
+    }
+
+    async fn store(&self, message: Outgoing, id: &str) -> Result<(), PublishError> {
+        self.connection.publish_to_stream(message, id).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Broker for NatsBroker {
+    async fn receive(&self, max: usize) -> Result<Vec<Box<dyn Received>>, BrokerError> {
+        let mut pull = self.pull.lock().await;
+        loop {
+            let current = match &mut *pull {
+                Some(pull) => pull,
+                None => pull.insert(self.begin().await?),
+            };
+            let messages = match current.next(max).await {
+                Ok(messages) => messages,
+                Err(error) => {
+                    *pull = None;
+                    return Err(error);
+                }
+            };
+            let received: Vec<Box<dyn Received>> = messages
+                .into_iter()
+                .filter_map(|message| Some(Box::new(NatsReceived::new(&self.connection, message)?) as Box<dyn Received>))
+                .collect();
+            if !received.is_empty() {
+                return Ok(received);
+            }
+        }
+    }
+
+    async fn give_back(&self) -> Result<(), BrokerError> {
+        let Some(pull) = self.pull.lock().await.take() else { return Ok(()) };
+        if !self.connection.is_connected() {
+            return Err(not_connected(&self.connection));
+        }
+        pull.end().await
+    }
+
+    async fn publish(&self, event: Event) -> Result<(), BrokerError> {
+        if !is_token(event.tenant.as_str()) {
+            let rule =
+                "its namespace cannot be part of a NATS subject, which is printable ASCII without blanks and without . * >";
+            return Err(BrokerError::Unpublishable(rule.to_owned()));
+        }
+        let subject = format!("{}.{}", settings::DUE_SUBJECT, event.tenant);
+        let message = Outgoing { subject, headers: event.headers, payload: event.body };
+        match self.store(message.clone(), &event.id).await {
+            Err(PublishError::NoStream { .. }) => {
+                self.setup.events(&self.connection.client().await).await?;
+                self.store(message, &event.id).await
+            }
+            outcome => outcome,
+        }
+        .map_err(of_publishing)
+    }
+}
+
+fn not_connected(connection: &Connection) -> BrokerError {
+    BrokerError::Away(format!("not connected to NATS at {}", connection.place()))
+}
+
+fn of_publishing(error: PublishError) -> BrokerError {
+    match error {
+        PublishError::NotConnected | PublishError::Lost | PublishError::TimedOut | PublishError::Unheard => {
+            BrokerError::Away(error.to_string())
+        }
+        PublishError::Denied { .. }
+        | PublishError::NoStream { .. }
+        | PublishError::TooLarge { .. }
+        | PublishError::Refused(_)
+        | PublishError::Unconfirmable { .. } => BrokerError::Refused(error.to_string()),
+        PublishError::Malformed(_) => BrokerError::Unpublishable(error.to_string()),
+    }
+}

@@ -1,0 +1,162 @@
+//! Makes sure that the streams and the consumer are there.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_nats::{
+    Client,
+    jetstream::{
+        Context, consumer,
+        context::{ContextBuilder, CreateStreamErrorKind, RequestErrorKind},
+        response::Response,
+        stream,
+    },
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::settings;
+use crate::BrokerError;
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// What was found out is taken for granted so long: when a stream is missing, everybody who wants to publish asks at once.
+const FINDING_HOLDS: Duration = Duration::from_secs(1);
+/// On a cluster a stream shall survive the loss of a server.
+const REPLICAS_ON_CLUSTER: usize = 3;
+const NOT_FOUND: usize = 404;
+
+type Finding = (Instant, Result<(), BrokerError>);
+
+#[derive(Default)]
+pub(super) struct Setup {
+    /// What was last found out about the stream of events.
+    events: tokio::sync::Mutex<Option<Finding>>,
+    /// What was complained about already, by name.
+    complaints: Mutex<HashMap<&'static str, Vec<String>>>,
+}
+
+impl Setup {
+    /// Makes sure of everything. Says how the consumer is configured.
+    pub(super) async fn everything(&self, client: &Client) -> Result<consumer::Config, BrokerError> {
+        let context = context(client);
+        self.stream(&context, settings::COMMANDS, settings::commands()).await?;
+        match self.stream(&context, settings::EVENTS, settings::events()).await {
+            // Commands can be taken all the same: whether an event finds a stream is asked when it is published.
+            Err(error @ BrokerError::Refused(_)) => self.complain(settings::EVENTS, &[error.to_string()]),
+            other => other?,
+        }
+        self.consumer(&context).await
+    }
+
+    /// Makes sure of the stream of events alone.
+    pub(super) async fn events(&self, client: &Client) -> Result<(), BrokerError> {
+        let mut finding = self.events.lock().await;
+        if let Some((at, found)) = &*finding
+            && at.elapsed() < FINDING_HOLDS
+        {
+            return found.clone();
+        }
+        let found = self.stream(&context(client), settings::EVENTS, settings::events()).await;
+        *finding = Some((Instant::now(), found.clone()));
+        found
+    }
+
+    async fn stream(&self, context: &Context, name: &'static str, wanted: stream::Config) -> Result<(), BrokerError> {
+        let is_cluster = context.client().server_info().cluster.is_some();
+        let num_replicas = if is_cluster { REPLICAS_ON_CLUSTER } else { 1 };
+        let wanted = stream::Config { num_replicas, ..wanted };
+        let found: Option<stream::Info> = find(context, format!("STREAM.INFO.{name}")).await?;
+        match found {
+            Some(found) => self.complain(name, &settings::doubts_about_stream(&found.config, &wanted)),
+            None => create_stream(context, &wanted).await?,
+        }
+        Ok(())
+    }
+
+    async fn consumer(&self, context: &Context) -> Result<consumer::Config, BrokerError> {
+        let (stream, name) = (settings::COMMANDS, settings::CONSUMER);
+        if let Some(found) = find_consumer(context).await? {
+            if found.config.deliver_subject.is_some() {
+                let rule = "the consumer timer of TIMER_COMMANDS is a push consumer: delete it, and a pull consumer will be made";
+                return Err(BrokerError::Refused(rule.to_owned()));
+            }
+            self.complain(name, &settings::doubts_about_consumer(&found.config, &settings::consumer()));
+            return Ok(found.config);
+        }
+        let created = context.create_consumer_strict_on_stream(settings::consumer(), stream).await;
+        let created = created.map_err(|error| refused(&format!("the consumer {name} of {stream} could not be made: {error}")))?;
+        tracing::info!(nats.stream = stream, nats.consumer = name, "made a consumer");
+        Ok(created.cached_info().config.clone())
+    }
+
+    /// Says once what is doubtful about something that somebody else has set up, and leaves it as it is.
+    fn complain(&self, name: &'static str, doubts: &[String]) {
+        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        if doubts.is_empty() {
+            complaints.remove(name);
+        } else if complaints.get(name).is_none_or(|earlier| earlier != doubts) {
+            let doubts_text = doubts.join("; ");
+            tracing::warn!(
+                nats.name = name,
+                doubts = doubts_text,
+                "what somebody else has set up can lose messages, or keep them from us"
+            );
+            complaints.insert(name, doubts.to_vec());
+        }
+    }
+}
+
+pub(super) async fn find_consumer(context: &Context) -> Result<Option<consumer::Info>, BrokerError> {
+    find(context, format!("CONSUMER.INFO.{}.{}", settings::COMMANDS, settings::CONSUMER)).await
+}
+
+pub(super) fn context(client: &Client) -> Context {
+    ContextBuilder::new().timeout(ANSWER_WITHIN).build(client.clone())
+}
+
+fn refused(text: &str) -> BrokerError {
+    BrokerError::Refused(text.to_owned())
+}
+
+async fn find<T: DeserializeOwned>(context: &Context, what: String) -> Result<Option<T>, BrokerError> {
+    let answer: Response<T> = context.request(what, &json!({})).await.map_err(|error| match error.kind() {
+        RequestErrorKind::NoResponders => {
+            refused("JetStream is not there: it is not enabled on the NATS server, or not for this user")
+        }
+        RequestErrorKind::TimedOut => BrokerError::Away(format!(
+            "JetStream did not answer within {ANSWER_WITHIN:?}: it is busy, has no leader, or the NATS user may not use $JS.API.>"
+        )),
+        RequestErrorKind::InvalidSubject | RequestErrorKind::Other => {
+            BrokerError::Away(format!("JetStream could not be asked: {error}"))
+        }
+    })?;
+    match answer {
+        Response::Ok(found) => Ok(Some(found)),
+        Response::Err { error } if error.code() == NOT_FOUND => Ok(None),
+        Response::Err { error } => Err(refused(&error.to_string())),
+    }
+}
+
+async fn create_stream(context: &Context, wanted: &stream::Config) -> Result<(), BrokerError> {
+    let name = wanted.name.as_str();
+    let refusal = match context.create_stream(wanted).await {
+        Ok(_) => {
+            tracing::info!(nats.stream = name, nats.replicas = wanted.num_replicas, "made a stream");
+            return Ok(());
+        }
+        Err(error) => error,
+    };
+    // When the server has said no, and not just nothing, it may have too few others to copy to.
+    if wanted.num_replicas > 1 && matches!(refusal.kind(), CreateStreamErrorKind::JetStream(_)) {
+        let single = stream::Config { num_replicas: 1, ..wanted.clone() };
+        if context.create_stream(&single).await.is_ok() {
+            tracing::warn!(nats.stream = name, error = %refusal, "made a stream with a single copy: the cluster cannot keep more");
+            return Ok(());
+        }
+    }
+    Err(refused(&format!("the stream {name} could not be made: {refusal}")))
+}

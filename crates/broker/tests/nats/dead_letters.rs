@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use throwaway::Nats;
+use tokio::time::Instant;
+
+use crate::rig::{COMMANDS, DEAD, Process, Witness, command, header, until};
+
+/// Ways to be wrong, none like the other.
+fn poison() -> Vec<String> {
+    let mut bodies: Vec<String> = [
+        "",
+        "x",
+        "{",
+        "[]",
+        "null",
+        "7",
+        "\"a\"",
+        "{}",
+        r#"{"type":"ScheduleTimer"}"#,
+        r#"{"type":"CancelTimer","payload":{}}"#,
+        r#"{"payload":{}}"#,
+        r#"{"type":7,"payload":{}}"#,
+        r#"{"type":"ScheduleTimer","payload":[]}"#,
+        r#"{"type":"ScheduleTimer","payload":"{}"}"#,
+    ]
+    .map(str::to_owned)
+    .into();
+    let good = command("k");
+    for field in ["tenantId", "serviceCallId", "dueAt"] {
+        bodies.push(good.replace(field, "other"));
+        for value in ["7", "true", "{}", "[]", "null", "\"\"", "\"\\u0000\""] {
+            let start = good.find(field).unwrap() + field.len() + 2;
+            let end = good[start..].find([',', '}']).unwrap() + start;
+            bodies.push(format!("{}{value}{}", &good[..start], &good[end..]));
+        }
+    }
+    for tenant in ["a b", "a.b", "*", ">", "$SYS", "é"] {
+        bodies.push(good.replace("acme", tenant));
+    }
+    for due in ["tomorrow", "2030-01-31", "1960-01-01T00:00:00Z", "99999-01-01T00:00:00Z"] {
+        bodies.push(format!(r#"{{"tenantId":"acme","serviceCallId":"k","dueAt":"{due}"}}"#));
+    }
+    for more in
+        [r#""id":7"#, r#""timestampMs":"1""#, r#""correlationId":7"#, r#""tenantId":"other""#, r#""type":"ScheduleTimer""#]
+    {
+        bodies.push(format!(r#"{{"type":"ScheduleTimer","payload":{good},{more}}}"#));
+    }
+    bodies.push(format!(r#"{{"pad":"{}"}}"#, "x".repeat(70_000)));
+    bodies.push("[".repeat(1000));
+    bodies
+}
+
+#[tokio::test]
+async fn what_can_never_work_lies_aside_with_its_reason_and_delays_nobody() {
+    let nats = Nats::start();
+    let process = Process::start(&nats.url());
+    let witness = Witness::at(&nats).await;
+    witness.until_ready().await;
+    let poison = poison();
+    assert!(poison.len() >= 50, "{}", poison.len());
+    let started = Instant::now();
+    let mixed = poison.iter().enumerate().flat_map(|(n, bad)| [bad.clone(), command(&n.to_string())]);
+    witness.send_all(mixed).await;
+    process.scheduled(poison.len()).await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+
+    let letters = witness.messages(COMMANDS, DEAD, poison.len()).await;
+    let mut bodies: Vec<_> = letters.iter().map(|letter| letter.payload.clone()).collect();
+    let mut expected: Vec<_> = poison.iter().map(|body| Bytes::from(body.clone())).collect();
+    bodies.sort();
+    expected.sort();
+    assert_eq!(bodies, expected);
+    for letter in &letters {
+        let reason = header(letter, "X-Timer-Reason").unwrap();
+        assert!(reason.contains(" must ") || reason.contains(" is required"), "{reason}");
+        assert_eq!(header(letter, "X-Timer-Subject"), Some("timer.commands.schedule"));
+        let sequence: u64 = header(letter, "X-Timer-Sequence").unwrap().parse().unwrap();
+        assert!((1..=3 * poison.len() as u64).contains(&sequence));
+        assert!(header(letter, "Nats-Msg-Id").unwrap().starts_with(&format!("dead-{sequence}-")));
+    }
+    // The door meets its own letters in the stream, and does not bury them again.
+    witness.until_settled().await;
+    assert_eq!(witness.count(COMMANDS).await, 3 * poison.len() as u64);
+    assert_eq!(process.timers().await, poison.len() as u64);
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn a_letter_that_has_no_room_for_its_headers_is_cut() {
+    let nats = Nats::builder().max_payload_bytes(4096).start();
+    let process = Process::start(&nats.url());
+    let witness = Witness::at(&nats).await;
+    witness.until_ready().await;
+    witness.send("x".repeat(4096)).await;
+    let letters = witness.messages(COMMANDS, DEAD, 1).await;
+    assert_eq!(header(&letters[0], "X-Timer-Truncated"), Some("true"));
+    assert!((3000..4096).contains(&letters[0].payload.len()), "{}", letters[0].payload.len());
+    witness.until_settled().await;
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_what_can_never_work_passes() {
+    let nats = Nats::start();
+    let process = Process::start(&nats.url());
+    let witness = Witness::at(&nats).await;
+    witness.until_ready().await;
+    witness.send_all((0..3000).map(|n| format!("nonsense {n}")).chain([command("behind")])).await;
+    process.scheduled(1).await;
+    until(async || witness.count(COMMANDS).await == 6001).await;
+    witness.until_settled().await;
+    process.stop().await;
+}

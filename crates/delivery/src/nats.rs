@@ -1,0 +1,65 @@
+//! The sender of `nats` callbacks: one message, delivered once the server has taken it or a stream has stored it.
+
+use ::nats::{Connection, Outgoing, PublishError};
+use domain::NatsCallback;
+
+use crate::{
+    Failure, FailureKind, Outcome, SigningSecrets,
+    call::Call,
+    headers::{self, Header},
+    payload,
+};
+
+pub(crate) struct NatsSender {
+    connection: Connection,
+    signing: Option<SigningSecrets>,
+}
+
+impl NatsSender {
+    pub fn new(connection: Connection, signing: Option<SigningSecrets>) -> Self {
+        Self { connection, signing }
+    }
+
+    pub async fn send(&self, callback: &NatsCallback, call: &Call<'_>) -> Outcome {
+        let message = write(callback, call, self.signing.as_ref());
+        let published = if callback.jetstream {
+            // The same for every attempt: a stream drops what it has already.
+            self.connection.publish_to_stream(message, &call.timer.webhook_id()).await.map(drop)
+        } else {
+            self.connection.publish(message).await
+        };
+        published.map_err(explain).into()
+    }
+}
+
+/// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.
+fn write(callback: &NatsCallback, call: &Call<'_>, signing: Option<&SigningSecrets>) -> Outgoing {
+    let payload = payload::bytes(callback.payload.as_ref());
+    let mut headers: Vec<_> = callback.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let content_type = Header { name: headers::CONTENT_TYPE, value: headers::JSON.into(), is_default: true };
+    let key = callback.key.as_deref().map(|key| Header { name: headers::TIMER_KEY, value: key.into(), is_default: false });
+    let ours = [content_type].into_iter().chain(headers::of(call, &payload, signing)).chain(key);
+    for Header { name, value, is_default } in ours {
+        if !is_default || !headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name)) {
+            headers.push((name.to_owned(), value.into_owned()));
+        }
+    }
+    Outgoing { subject: callback.topic.as_str().to_owned(), headers, payload }
+}
+
+fn explain(error: PublishError) -> Failure {
+    let kind = match error {
+        PublishError::NotConnected => FailureKind::Disconnected,
+        PublishError::Lost => FailureKind::Reset,
+        PublishError::TimedOut => FailureKind::Timeout,
+        PublishError::Denied { .. } | PublishError::Unconfirmable { .. } => FailureKind::Denied,
+        PublishError::NoStream { .. } => FailureKind::NoStream,
+        PublishError::TooLarge { .. } => FailureKind::TooLarge,
+        PublishError::Refused(_) | PublishError::Unheard => FailureKind::Rejected,
+        PublishError::Malformed(_) => FailureKind::Request,
+    };
+    Failure::new(kind, error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+use std::{convert::Infallible, future::ready, sync::Arc, thread, time::Duration};
+
+use async_nats::{Client, ConnectOptions};
+use tokio::{
+    runtime,
+    sync::{Semaphore, mpsc, oneshot, watch},
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    CONFIRMED_WITHIN, Options, Outgoing, PublishError, Stored,
+    events::Events,
+    inbox::{self, Inbox},
+    link::Link,
+    metrics,
+    options::Login,
+    rounds::{self, Job, QUEUE_MAX},
+    stream::{self, IN_FLIGHT_MAX},
+    tls,
+};
+
+/// A server that does not answer three of them in a row is gone.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Also before the first attempt after a loss: a server may end every connection right after it was made.
+const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(20);
+const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
+/// For looking up names.
+const BLOCKING_THREADS_MAX: usize = 2;
+
+/// The handle to a connection. It can be cloned, and used from any runtime.
+#[derive(Clone)]
+pub struct Connection {
+    place: Arc<str>,
+    link: watch::Receiver<Option<Arc<Link>>>,
+    queue: mpsc::Sender<Job>,
+    in_flight: Arc<Semaphore>,
+}
+
+/// A connection of this name to the server in `options`: the handle, and the future that starts it, to be spawned.
+///
+/// The connection has a thread of its own while the future lives, and is made again for ever when it is lost. The future ends by itself when
+/// the last handle is gone, or should the thread end for a reason it must not have, which it logs.
+pub fn connection(options: Options, name: &'static str) -> (Connection, impl Future<Output = ()> + Send + 'static) {
+    let (links, link) = watch::channel(None);
+    let (queue, jobs) = mpsc::channel(QUEUE_MAX);
+    let place = options.place().into();
+    let driver = async move {
+        // Dropped together with this future, which ends the thread.
+        let (_stop, stopped) = oneshot::channel::<Infallible>();
+        let (ending, ended) = oneshot::channel::<Infallible>();
+        let log = tracing::dispatcher::get_default(Clone::clone);
+        let work = move || {
+            let _ending = ending;
+            tracing::dispatcher::with_default(&log, || run(&options, name, &links, jobs, stopped));
+        };
+        match thread::Builder::new().name(format!("nats-{name}")).spawn(work) {
+            // It never sends anything: this waits for the end of the thread.
+            Ok(_) => drop(ended.await),
+            Err(error) => tracing::error!(nats.connection = name, %error, "no thread for the connection to NATS"),
+        }
+        metrics::connected(name, false);
+    };
+    (Connection { place, link, queue, in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)) }, driver)
+}
+
+impl Connection {
+    pub fn is_connected(&self) -> bool {
+        self.link.borrow().as_ref().is_some_and(|link| link.is_up()) && !self.queue.is_closed()
+    }
+
+    /// Hosts and ports of the servers.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Publishes a message. Ok once the server has taken it; whether anybody has subscribed to it is not asked.
+    ///
+    /// Without a connection it fails at once. Only while nobody knows yet whether there is one, right after the start and right
+    /// after a loss, it waits for the outcome of the first attempt.
+    pub async fn publish(&self, message: Outgoing) -> Result<(), PublishError> {
+        let deadline = Instant::now() + CONFIRMED_WITHIN;
+        self.connected(deadline).await?;
+        let confirmed = async {
+            let (verdict, confirmation) = oneshot::channel();
+            let job = Job { message, reply: None, verdict };
+            self.queue.send(job).await.map_err(|_| PublishError::NotConnected)?;
+            confirmation.await.unwrap_or(Err(PublishError::Lost))
+        };
+        timeout_at(deadline, confirmed).await.unwrap_or(Err(PublishError::TimedOut))
+    }
+
+    /// Publishes a message to a stream. Ok once the stream has stored it, or has dropped it because it stored one with the same
+    /// `message_id` (the header `Nats-Msg-Id`) a short time ago. Without a connection as [`publish`](Self::publish).
+    pub async fn publish_to_stream(&self, message: Outgoing, message_id: &str) -> Result<Stored, PublishError> {
+        let deadline = Instant::now() + CONFIRMED_WITHIN;
+        let link = self.connected(deadline).await?;
+        let stored = async {
+            let _permit = self.in_flight.acquire().await.map_err(|_| PublishError::NotConnected)?;
+            stream::store(&link, &self.queue, message.with_message_id(message_id)).await
+        };
+        timeout_at(deadline, stored).await.unwrap_or(Err(PublishError::TimedOut))
+    }
+
+    /// The client of the library. Waits for the future of this connection to be started, not for a server. What it is told to
+    /// publish may be lost without a word.
+    pub async fn client(&self) -> Client {
+        let mut link = self.link.clone();
+        loop {
+            if let Some(link) = link.borrow_and_update().as_ref() {
+                return link.client.clone();
+            }
+            if link.changed().await.is_err() {
+                // It was never started, and never will be.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// How many messages are waited for.
+    #[cfg(test)]
+    pub(crate) fn expected(&self) -> usize {
+        self.link.borrow().as_ref().map_or(0, |link| link.inbox.expected().len())
+    }
+
+    /// Waits until it is known whether there is a connection.
+    async fn connected(&self, deadline: Instant) -> Result<Arc<Link>, PublishError> {
+        let known = async {
+            let mut links = self.link.clone();
+            let link = links.wait_for(Option::is_some).await.ok().and_then(|link| link.clone())?;
+            let is_there = link.found().await && !self.queue.is_closed();
+            is_there.then_some(link)
+        };
+        timeout_at(deadline, known).await.ok().flatten().ok_or(PublishError::NotConnected)
+    }
+}
+
+/// What the thread does.
+fn run(
+    options: &Options,
+    name: &'static str,
+    links: &watch::Sender<Option<Arc<Link>>>,
+    jobs: mpsc::Receiver<Job>,
+    stopped: oneshot::Receiver<Infallible>,
+) {
+    let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return tracing::error!(nats.connection = name, %error, "no runtime for the connection to NATS"),
+    };
+    runtime.block_on(async {
+        let link = match link(options, name).await {
+            Ok(link) => Arc::new(link),
+            Err(error) => return tracing::error!(nats.connection = name, %error, "the connection to NATS cannot be set up"),
+        };
+        links.send_replace(Some(link.clone()));
+        let listening = tokio::spawn(inbox::listen(link.clone()));
+        let rounds = tokio::spawn(rounds::run(link, jobs));
+        tokio::select! {
+            _ = stopped => {}
+            ended = rounds => if let Err(error) = ended {
+                tracing::error!(nats.connection = name, %error, "publishing to NATS has ended");
+            },
+            _ = listening => tracing::error!(nats.connection = name, "the NATS client has ended"),
+        }
+    });
+    // Without waiting for a name server.
+    runtime.shutdown_background();
+}
+
+/// Starts the client, which connects in the background.
+async fn link(options: &Options, name: &'static str) -> Result<Link, Box<dyn std::error::Error + Send + Sync>> {
+    let inbox = Arc::new(Inbox::default());
+    let events = Arc::new(Events::new(name, options.place(), options.settings.clone(), inbox.clone()));
+    let heard = events.clone();
+    let roots = options.roots.clone().unwrap_or_else(tls::roots_of_this_machine);
+    let library = ConnectOptions::new()
+        .name(format!("timer {name}"))
+        .retry_on_initial_connect()
+        .reconnect_delay_callback(reconnect_delay)
+        .ping_interval(PING_INTERVAL)
+        .connection_timeout(CONNECT_TIMEOUT)
+        .require_tls(options.tls)
+        .tls_client_config(tls::config(roots)?)
+        .event_callback(move |event| {
+            heard.take(event);
+            ready(())
+        });
+    let library = match options.login.clone() {
+        Login::Nobody => library,
+        Login::Token(token) => library.token(token),
+        Login::User { name, password } => library.user_and_password(name, password),
+    };
+    let client = library.connect(options.servers.as_slice()).await?;
+    inbox.open_at(client.new_inbox());
+    Ok(Link { name, client, events, inbox })
+}
+
+/// Before the attempt with this number since there was a connection.
+fn reconnect_delay(attempt: usize) -> Duration {
+    let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
+    RECONNECT_DELAY_MIN.saturating_mul(2u32.saturating_pow(doublings)).min(RECONNECT_DELAY_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_up_to_the_cap() {
+        let delays: Vec<_> = [0, 1, 2, 3, 7, 8, 1000, usize::MAX].map(|attempt| reconnect_delay(attempt).as_millis()).into();
+        assert_eq!(delays, [20, 20, 40, 80, 1280, 2000, 2000, 2000]);
+    }
+}

@@ -1,0 +1,38 @@
+use ::nats::Options;
+
+use super::{given, number, only_one, refuse_parts_without, sentence, wrong};
+use crate::{cli::NatsOptions, exit::Failure};
+
+/// Where the NATS server is and how to log in there; `None` when nobody named one.
+pub fn parse_server(options: &NatsOptions) -> Result<Option<Options>, Failure> {
+    let named = [
+        ("NATS_URL", given(&options.nats_url)),
+        ("TIMER_BROKER_URL", given(&options.broker_url)),
+        ("NATS_HOST", given(&options.nats_host)),
+    ];
+    match only_one(&named)? {
+        None => {
+            refuse_parts_without("NATS_HOST", &[("NATS_USER", &options.nats_user), ("NATS_PASSWORD", &options.nats_password)])?;
+            Ok(None)
+        }
+        Some(("NATS_HOST", host)) => {
+            let port = number("NATS_PORT", &options.nats_port, 1..=u16::MAX, 4222)?;
+            let (user, password) = (given(&options.nats_user), given(&options.nats_password));
+            if password.is_some() && user.is_none() {
+                return wrong("NATS_USER", "is required together with NATS_PASSWORD");
+            }
+            Options::from_parts(host, port, user, password).map(Some).map_err(sentence)
+        }
+        Some((variable, url)) => Options::from_url(variable, url).map(Some).map_err(sentence),
+    }
+}
+
+/// Whether commands are taken from a broker.
+pub fn parse_broker(options: &NatsOptions, has_server: bool) -> Result<bool, Failure> {
+    match given(&options.broker) {
+        None | Some("off") => Ok(false),
+        Some("nats") if has_server => Ok(true),
+        Some("nats") => wrong("TIMER_BROKER", "is nats, but no NATS server is named: set NATS_URL"),
+        Some(_) => wrong("TIMER_BROKER", "must be nats or off"),
+    }
+}

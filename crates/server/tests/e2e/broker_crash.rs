@@ -1,0 +1,88 @@
+//! `kill -9` of the service under a steady flow of commands: every command that the broker acknowledged leads to an event.
+
+use std::time::Duration;
+
+use serde_json::json;
+use throwaway::Nats;
+
+use crate::rig::{Account, Backend, Bus, Load, Service, alone, beside_others, blocking, eventually, for_each_store, now};
+
+const KILLS: usize = 10;
+const COMMANDS_PER_SECOND: u32 = 200;
+const AHEAD_MICROS: std::ops::Range<i64> = 0..3_000_000;
+/// On PostgreSQL a dead owner's shards are nobody's until their lease has run out, which takes seconds.
+const TAKE_OVER: Duration = Duration::from_secs(15);
+const DRAIN: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(15);
+
+for_each_store!(
+    every_acknowledged_command_leads_to_an_event_whenever_the_service_was_killed,
+    an_event_that_was_published_but_not_recorded_stands_in_the_stream_once,
+);
+
+async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_killed(backend: Backend) {
+    let _machine = alone().await;
+    let nats = blocking(Nats::start);
+    let mut service = Service::start_with_door(&backend, &nats.url()).await;
+    let bus = Bus::to_door(&nats.url()).await;
+    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
+    let mut events = bus.events();
+    for _ in 0..KILLS {
+        // Only a service that has begun to fire can be killed while it fires.
+        let count = events.read().await.len();
+        events.wait_for(count + 20, TAKE_OVER).await;
+        tokio::time::sleep(Duration::from_millis(rand::random_range(0..700))).await;
+        service.kill();
+        service.start_again().await;
+    }
+    let sent = load.stop().await;
+    let account = Account::settle(&sent, &mut events, DRAIN).await;
+
+    println!("{}: {KILLS} kills of the service: {account}", backend.name());
+    assert!(account.acknowledged > 50 * KILLS, "too little load to mean anything: {account}");
+    assert_eq!(account.acknowledged, account.commands, "the broker was there all the time");
+    assert_eq!(account.repeated, 0, "the stream drops what is published again: {account}");
+    service.client().wait_until_finished(DRAIN).await;
+    assert_eq!(service.client().count("completed").await, account.commands as u64);
+    assert_eq!(bus.events().read().await.len(), account.events);
+    service.stop().await;
+}
+
+/// The service stands still from when it has sent the event until it is killed, so that it can record nothing. The broker stands
+/// still from before the event is due until then, so that no answer comes before.
+async fn an_event_that_was_published_but_not_recorded_stands_in_the_stream_once(backend: Backend) {
+    let _machine = beside_others().await;
+    let nats = blocking(Nats::start);
+    let mut service = Service::start_with_door(&backend, &nats.url()).await;
+    let bus = Bus::to_door(&nats.url()).await;
+    let mut events = bus.events();
+    let client = service.client();
+    let at = now() + 1_500_000;
+    bus.schedule("acme", "unrecorded", at).await;
+    eventually("the timer is there", SOON, async || (client.count("pending").await == 1).then_some(())).await;
+    blocking(|| nats.pause());
+    assert!(now() < at, "paused too late to mean anything");
+
+    let id = eventually("it is being called", SOON, async || {
+        let list = client.get("/timers?status=executing").await.json();
+        list["data"]["timers"][0]["id"].as_str().map(ToOwned::to_owned)
+    })
+    .await;
+    // From here the event has only to be written to a socket, which nobody can see from outside.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    service.signal("STOP");
+    blocking(|| nats.resume());
+    events.wait_for(1, SOON).await;
+    service.kill();
+
+    service.start_again().await;
+    let client = service.client();
+    let timer = client.wait_for_status(&id, "completed").await;
+    assert_eq!(timer["attempt"], 2, "it was published again: {timer}");
+    bus.schedule("acme", "marker", now()).await;
+    let events = events.wait_for_event_of("marker", SOON).await;
+    let calls: Vec<&str> = events.iter().map(|event| event.call.as_str()).collect();
+    assert_eq!(calls, ["unrecorded", "marker"], "the stream drops the repetition");
+    assert_eq!(json!(events[0].message_id), json!(events[0].id), "the repetition is known by the id of the event");
+    service.stop().await;
+}
