@@ -13,17 +13,13 @@ pub async fn announce(broker: &dyn Broker, timer: &Timer, attempt: u32, now: Tim
 
 /// The event with the headers that every message of a timer has.
 fn event(timer: &Timer, attempt: u32, now: Timestamp) -> Event {
-    let definition = &timer.definition;
-    let id = timer.webhook_id();
-    let mut headers = vec![
-        ("X-Timer-Id".to_owned(), definition.id.to_string()),
-        ("X-Timer-Namespace".to_owned(), definition.namespace.to_string()),
-        ("X-Timer-Attempt".to_owned(), attempt.to_string()),
-        ("X-Timer-Scheduled-At".to_owned(), timer.execute_at.to_string()),
-        ("webhook-id".to_owned(), id.clone()),
-    ];
-    headers.extend(definition.correlation_id.as_ref().map(|id| ("X-Correlation-Id".to_owned(), id.to_string())));
-    Event { tenant: definition.namespace.clone(), id, headers, body: Bytes::from(due_time_reached(timer, now)) }
+    let told = timer.told(attempt).into_iter().chain(timer.told_correlation());
+    Event {
+        tenant: timer.definition.namespace.clone(),
+        id: timer.webhook_id(),
+        headers: told.map(|(name, value)| (name.to_owned(), value)).collect(),
+        body: Bytes::from(due_time_reached(timer, now)),
+    }
 }
 
 #[cfg(test)]

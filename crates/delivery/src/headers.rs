@@ -20,19 +20,11 @@ pub(crate) struct Header<'a> {
 }
 
 /// All that describe the call, and the signature of `body` where calls are signed.
-pub(crate) fn of<'a>(call: &'a Call<'_>, body: &[u8], signing: Option<&SigningSecrets>) -> Vec<Header<'a>> {
-    let ours = |name, value: Cow<'a, str>| Header { name, value, is_default: false };
-    let webhook_id = call.timer.webhook_id();
-    let signature = signing.map(|secrets| secrets.sign(&webhook_id, call.at, body));
-    let correlation_id = call.correlation_id().map(|value| Header { name: "X-Correlation-Id", value, is_default: true });
-    let of_the_call = [
-        ours("X-Timer-Id", call.timer.id().to_string().into()),
-        ours("X-Timer-Namespace", call.namespace()),
-        ours("X-Timer-Attempt", call.attempt.to_string().into()),
-        ours("X-Timer-Scheduled-At", call.timer.execute_at.to_string().into()),
-        ours("webhook-id", webhook_id.into()),
-        ours("webhook-timestamp", unix_seconds(call.at).to_string().into()),
-    ];
-    let signature = signature.map(|value| ours("webhook-signature", value.into()));
-    correlation_id.into_iter().chain(of_the_call).chain(signature).collect()
+pub(crate) fn of(call: &Call<'_>, body: &[u8], signing: Option<&SigningSecrets>) -> Vec<Header<'static>> {
+    let header = |is_default| move |(name, value): (&'static str, String)| Header { name, value: value.into(), is_default };
+    let signature = signing.map(|secrets| ("webhook-signature", secrets.sign(&call.timer.webhook_id(), call.at, body)));
+    let correlation_id = call.timer.told_correlation().map(header(true));
+    let timestamp = ("webhook-timestamp", unix_seconds(call.at).to_string());
+    let ours = call.timer.told(call.attempt).into_iter().chain([timestamp]).chain(signature);
+    correlation_id.into_iter().chain(ours.map(header(false))).collect()
 }

@@ -14,11 +14,11 @@
 //! [`Deliverer::attempt`] makes one call and never more than one: nothing here tries again. [`decide`] is pure.
 //! How many calls are in flight, and whose turn it is, is not decided here.
 //!
-//! The guard ([`Egress`]) sees the very addresses that are dialled, so a name cannot mean one thing when it is checked and another
-//! when it is used. Redirects are not followed, proxies in the environment are not used, answers are not decompressed.
+//! The guard ([`Egress`]) sees the very addresses that are dialled, so a name cannot mean one thing when it is checked and
+//! another when it is used. Redirects are not followed, proxies in the environment are not used, answers are not decompressed.
 //!
-//! Each kind of callback is one sender, in a file of its own; [`Deliverer`] picks it. Events are published by somebody else, who knows the
-//! broker: see [`Announcer`].
+//! Each kind of callback is one sender, in a file of its own; [`Deliverer`] picks it. Events are published by somebody else,
+//! who knows the broker: see [`Announcer`].
 
 mod announcer;
 mod call;

@@ -18,6 +18,7 @@ mod span;
 mod status;
 mod timer;
 mod timestamp;
+mod told;
 
 pub use callback::{Callback, CallbackUrl, Destination, HttpCallback, NatsCallback, Protocol, Subject};
 pub use clock::{Clock, ManualClock, SystemClock};
