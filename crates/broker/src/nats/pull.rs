@@ -83,6 +83,8 @@ impl Limits {
 enum Ending {
     /// Its time is over, or it brought what it could.
     Over,
+    /// All that it wanted has left. In a cluster this may overtake what it announces.
+    Full,
     Failed(BrokerError),
 }
 
@@ -91,8 +93,9 @@ fn ending(status: StatusCode, description: &str, has_brought: bool) -> Ending {
     match (status, description) {
         (StatusCode::TIMEOUT | StatusCode::NOT_FOUND, _) => Ending::Over,
         (StatusCode::NO_RESPONDERS, _) => Ending::Failed(BrokerError::Away("the consumer is not there".to_owned())),
+        (_, "Batch Completed") => Ending::Full,
         // More than the request wanted is waiting.
-        (_, "Message Size Exceeds MaxBytes" | "Batch Completed") if has_brought => Ending::Over,
+        (_, "Message Size Exceeds MaxBytes") if has_brought => Ending::Over,
         (_, "Consumer Deleted" | "Leadership Change" | "Server Shutdown") => {
             Ending::Failed(BrokerError::Away(format!("it ended a request for commands: {description}")))
         }
@@ -193,10 +196,14 @@ impl Pull {
     }
 
     fn end_request(&mut self, reply: &Subject, status: StatusCode, description: &str) -> Result<(), BrokerError> {
-        // Anything else concerns a request that was given up.
+        // Anything else concerns a request that was given up, or that has brought everything.
         let Some(open) = self.open.take_if(|open| open.reply == *reply) else { return Ok(()) };
         match ending(status, description, open.has_brought) {
             Ending::Over => Ok(()),
+            Ending::Full => {
+                self.open = Some(Open { over_by: Instant::now() + END_LATE_MAX, ..open });
+                Ok(())
+            }
             Ending::Failed(error) => Err(error),
         }
     }
@@ -279,7 +286,8 @@ mod tests {
             (StatusCode::TIMEOUT, "Request Timeout", false, "over"),
             (StatusCode::NOT_FOUND, "No Messages", false, "over"),
             (conflict, "Message Size Exceeds MaxBytes", true, "over"),
-            (conflict, "Batch Completed", true, "over"),
+            (conflict, "Batch Completed", true, "full"),
+            (conflict, "Batch Completed", false, "full"),
             (conflict, "Message Size Exceeds MaxBytes", false, "the broker refuses: it does not hand out commands: 409"),
             (conflict, "Consumer Deleted", false, "the broker is away: it ended a request for commands: Consumer Deleted"),
             (conflict, "Leadership Change", true, "the broker is away: it ended"),
@@ -290,6 +298,7 @@ mod tests {
         ] {
             let text = match ending(status, description, has_brought) {
                 Ending::Over => "over".to_owned(),
+                Ending::Full => "full".to_owned(),
                 Ending::Failed(error) => error.to_string(),
             };
             assert!(text.starts_with(expected), "{description}: {text}");
