@@ -39,8 +39,8 @@ pub struct Connection {
 
 /// A connection of this name to the server in `options`: the handle, and the future that starts it, to be spawned.
 ///
-/// The connection has a thread of its own while the future lives, and is made again for ever when it is lost. The future ends by itself when
-/// the last handle is gone, or should the thread end for a reason it must not have, which it logs.
+/// The connection has a thread of its own while the future lives, and is made again for ever when it is lost. The future ends
+/// by itself when the last handle is gone, or should the thread end for a reason it must not have, which it logs.
 pub fn connection(options: Options, name: &'static str) -> (Connection, impl Future<Output = ()> + Send + 'static) {
     let (links, link) = watch::channel(None);
     let (queue, jobs) = mpsc::channel(QUEUE_MAX);

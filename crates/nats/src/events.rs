@@ -235,8 +235,8 @@ fn understand(text: &str) -> Said {
     }
 }
 
-/// The text between the first quotes, which the server writes as the language Go does. Subjects are printable, so that only quotes
-/// and backslashes are escaped; anything else is none of ours.
+/// The text between the first quotes, which the server writes as the language Go does. Subjects are printable, so that only
+/// quotes and backslashes are escaped; anything else is none of ours.
 fn unquote(text: &str) -> Option<String> {
     let mut characters = text.strip_prefix('"')?.chars();
     let mut plain = String::new();

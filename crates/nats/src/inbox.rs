@@ -9,9 +9,9 @@
 //!                      └────▶ Refused       we may not listen to it
 //! ```
 //!
-//! Nothing is published unless it is known that a confirmation could come. A server that hangs, or a user who lacks a permission, would else
-//! get every message again with every new attempt. The last two states are left by trying again now and then, for permissions
-//! can be given while the connection stands.
+//! Nothing is published unless it is known that a confirmation could come. A server that hangs, or a user who lacks a
+//! permission, would else get every message again with every new attempt. The last two states are left by trying again now and
+//! then, for permissions can be given while the connection stands.
 
 use std::{
     collections::HashMap,

@@ -13,9 +13,9 @@
 //!              refused ◀───────── events ◀──── permission denied, … ───└────────┘
 //! ```
 //!
-//! Both confirmations are messages to a subject of our own, the [`inbox`]. That of a stream comes from the stream. That of a plain
-//! publish we send to ourselves: a server takes what comes over one connection in order, so whoever gets back the marker that was sent
-//! last knows that everything before it was taken ([`rounds`] has the proof).
+//! Both confirmations are messages to a subject of our own, the `inbox`. That of a stream comes from the stream. That of a plain
+//! publish we send to ourselves: a server takes what comes over one connection in order, so whoever gets back the marker that
+//! was sent last knows that everything before it was taken (`rounds` has the proof).
 //!
 //! Each connection has a thread with a small runtime of its own. The proof needs to know that what the server said before the
 //! marker has been heard when the marker is, and only one thread has such an order of things. It also keeps pings and

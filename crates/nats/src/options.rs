@@ -32,7 +32,8 @@ pub(crate) enum Login {
 
 impl Options {
     /// Reads the addresses of one server or of several in a cluster: `nats://user:password@h:4222,nats://h2`, `tls://h`, or with
-    /// a token `nats://token@h`. Credentials that only some addresses have are used for all. `variable` is the name of the setting.
+    /// a token `nats://token@h`. Credentials that only some addresses have are used for all. `variable` is the name of the
+    /// setting.
     pub fn from_url(variable: &str, url: &str) -> Result<Self, Invalid> {
         let refuse = |rule: &str| Invalid::new(variable, rule);
         let urls =
@@ -53,7 +54,8 @@ impl Options {
         Self::of(&places, tls, login, format!("the credentials in {variable}")).ok_or_else(|| refuse(ADDRESSES))
     }
 
-    /// The same from the settings `NATS_HOST`, `NATS_PORT`, `NATS_USER` and `NATS_PASSWORD`. Any character may be in a password here.
+    /// The same from the settings `NATS_HOST`, `NATS_PORT`, `NATS_USER` and `NATS_PASSWORD`. Any character may be in a password
+    /// here.
     pub fn from_parts(host: &str, port: u16, user: Option<&str>, password: Option<&str>) -> Result<Self, Invalid> {
         let refused = || Invalid::new("NATS_HOST", "must be a host name or an address, without a port");
         let present = |text: &&str| !text.is_empty();

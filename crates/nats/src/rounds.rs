@@ -4,19 +4,19 @@
 //! behind them a marker, which is a message to our own inbox. While one round waits for its marker, the next one gathers. When
 //! the marker comes back, the server has taken every message of the round, because
 //!
-//! 1. **They went over one connection.** The library may have lost a connection in the middle of the round, and have sent the rest,
-//!    marker included, over a new one. It counts its connections. Messages that are handed to it when the count is n go over the
-//!    n-th or a later one, the marker that comes back went over the last, and the count is read before the first message and after
-//!    the marker came: when it is the same, there was only one.
-//! 2. **The server takes them in order.** It reads a connection in one piece of code, line by line, and has routed each message, or
-//!    refused it, when it reads the next.
-//! 3. **What it refused, it said before.** A refusal is written to the same connection as the marker, ahead of it. The library reads
-//!    it first, and hands it to a task that does nothing but call [`Events::take`](crate::events::Events::take). All of that
-//!    happens on one thread: when the marker wakes the round, the refusal has woken that task already, and after the round has let
-//!    everybody else have a turn, it has been taken in.
-//! 4. **It is known whom it refused.** It names the subject, and as many refusals as there were messages to that subject are theirs. Any
-//!    other number means that somebody else was refused as well: a server that maps subjects names what it made of the
-//!    subject. Then nobody counts as confirmed. For this count to be right, messages to streams go through the rounds, too.
+//! 1. **They went over one connection.** The library may have lost a connection in the middle of the round, and have sent
+//!    the rest, marker included, over a new one. It counts its connections. Messages that are handed to it when the count is n
+//!    go over the n-th or a later one, the marker that comes back went over the last, and the count is read before the first
+//!    message and after the marker came: when it is the same, there was only one.
+//! 2. **The server takes them in order.** It reads a connection in one piece of code, line by line, and has routed each
+//!    message, or refused it, when it reads the next.
+//! 3. **What it refused, it said before.** A refusal is written to the same connection as the marker, ahead of it. The
+//!    library reads it first, and hands it to a task that does nothing but call [`Events::take`](crate::events::Events::take).
+//!    All of that happens on one thread: when the marker wakes the round, the refusal has woken that task already, and after
+//!    the round has let everybody else have a turn, it has been taken in.
+//! 4. **It is known whom it refused.** It names the subject, and as many refusals as there were messages to that subject are
+//!    theirs. Any other number means that somebody else was refused as well: a server that maps subjects names what it made of
+//!    the subject. Then nobody counts as confirmed. For this count to be right, messages to streams go through the rounds, too.
 //! 5. **Nothing it said was dropped.** The library holds 128 events and drops what comes on top. Dropping one means that the 128
 //!    before it are taken in after it was dropped; when fewer than that were taken in during the round, none was dropped.
 //!    A round is smaller than that, so one in which everything is refused still has an outcome.

@@ -13,7 +13,7 @@ use crate::{
     Outgoing, PublishError,
     inbox::{self, Need},
     link::Link,
-    rounds::{self, Job, Verdict},
+    rounds::{self, Job},
 };
 
 /// How many messages may wait for the answers of streams.
@@ -51,13 +51,14 @@ pub(crate) async fn store(link: &Link, rounds: &mpsc::Sender<Job>, message: Outg
 
 /// Sends the message with the next round. Ends when there will be no answer.
 async fn join(link: &Link, rounds: &mpsc::Sender<Job>, message: Outgoing, reply: String) -> PublishError {
+    let doom = Doom::of(link, &message);
     let (verdict, judged) = oneshot::channel();
     if rounds.send(Job { message, reply: Some(reply), verdict }).await.is_err() {
         return PublishError::NotConnected;
     }
     match judged.await.unwrap_or(Err(PublishError::Lost)) {
         Err(error) if is_final(&error) => error,
-        Ok(()) | Err(_) => link.hopeless(link.number(), Need::Answer, || None).await,
+        Ok(()) | Err(_) => doom.comes(link.number()).await,
     }
 }
 
@@ -68,17 +69,36 @@ const fn is_final(error: &PublishError) -> bool {
 
 /// Sends the message by itself. Ends when there will be no answer.
 async fn go_alone(link: &Link, message: Outgoing, reply: String) -> PublishError {
-    let subject = message.subject.clone();
-    let (number, heard) = (link.number(), link.events.count());
-    let sent: Verdict = async {
+    let doom = Doom::of(link, &message);
+    let number = link.number();
+    let sent = async {
         let message = message.encode(link.client.max_payload())?;
         rounds::publish(link, message, Some(reply)).await
-    }
-    .await;
-    let denied = || link.events.is_denied_since(heard, &subject).then(|| PublishError::Denied { subject: subject.clone() });
-    match sent {
-        Ok(()) => link.hopeless(number, Need::Answer, denied).await,
+    };
+    match sent.await {
+        Ok(()) => doom.comes(number).await,
         Err(error) => error,
+    }
+}
+
+/// What keeps the answer to a message from coming.
+struct Doom<'a> {
+    link: &'a Link,
+    subject: String,
+    heard: u64,
+}
+
+impl<'a> Doom<'a> {
+    /// From before the message is sent.
+    fn of(link: &'a Link, message: &Outgoing) -> Self {
+        Self { link, subject: message.subject.clone(), heard: link.events.count() }
+    }
+
+    /// Waits for it, after the message was sent over the connection with this number.
+    async fn comes(self, number: u64) -> PublishError {
+        let Self { link, subject, heard } = self;
+        let denied = || link.events.is_denied_since(heard, &subject).then(|| PublishError::Denied { subject: subject.clone() });
+        link.hopeless(number, Need::Answer, denied).await
     }
 }
 

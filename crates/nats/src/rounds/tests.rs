@@ -46,8 +46,9 @@ fn what_came_in_during_a_round_decides_about_it() {
     }
 }
 
-/// The third step of the proof rests on how the runtime takes turns: the reader wakes the one who hears refusals, then the one who
-/// waits for the marker, and these may be woken by something else besides. Should a new version of it do otherwise, this fails.
+/// The third step of the proof rests on how the runtime takes turns: the reader wakes the one who hears refusals, then the one
+/// who waits for the marker, and these may be woken by something else besides. Should a new version of it do otherwise, this
+/// fails.
 #[test]
 fn whoever_gives_way_sees_what_was_said_before() {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -55,6 +55,8 @@ impl Proxy {
 
 async fn pass(client: TcpStream, server: u16, up: u64, down: u64) {
     let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else { return };
+    client.set_nodelay(true).unwrap();
+    server.set_nodelay(true).unwrap();
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {

@@ -1,10 +1,12 @@
 //! A service that is stopped in order under load gives back what it has not carried out: the next one gets it at once.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, COMMANDS, Load, Service, alone, blocking, for_each_store, now};
+use crate::rig::{
+    Account, Backend, Bus, COMMANDS, Load, Service, alone, beside_others, blocking, eventually, for_each_store, now,
+};
 
 const STOPS: usize = 3;
 const COMMANDS_PER_SECOND: u32 = 200;
@@ -14,6 +16,9 @@ const HEAP: usize = 3_000;
 const DRAIN: Duration = Duration::from_secs(60);
 /// Much shorter than the time after which the broker by itself delivers again what was not acknowledged.
 const GIVEN_BACK_SECONDS_MAX: f64 = 6.0;
+
+/// What is under way to a broker that does not answer is waited for, but not for ever.
+const STOPPED_SECONDS_MAX: f64 = 20.0;
 
 for_each_store!(commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_once);
 
@@ -50,9 +55,43 @@ async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_
     assert!(longest < GIVEN_BACK_SECONDS_MAX, "{account}");
     assert_eq!(account.repeated, 0, "{account}");
     let client = service.client();
-    crate::rig::eventually("every command of the heaps is a timer", DRAIN, async || {
+    eventually("every command of the heaps is a timer", DRAIN, async || {
         (client.count("pending").await == (STOPS * HEAP) as u64).then_some(())
     })
     .await;
     service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_stops_in_order_though_its_broker_is_away_or_hangs() {
+    let _machine = beside_others().await;
+    for hangs in [false, true] {
+        let backend = Backend::sqlite();
+        let nats = blocking(Nats::start);
+        let mut service = Service::start_with_door(&backend, &nats.url()).await;
+        let bus = Bus::to_door(&nats.url()).await;
+        let client = service.client();
+        // Some are due when it is gone, and some events are under way to it when the service is stopped.
+        for n in 0..200 {
+            bus.schedule("acme", &format!("call-{n}"), now() + 1_000_000 + n * 10_000).await;
+        }
+        eventually("all timers are there", DRAIN, async || {
+            (client.count("pending").await + client.count("completed").await >= 200).then_some(())
+        })
+        .await;
+        blocking(|| if hangs { nats.pause() } else { nats.stop_immediate() });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let asked = now();
+        service.stop_with_calls_under_way().await;
+        let took = (now() - asked) as f64 / 1e6;
+        println!("SQLite: with a broker that {} the service stopped in {took:.2} s", if hangs { "hangs" } else { "is away" });
+        assert!(took < STOPPED_SECONDS_MAX, "{took} s");
+
+        blocking(|| if hangs { nats.resume() } else { nats.start_again() });
+        service.start_again().await;
+        let events = bus.events().wait_for_events(200, DRAIN).await;
+        let calls: HashSet<&str> = events.iter().map(|event| event.call.as_str()).collect();
+        assert_eq!((calls.len(), events.len()), (200, 200));
+        service.stop().await;
+    }
 }
