@@ -1,7 +1,7 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use commands::{CommandError, Commands, NewTimerRequest, Outcome};
-use domain::Invalid;
+use domain::{Callback, Invalid};
 use futures_util::future::join_all;
 use tokio::{
     sync::Semaphore,
@@ -81,6 +81,10 @@ impl Door {
                 received = self.broker.receive(max) => received,
             };
             let pause = match received {
+                Ok(batch) if batch.is_empty() => {
+                    self.broker_answered();
+                    None
+                }
                 Ok(batch) => {
                     self.broker_answered();
                     let handled = self.handle(batch).await;
@@ -129,6 +133,11 @@ impl Door {
         let mut settling = Vec::with_capacity(parsed.len());
         for (received, answer) in parsed.into_iter().zip(answers) {
             let verdict = match answer {
+                // Nobody would ever hear of it: what is there calls somebody else.
+                Ok(outcome) if outcome.timer().definition.callback != Callback::Event => {
+                    poison.push((received, Invalid::new("serviceCallId", "must not be the key of a timer of another kind")));
+                    continue;
+                }
                 Ok(outcome) => handled.done(&outcome),
                 Err(CommandError::Invalid(refusal)) => {
                     poison.push((received, in_words_of_the_command(refusal)));
@@ -157,8 +166,11 @@ impl Door {
             return answers;
         }
         let mut each = Vec::with_capacity(requests.len());
+        let mut is_store_well = true;
         for (request, answer) in requests.into_iter().zip(answers) {
-            let answer = if is_internal(&answer) { self.commands.create(request).await } else { answer };
+            // A store that goes away meanwhile is not waited for once for each of them.
+            let answer = if is_internal(&answer) && is_store_well { self.commands.create(request).await } else { answer };
+            is_store_well &= !matches!(answer, Err(CommandError::Unavailable(_) | CommandError::Unknown(_)));
             each.push(answer);
         }
         each

@@ -1,7 +1,13 @@
+use std::time::Duration;
+
 use domain::NewTimer;
 use store::{Created, StoreError, StoreResult};
+use tokio::time::Instant;
 
 use crate::{CommandError, Commands, NewTimerRequest, Outcome, call, create::Prepared};
+
+/// How long the outcomes of one batch are read back.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What is known of one request of a batch before the store is asked.
 enum Asked {
@@ -47,15 +53,16 @@ impl Commands {
             Err(error) => error,
         };
         let mut answers = Vec::with_capacity(batch.len());
-        // What has become certain is told; as soon as one stays unknown, so do those behind it: a store that cannot be asked
-        // about one timer would only be waited for as often as there are timers.
+        // What has become certain is told; as soon as one stays unknown, or all of it takes too long, so do those behind it: a
+        // store that is slow to answer about one timer would be waited for as often as there are timers.
         let mut pending = batch.iter();
         if let StoreError::Unknown(_) = cause {
+            let until = Instant::now() + CONFIRMED_WITHIN;
             for new in pending.by_ref() {
                 let answer = self.confirm(new, cause.clone()).await;
                 let is_unknown = matches!(answer, Err(StoreError::Unknown(_)));
                 answers.push(answer);
-                if is_unknown {
+                if is_unknown || Instant::now() > until {
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use domain::{Callback, Clock, Timer};
 
@@ -9,6 +9,9 @@ use crate::{
     metrics,
     nats::NatsSender,
 };
+
+/// How long an event holds its place when there is nobody to publish it.
+const NO_BROKER_PAUSE: Duration = Duration::from_secs(5);
 
 /// What the operator decides about callbacks.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +84,11 @@ impl Deliverer {
             (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await,
             (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL"),
             (Callback::Event, _, Some(events)) => events.announce(timer, attempt).await.into(),
-            (Callback::Event, _, None) => not_configured("no broker is configured: set TIMER_BROKER"),
+            (Callback::Event, _, None) => {
+                // It is tried for ever: thousands of them must not keep the store busy with that.
+                tokio::time::sleep(NO_BROKER_PAUSE).await;
+                not_configured("no broker is configured: set TIMER_BROKER")
+            }
         };
         metrics::record(callback.kind(), &outcome, self.clock.steady().saturating_sub(started));
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");

@@ -61,10 +61,13 @@ impl Callback {
         }
     }
 
-    /// Who is called, without anything that could be a secret: scheme, host and port, the NATS server or the broker.
+    /// Who is called, without anything that could be a secret: scheme, host and port, the NATS server, a stream of it as far as
+    /// the subject tells, or the broker.
     pub fn receiver(&self) -> String {
         match self {
             Self::Http(http) => http.url.origin(),
+            // A stream that does not answer holds up those who publish to it, not everybody.
+            Self::Nats(nats) if nats.jetstream => format!("nats stream {}", nats.topic.first_token()),
             Self::Nats(_) => "nats".to_owned(),
             Self::Event => "broker".to_owned(),
         }
@@ -359,6 +362,10 @@ impl Subject {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    pub fn first_token(&self) -> &str {
+        self.0.split('.').next().unwrap_or_default()
     }
 }
 

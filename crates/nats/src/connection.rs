@@ -25,6 +25,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Also before the first attempt after a loss: a server may end every connection right after it was made.
 const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(20);
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
+/// What waits there for the connection survives it, and would be sent much later over the next one, after its sender was told that it
+/// failed. What the connection itself has taken ends with it.
+const COMMANDS_WAITING_MAX: usize = 1;
 /// For looking up names.
 const BLOCKING_THREADS_MAX: usize = 2;
 
@@ -180,6 +183,7 @@ async fn link(options: &Options, name: &'static str) -> Result<Link, Box<dyn std
         .reconnect_delay_callback(reconnect_delay)
         .ping_interval(PING_INTERVAL)
         .connection_timeout(CONNECT_TIMEOUT)
+        .client_capacity(COMMANDS_WAITING_MAX)
         .require_tls(options.tls)
         .tls_client_config(tls::config(roots)?)
         .event_callback(move |event| {

@@ -17,28 +17,44 @@ use crate::settings::Settings;
 /// How long the commands at hand may take to be seen through when the service stops.
 const DOOR_TIME: Duration = Duration::from_secs(10);
 
+/// How long an event waits for the connection before it is tried again later.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
+const CONNECTED_POLL: Duration = Duration::from_millis(50);
+
 /// The connections to the NATS server, as far as they are wanted. Each works for itself, so that a burst of callbacks does not
 /// hold up commands.
 #[derive(Default)]
 pub struct Messaging {
     callbacks: Option<Connection>,
     broker: Option<(Connection, Arc<NatsBroker>)>,
+    /// A connection ended for a reason it must not have.
+    broken: CancellationToken,
 }
 
 impl Messaging {
-    /// Begins to connect, and goes on in the background: the service starts without the server, too.
-    pub fn open(settings: &Settings) -> Self {
+    /// Begins to connect, and goes on in the background: the service starts without the server, too. A connection that ends
+    /// for good stops the service: one that never publishes again only looks alive.
+    pub fn open(settings: &Settings, stop: &CancellationToken) -> Self {
         let Some(options) = &settings.nats else { return Self::default() };
+        let broken = CancellationToken::new();
         let connect = |name| {
             let (connection, driver) = nats::connection(options.clone(), name);
-            tokio::spawn(driver);
+            let (stop, broken) = (stop.clone(), broken.clone());
+            tokio::spawn(async move {
+                driver.await;
+                if !stop.is_cancelled() {
+                    tracing::error!(nats.connection = name, "the connection to NATS has ended for good; stopping");
+                    broken.cancel();
+                    stop.cancel();
+                }
+            });
             connection
         };
         let broker = settings.has_broker_door.then(|| {
             let connection = connect("broker");
             (connection.clone(), Arc::new(NatsBroker::new(connection)))
         });
-        Self { callbacks: Some(connect("callbacks")), broker }
+        Self { callbacks: Some(connect("callbacks")), broker, broken }
     }
 
     /// Gives the deliverer what it needs for callbacks and events over NATS.
@@ -46,8 +62,9 @@ impl Messaging {
         if let Some(connection) = &self.callbacks {
             deliverer = deliverer.with_nats(connection.clone());
         }
-        if let Some((_, broker)) = &self.broker {
-            let events = Events { broker: Arc::clone(broker) as Arc<dyn Broker>, clock: Arc::clone(clock) };
+        if let Some((connection, broker)) = &self.broker {
+            let broker = Arc::clone(broker) as Arc<dyn Broker>;
+            let events = Events { connection: connection.clone(), broker, clock: Arc::clone(clock) };
             deliverer = deliverer.with_events(Arc::new(events));
         }
         deliverer
@@ -62,6 +79,11 @@ impl Messaging {
                 door.run(stop).await;
             })
         }))
+    }
+
+    /// Whether a connection ended for good.
+    pub fn is_broken(&self) -> bool {
+        self.broken.is_cancelled()
     }
 
     /// How the connections are. A server that is away is no reason to restart the service: timers over HTTP go on.
@@ -99,6 +121,7 @@ impl OpenDoor {
 
 /// Lets the deliverer publish events without knowing the broker.
 struct Events {
+    connection: Connection,
     broker: Arc<dyn Broker>,
     clock: Arc<dyn Clock>,
 }
@@ -106,6 +129,13 @@ struct Events {
 #[async_trait]
 impl Announcer for Events {
     async fn announce(&self, timer: &Timer, attempt: u32) -> Result<(), Failure> {
+        // While the broker is away, thousands of events must not keep the store busy with failing at once.
+        let connected = async {
+            while !self.connection.is_connected() {
+                tokio::time::sleep(CONNECTED_POLL).await;
+            }
+        };
+        let _ = tokio::time::timeout(CONNECTED_WITHIN, connected).await;
         broker::announce(self.broker.as_ref(), timer, attempt, self.clock.now()).await.map_err(failure)
     }
 }

@@ -79,7 +79,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let deliverer =
         Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), settings.scheduler.clone()));
-    let messaging = Messaging::open(settings);
+    let messaging = Messaging::open(settings, &stop);
 
     let commands = wire_commands(settings, &store, &clock, &scheduler);
     let pipeline = Pipeline {
@@ -103,7 +103,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     stop.cancel();
     let (drained, closed) = tokio::join!(fired, door.closed());
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".to_owned()))?;
-    Ok(if closed { drained } else { Drained::Broken })
+    Ok(if closed && !messaging.is_broken() { drained } else { Drained::Broken })
 }
 
 /// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and

@@ -1,7 +1,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use domain::{Span, Status, Timestamp};
+use commands::Target;
+use domain::{Asked, Key, Namespace, Span, Status, Timestamp};
 use store::{Fault, Operation};
 use tokio::{task::JoinHandle, time::Instant};
 
@@ -118,6 +119,24 @@ async fn what_can_never_work_is_put_aside_with_the_reason_and_delays_nobody() {
     for (body, reason) in poison.into_iter().chain([(too_far.as_str(), "dueAt must not be more than 1h ahead")]) {
         assert!(dead.contains(&(body.to_owned().into(), reason.to_owned())), "{body}: {dead:?}");
     }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_for_the_key_of_another_kind_of_timer_is_put_aside() {
+    let rig = Rig::new();
+    let callback = Callback::from_json(r#"{"type":"http","url":"http://a/"}"#).unwrap();
+    let taken = NewTimerRequest {
+        namespace: Namespace::parse("acme").unwrap(),
+        key: Some(Key::parse("taken").unwrap()),
+        ..NewTimerRequest::new(Asked::After(SOON), Target::Callback(callback))
+    };
+    rig.commands.create(taken).await.unwrap();
+    rig.broker.send(command("taken", SOON));
+    rig.broker.send(command("free", SOON));
+    let running = Running::start(rig.door());
+    rig.broker.until(|broker| broker.done().len() == 1 && broker.dead().len() == 1).await;
+    assert_eq!(rig.broker.dead()[0].reason, "serviceCallId must not be the key of a timer of another kind");
     running.stop().await;
 }
 

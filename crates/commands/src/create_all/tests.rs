@@ -67,6 +67,17 @@ async fn a_store_that_cannot_be_asked_is_waited_for_once() {
     assert!(begun.elapsed() < std::time::Duration::from_secs(10));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_slow_is_not_waited_for_once_for_each() {
+    let rig = Rig::new();
+    rig.store.plan(Operation::Create, Fault::DoneUnknown);
+    (0..100).for_each(|_| rig.store.plan(Operation::Get, Fault::Late(Span::from_secs(4))));
+    let begun = tokio::time::Instant::now();
+    let answers = rig.commands.create_all((0..100).map(|_| plain()).collect()).await;
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(answers[0].is_ok() && matches!(answers[99], Err(CommandError::Unknown(_))));
+}
+
 #[tokio::test]
 async fn a_store_that_is_away_refuses_the_whole_batch() {
     let rig = Rig::new();

@@ -110,3 +110,16 @@ fn receivers_on_one_host_and_port_are_one_destination() {
     assert_ne!(destination("http://a/x"), destination("https://a/x"));
     assert_ne!(destination("http://a/x"), destination("http://b/x"));
 }
+
+#[test]
+fn streams_are_destinations_of_their_own_as_far_as_subjects_tell() {
+    let destination = |topic: &str, jetstream: bool| {
+        let json = format!(r#"{{"type":"nats","topic":"{topic}","jetstream":{jetstream}}}"#);
+        Callback::from_json(&json).unwrap().destination()
+    };
+    assert_eq!(destination("a.b", false), destination("c", false));
+    assert_eq!(destination("a.b", true), destination("a.c", true));
+    assert_ne!(destination("a.b", true), destination("b.b", true));
+    assert_ne!(destination("a.b", true), destination("a.b", false));
+    assert_ne!(Callback::Event.destination(), destination("a.b", false));
+}

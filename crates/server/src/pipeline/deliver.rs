@@ -1,6 +1,6 @@
 use std::panic::AssertUnwindSafe;
 
-use domain::{Next, Timer, Timestamp};
+use domain::{Callback, Next, Timer, Timestamp};
 use futures_util::FutureExt;
 use store::{Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
@@ -50,9 +50,10 @@ impl Pipeline {
         delivery::decide(outcome, timer, claimed.attempt, self.clock.now(), rand::random())
     }
 
-    /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy.
+    /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy. Events are
+    /// never too late: a command may have waited long, and somebody waits for its event.
     fn too_late(&self, timer: &Timer, attempt: u32, now: Timestamp) -> Option<Next> {
-        let window = self.overdue_window?;
+        let window = self.overdue_window.filter(|_| timer.definition.callback != Callback::Event)?;
         let late = now.since(timer.execute_at);
         (attempt <= 1 && late > window).then(|| {
             tracing::warn!(timer.id = %timer.id(), %late, "a timer is later than OVERDUE_WINDOW allows");
@@ -71,6 +72,12 @@ fn log(claimed: &Claimed, next: &Next) {
         Next::Completed { .. } => tracing::debug!(timer.id = %id, attempt, correlation_id, receiver, "delivered"),
         Next::Again { at } => {
             tracing::debug!(timer.id = %id, attempt, correlation_id, receiver, %at, "delivered; the receiver asked to be called again");
+        }
+        // Tried for ever, perhaps by the thousand: the connection itself is logged.
+        Next::Pending { at, error: Some(_), .. }
+            if attempt > 1 && definition.is_some_and(|definition| definition.callback == Callback::Event) =>
+        {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "the event could not be published; trying again later");
         }
         Next::Pending { at, error: Some(_), .. } => {
             tracing::info!(timer.id = %id, attempt, correlation_id, receiver, %at, "delivery failed; trying again later");

@@ -1,6 +1,6 @@
 //! A cluster of three brokers loses the leaders of its streams under load: every acknowledged command leads to its event.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, ops::Range, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use throwaway::NatsCluster;
@@ -8,8 +8,8 @@ use throwaway::NatsCluster;
 use crate::rig::{Account, Backend, Bus, COMMANDS, EVENTS, Load, Service, alone, blocking, eventually, now};
 
 const COMMANDS_PER_SECOND: u32 = 200;
-const AHEAD_MICROS: std::ops::Range<i64> = 0..2_000_000;
-const BETWEEN: Duration = Duration::from_secs(4);
+const AHEAD_MICROS: Range<i64> = 0..2_000_000;
+const BETWEEN: Duration = Duration::from_secs(3);
 const HEAP: usize = 3_000;
 /// Less than the time after which the broker delivers again what was not acknowledged.
 const HEAP_SECONDS_MAX: f64 = 9.0;

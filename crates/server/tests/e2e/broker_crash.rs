@@ -1,6 +1,6 @@
 //! `kill -9` of the service under a steady flow of commands: every command that the broker acknowledged leads to an event.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use serde_json::json;
 use throwaway::Nats;
@@ -9,7 +9,7 @@ use crate::rig::{Account, Backend, Bus, Load, Service, alone, beside_others, blo
 
 const KILLS: usize = 10;
 const COMMANDS_PER_SECOND: u32 = 200;
-const AHEAD_MICROS: std::ops::Range<i64> = 0..3_000_000;
+const AHEAD_MICROS: Range<i64> = 0..3_000_000;
 /// On PostgreSQL a dead owner's shards are nobody's until their lease has run out, which takes seconds.
 const TAKE_OVER: Duration = Duration::from_secs(15);
 const DRAIN: Duration = Duration::from_secs(60);

@@ -1,16 +1,16 @@
 //! PostgreSQL goes away while commands come in: they wait in the broker, and none is lost.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use throwaway::{Nats, Postgres};
 
 use crate::rig::{Account, Backend, Bus, Load, Service, alone, blocking, now};
 
 const COMMANDS_PER_SECOND: u32 = 100;
-const AHEAD_MICROS: std::ops::Range<i64> = 0..1_000_000;
-const BEFORE: Duration = Duration::from_secs(2);
-const AWAY: Duration = Duration::from_secs(5);
-const AFTER: Duration = Duration::from_secs(2);
+const AHEAD_MICROS: Range<i64> = 0..1_000_000;
+const BEFORE: Duration = Duration::from_secs(1);
+const AWAY: Duration = Duration::from_secs(4);
+const AFTER: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(60);
 /// Commands that were given back come again after pauses that have grown to some seconds by then.
 const CAUGHT_UP_SECONDS_MAX: f64 = 25.0;

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, Load, Sent, Service, alone, blocking, for_each_store, now};
+use crate::rig::{Account, Backend, Bus, Load, Sent, Service, alone, blocking, now};
 
 const EVENTS_DUE: usize = 500;
 const DOWN: Duration = Duration::from_secs(3);
 /// Pauses between tries grow to fifteen seconds; after three seconds of absence they are far from that.
 const DRAIN: Duration = Duration::from_secs(40);
 
-for_each_store!(events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_return);
-
-async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_return(backend: Backend) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_return() {
     let _machine = alone().await;
+    let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
     let bus = Bus::to_door(&nats.url()).await;

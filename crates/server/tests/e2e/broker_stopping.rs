@@ -1,6 +1,6 @@
 //! A service that is stopped in order under load gives back what it has not carried out: the next one gets it at once.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, ops::Range, time::Duration};
 
 use throwaway::Nats;
 
@@ -10,7 +10,7 @@ use crate::rig::{
 
 const STOPS: usize = 3;
 const COMMANDS_PER_SECOND: u32 = 200;
-const AHEAD_MICROS: std::ops::Range<i64> = 0..1_000_000;
+const AHEAD_MICROS: Range<i64> = 0..1_000_000;
 /// In one go, so that many are at hand when the service stops.
 const HEAP: usize = 3_000;
 const DRAIN: Duration = Duration::from_secs(60);

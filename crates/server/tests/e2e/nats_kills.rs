@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rig::{Backend, Bus, Client, Service, alone, blocking, instant, micros, now, stored_at, told_to};
 
-const KILLS: usize = 12;
+const KILLS: usize = 10;
 const CALLERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(25);
 const DOWN_MICROS: Range<u64> = 0..900_000;
