@@ -7,7 +7,7 @@ use domain::Namespace;
 /// A message broker as far as the door needs one. Knows nothing of any particular one.
 #[async_trait]
 pub trait Broker: Send + Sync {
-    /// Waits until there are commands, and gives at least one and at most `max` of them, oldest first.
+    /// Waits until there are commands, and gives at most `max` of them, oldest first. It may be empty after a while of quiet.
     ///
     /// Can be canceled at any time: what it has not handed out comes out of the next call, or is given back. What it has
     /// handed out belongs to this process until it is settled. What is dropped without that is delivered again in the end.

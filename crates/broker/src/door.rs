@@ -207,6 +207,7 @@ impl Door {
     }
 
     fn pause_for_broker(&mut self, error: BrokerError) -> Duration {
+        metrics::counter!("timer_task_errors_total", "task" => "commands").increment(1);
         if self.broker_error.as_ref() != Some(&error) {
             tracing::warn!(%error, "no commands can be received: trying again until they can");
             self.broker_error = Some(error);

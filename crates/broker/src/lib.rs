@@ -16,25 +16,26 @@
 //! come in any order and more than once.
 //!
 //! [`Broker`] is all that the door knows of a message broker; [`NatsBroker`] is the one that there is, and the folder `nats` the
-//! only place that knows NATS. [`Memory`] serves tests.
+//! only place that knows NATS. `Memory` serves tests.
 
 mod announce;
 mod backoff;
 mod contract;
 mod door;
+#[cfg(test)]
 mod memory;
 mod messages;
 mod nats;
-
 #[cfg(test)]
 mod rig;
 
 pub use crate::nats::NatsBroker;
 pub use announce::announce;
 pub use contract::{Broker, BrokerError, Event, Received, Verdict};
-pub use door::{Door, Handled};
-pub use memory::{DeadLetter, Memory};
-pub use messages::{COMMAND_BYTES_MAX, ScheduleTimer, due_time_reached};
+pub use door::Door;
+#[cfg(test)]
+pub(crate) use memory::Memory;
+pub(crate) use messages::{ScheduleTimer, due_time_reached};
 
 /// Describes the metrics of this crate to whatever exports them.
 pub fn describe() {

@@ -9,8 +9,11 @@
 //! Streams and consumer are made when they are missing, whenever that is noticed; the server may be away at any time, at the
 //! start too. What somebody else has made with other settings is used as it is.
 
+mod letters;
 mod pull;
+mod readable;
 mod received;
+mod search;
 mod settings;
 mod setup;
 
@@ -26,6 +29,7 @@ use tokio::{
 use crate::{Broker, BrokerError, Event, Received, messages::is_token};
 use pull::Pull;
 use received::NatsReceived;
+use search::Search;
 use setup::Setup;
 
 /// A connection that was just started or just lost is there again in no time, or in a long time.
@@ -36,17 +40,23 @@ const CONNECTED_POLL: Duration = Duration::from_millis(20);
 pub struct NatsBroker {
     connection: Connection,
     setup: Setup,
+    fetching: Mutex<Fetching>,
+}
+
+#[derive(Default)]
+struct Fetching {
     /// None until somebody wants commands, and again after trouble.
-    pull: Mutex<Option<Pull>>,
+    pull: Option<Pull>,
+    search: Search,
 }
 
 impl NatsBroker {
     /// Does nothing yet: everything happens when it is needed.
     pub fn new(connection: Connection) -> Self {
-        Self { connection, setup: Setup::default(), pull: Mutex::new(None) }
+        Self { connection, setup: Setup::default(), fetching: Mutex::default() }
     }
 
-    async fn begin(&self) -> Result<Pull, BrokerError> {
+    async fn begin(&self, search: &mut Search) -> Result<Pull, BrokerError> {
         let connected = async {
             while !self.connection.is_connected() {
                 sleep(CONNECTED_POLL).await;
@@ -55,6 +65,7 @@ impl NatsBroker {
         timeout(CONNECTED_WITHIN, connected).await.map_err(|_| not_connected(&self.connection))?;
         let client = self.connection.client().await;
         let consumer = self.setup.everything(&client).await?;
+        search.run(&self.connection, &setup::context(&client)).await;
         Pull::begin(client, &consumer).await
     }
 
@@ -66,31 +77,21 @@ impl NatsBroker {
 #[async_trait]
 impl Broker for NatsBroker {
     async fn receive(&self, max: usize) -> Result<Vec<Box<dyn Received>>, BrokerError> {
-        let mut pull = self.pull.lock().await;
-        loop {
-            let current = match &mut *pull {
-                Some(pull) => pull,
-                None => pull.insert(self.begin().await?),
-            };
-            let messages = match current.next(max).await {
-                Ok(messages) => messages,
-                Err(error) => {
-                    *pull = None;
-                    return Err(error);
-                }
-            };
-            let received: Vec<Box<dyn Received>> = messages
-                .into_iter()
-                .filter_map(|message| Some(Box::new(NatsReceived::new(&self.connection, message)?) as Box<dyn Received>))
-                .collect();
-            if !received.is_empty() {
-                return Ok(received);
-            }
-        }
+        let Fetching { pull, search } = &mut *self.fetching.lock().await;
+        let current = match pull {
+            Some(pull) => pull,
+            None => pull.insert(self.begin(search).await?),
+        };
+        let messages = current.next(max).await.inspect_err(|_| {
+            *pull = None;
+            search.suspect();
+        })?;
+        let received = |message| Some(Box::new(NatsReceived::new(&self.connection, message)?) as Box<dyn Received>);
+        Ok(messages.into_iter().filter_map(received).collect())
     }
 
     async fn give_back(&self) -> Result<(), BrokerError> {
-        let Some(pull) = self.pull.lock().await.take() else { return Ok(()) };
+        let Some(pull) = self.fetching.lock().await.pull.take() else { return Ok(()) };
         if !self.connection.is_connected() {
             return Err(not_connected(&self.connection));
         }

@@ -47,8 +47,8 @@ pub enum Protocol {
     Timer,
 }
 
-/// Receivers that share a fate: one host and port, the one NATS server, or the one broker. A hash, because a million of
-/// them wait in memory.
+/// Receivers that share a fate: one host and port, the NATS server, a stream of it, or the broker. A hash, because a million
+/// of them wait in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination(pub u64);
 

@@ -126,6 +126,22 @@ impl Connection {
         self.link.borrow().as_ref().map_or(0, |link| link.inbox.expected().len())
     }
 
+    /// Waits for a connection, but no longer than this. Says whether there is one.
+    pub async fn connected_within(&self, limit: Duration) -> bool {
+        let connected = async {
+            let link = self.link.clone().wait_for(Option::is_some).await.ok()?.clone()?;
+            let mut changes = link.events.changes();
+            loop {
+                changes.mark_unchanged();
+                if self.is_connected() {
+                    return Some(());
+                }
+                changes.changed().await.ok()?;
+            }
+        };
+        tokio::time::timeout(limit, connected).await.is_ok_and(|connected| connected.is_some())
+    }
+
     /// Waits until it is known whether there is a connection.
     async fn connected(&self, deadline: Instant) -> Result<Arc<Link>, PublishError> {
         let known = async {

@@ -164,7 +164,10 @@ impl Events {
             ServerError::SlowConsumer(_) => return,
         };
         match &said {
-            Said::Denied(subject) => self.log_refusal(self.inbox.publish_denied(subject)),
+            Said::Denied(subject) => {
+                self.log_refusal(self.inbox.publish_denied(subject));
+                self.log_service_denied(subject);
+            }
             Said::NoListening(subject) => self.log_refusal(self.inbox.subscription_denied(subject)),
             Said::Complaint(text) => self.log_once(text.clone(), |text| {
                 tracing::warn!(nats.connection = self.name, nats.server = self.place, "the NATS server says: {text}");
@@ -185,6 +188,20 @@ impl Events {
                     nats.connection = self.name,
                     nats.server = self.place,
                     "the NATS user may not {missing} _INBOX.>: arrivals cannot be confirmed"
+                );
+            });
+        }
+    }
+
+    /// Subjects of the server itself, such as acknowledgements: nobody else would hear that those are denied.
+    fn log_service_denied(&self, subject: &str) {
+        if subject.starts_with('$') {
+            let tokens: Vec<_> = subject.split('.').take(2).collect();
+            self.log_once(format!("{}.>", tokens.join(".")), |subjects| {
+                tracing::warn!(
+                    nats.connection = self.name,
+                    nats.server = self.place,
+                    "the NATS user may not publish to {subjects}"
                 );
             });
         }

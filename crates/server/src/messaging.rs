@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::settings::Settings;
 
-/// How long the commands at hand may take to be seen through when the service stops.
-const DOOR_TIME: Duration = Duration::from_secs(10);
+/// How long the commands at hand may take to be seen through when the service stops: a call of the store and its reading back, and
+/// what the door itself waits for the broker.
+const DOOR_TIME: Duration = Duration::from_secs(30);
 
 /// How long an event waits for the connection before it is tried again later.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
-const CONNECTED_POLL: Duration = Duration::from_millis(50);
 
 /// The connections to the NATS server, as far as they are wanted. Each works for itself, so that a burst of callbacks does not
 /// hold up commands.
@@ -64,7 +64,7 @@ impl Messaging {
         }
         if let Some((connection, broker)) = &self.broker {
             let broker = Arc::clone(broker) as Arc<dyn Broker>;
-            let events = Events { connection: connection.clone(), broker, clock: Arc::clone(clock) };
+            let events = BrokerAnnouncer { connection: connection.clone(), broker, clock: Arc::clone(clock) };
             deliverer = deliverer.with_events(Arc::new(events));
         }
         deliverer
@@ -120,22 +120,17 @@ impl OpenDoor {
 }
 
 /// Lets the deliverer publish events without knowing the broker.
-struct Events {
+struct BrokerAnnouncer {
     connection: Connection,
     broker: Arc<dyn Broker>,
     clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
-impl Announcer for Events {
+impl Announcer for BrokerAnnouncer {
     async fn announce(&self, timer: &Timer, attempt: u32) -> Result<(), Failure> {
         // While the broker is away, thousands of events must not keep the store busy with failing at once.
-        let connected = async {
-            while !self.connection.is_connected() {
-                tokio::time::sleep(CONNECTED_POLL).await;
-            }
-        };
-        let _ = tokio::time::timeout(CONNECTED_WITHIN, connected).await;
+        self.connection.connected_within(CONNECTED_WITHIN).await;
         broker::announce(self.broker.as_ref(), timer, attempt, self.clock.now()).await.map_err(failure)
     }
 }

@@ -9,7 +9,7 @@
 //! reconnect, and not whether one that is not wanted any more still brings something. What does not end in time is lost together
 //! with its server. The next request leaves as soon as the last one is used up, so that commands travel while others are worked on.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::atomic::Ordering, time::Duration};
 
 use async_nats::{
     Client, Message, StatusCode, Subject, Subscriber,
@@ -33,11 +33,15 @@ const END_LATE_MAX: Duration = Duration::from_secs(2);
 /// What one request may bring, unless one message alone may be larger.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 const MESSAGES_OF_LARGEST_SIZE_MIN: usize = 2;
+/// How soon a lost connection is noticed once there is another.
+const LOSS_NOTICED_WITHIN: Duration = Duration::from_millis(200);
 
 /// What is being fetched, until there is trouble.
 pub(super) struct Pull {
     context: Context,
     client: Client,
+    /// The number of the connection that all this goes over: servers forget requests together with connections.
+    connection: u64,
     inbox: String,
     messages: Subscriber,
     limits: Limits,
@@ -106,12 +110,14 @@ fn ending(status: StatusCode, description: &str, has_brought: bool) -> Ending {
 impl Pull {
     pub(super) async fn begin(client: Client, consumer: &consumer::Config) -> Result<Self, BrokerError> {
         let context = setup::context(&client);
+        let connection = connections(&client);
         let limits = Limits::of(consumer, client.max_payload());
         let inbox = client.new_inbox();
         let messages = client.subscribe(format!("{inbox}.*")).await.map_err(|error| away(&error.to_string()))?;
         Ok(Self {
             context,
             client,
+            connection,
             inbox,
             messages,
             limits,
@@ -122,14 +128,17 @@ impl Pull {
         })
     }
 
-    /// Waits for commands. Can be canceled: what it has fetched stays here. After an error nothing is left here to be had.
+    /// Waits for commands, until a request ends: when it brings none, that is an answer too. Can be canceled: what it has fetched
+    /// stays here. After an error nothing is left here to be had.
     pub(super) async fn next(&mut self, max: usize) -> Result<Vec<jetstream::Message>, BrokerError> {
         loop {
+            // Asked first, for then all that came over the lost connection is heard.
+            let is_lost = connections(&self.client) != self.connection;
             let heard = self.hear(max);
             self.forget_passed_over().await;
             // What came before the trouble is not part of it.
             if !self.ready.is_empty() {
-                if heard.is_ok() && self.open.is_none() {
+                if heard.is_ok() && !is_lost && self.open.is_none() {
                     // Whether that goes well concerns the next call.
                     drop(self.request(max).await);
                 }
@@ -138,14 +147,22 @@ impl Pull {
                 return Ok(self.ready.drain(..max.min(self.ready.len())).map(handed_out).collect());
             }
             heard?;
+            if is_lost {
+                return Err(away("the connection was lost during a request for commands"));
+            }
             let over_by = match &self.open {
                 Some(open) => open.over_by,
                 None => self.request(max).await?,
             };
-            match timeout_at(over_by, self.messages.next()).await {
+            match timeout_at(over_by.min(Instant::now() + LOSS_NOTICED_WITHIN), self.messages.next()).await {
                 Ok(Some(message)) => self.take(message)?,
                 Ok(None) => return Err(away("the NATS client has ended")),
+                Err(_) if Instant::now() < over_by => continue,
                 Err(_) => return Err(away("it does not answer a request for commands")),
+            }
+            if self.open.is_none() && self.ready.is_empty() {
+                self.forget_passed_over().await;
+                return Ok(Vec::new());
             }
         }
     }
@@ -177,7 +194,9 @@ impl Pull {
     }
 
     fn take(&mut self, message: Message) -> Result<(), BrokerError> {
-        if let Some(status) = message.status.filter(|status| *status != StatusCode::OK) {
+        // A command may have a status as well, which means nothing. It comes under its own subject.
+        let is_of_server = message.subject.starts_with(&self.inbox);
+        if let Some(status) = message.status.filter(|status| is_of_server && *status != StatusCode::OK) {
             return self.end_request(&message.subject, status, message.description.as_deref().unwrap_or_default());
         }
         if let Some(open) = &mut self.open {
@@ -235,6 +254,10 @@ impl Pull {
 /// Dead letters lie in the stream that they came from. A stream that somebody else has made may take even more.
 fn is_command(subject: &str) -> bool {
     subject.starts_with(COMMANDS_PREFIX) && subject != DEAD_SUBJECT
+}
+
+fn connections(client: &Client) -> u64 {
+    client.statistics().connects.load(Ordering::Relaxed)
 }
 
 fn away(text: &str) -> BrokerError {

@@ -25,9 +25,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const KEPT_FOR: Duration = Duration::from_secs(30 * DAY.as_secs());
 /// Longer than it takes a node to take over from another and to publish an event again.
 const DUPLICATES_KNOWN_FOR: Duration = Duration::from_secs(10 * 60);
-const VERDICT_WITHIN: Duration = Duration::from_secs(10);
+/// A store may take ten seconds for a batch, and five more to find out what became of it.
+const VERDICT_WITHIN: Duration = Duration::from_secs(20);
 /// Enough for eight processes with a batch each; those that wait for another try count too.
-const WITHOUT_VERDICT_MAX: i64 = 4096;
+pub(super) const WITHOUT_VERDICT_MAX: i64 = 4096;
 const UNLIMITED: i64 = -1;
 
 pub(super) fn commands() -> stream::Config {

@@ -9,14 +9,14 @@ use std::{
 use async_nats::{
     Client,
     jetstream::{
-        Context, consumer,
+        Context, ErrorCode, consumer,
         context::{ContextBuilder, CreateStreamErrorKind, RequestErrorKind},
         response::Response,
-        stream,
+        stream::{self, ConsumerCreateStrictErrorKind},
     },
 };
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::settings;
@@ -88,7 +88,11 @@ impl Setup {
             return Ok(found.config);
         }
         let created = context.create_consumer_strict_on_stream(settings::consumer(), stream).await;
-        let created = created.map_err(|error| refused(&format!("the consumer {name} of {stream} could not be made: {error}")))?;
+        let created = created.map_err(|error| {
+            let is_away =
+                matches!(error.kind(), ConsumerCreateStrictErrorKind::TimedOut | ConsumerCreateStrictErrorKind::Request);
+            not_made(is_away, format!("the consumer {name} of {stream} could not be made: {error}"))
+        })?;
         tracing::info!(nats.stream = stream, nats.consumer = name, "made a consumer");
         Ok(created.cached_info().config.clone())
     }
@@ -122,8 +126,17 @@ fn refused(text: &str) -> BrokerError {
     BrokerError::Refused(text.to_owned())
 }
 
+const fn not_made(is_away: bool, text: String) -> BrokerError {
+    if is_away { BrokerError::Away(text) } else { BrokerError::Refused(text) }
+}
+
 async fn find<T: DeserializeOwned>(context: &Context, what: String) -> Result<Option<T>, BrokerError> {
-    let answer: Response<T> = context.request(what, &json!({})).await.map_err(|error| match error.kind() {
+    ask(context, what, &json!({})).await
+}
+
+/// Asks JetStream for something. `None` when it is not there.
+pub(super) async fn ask<T: DeserializeOwned>(context: &Context, what: String, which: &Value) -> Result<Option<T>, BrokerError> {
+    let answer: Response<T> = context.request(what, which).await.map_err(|error| match error.kind() {
         RequestErrorKind::NoResponders => {
             refused("JetStream is not there: it is not enabled on the NATS server, or not for this user")
         }
@@ -150,13 +163,46 @@ async fn create_stream(context: &Context, wanted: &stream::Config) -> Result<(),
         }
         Err(error) => error,
     };
-    // When the server has said no, and not just nothing, it may have too few others to copy to.
-    if wanted.num_replicas > 1 && matches!(refusal.kind(), CreateStreamErrorKind::JetStream(_)) {
+    let lacks_servers = match refusal.kind() {
+        CreateStreamErrorKind::JetStream(error) => is_lack_of_servers(error.error_code()),
+        _ => false,
+    };
+    if wanted.num_replicas > 1 && lacks_servers {
         let single = stream::Config { num_replicas: 1, ..wanted.clone() };
         if context.create_stream(&single).await.is_ok() {
             tracing::warn!(nats.stream = name, error = %refusal, "made a stream with a single copy: the cluster cannot keep more");
             return Ok(());
         }
     }
-    Err(refused(&format!("the stream {name} could not be made: {refusal}")))
+    let is_away = matches!(refusal.kind(), CreateStreamErrorKind::TimedOut | CreateStreamErrorKind::Response);
+    Err(not_made(is_away, format!("the stream {name} could not be made: {refusal}")))
+}
+
+/// Whether the server has too few others to keep copies on. Any other refusal is no reason to do with fewer.
+fn is_lack_of_servers(code: ErrorCode) -> bool {
+    [ErrorCode::CLUSTER_NO_PEERS, ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED].contains(&code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_servers_is_a_reason_to_keep_a_single_copy() {
+        for (code, expected) in [
+            (ErrorCode::CLUSTER_NO_PEERS, true),
+            (ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED, true),
+            (ErrorCode::INSUFFICIENT_RESOURCES, false),
+            (ErrorCode::STREAM_SUBJECT_OVERLAP, false),
+            (ErrorCode::CLUSTER_NOT_AVAILABLE, false),
+        ] {
+            assert_eq!(is_lack_of_servers(code), expected, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn silence_is_no_refusal() {
+        assert!(matches!(not_made(true, String::new()), BrokerError::Away(_)));
+        assert!(matches!(not_made(false, String::new()), BrokerError::Refused(_)));
+    }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use broker::{Broker, BrokerError, announce};
 use domain::{Namespace, Status, Timer};
 use throwaway::Nats;
@@ -116,4 +118,14 @@ async fn a_server_without_jetstream_is_named_as_the_reason() {
         error.to_string().contains("JetStream is not there")
     })
     .await;
+}
+
+#[tokio::test]
+async fn quiet_is_an_answer() {
+    let nats = Nats::start();
+    let process = Process::closed(&nats.url());
+    for _ in 0..2 {
+        let quiet = tokio::time::timeout(Duration::from_secs(5), process.broker.receive(10)).await;
+        assert!(quiet.expect("no answer").unwrap().is_empty());
+    }
 }

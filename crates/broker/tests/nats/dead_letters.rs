@@ -1,6 +1,8 @@
 use std::time::Duration;
 
+use async_nats::jetstream::{AckKind, consumer, stream};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use throwaway::Nats;
 use tokio::time::Instant;
 
@@ -110,5 +112,54 @@ async fn a_flood_of_what_can_never_work_passes() {
     process.scheduled(1).await;
     until(async || witness.count(COMMANDS).await == 6001).await;
     witness.until_settled().await;
+    process.stop().await;
+}
+
+/// A stream that takes no messages above this size, headers included.
+async fn narrow_stream(witness: &Witness, bytes_max: i32) -> stream::Stream {
+    let config = stream::Config {
+        name: COMMANDS.to_owned(),
+        subjects: vec!["timer.commands.>".to_owned()],
+        max_message_size: bytes_max,
+        ..stream::Config::default()
+    };
+    witness.context.create_stream(config).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_letter_that_is_refused_goes_without_its_body() {
+    let nats = Nats::start();
+    let witness = Witness::at(&nats).await;
+    narrow_stream(&witness, 600).await;
+    let process = Process::start(&nats.url());
+    witness.send("x".repeat(600)).await;
+    let letters = witness.messages(COMMANDS, DEAD, 1).await;
+    assert_eq!((header(&letters[0], "X-Timer-Truncated"), letters[0].payload.len()), (Some("true"), 0));
+    assert_eq!(header(&letters[0], "X-Timer-Sequence"), Some("1"));
+    witness.until_settled().await;
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_that_can_have_no_letter_comes_again_ten_times_and_then_stays_in_the_stream() {
+    let nats = Nats::start();
+    let witness = Witness::at(&nats).await;
+    let stream = narrow_stream(&witness, 20).await;
+    let config = consumer::pull::Config { durable_name: Some("timer".to_owned()), ..consumer::pull::Config::default() };
+    let theirs = stream.create_consumer(config).await.unwrap();
+    witness.send("nonsense").await;
+    let mut messages = theirs.messages().await.unwrap();
+    for _ in 0..8 {
+        messages.next().await.unwrap().unwrap().ack_with(AckKind::Nak(None)).await.unwrap();
+    }
+    let ninth = messages.next().await.unwrap().unwrap();
+    assert_eq!(ninth.info().unwrap().delivered, 9);
+    drop(messages);
+    // Two more deliveries: the tenth goes to the door, which then has to let it go.
+    let process = Process::start(&nats.url());
+    ninth.ack_with(AckKind::Nak(None)).await.unwrap();
+    witness.until_settled().await;
+    let consumer = witness.consumer().await.unwrap();
+    assert_eq!((consumer.delivered.consumer_sequence, witness.count(COMMANDS).await), (10, 1));
     process.stop().await;
 }

@@ -9,3 +9,4 @@ mod restarts;
 mod rig;
 mod settings;
 mod throughput;
+mod unreadable;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::rig::{COMMANDS, Process, Witness, command, until};
 
 /// A process that got no verdict out is found out after this long.
-const VERDICT_WITHIN: Duration = Duration::from_secs(10);
+const VERDICT_WITHIN: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_door_that_stops_leaves_nothing_behind_that_others_have_to_wait_for() {

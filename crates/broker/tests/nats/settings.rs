@@ -55,7 +55,7 @@ async fn what_is_made_has_the_settings_that_keep_messages() {
         assert_eq!((config.duplicate_window, config.discard), (Duration::from_secs(600), stream::DiscardPolicy::Old));
     }
     let config = witness.consumer().await.unwrap().config;
-    assert_eq!((config.ack_policy, config.ack_wait), (consumer::AckPolicy::Explicit, Duration::from_secs(10)));
+    assert_eq!((config.ack_policy, config.ack_wait), (consumer::AckPolicy::Explicit, Duration::from_secs(20)));
     assert_eq!((config.max_deliver, config.max_ack_pending), (-1, 4096));
     assert_eq!(config.deliver_policy, consumer::DeliverPolicy::All);
     process.stop().await;

@@ -80,7 +80,10 @@ fn bad_callbacks_are_refused_with_field_and_rule() {
         (r#"{"type":"nats","topic":"a b"}"#, "callback.topic must be a NATS subject"),
         (r#"{"type":"nats","topic":"a.*"}"#, "callback.topic must be a NATS subject"),
         (r#"{"type":"nats","topic":"a..b"}"#, "callback.topic must be a NATS subject"),
+        (r#"{"type":"nats","topic":"a.>"}"#, "callback.topic must be a NATS subject"),
+        (r#"{"type":"nats","topic":".a"}"#, "callback.topic must be a NATS subject"),
         (r#"{"type":"nats","topic":"$JS.API"}"#, "callback.topic must not start with $ or _INBOX"),
+        (r#"{"type":"nats","topic":"_INBOX.a"}"#, "callback.topic must not start with $ or _INBOX"),
         (r#"{"type":"nats","topic":"a","headers":{"Nats-Rollup":"all"}}"#, "callback.headers.Nats-Rollup must not be given"),
         (r#"{"type":"nats","topic":"a","key":""}"#, "callback.key must be 1 to 255 printable ASCII characters"),
     ] {

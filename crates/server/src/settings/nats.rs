@@ -18,12 +18,13 @@ pub fn parse_server(options: &NatsOptions) -> Result<Option<Options>, Failure> {
         Some(("NATS_HOST", host)) => {
             let port = number("NATS_PORT", &options.nats_port, 1..=u16::MAX, 4222)?;
             let (user, password) = (given(&options.nats_user), given(&options.nats_password));
-            if password.is_some() && user.is_none() {
-                return wrong("NATS_USER", "is required together with NATS_PASSWORD");
-            }
             Options::from_parts(host, port, user, password).map(Some).map_err(sentence)
         }
-        Some((variable, url)) => Options::from_url(variable, url).map(Some).map_err(sentence),
+        Some((variable, url)) => {
+            // They would be passed over, and the login made as nobody.
+            refuse_parts_without("NATS_HOST", &[("NATS_USER", &options.nats_user), ("NATS_PASSWORD", &options.nats_password)])?;
+            Options::from_url(variable, url).map(Some).map_err(sentence)
+        }
     }
 }
 
