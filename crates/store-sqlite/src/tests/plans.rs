@@ -82,7 +82,7 @@ async fn a_list_walks_along_the_index_of_its_order() {
             {
                 for after in [None, Some(Cursor { at: NOW, id: timer("http://a.example/").id() })] {
                     let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
-                    let query = ListQuery { filter: Filter { status, namespace }, sort, order, limit: 50, offset: 0, after };
+                    let query = ListQuery { filter: Filter { status, namespace, key_prefix: None }, sort, order, limit: 50, offset: 0, after };
                     assert_walks_in_order(&shell, &query);
                 }
             }
@@ -111,7 +111,7 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
     ] {
         let query = ListQuery {
-            filter: Filter { status: Some(status), namespace: None },
+            filter: Filter { status: Some(status), namespace: None, key_prefix: None },
             sort: Sort::CreatedAt,
             order: Order::Descending,
             limit: 50,
