@@ -34,4 +34,8 @@ pub const LAST_ERROR_CHARS_MAX: usize = 1024;
 pub const ATTEMPTS_KEPT: usize = 20;
 pub const ATTEMPT_DETAIL_CHARS_MAX: usize = 256;
 
+/// How many timers one request may register, or cancel by filter.
+pub const CREATED_AT_ONCE_MAX: usize = 1_000;
+pub const CANCELED_AT_ONCE_MAX: usize = 10_000;
+
 pub const KEY_NAME_CHARS_MAX: usize = 100;
