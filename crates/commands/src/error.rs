@@ -10,6 +10,8 @@ pub enum CommandError {
     Invalid(#[from] Invalid),
     #[error("timer not found")]
     NotFound,
+    #[error("key not found")]
+    NoSuchKey,
     /// The timer is in a status that does not allow it.
     #[error("cannot {verb} timer with status '{status}'")]
     Met { verb: Verb, status: Status },

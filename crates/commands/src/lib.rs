@@ -20,6 +20,7 @@ mod error;
 mod fire;
 mod get;
 mod health;
+mod keys;
 mod list;
 mod patch;
 mod retry;

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::{Invalid, Namespace, Timestamp, limits};
+use crate::{Invalid, Namespace, TimerId, Timestamp, limits};
 
 /// Names a key, so that it can be listed and revoked. It is no secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,7 +74,23 @@ impl Rights {
     }
 }
 
+impl AccessKeyId {
+    /// A new one, in the order of creation.
+    pub fn random(now: Timestamp) -> Self {
+        Self(TimerId::random(now).as_uuid())
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        TimerId::parse("id", text).map(|id| Self(id.as_uuid()))
+    }
+}
+
 impl AccessKey {
+    /// What is kept of a key. A key is long and random, so that a plain hash is enough.
+    pub fn hash_of(secret: &[u8]) -> [u8; 32] {
+        Sha256::digest(secret).into()
+    }
+
     pub fn parse_name(text: &str) -> Result<String, Invalid> {
         let chars = text.chars().count();
         if chars == 0 || chars > limits::KEY_NAME_CHARS_MAX || text.chars().any(char::is_control) {
