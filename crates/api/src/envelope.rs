@@ -3,6 +3,8 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::error::ApiError;
+
 /// What an answer means, beside its HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -13,6 +15,18 @@ pub(crate) enum Code {
     NotFound = 3,
     Unauthorized = 4,
     Conflict = 6,
+}
+
+impl Code {
+    const fn of(status: StatusCode) -> Self {
+        match status {
+            StatusCode::NOT_FOUND => Self::NotFound,
+            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            StatusCode::CONFLICT => Self::Conflict,
+            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => Self::Unexpected,
+            _ => Self::Validation,
+        }
+    }
 }
 
 impl Serialize for Code {
@@ -47,6 +61,12 @@ pub(crate) struct ErrorEnvelope {
     pub data: (),
 }
 
+impl ErrorEnvelope {
+    pub(crate) fn of(error: &ApiError) -> Self {
+        Self { code: Code::of(error.status()), message: error.message(), data: () }
+    }
+}
+
 /// A successful answer on its way out.
 #[derive(Debug)]
 pub(crate) struct Answer<T> {
@@ -71,13 +91,14 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// Writes an envelope. JSON that was checked on its way in cannot fail to be written; should it, the client learns no more than that.
-pub(crate) fn json(status: StatusCode, envelope: &impl Serialize) -> Response {
-    let (status, body) = match serde_json::to_vec(envelope) {
-        Ok(body) => (status, body),
+/// Writes the body of an answer. JSON that was checked on its way in cannot fail to be written; should it, the client learns no more
+/// than that.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let body = match serde_json::to_vec(body) {
+        Ok(body) => body,
         Err(error) => {
             tracing::error!(%error, "an answer could not be written");
-            (StatusCode::INTERNAL_SERVER_ERROR, br#"{"code":1,"message":"internal error","data":null}"#.to_vec())
+            return ApiError::Internal.into_response();
         }
     };
     let mut response = (status, body).into_response();

@@ -1,9 +1,9 @@
+use std::sync::Arc;
+
 use axum::response::{IntoResponse, Response};
 use commands::CommandError;
 use domain::Invalid;
-use http::{HeaderValue, StatusCode, header};
-
-use crate::envelope::{Code, ErrorEnvelope, json};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 
 /// Why a request was not carried out. The one place where reasons become statuses.
 #[derive(Debug)]
@@ -21,12 +21,19 @@ pub(crate) enum ApiError {
     HeadersTooLarge,
     HeadTooSlow,
     TooManyConnections,
-    Panicked,
+    /// A fault of ours.
+    Internal,
 }
 
-/// Why an answer is an internal error, for the log: never sent.
+/// What an answer carries until the door of its request puts it into words.
 #[derive(Debug, Clone)]
-pub(crate) struct Cause(pub String);
+pub(crate) struct Refused(pub Arc<ApiError>);
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Self(Arc::new(error))
+    }
+}
 
 impl From<CommandError> for ApiError {
     fn from(error: CommandError) -> Self {
@@ -44,12 +51,14 @@ impl ApiError {
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::Command(CommandError::Invalid(_) | CommandError::Met { .. }) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
-            Self::Command(CommandError::NotFound) | Self::NoSuchRoute => StatusCode::NOT_FOUND,
-            Self::Command(CommandError::Conflict(_) | CommandError::Busy(_)) => StatusCode::CONFLICT,
+            Self::Command(CommandError::NotFound | CommandError::NoSuchKey) | Self::NoSuchRoute => StatusCode::NOT_FOUND,
+            Self::Command(CommandError::Conflict(_) | CommandError::Busy(_) | CommandError::TooMany { .. }) => {
+                StatusCode::CONFLICT
+            }
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_)) | Self::TooManyConnections => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::Command(CommandError::Internal(_)) | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Command(CommandError::Internal(_)) | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -60,17 +69,8 @@ impl ApiError {
         }
     }
 
-    const fn code(&self) -> Code {
-        match self.status() {
-            StatusCode::NOT_FOUND => Code::NotFound,
-            StatusCode::UNAUTHORIZED => Code::Unauthorized,
-            StatusCode::CONFLICT => Code::Conflict,
-            StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => Code::Unexpected,
-            _ => Code::Validation,
-        }
-    }
-
-    fn message(&self) -> String {
+    /// What is wrong, in the words of the native door.
+    pub(crate) fn message(&self) -> String {
         let text = match self {
             Self::Command(error) => return error.to_string(),
             Self::Malformed(text) => text,
@@ -84,41 +84,40 @@ impl ApiError {
             Self::HeadersTooLarge => "the headers must not be more than 64 or larger than 16 KiB together",
             Self::HeadTooSlow => "the headers did not arrive in time",
             Self::TooManyConnections => "too many connections: try again later",
-            Self::Panicked => "internal error",
+            Self::Internal => "internal error",
         };
         text.to_owned()
     }
 
-    pub(crate) fn envelope(&self) -> ErrorEnvelope {
-        ErrorEnvelope { code: self.code(), message: self.message(), data: () }
-    }
-
-    fn cause(&self) -> Option<Cause> {
+    /// Why it is an internal error, for the log: never sent.
+    pub(crate) fn cause(&self) -> Option<String> {
         match self {
             Self::Command(CommandError::Unavailable(cause) | CommandError::Unknown(cause) | CommandError::Internal(cause)) => {
-                Some(Cause(cause.to_string()))
+                Some(cause.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// What the answer says beside its body.
+    pub(crate) const fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        match self.status() {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))),
+            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
+            // What is left of the body is not read, so nothing else can follow on this connection.
+            StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE => {
+                Some((header::CONNECTION, HeaderValue::from_static("close")))
             }
             _ => None,
         }
     }
 }
 
+/// An answer without words: those are found by `observe`, which knows the door and the time.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = json(self.status(), &self.envelope());
-        if let Some(cause) = self.cause() {
-            response.extensions_mut().insert(cause);
-        }
-        let extra = match self.status() {
-            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "ApiKey")),
-            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
-            // What is left of the body is not read, so nothing else can follow on this connection.
-            StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE => Some((header::CONNECTION, "close")),
-            _ => None,
-        };
-        if let Some((name, value)) = extra {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
-        }
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(Refused::from(self));
         response
     }
 }

@@ -1,10 +1,11 @@
-//! The native REST door: JSON in, one envelope out, whatever happens.
+//! The REST doors: JSON in, JSON out, whatever happens. The native one answers in one envelope; the namespaced one, `v1`, has words
+//! of its own for the same use cases.
 //!
 //! ```text
 //!   socket ──▶ listener ──▶ observe ──▶ auth ──▶ one file per endpoint ──▶ commands
 //!              (time and    (request id,         (parse, call one
-//!               size limits, figures, log)        command, map the answer)
-//!               strict heads)
+//!               size limits, figures, log,        command, map the answer)
+//!               strict heads) words of refusal)
 //! ```
 //!
 //! [`router`] is the whole API as a service; [`serve`] puts it on a listener with the limits that axum's own `serve` does not set.
@@ -15,6 +16,7 @@ mod cancel;
 mod create;
 mod cursor;
 mod docs;
+mod door;
 mod envelope;
 mod error;
 mod get;
@@ -31,6 +33,7 @@ mod ping;
 mod schema;
 mod timing;
 mod update;
+mod v1;
 mod view;
 
 #[cfg(test)]
@@ -109,6 +112,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/metrics", routing::get(metrics::metrics))
         .route("/openapi.json", routing::get(openapi::describe))
         .route("/docs", routing::get(docs::docs))
+        .merge(v1::routes())
         .fallback(async || error::ApiError::NoSuchRoute)
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(api.clone(), auth::check))

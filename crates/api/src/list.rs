@@ -129,6 +129,7 @@ fn parse(query: &str) -> Result<ListQuery, Invalid> {
         filter: Filter {
             status: status.transpose()?,
             namespace: given.namespace.map(|text| Namespace::parse(&text)).transpose()?,
+            key_prefix: None,
         },
         sort,
         order,

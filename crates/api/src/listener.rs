@@ -16,7 +16,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Limits, error::ApiError};
+use self::gate::Fault;
+use crate::{Limits, door::Door, error::ApiError};
 
 /// How long accepting rests after it failed, for want of file descriptors say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -77,9 +78,12 @@ impl Connections {
             Err(_) => {
                 ::metrics::counter!("timer_http_connections_refused_total").increment(1);
                 if let Ok(permit) = self.refusals.clone().try_acquire_owned() {
+                    // Nothing was read that could say which door was meant.
+                    let fault = Fault { door: Door::Native, error: ApiError::TooManyConnections };
+                    let refusing = refusal::send(socket, self.router.clone(), fault);
                     let end = self.end.clone();
                     self.tasks.spawn(async move {
-                        end.run_until_cancelled(refusal::send(socket, &ApiError::TooManyConnections)).await;
+                        end.run_until_cancelled(refusing).await;
                         drop(permit);
                     });
                 }

@@ -10,7 +10,7 @@ use crate::Api;
 
 /// Metrics
 ///
-/// Figures in the text format of Prometheus. This is the one answer without the envelope.
+/// Figures in the text format of Prometheus. Not JSON.
 #[utoipa::path(
     get, path = "/metrics", tag = "service", operation_id = "metrics",
     responses((status = 200, description = "The figures.", body = String, content_type = "text/plain"))

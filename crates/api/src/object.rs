@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use commands::Field;
 use domain::{Invalid, JsonText};
 use serde::{
     Deserialize, Deserializer,
@@ -20,15 +21,28 @@ impl<'a> Object<'a> {
     /// Reads one object and refuses every member whose name is not among `known`, and every one that is given twice.
     pub(crate) fn parse(text: &'a str, known: &[&str]) -> Result<Self, ApiError> {
         let object: Self = serde_json::from_str(text).map_err(|error| malformed(&error))?;
-        for (at, (name, _)) in object.members.iter().enumerate() {
+        object.check_names(known)?;
+        Ok(object)
+    }
+
+    /// The object that this member must be, read in the same way.
+    pub(crate) fn object(&self, name: &str, known: &[&str]) -> Result<Option<Self>, Invalid> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        let object: Self = serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be an object"))?;
+        object.check_names(known).map_err(|invalid| invalid.within(name))?;
+        Ok(Some(object))
+    }
+
+    fn check_names(&self, known: &[&str]) -> Result<(), Invalid> {
+        for (at, (name, _)) in self.members.iter().enumerate() {
             if !known.contains(&name.as_str()) {
-                return Err(Invalid::new(echo(name), "is not a known field").into());
+                return Err(Invalid::new(echo(name), "is not a known field"));
             }
-            if object.members[..at].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Invalid::new(name, "must not be given twice").into());
+            if self.members[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Invalid::new(name, "must not be given twice"));
             }
         }
-        Ok(object)
+        Ok(())
     }
 
     /// The first of these names that is given.
@@ -54,6 +68,23 @@ impl<'a> Object<'a> {
             Some(number) => Ok(Some(number as u32)),
             None => Err(Invalid::new(name, format!("must be a whole number from 0 to {}", u32::MAX))),
         }
+    }
+
+    /// Any number.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, Invalid> {
+        self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be a number"))).transpose()
+    }
+
+    /// A member that `null` clears.
+    pub(crate) fn clearable<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&Self, &str) -> Result<Option<T>, Invalid>,
+    ) -> Result<Field<T>, Invalid> {
+        if self.is_null(name) {
+            return Ok(Field::Clear);
+        }
+        Ok(parse(self, name)?.map_or(Field::Absent, Field::Set))
     }
 
     /// Whether the member is there and `null`.

@@ -1,4 +1,5 @@
-//! What surrounds every request: its id, its figures, its log line when something is wrong, and a net under panics.
+//! What surrounds every request: its id, its figures, its log line when something is wrong, a net under panics, and the words in
+//! which its door refuses it.
 
 use std::panic::AssertUnwindSafe;
 
@@ -13,26 +14,38 @@ use uuid::Uuid;
 
 use crate::{
     Api,
-    error::{ApiError, Cause},
+    door::Door,
+    error::{ApiError, Refused},
     limits,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-pub(crate) async fn around(State(api): State<Api>, request: Request, next: Next) -> Response {
+pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let started = api.commands.clock.steady();
     let id = request_id(&request);
     let method = request.method().clone();
+    let door = Door::of(request.uri().path());
+    // Refused by the listener already, and counted there.
+    if let Some(Refused(error)) = request.extensions_mut().remove() {
+        let mut response = door.refusal(&error, api.commands.clock.now());
+        response.headers_mut().insert(REQUEST_ID, id);
+        return response;
+    }
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str).to_owned();
 
     let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
-        Err(_) => ApiError::Panicked.into_response(),
+        Err(_) => ApiError::Internal.into_response(),
     };
+    let refused = response.extensions_mut().remove::<Refused>().map(|Refused(error)| error);
+    if let Some(error) = &refused {
+        response = door.refusal(error, api.commands.clock.now());
+    }
     let status = response.status();
     if status.is_server_error() {
-        let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
+        let cause = refused.and_then(|error| error.cause()).unwrap_or_default();
         let request_id = id.to_str().unwrap_or_default();
         tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a request failed");
     }

@@ -12,7 +12,7 @@ use utoipa::{
     },
 };
 
-use crate::{Api, auth, cancel, create, docs, get, health, list, metrics, ping, update};
+use crate::{Api, auth, cancel, create, docs, door::Door, get, health, list, metrics, ping, update, v1};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -21,11 +21,15 @@ use crate::{Api, auth, cancel, create, docs, get, health, list, metrics, ping, u
         description = "A durable timer service: register *call this at that time*; at that time, within milliseconds, the call is made, and the record of what happened is kept."
     ),
     paths(
-        create::create, list::list, get::get, update::update, cancel::cancel, health::health, ping::ping, metrics::metrics, describe, docs::docs
+        create::create, list::list, get::get, update::update, cancel::cancel,
+        v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
+        v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
+        health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
     tags(
         (name = "timers", description = "Register, read, change and cancel timers."),
+        (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "service", description = "How the service is, and how it is used. Open without a key."),
     ),
     modifiers(&Common),
@@ -42,16 +46,20 @@ impl Modify for Common {
         components.add_security_scheme("ApiKey", SecurityScheme::ApiKey(ApiKey::Header(key)));
         for (path, item) in &mut openapi.paths.paths {
             let is_open = auth::OPEN_PATHS.contains(&path.as_str());
+            let error = match Door::of(path) {
+                Door::Native => "ErrorEnvelope",
+                Door::V1 => "V1Error",
+            };
             for operation in
                 [&mut item.get, &mut item.post, &mut item.put, &mut item.delete].into_iter().filter_map(Option::as_mut)
             {
-                add_common_errors(operation, is_open);
+                add_common_errors(operation, is_open, error);
             }
         }
     }
 }
 
-fn add_common_errors(operation: &mut Operation, is_open: bool) {
+fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
     let mut errors = vec![
         ("414", "The URI is longer than 8 KiB."),
         ("431", "There are more than 64 headers, or they are larger than 16 KiB together."),
@@ -64,7 +72,7 @@ fn add_common_errors(operation: &mut Operation, is_open: bool) {
         ]);
     }
     for (status, description) in errors {
-        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorEnvelope"))).build();
+        let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(error))).build();
         let response = ResponseBuilder::new().description(description).content("application/json", body).build();
         operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
     }
@@ -80,6 +88,16 @@ pub(crate) fn document() -> Value {
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
     document["components"]["schemas"]["UpdateTimer"]["not"] = json!({"required": ["execute_at", "delay"]});
+    let two_groups = json!({"required": ["namespace", "groupId"]});
+    let two_timeouts = json!({"required": ["callbackTimeout", "callbackTimeoutSeconds"]});
+    for (form, refused) in [
+        ("V1CreateTimer", json!({"anyOf": [two_groups, two_timeouts]})),
+        ("V1UpdateSelectedTimer", json!({"anyOf": [two_groups, two_timeouts]})),
+        ("V1TimerSelection", two_groups.clone()),
+        ("V1UpdateTimer", two_timeouts.clone()),
+    ] {
+        document["components"]["schemas"][form]["not"] = refused;
+    }
     document
 }
 

@@ -52,6 +52,19 @@ impl Reply {
         assert_eq!(self.headers["content-type"], "application/json");
         self.message()
     }
+
+    /// Asserts an error of the v1 door with this status and code, and gives it.
+    pub(crate) fn refused_v1(&self, status: u16, code: &str) -> Value {
+        let json = self.json();
+        assert_eq!((self.status.as_u16(), json["error"].as_str()), (status, Some(code)), "{}", self.text);
+        let names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names, ["error", "message", "details", "timestamp"]);
+        assert!(json["message"].is_string() && json["details"].is_object(), "{}", self.text);
+        Timestamp::parse("timestamp", json["timestamp"].as_str().unwrap()).unwrap();
+        assert_eq!(self.headers["content-type"], "application/json");
+        assert!(self.headers.contains_key("x-request-id"));
+        json
+    }
 }
 
 impl Rig {
@@ -126,8 +139,12 @@ impl Rig {
     }
 
     pub(crate) async fn complete_all(&self) {
-        let done: Vec<_> =
-            self.claim_all().await.iter().map(|claimed| claimed.settle(Next::Completed { at: self.clock.now() })).collect();
+        self.settle_all(&Next::Completed { at: self.clock.now() }).await;
+    }
+
+    /// Tries everything that is pending, with this result.
+    pub(crate) async fn settle_all(&self, next: &Next) {
+        let done: Vec<_> = self.claim_all().await.iter().map(|claimed| claimed.settle(next.clone())).collect();
         assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
     }
 }

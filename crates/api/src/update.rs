@@ -1,7 +1,7 @@
 //! `PUT /timers/{id}`: changes a pending timer.
 
 use axum::extract::State;
-use commands::{Field, Patch, Soonest};
+use commands::{HttpPatch, Patch, Soonest};
 use domain::{Callback, CorrelationId, Invalid, RetryPolicy, limits};
 
 use crate::{
@@ -54,27 +54,16 @@ fn parse(text: &str) -> Result<Patch, ApiError> {
         asked: timing::asked(&object)?,
         soonest: Soonest::MinDelay,
         callback: object.raw("callback").map(|raw| Callback::from_json(raw.get())).transpose()?,
-        metadata: clearable(&object, "metadata", |object, name| object.json(name, limits::METADATA_BYTES_MAX))?,
-        correlation_id: clearable(&object, "correlation_id", |object, name| {
+        http: HttpPatch::default(),
+        metadata: object.clearable("metadata", |object, name| object.json(name, limits::METADATA_BYTES_MAX))?,
+        correlation_id: object.clearable("correlation_id", |object, name| {
             object.string(name)?.map(|text| CorrelationId::parse(&text)).transpose()
         })?,
-        retry_policy: clearable(&object, "retry_policy", |object, name| {
+        retry_policy: object.clearable("retry_policy", |object, name| {
             object.raw(name).map(|raw| RetryPolicy::from_json(raw.get())).transpose()
         })?,
         delivery: object.string("delivery")?.map(|text| parse_delivery(&text)).transpose()?,
     })
-}
-
-/// A field that `null` clears.
-fn clearable<T>(
-    object: &Object<'_>,
-    name: &str,
-    parse: impl Fn(&Object<'_>, &str) -> Result<Option<T>, Invalid>,
-) -> Result<Field<T>, Invalid> {
-    if object.is_null(name) {
-        return Ok(Field::Clear);
-    }
-    Ok(parse(object, name)?.map_or(Field::Absent, Field::Set))
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ pub enum CommandError {
     Invalid(#[from] Invalid),
     #[error("timer not found")]
     NotFound,
+    #[error("key not found")]
+    NoSuchKey,
     /// The timer is in a status that does not allow it.
     #[error("cannot {verb} timer with status '{status}'")]
     Met { verb: Verb, status: Status },
@@ -19,6 +21,9 @@ pub enum CommandError {
     /// The key is taken by a timer that is being delivered at this moment.
     #[error("the timer with this key is being delivered: try again when it has ended")]
     Busy(Box<Timer>),
+    /// A bulk request matches more than its caller expects; nothing was changed.
+    #[error("more than {expected_max} timers match, and none was canceled: raise expected_max if all of them are meant")]
+    TooMany { expected_max: usize },
     /// The store could not do it; nothing was changed.
     #[error("the store is not available and nothing was changed: try again later")]
     Unavailable(#[source] StoreError),
@@ -36,6 +41,8 @@ pub enum CommandError {
 pub enum Verb {
     Update,
     Cancel,
+    Fire,
+    Retry,
 }
 
 impl fmt::Display for Verb {
@@ -43,6 +50,8 @@ impl fmt::Display for Verb {
         f.write_str(match self {
             Self::Update => "update",
             Self::Cancel => "cancel",
+            Self::Fire => "fire",
+            Self::Retry => "retry",
         })
     }
 }

@@ -1,4 +1,4 @@
-use domain::{Timer, TimerId};
+use domain::{Attempt, Timer, TimerId};
 
 use crate::{CommandError, Commands, call};
 
@@ -6,5 +6,10 @@ impl Commands {
     /// The timer as it stands.
     pub async fn get(&self, id: TimerId) -> Result<Timer, CommandError> {
         call::reading(self.store.get(id)).await?.ok_or(CommandError::NotFound)
+    }
+
+    /// What is remembered of its attempts, the oldest first.
+    pub async fn attempts(&self, id: TimerId) -> Result<Vec<Attempt>, CommandError> {
+        Ok(call::reading(self.store.attempts(id)).await?)
     }
 }

@@ -13,13 +13,17 @@
 
 mod call;
 mod cancel;
+mod cancel_matching;
 mod create;
 mod create_all;
 mod error;
+mod fire;
 mod get;
 mod health;
+mod keys;
 mod list;
 mod patch;
+mod retry;
 mod rules;
 mod update;
 
@@ -31,11 +35,12 @@ use std::sync::Arc;
 use domain::{Clock, Status, Timer};
 use store::{DueEntry, Store};
 
+pub use cancel_matching::{CanceledMany, Members, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
 pub use health::Health;
 pub use list::Listed;
-pub use patch::{Field, Patch};
+pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{Rules, Soonest};
 pub use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
 
@@ -65,5 +70,6 @@ pub fn describe() {
     metrics::describe_counter!("timer_created_total", "Timers registered, by result: created or replaced.");
     metrics::describe_counter!("timer_updated_total", "Timers changed by their callers.");
     metrics::describe_counter!("timer_canceled_total", "Timers canceled by their callers.");
+    metrics::describe_counter!("timer_retried_total", "Failed timers that their callers had tried again.");
     metrics::describe_counter!("timer_read_back_total", "Writes whose outcome was unknown and had to be read back.");
 }

@@ -1,4 +1,4 @@
-use domain::{Asked, Callback, CorrelationId, Delivery, Invalid, JsonText, RetryPolicy, Timer, Timestamp};
+use domain::{Asked, Callback, CallbackUrl, CorrelationId, Delivery, Invalid, JsonText, RetryPolicy, Span, Timer, Timestamp};
 
 use crate::{Rules, Soonest};
 
@@ -32,7 +32,10 @@ impl<T> Field<T> {
 pub struct Patch {
     pub asked: Option<Asked>,
     pub soonest: Soonest,
+    /// The new callback, whole.
     pub callback: Option<Callback>,
+    /// Or only parts of it, for doors that know no whole one.
+    pub http: HttpPatch,
     pub metadata: Field<JsonText>,
     pub correlation_id: Field<CorrelationId>,
     pub retry_policy: Field<RetryPolicy>,
@@ -43,6 +46,7 @@ impl Patch {
     pub fn is_empty(&self) -> bool {
         self.asked.is_none()
             && self.callback.is_none()
+            && self.http.is_empty()
             && self.metadata.is_absent()
             && self.correlation_id.is_absent()
             && self.retry_policy.is_absent()
@@ -60,6 +64,7 @@ impl Patch {
             rules.check(&callback)?;
             timer.definition.callback = callback;
         }
+        timer.definition.callback = self.http.apply(timer.definition.callback, rules)?;
         self.metadata.put(&mut timer.definition.metadata);
         self.correlation_id.put(&mut timer.definition.correlation_id);
         self.retry_policy.put(&mut timer.definition.retry_policy);
@@ -67,6 +72,43 @@ impl Patch {
             timer.definition.delivery = delivery;
         }
         Ok(timer)
+    }
+}
+
+/// The changes of a POST. Its headers and its protocol stay as they are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HttpPatch {
+    pub url: Option<CallbackUrl>,
+    pub payload: Field<JsonText>,
+    pub timeout: Option<Span>,
+}
+
+impl HttpPatch {
+    fn is_empty(&self) -> bool {
+        self.first_named().is_none()
+    }
+
+    fn first_named(&self) -> Option<&'static str> {
+        let named = [
+            ("callback.url", self.url.is_some()),
+            ("callback.payload", !self.payload.is_absent()),
+            ("callback.timeout", self.timeout.is_some()),
+        ];
+        named.into_iter().find_map(|(field, is_named)| is_named.then_some(field))
+    }
+
+    fn apply(self, callback: Callback, rules: &Rules) -> Result<Callback, Invalid> {
+        let Some(field) = self.first_named() else { return Ok(callback) };
+        let Callback::Http(mut http) = callback else {
+            return Err(Invalid::new(field, "cannot be changed: the timer does not call a URL"));
+        };
+        self.payload.put(&mut http.payload);
+        http.timeout = self.timeout.unwrap_or(http.timeout);
+        let Some(url) = self.url else { return Ok(Callback::Http(http)) };
+        http.url = url;
+        let callback = Callback::Http(http);
+        rules.check(&callback)?;
+        Ok(callback)
     }
 }
 

@@ -1,4 +1,4 @@
-use domain::{Status, Timer, TimerId, Timestamp};
+use domain::{Invalid, Status, Timer, TimerId, Timestamp};
 use store::{Changed, StoreError};
 
 use crate::{CommandError, Commands, Patch, Verb, call, call::ReadBack};
@@ -9,15 +9,25 @@ const ROUNDS_MAX: u32 = 8;
 impl Commands {
     /// Changes a pending timer. When this answers, the old version never fires.
     pub async fn update(&self, id: TimerId, patch: &Patch) -> Result<Timer, CommandError> {
+        if patch.is_empty() {
+            return pending(self.get(id).await?, Verb::Update);
+        }
+        self.change(id, Verb::Update, |timer, now| patch.clone().apply(timer, now, &self.rules)).await
+    }
+
+    /// Puts what `make` makes of a pending timer in its place.
+    pub(crate) async fn change(
+        &self,
+        id: TimerId,
+        verb: Verb,
+        make: impl Fn(Timer, Timestamp) -> Result<Timer, Invalid>,
+    ) -> Result<Timer, CommandError> {
         for _ in 0..ROUNDS_MAX {
-            let timer = pending(self.get(id).await?)?;
-            if patch.is_empty() {
-                return Ok(timer);
-            }
+            let timer = pending(self.get(id).await?, verb)?;
             let now = self.clock.now();
             let due_before = timer.execute_at;
-            let changed = patch.clone().apply(timer, now, &self.rules)?;
-            if let Some(timer) = self.update_once(&changed, now).await? {
+            let changed = make(timer, now)?;
+            if let Some(timer) = self.update_once(&changed, verb, now).await? {
                 metrics::counter!("timer_updated_total").increment(1);
                 // One that was due and gets no new time may be waiting for a retry: the scheduler knows until when. One that is
                 // still to come may have got another destination.
@@ -32,11 +42,11 @@ impl Commands {
     }
 
     /// Tries one change. `None` when the timer is no longer what the change was made from.
-    async fn update_once(&self, changed: &Timer, now: Timestamp) -> Result<Option<Timer>, CommandError> {
+    async fn update_once(&self, changed: &Timer, verb: Verb, now: Timestamp) -> Result<Option<Timer>, CommandError> {
         match call::writing(self.store.update(changed, now)).await {
             Ok(Changed::Done(timer)) => Ok(Some(timer)),
             Ok(Changed::Moved) => Ok(None),
-            Ok(Changed::Met(timer)) => pending(timer).map(|_| None),
+            Ok(Changed::Met(timer)) => pending(timer, verb).map(|_| None),
             Ok(Changed::NotFound) => Err(CommandError::NotFound),
             Err(cause @ StoreError::Unknown(_)) => {
                 let mut read_back = ReadBack::of("update", cause);
@@ -52,10 +62,10 @@ impl Commands {
     }
 }
 
-fn pending(timer: Timer) -> Result<Timer, CommandError> {
+fn pending(timer: Timer, verb: Verb) -> Result<Timer, CommandError> {
     match timer.status {
         Status::Pending => Ok(timer),
-        status => Err(CommandError::Met { verb: Verb::Update, status }),
+        status => Err(CommandError::Met { verb, status }),
     }
 }
 

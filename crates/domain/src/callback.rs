@@ -107,6 +107,17 @@ impl Callback {
     }
 }
 
+impl HttpCallback {
+    /// How long a receiver may take, if a caller may grant it that long.
+    pub fn allowed_timeout(timeout: Span) -> Result<Span, Invalid> {
+        if !(limits::CALLBACK_TIMEOUT_MIN..=limits::CALLBACK_TIMEOUT_MAX).contains(&timeout) {
+            let rule = format!("must lie between {} and {}", limits::CALLBACK_TIMEOUT_MIN, limits::CALLBACK_TIMEOUT_MAX);
+            return Err(Invalid::new("timeout", rule));
+        }
+        Ok(timeout)
+    }
+}
+
 /// Every field a callback can have. One flat struct, because the payload must stay the text it was, and tagged
 /// enums take their content apart.
 #[derive(Deserialize)]
@@ -219,13 +230,9 @@ impl Fields<'_> {
         let url = self.url.ok_or_else(|| Invalid::new("url", "is required"))?.string("url")?;
         let (headers, payload) = Self::parts(self.headers, self.payload)?;
         let timeout = match self.timeout {
-            Some(value) => Span::parse("timeout", &value.string("timeout")?)?,
+            Some(value) => HttpCallback::allowed_timeout(Span::parse("timeout", &value.string("timeout")?)?)?,
             None => limits::CALLBACK_TIMEOUT_DEFAULT,
         };
-        if !(limits::CALLBACK_TIMEOUT_MIN..=limits::CALLBACK_TIMEOUT_MAX).contains(&timeout) {
-            let rule = format!("must lie between {} and {}", limits::CALLBACK_TIMEOUT_MIN, limits::CALLBACK_TIMEOUT_MAX);
-            return Err(Invalid::new("timeout", rule));
-        }
         let protocol = match self.protocol.map(|value| value.string("protocol")).transpose()?.as_deref() {
             None | Some("webhook") => Protocol::Webhook,
             Some("timer") => Protocol::Timer,

@@ -3,6 +3,8 @@
 //! Everything here is pure: no I/O, no async, and the current time is always an argument. Values are parsed
 //! once, at a door; past it they are right by construction.
 
+mod access;
+mod attempt;
 mod callback;
 mod clock;
 mod conflict;
@@ -20,6 +22,8 @@ mod timer;
 mod timestamp;
 mod told;
 
+pub use access::{Access, AccessKey, AccessKeyId, Namespaces, Rights};
+pub use attempt::{Attempt, Remember};
 pub use callback::{Callback, CallbackUrl, Destination, HttpCallback, NatsCallback, Protocol, Subject};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use conflict::{OnConflict, Resolution, resolve};

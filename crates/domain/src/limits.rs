@@ -29,3 +29,13 @@ pub const RECOVERIES_MAX: u32 = 100;
 
 /// What is kept of an error: enough to understand it, too little to fill a disk with.
 pub const LAST_ERROR_CHARS_MAX: usize = 1024;
+
+/// How many attempts of a timer are remembered, and how much of an answer.
+pub const ATTEMPTS_KEPT: usize = 20;
+pub const ATTEMPT_DETAIL_CHARS_MAX: usize = 256;
+
+/// How many timers one request may register, or cancel by filter.
+pub const CREATED_AT_ONCE_MAX: usize = 1_000;
+pub const CANCELED_AT_ONCE_MAX: usize = 10_000;
+
+pub const KEY_NAME_CHARS_MAX: usize = 100;

@@ -59,25 +59,30 @@ impl RetryPolicy {
     fn parse(fields: &Fields) -> Result<Self, Invalid> {
         let span = |field: &str, text: &Option<String>| text.as_deref().map(|text| Span::parse(field, text)).transpose();
         let defaults = Self::default();
-        let policy = Self {
+        Self {
             max_retries: fields.max_retries.unwrap_or(defaults.max_retries),
             initial_interval: span("initial_interval", &fields.initial_interval)?.unwrap_or(defaults.initial_interval),
             backoff_multiplier: fields.backoff_multiplier.unwrap_or(defaults.backoff_multiplier),
             max_interval: span("max_interval", &fields.max_interval)?.unwrap_or(defaults.max_interval),
             max_duration: span("max_duration", &fields.max_duration)?,
-        };
-        if policy.max_retries > limits::RETRIES_MAX {
+        }
+        .checked()
+    }
+
+    /// The policy, if a caller may ask for it. Complaints name its fields as they are called here.
+    pub fn checked(self) -> Result<Self, Invalid> {
+        if self.max_retries > limits::RETRIES_MAX {
             return Err(Invalid::new("max_retries", format!("must not be more than {}", limits::RETRIES_MAX)));
         }
-        if !(1.0..=limits::BACKOFF_MULTIPLIER_MAX).contains(&policy.backoff_multiplier) {
+        if !(1.0..=limits::BACKOFF_MULTIPLIER_MAX).contains(&self.backoff_multiplier) {
             return Err(Invalid::new("backoff_multiplier", format!("must lie between 1 and {}", limits::BACKOFF_MULTIPLIER_MAX)));
         }
-        for (field, span) in [("initial_interval", policy.initial_interval), ("max_interval", policy.max_interval)] {
+        for (field, span) in [("initial_interval", self.initial_interval), ("max_interval", self.max_interval)] {
             if span < Span::from_millis(1) {
                 return Err(Invalid::new(field, "must be at least 1ms"));
             }
         }
-        Ok(policy)
+        Ok(self)
     }
 
     /// How long to wait after the attempt with this number (1 for the first) failed, before jitter.

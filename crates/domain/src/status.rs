@@ -7,9 +7,10 @@ use crate::Timestamp;
 /// ```text
 ///            claim               complete
 ///  pending ─────────▶ executing ──────────▶ completed
-///   │   ▲                 │  └──────────────▶ failed
-///   │   └─────────────────┘        fail
-///   │     retry, again
+///   │   ▲ ▲               │  └──────────────▶ failed
+///   │   │ └───────────────┘        fail         │
+///   │   │  retry, again          reopen         │
+///   │   └───────────────────────────────────────┘
 ///   └─────────▶ canceled
 ///     cancel
 /// ```
@@ -38,6 +39,8 @@ pub enum Event {
     Retry,
     /// Its caller registers it anew after it had ended.
     Revive,
+    /// Its caller wants a failed one tried again.
+    Reopen,
 }
 
 impl Status {
@@ -53,6 +56,7 @@ impl Status {
             (Self::Executing, Event::Fail) => Some(Self::Failed),
             (Self::Executing, Event::Retry) => Some(Self::Pending),
             (Self::Completed | Self::Failed | Self::Canceled, Event::Revive) => Some(Self::Pending),
+            (Self::Failed, Event::Reopen) => Some(Self::Pending),
             _ => None,
         }
     }

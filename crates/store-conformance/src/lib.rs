@@ -44,6 +44,9 @@ mod fixture;
 mod stage;
 mod suite;
 
+pub mod access;
+pub mod attempts;
+pub mod bulk;
 pub mod change;
 pub mod claim;
 pub mod create;

@@ -94,18 +94,18 @@ async fn one_to_five_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
             for n in 0..count {
                 stage.in_status(timer("http://a.example/").namespace(name).key(&format!("{status}-{n}")), status).await;
             }
-            filters.push((Filter { status: Some(status), namespace: namespace(name) }, count));
+            filters.push((Filter { status: Some(status), namespace: namespace(name), key_prefix: None }, count));
             by_status[index] += count;
             in_namespace += count;
         }
-        filters.push((Filter { status: None, namespace: namespace(name) }, in_namespace));
+        filters.push((Filter { status: None, namespace: namespace(name), key_prefix: None }, in_namespace));
     }
     for (status, count) in Status::ALL.into_iter().zip(by_status) {
-        filters.push((Filter { status: Some(status), namespace: None }, count));
+        filters.push((Filter { status: Some(status), namespace: None, key_prefix: None }, count));
     }
     filters.push((Filter::default(), 45));
-    filters.push((Filter { status: None, namespace: namespace("nobody") }, 0));
-    filters.push((Filter { status: None, namespace: namespace("Tenant") }, 0));
+    filters.push((Filter { status: None, namespace: namespace("nobody"), key_prefix: None }, 0));
+    filters.push((Filter { status: None, namespace: namespace("Tenant"), key_prefix: None }, 0));
     filters
 }
 
@@ -182,7 +182,7 @@ pub async fn cursors_work_together_with_filters(fixture: impl Fixture) {
         (0..10).map(move |n: u32| timer("http://a.example/").namespace(namespace).key(&n.to_string()).due_in(secs(n / 2)))
     };
     stage.create_new(drafts("mine").chain(drafts("theirs")).collect::<Vec<Draft>>()).await;
-    let filter = Filter { status: Some(Status::Pending), namespace: Some(Namespace::parse("mine").unwrap()) };
+    let filter = Filter { status: Some(Status::Pending), namespace: Some(Namespace::parse("mine").unwrap()), key_prefix: None };
     for sort in SORTS {
         for order in ORDERS {
             let query = ListQuery { filter: filter.clone(), sort, order, ..everything() };

@@ -91,6 +91,6 @@ pub async fn purged_timers_leave_no_trace_in_lists(fixture: impl Fixture) {
     let page = stage.store.list(&query).await.unwrap();
     assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [left.id()]);
     for status in [Status::Completed, Status::Failed, Status::Canceled] {
-        assert_eq!(stage.store.count(&Filter { status: Some(status), namespace: None }).await.unwrap(), 0);
+        assert_eq!(stage.store.count(&Filter { status: Some(status), namespace: None, key_prefix: None }).await.unwrap(), 0);
     }
 }

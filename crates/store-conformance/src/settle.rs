@@ -121,7 +121,7 @@ pub async fn what_is_not_claimed_cannot_be_settled(fixture: impl Fixture) {
         let before = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         for next in every_next() {
             let tenure = stage.tenure(before.id());
-            let settlement = Settlement { entry: entry(&before), tenure, token: stage.next_token(), next };
+            let settlement = Settlement { entry: entry(&before), tenure, token: stage.next_token(), next, attempt: None };
             assert_eq!(stage.store.settle(&[settlement]).await.unwrap(), [false], "{status}");
         }
         assert_eq!(stage.get(before.id()).await, before);
@@ -131,6 +131,7 @@ pub async fn what_is_not_claimed_cannot_be_settled(fixture: impl Fixture) {
         tenure: stage.tenures[0],
         token: stage.next_token(),
         next: completed(),
+        attempt: None,
     };
     let id = timer("http://a.example/").key("unknown").id();
     let unknown = Settlement { entry: store::DueEntry { id, ..unknown.entry }, tenure: stage.tenure(id), ..unknown };
@@ -194,7 +195,7 @@ pub async fn a_thousand_timers_are_settled_at_once(fixture: impl Fixture) {
     let batch: Vec<_> = claimed.iter().zip(0..).map(|(claimed, n)| claimed.settle(every_next()[n % 4].clone())).collect();
     assert_eq!(stage.store.settle(&batch).await.unwrap(), vec![true; 1_000]);
     for (status, count) in [(Status::Completed, 250), (Status::Failed, 250), (Status::Pending, 500), (Status::Executing, 0)] {
-        let filter = store::Filter { status: Some(status), namespace: None };
+        let filter = store::Filter { status: Some(status), namespace: None, key_prefix: None };
         assert_eq!(stage.store.count(&filter).await.unwrap(), count, "{status}");
     }
     assert_eq!(stage.due(ahead(secs(600))).await.len(), 500);

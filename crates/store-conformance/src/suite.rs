@@ -128,6 +128,26 @@ macro_rules! suite {
                 releasing_what_is_not_ones_own_is_passed_over
                 of_many_nodes_each_shard_gets_one
             }
+            attempts {
+                an_attempt_is_remembered_with_its_settlement
+                a_settlement_that_does_not_count_is_not_remembered
+                only_the_last_attempts_are_kept
+                attempts_outlive_a_life_and_go_with_the_timer
+            }
+            bulk {
+                what_matches_is_found_by_id_a_page_at_a_time
+                a_key_prefix_is_taken_literally
+                every_condition_of_a_filter_must_hold
+                of_many_those_that_are_pending_are_canceled
+                a_thousand_timers_are_canceled_at_once
+                a_failed_timer_can_be_tried_again
+                only_what_has_failed_is_tried_again
+            }
+            access {
+                keys_come_back_as_they_were_kept_the_oldest_first
+                a_key_that_is_there_is_not_kept_twice
+                a_revoked_key_stays_revoked
+            }
             purge {
                 what_ended_before_is_removed_and_nothing_else
                 every_way_to_end_is_purged_and_no_other_status

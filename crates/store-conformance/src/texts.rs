@@ -85,7 +85,7 @@ pub async fn namespaces_stay_distinct_and_are_filtered_exactly(fixture: impl Fix
     assert_eq!(all, texts.len() as u64);
     for text in texts {
         let namespace = Namespace::parse(&text).unwrap();
-        let filter = Filter { status: None, namespace: Some(namespace.clone()) };
+        let filter = Filter { status: None, namespace: Some(namespace.clone()), key_prefix: None };
         assert_eq!(stage.store.count(&filter).await.unwrap(), 1, "{text}");
         let query = store::ListQuery {
             filter,

@@ -67,7 +67,7 @@ pub async fn a_spoiled_timer_is_corrupt_to_get_and_still_in_lists(fixture: impl 
     assert_eq!(stage.get(good.id()).await, good);
 
     let query = ListQuery {
-        filter: store::Filter { status: Some(Status::Pending), namespace: None },
+        filter: store::Filter { status: Some(Status::Pending), namespace: None, key_prefix: None },
         sort: store::Sort::CreatedAt,
         order: store::Order::Ascending,
         limit: 10,

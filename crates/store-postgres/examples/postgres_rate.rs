@@ -4,13 +4,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{Clock, NewTimer, Next, Shard, Span, SystemClock, TimerId};
+use domain::{Attempt, Clock, NewTimer, Next, Shard, Span, Status, SystemClock, TimerId};
 use futures_util::{StreamExt, stream};
-use store::{Claim, ClaimToken, Claimed, DueEntry, NodeId, ShardCursor, Store, Tenure};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Filter, NodeId, Settlement, ShardCursor, Store, Tenure};
 use store_conformance::{NOW, timer};
 use store_postgres::{PostgresOptions, PostgresStore};
 
 const BATCH: usize = 1_024;
+/// As many as a caller asks for at once.
+const BULK: usize = 1_000;
 /// Due times lie within this many seconds.
 const SPREAD_SECONDS: u64 = 3_600;
 
@@ -52,13 +54,27 @@ impl Rates {
             .await
     }
 
-    async fn settle(&self, claimed: &[Claimed], next: &Next) {
+    async fn settle(&self, claimed: &[Claimed], next: &Next, attempt: Option<&Attempt>) {
         stream::iter(claimed.chunks(BATCH))
             .for_each_concurrent(2, |batch| async move {
-                let settlements: Vec<_> = batch.iter().map(|claimed| claimed.settle(next.clone())).collect();
+                let settled = |claimed: &Claimed| Settlement { attempt: attempt.cloned(), ..claimed.settle(next.clone()) };
+                let settlements: Vec<_> = batch.iter().map(settled).collect();
                 assert!(self.store.settle(&settlements).await.unwrap().into_iter().all(|counted| counted));
             })
             .await;
+    }
+
+    /// All pending timers, by id.
+    async fn pending(&self) -> Vec<TimerId> {
+        let filter = Filter { status: Some(Status::Pending), ..Filter::default() };
+        let mut found: Vec<TimerId> = Vec::new();
+        loop {
+            let page = self.store.matching(&filter, found.last().copied(), BULK).await.unwrap();
+            found.extend(page.iter().map(|found| found.id));
+            if page.len() < BULK {
+                return found;
+            }
+        }
     }
 
     async fn due(&self) -> Vec<DueEntry> {
@@ -109,15 +125,33 @@ async fn main() {
     let claimed = rates.measure("claim, 1024 each by 2", due.len(), rates.claim(&due, &tenures)).await;
     assert_eq!(claimed.len(), due.len());
     let (some, most) = claimed.split_at(claimed.len() / 4);
+    let (remembered, most) = most.split_at(most.len() / 3);
     let later = NOW.saturating_add(Span::from_secs(7_200));
     let retry = Next::Pending { at: later, attempt: 1, error: Some("HTTP 503".to_owned()) };
-    rates.measure("settle pending, 1024 each by 2", some.len(), rates.settle(some, &retry)).await;
-    rates.measure("settle completed, 1024 each by 2", most.len(), rates.settle(most, &Next::Completed { at: NOW })).await;
+    let attempt = Attempt {
+        number: 1,
+        started_at: NOW,
+        took: Span::from_millis(12),
+        outcome: "status_5xx".to_owned(),
+        status: Some(503),
+        detail: Some("out of stock".to_owned()),
+    };
+    rates.measure("settle pending, 1024 each by 2", some.len(), rates.settle(some, &retry, None)).await;
+    let settled = rates.settle(remembered, &retry, Some(&attempt));
+    rates.measure("settle pending with attempt, 1024 each by 2", remembered.len(), settled).await;
+    let completed = Next::Completed { at: NOW };
+    rates.measure("settle completed, 1024 each by 2", most.len(), rates.settle(most, &completed, None)).await;
     let ids: Vec<_> = claimed.iter().take(count / 10).map(|claimed| claimed.entry.id).collect();
     let gets = stream::iter(&ids).for_each_concurrent(64, |id| async { drop(rates.store.get(*id).await.unwrap()) });
     rates.measure("get by 64", ids.len(), gets).await;
     let cancels = stream::iter(&ids).for_each_concurrent(64, |id| async { drop(rates.store.cancel(*id, NOW).await.unwrap()) });
     rates.measure("cancel by 64", ids.len(), cancels).await;
+    let pending = rates.pending().await;
+    rates.measure("find pending, 1000 each by 1", pending.len(), rates.pending()).await;
+    let cancels = stream::iter(pending.chunks(BULK)).for_each_concurrent(2, |ids| async {
+        assert!(rates.store.cancel_all(ids, NOW).await.unwrap().into_iter().all(|canceled| canceled));
+    });
+    rates.measure("cancel, 1000 each by 2", pending.len(), cancels).await;
     let purged = rates.measure("purge, 10000 at once", 10_000, rates.store.purge(domain::Timestamp::MAX, 10_000)).await;
     println!("{:<44} {:>9}", "  purged", purged.unwrap());
     let hot = "SELECT n_tup_upd, n_tup_hot_upd, pg_size_pretty(pg_total_relation_size('due')) FROM pg_stat_user_tables

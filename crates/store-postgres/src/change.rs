@@ -1,6 +1,6 @@
-//! What a caller changes about a pending timer: an update, or its end.
+//! What a caller changes about one timer: an update or its end while it is pending, another try when it has failed.
 
-use domain::{Status, Timer, TimerId, Timestamp};
+use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection, Row};
 use store::Changed;
 
@@ -9,7 +9,7 @@ use crate::{
     failure::{Failure, Step},
     lane::Call,
     read::Read,
-    rows::shard_column,
+    rows::{destination_column, shard_column},
 };
 
 pub struct Update {
@@ -97,5 +97,49 @@ impl Call for Cancel {
             updated_at: self.now,
             ..met.timer
         }))
+    }
+}
+
+/// The due time stays what it was; only the next attempt is placed anew.
+pub(crate) const REOPEN: &str = "
+    WITH gone AS (
+        DELETE FROM outcome WHERE id = $1
+    ), placed AS (
+        INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES ($2, $3, $1, $4, 0, $5)
+    )
+    UPDATE definition SET due_minute = $3, updated_at = $4, revision = $6 WHERE id = $1";
+
+pub struct Reopen {
+    pub id: TimerId,
+    pub now: Timestamp,
+    pub shards: u16,
+}
+
+impl Call for Reopen {
+    type Answer = Changed;
+    const WRITES: bool = true;
+
+    /// Holds the outcome first: a purge passes it over, and a replacement waits.
+    async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
+        let mut transaction = session.begin().await.or_not_done()?;
+        let Some(held) = hold(&mut transaction, self.id, self.shards).await? else {
+            return Ok(Changed::NotFound);
+        };
+        if held.timer.status.after(Event::Reopen).is_none() {
+            return Ok(Changed::Met(held.timer));
+        }
+        let timer = renewed(&held, held.timer.definition.clone(), held.timer.execute_at, self.now);
+        sqlx::query(REOPEN)
+            .bind(self.id.as_uuid())
+            .bind(shard_column(self.id, self.shards))
+            .bind(self.now.minute())
+            .bind(self.now.as_micros())
+            .bind(destination_column(timer.definition.callback.destination()))
+            .bind(i64::from(timer.revision))
+            .execute(&mut *transaction)
+            .await
+            .or_not_done()?;
+        transaction.commit().await.or_unknown()?;
+        Ok(Changed::Done(timer))
     }
 }

@@ -51,7 +51,7 @@ macro_rules! take {
 /// Which rows a claim may take. `IS TRUE` keeps the subquery a hash table.
 macro_rules! may_be_taken {
     () => {
-        "d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.at = e.at AND d.claim IS NULL
+        "d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.at = e.at AND d.claim IS NULL
             AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
     };
 }
@@ -105,9 +105,9 @@ pub(crate) const READ_CLAIMED: &str = concat!(
     definition_columns!(),
     "
     FROM unnest($3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $8::bigint[]) AS e (shard, minute, id, at, epoch)
-    JOIN due d ON d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.at = e.at
+    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.at = e.at
         AND d.claim = $7::bigint AND d.epoch = e.epoch
-    LEFT JOIN definition f ON f.id = d.id
+    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])
     WHERE ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
 );
 
@@ -134,8 +134,8 @@ pub(crate) const READ_EXPIRED: &str = concat!(
     definition_columns!(),
     "
     FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[]) AS e (shard, minute, id, token, epoch)
-    JOIN due d ON d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
-    LEFT JOIN definition f ON f.id = d.id"
+    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])"
 );
 
 /// How many whole timers are read by one statement. With the largest payloads that is 40 MiB, which a slow wire still

@@ -55,6 +55,11 @@ impl Failure {
         Self { error, is_contention: false, ..self }
     }
 
+    /// The same, if there was such a commit.
+    pub fn after_a_commit_if(self, something_was_committed: bool) -> Self {
+        if something_was_committed { self.after_a_commit() } else { self }
+    }
+
     fn of(error: &sqlx::Error, in_flight: bool) -> Self {
         let verdict = match error {
             sqlx::Error::Database(reported) => {

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
-//!   get, update, cancel ─────────────────────────────┴─▶ callers' lane ────┐
-//!   list, count ───────────────────────────────────────▶ lists' lane ──────┼─▶ PostgreSQL
+//!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' lane ────┐
+//!   list, count, matching ─────────────────────────────▶ lists' lane ──────┼─▶ PostgreSQL
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's lane ─┤
 //!   acquire, renew, release ───────────────────────────▶ ownership's lane ─┘
 //! ```
@@ -14,7 +14,10 @@
 //! written for it: a row that somebody else holds is waited for, then looked at again as it is now. The database's clock alone
 //! decides about leases.
 
+mod access;
+mod attempts;
 mod batch;
+mod bulk;
 mod change;
 mod claim;
 mod conflict;
@@ -22,6 +25,7 @@ mod create;
 mod due;
 mod failure;
 mod lane;
+mod matching;
 mod migrate;
 mod open;
 mod options;
@@ -42,11 +46,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, NodeId, Page, Settlement, ShardCursor, Store, StoreResult,
-    Tenure,
+    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, Match, NodeId, Page, Settlement, ShardCursor, Store,
+    StoreResult, Tenure,
 };
 
 use crate::{
@@ -184,6 +188,26 @@ impl Store for PostgresStore {
         self.callers.run(change::Cancel { id, now, shards: self.shards() }).await
     }
 
+    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let canceled = self.callers.run(bulk::CancelAll::new(ids, now, self.shards())).await?;
+        Ok(bulk::whether_canceled(ids, canceled))
+    }
+
+    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Reopen { id, now, shards: self.shards() }).await
+    }
+
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+        self.lists.run(matching::Matching { filter: filter.clone(), after, limit, shards: self.shards() }).await
+    }
+
+    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
+        self.callers.run(attempts::Attempts { id }).await
+    }
+
     async fn ping(&self) -> StoreResult<()> {
         self.callers.run(read::Ping).await
     }
@@ -206,6 +230,18 @@ impl Store for PostgresStore {
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         self.scheduler.run(purge::Purge { before, limit: i64::try_from(limit).unwrap_or(i64::MAX) }).await
+    }
+
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
+        self.callers.run(access::AddKey(key.clone())).await
+    }
+
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
+        self.callers.run(access::Keys).await
+    }
+
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
+        self.callers.run(access::RevokeKey { id, now }).await
     }
 
     fn shards(&self) -> u16 {

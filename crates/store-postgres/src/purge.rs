@@ -14,9 +14,11 @@ pub(crate) const PURGE: &str = "
     WITH old AS MATERIALIZED (
         SELECT id FROM outcome WHERE finished_at < $1::bigint ORDER BY finished_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED
     ), gone AS (
-        DELETE FROM outcome o USING old WHERE o.id = old.id RETURNING o.id
+        DELETE FROM outcome o USING old WHERE o.id = ANY (ARRAY[old.id]) RETURNING o.id
     ), dropped AS (
-        DELETE FROM definition f USING gone WHERE f.id = gone.id
+        DELETE FROM definition f USING gone WHERE f.id = ANY (ARRAY[gone.id])
+    ), forgotten AS (
+        DELETE FROM attempt a USING gone WHERE a.id = ANY (ARRAY[gone.id])
     )
     SELECT count(*) FROM gone";
 

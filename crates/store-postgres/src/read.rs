@@ -20,9 +20,9 @@ pub(crate) const READ: &str = concat!(
     standing_columns!(),
     "
     FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
-    JOIN definition f ON f.id = w.id
-    LEFT JOIN due d ON d.shard = w.shard AND d.minute = f.due_minute AND d.id = f.id
-    LEFT JOIN outcome o ON o.id = f.id"
+    JOIN definition f ON f.id = ANY (ARRAY[w.id])
+    LEFT JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.minute = f.due_minute AND d.id = w.id
+    LEFT JOIN outcome o ON o.id = ANY (ARRAY[w.id])"
 );
 
 /// Timers by their ids.
@@ -78,8 +78,8 @@ pub struct List {
 }
 
 impl List {
-    /// Only words of this file go into the text; every value is bound. The parameters are always the same six: namespace,
-    /// cursor time, cursor id, limit, offset, shards. Each is named in every text, for otherwise it could not be bound.
+    /// Only words of this file go into the text; every value is bound. The parameters are always the same: the two of the
+    /// filter, shards, cursor time, cursor id, limit, offset. Each is named in every text, for otherwise it could not be bound.
     fn statement(&self) -> String {
         let (at, minute) = match self.query.sort {
             Sort::CreatedAt => ("f.created_at", None),
@@ -94,15 +94,15 @@ impl List {
         text.push_str(&conditions(&self.query.filter));
         if self.query.after.is_some() {
             // Writing to a string cannot fail.
-            let _ = write!(text, " AND ({at}, f.id) {beyond} ($2, $3)");
+            let _ = write!(text, " AND ({at}, f.id) {beyond} ($4, $5)");
             if let Some(minute) = minute {
-                let _ = write!(text, " AND {minute} {bound} $2 / 60000000");
+                let _ = write!(text, " AND {minute} {bound} $4 / 60000000");
             }
         } else {
-            text.push_str(" AND $2::bigint IS NULL AND $3::uuid IS NULL");
+            text.push_str(" AND $4::bigint IS NULL AND $5::uuid IS NULL");
         }
         let minute = minute.map(|minute| format!("{minute} {direction}, ")).unwrap_or_default();
-        let _ = write!(text, " ORDER BY {minute}{at} {direction}, f.id {direction} LIMIT $4 OFFSET $5");
+        let _ = write!(text, " ORDER BY {minute}{at} {direction}, f.id {direction} LIMIT $6 OFFSET $7");
         text
     }
 }
@@ -113,11 +113,11 @@ const SUMMARY_COLUMNS: &str = concat!(
 );
 
 /// Finished timers have no row in `due` and others none in `outcome`: where the status is known, one look-up less is needed, and
-/// the rare ones can be found from their own side.
+/// the rare ones can be found from their own side. `$3` is the number of shards.
 fn joins(filter: &Filter) -> &'static str {
     macro_rules! due {
         () => {
-            "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $6)::smallint \
+            "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $3)::smallint \
              AND d.minute = f.due_minute AND d.id = f.id"
         };
     }
@@ -131,19 +131,36 @@ fn joins(filter: &Filter) -> &'static str {
     }
 }
 
+/// What a filter asks of a definition (`$1` its namespace, `$2` how its key begins) and of its outcome.
 fn conditions(filter: &Filter) -> String {
+    // Written out, so that the planner can see which of the indexes of `outcome` it fits.
+    let status = match filter.status {
+        Some(status) if status.is_finished() => format!(" AND o.status = '{status}'"),
+        _ => String::new(),
+    };
+    format!("{}{status}", definition_conditions(filter))
+}
+
+/// No index knows the keys: every insert would have to find its place in it, for the sake of a question that is asked now and
+/// then. Within a namespace, its index leads to the timers whose keys are then looked at.
+pub fn definition_conditions(filter: &Filter) -> String {
     let namespace = match &filter.namespace {
         None => " AND $1::text IS NULL",
         Some(namespace) if namespace.as_str() == Namespace::DEFAULT => " AND f.namespace = $1",
         // Said twice, because the index of namespaces leaves the default one out and the planner cannot see into $1.
         Some(_) => " AND f.namespace = $1 AND f.namespace <> 'default'",
     };
-    // Written out, so that the planner can see which of the indexes of `outcome` it fits.
-    let status = match filter.status {
-        Some(status) if status.is_finished() => format!(" AND o.status = '{status}'"),
-        _ => String::new(),
-    };
-    format!("{namespace}{status}")
+    let key_prefix = if filter.key_prefix.is_some() { " AND starts_with(f.key, $2)" } else { " AND $2::text IS NULL" };
+    format!("{namespace}{key_prefix}")
+}
+
+pub fn namespace_column(filter: &Filter) -> Option<&str> {
+    filter.namespace.as_ref().map(Namespace::as_str)
+}
+
+/// A prefix that PostgreSQL cannot take is in no key: nothing begins with NULL.
+pub fn key_prefix_column(filter: &Filter) -> Option<&str> {
+    filter.key_prefix.as_deref().filter(|prefix| !prefix.contains('\0'))
 }
 
 impl Call for List {
@@ -153,13 +170,14 @@ impl Call for List {
     async fn run(&self, session: &mut PgConnection) -> Result<Page, Failure> {
         let limit = i64::from(self.query.limit);
         let rows = sqlx::query(AssertSqlSafe(self.statement()))
-            .bind(self.query.filter.namespace.as_ref().map(Namespace::as_str))
+            .bind(namespace_column(&self.query.filter))
+            .bind(key_prefix_column(&self.query.filter))
+            .bind(i32::from(self.shards))
             .bind(self.query.after.map(|cursor| cursor.at.as_micros()))
             .bind(self.query.after.map(|cursor| cursor.id.as_uuid()))
             // One more than asked for tells whether there is a next page.
             .bind(limit + 1)
             .bind(i64::try_from(self.query.offset).unwrap_or(i64::MAX))
-            .bind(i32::from(self.shards))
             .fetch_all(session)
             .await
             .or_not_done()?;
@@ -225,22 +243,23 @@ pub struct Count {
 }
 
 impl Count {
-    /// Counts in the table that knows the status, and asks the definition only for the namespace.
     fn statement(&self) -> String {
-        let (counted, status) = match self.filter.status {
-            None => ("definition f", "true".to_owned()),
-            Some(Status::Pending) => ("due c", "c.claim IS NULL".to_owned()),
-            Some(Status::Executing) => ("due c", "c.claim IS NOT NULL".to_owned()),
-            Some(finished) => ("outcome c", format!("c.status = '{finished}'")),
-        };
-        match (&self.filter.namespace, self.filter.status) {
-            (None, _) => format!("SELECT count(*) FROM {counted} WHERE {status}"),
-            (Some(_), None) => format!("SELECT count(*) FROM {counted} WHERE f.namespace = $1"),
-            (Some(_), Some(_)) => {
-                format!("SELECT count(*) FROM {counted} JOIN definition f ON f.id = c.id WHERE {status} AND f.namespace = $1")
-            }
-        }
+        let asks_the_definition = self.filter.namespace.is_some() || self.filter.key_prefix.is_some();
+        let whereabouts = whereabouts(&self.filter, asks_the_definition);
+        format!("SELECT count(*) FROM {whereabouts}{}", definition_conditions(&self.filter))
     }
+}
+
+/// The timers of a status, from the table that knows it; beside it the definition, where that is asked as well.
+pub fn whereabouts(filter: &Filter, asks_the_definition: bool) -> String {
+    let (table, status) = match filter.status {
+        None => return "definition f WHERE true".to_owned(),
+        Some(Status::Pending) => ("due", "t.claim IS NULL".to_owned()),
+        Some(Status::Executing) => ("due", "t.claim IS NOT NULL".to_owned()),
+        Some(ended) => ("outcome", format!("t.status = '{ended}'")),
+    };
+    let joined = if asks_the_definition { " JOIN definition f ON f.id = t.id" } else { "" };
+    format!("{table} t{joined} WHERE {status}")
 }
 
 impl Call for Count {
@@ -248,11 +267,12 @@ impl Call for Count {
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut PgConnection) -> Result<u64, Failure> {
-        let mut query = sqlx::query_scalar(AssertSqlSafe(self.statement()));
-        if let Some(namespace) = &self.filter.namespace {
-            query = query.bind(namespace.as_str());
-        }
-        let count: i64 = query.fetch_one(session).await.or_not_done()?;
+        let count: i64 = sqlx::query_scalar(AssertSqlSafe(self.statement()))
+            .bind(namespace_column(&self.filter))
+            .bind(key_prefix_column(&self.filter))
+            .fetch_one(session)
+            .await
+            .or_not_done()?;
         Ok(count.unsigned_abs())
     }
 }

@@ -5,6 +5,7 @@ use sqlx::{PgConnection, types::Uuid};
 use store::{Settlement, StoreError, StoreResult, Tenure};
 
 use crate::{
+    attempts::{AttemptColumns, attempt_arrays, attempt_columns, remember},
     claim::{TenureColumns, held},
     failure::{Failure, Step},
     lane::{Call, Lane},
@@ -13,51 +14,85 @@ use crate::{
 
 /// Each row leaves `due` and appears in `outcome` in one commit. There cannot be an outcome already; if a damaged database has one,
 /// it must not hold up the whole batch.
-pub(crate) const FINISH: &str = concat!(
-    "WITH ",
-    held!(),
-    ", gone AS (
-        DELETE FROM due d
-        USING unnest(
-            $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[],
-            $11::bigint[]
-        ) AS e (shard, minute, id, token, place, status, error, finished_at, epoch)
-        WHERE d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
-            AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
-        RETURNING d.id, d.attempt, e.place, e.status, e.error, e.finished_at
-    ), kept AS (
-        INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-        SELECT id, status, attempt, error, finished_at, finished_at FROM gone
-        ON CONFLICT (id) DO UPDATE SET
-            status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
-            executed_at = excluded.executed_at, finished_at = excluded.finished_at
-    )
-    SELECT place FROM gone"
-);
+macro_rules! finish {
+    ($arrays:expr, $columns:expr, $returned:expr, $remember:expr) => {
+        concat!(
+            "WITH ",
+            held!(),
+            ", settled AS (
+                DELETE FROM due d
+                USING unnest(
+                    $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[],
+                    $11::bigint[]",
+            $arrays,
+            ") AS e (shard, minute, id, token, place, status, error, finished_at, epoch",
+            $columns,
+            ")
+                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+                    AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
+                RETURNING d.id, d.attempt, e.place, e.status, e.error, e.finished_at",
+            $returned,
+            "), kept AS (
+                INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
+                SELECT id, status, attempt, error, finished_at, finished_at FROM settled
+                ON CONFLICT (id) DO UPDATE SET
+                    status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
+                    executed_at = excluded.executed_at, finished_at = excluded.finished_at
+            )",
+            $remember,
+            " SELECT place FROM settled"
+        )
+    };
+}
 
 /// The definition follows only when something it says has changed; its revision rises with a new due time.
-pub(crate) const POSTPONE: &str = concat!(
-    "WITH ",
-    held!(),
-    ", moved AS (
-        UPDATE due d
-        SET minute = e.next_minute, at = e.next_at, attempt = e.attempt, last_error = e.error,
-            claim = NULL, epoch = NULL, lease_until = NULL
-        FROM unnest(
-            $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::integer[],
-            $11::text[], $12::boolean[], $13::bigint[]
-        ) AS e (shard, minute, id, token, place, next_minute, next_at, attempt, error, again, epoch)
-        WHERE d.shard = e.shard AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
-            AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
-        RETURNING d.id, e.place, e.minute, e.next_minute, e.next_at, e.again
-    ), followed AS (
-        UPDATE definition f
-        SET due_minute = m.next_minute, execute_at = CASE WHEN m.again THEN m.next_at ELSE f.execute_at END,
-            revision = f.revision + m.again::integer
-        FROM moved m
-        WHERE f.id = m.id AND (m.again OR m.next_minute <> m.minute)
-    )
-    SELECT place FROM moved"
+macro_rules! postpone {
+    ($arrays:expr, $columns:expr, $returned:expr, $remember:expr) => {
+        concat!(
+            "WITH ",
+            held!(),
+            ", settled AS (
+                UPDATE due d
+                SET minute = e.next_minute, at = e.next_at, attempt = e.attempt, last_error = e.error,
+                    claim = NULL, epoch = NULL, lease_until = NULL
+                FROM unnest(
+                    $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+                    $10::integer[], $11::text[], $12::boolean[], $13::bigint[]",
+            $arrays,
+            ") AS e (shard, minute, id, token, place, next_minute, next_at, attempt, error, again, epoch",
+            $columns,
+            ")
+                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+                    AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
+                RETURNING d.id, e.place, e.minute, e.next_minute, e.next_at, e.again",
+            $returned,
+            "), followed AS (
+                UPDATE definition f
+                SET due_minute = s.next_minute, execute_at = CASE WHEN s.again THEN s.next_at ELSE f.execute_at END,
+                    revision = f.revision + s.again::integer
+                FROM settled s
+                WHERE f.id = ANY (ARRAY[s.id]) AND (s.again OR s.next_minute <> s.minute)
+            )",
+            $remember,
+            " SELECT place FROM settled"
+        )
+    };
+}
+
+/// Each in two forms: most batches carry no attempt, and then nothing is paid for one.
+pub(crate) const FINISH: &str = finish!("", "", "", "");
+pub(crate) const FINISH_REMEMBERING: &str = finish!(
+    concat!(", ", attempt_arrays!(12, 13, 14, 15, 16, 17)),
+    concat!(", ", attempt_columns!("")),
+    concat!(", ", attempt_columns!("e.")),
+    remember!(18)
+);
+pub(crate) const POSTPONE: &str = postpone!("", "", "", "");
+pub(crate) const POSTPONE_REMEMBERING: &str = postpone!(
+    concat!(", ", attempt_arrays!(14, 15, 16, 17, 18, 19)),
+    concat!(", ", attempt_columns!("")),
+    concat!(", ", attempt_columns!("e.")),
+    remember!(20)
 );
 
 /// The rows that are meant, and where their settlements stand in the batch.
@@ -70,6 +105,7 @@ struct Keys {
     ids: Vec<Uuid>,
     tokens: Vec<i64>,
     places: Vec<i64>,
+    attempts: AttemptColumns,
 }
 
 impl Keys {
@@ -81,6 +117,7 @@ impl Keys {
         self.ids.push(settlement.entry.id.as_uuid());
         self.tokens.push(settlement.token.0);
         self.places.push(place);
+        self.attempts.push(settlement.attempt.as_ref());
     }
 
     /// Each tenure once.
@@ -116,7 +153,8 @@ impl Call for Finish {
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
         let tenures = self.keys.tenures();
-        sqlx::query_scalar(FINISH)
+        let attempts = &self.keys.attempts;
+        let query = sqlx::query_scalar(if attempts.is_empty() { FINISH } else { FINISH_REMEMBERING })
             .bind(&tenures.shards)
             .bind(&tenures.epochs)
             .bind(&self.keys.shards)
@@ -127,10 +165,8 @@ impl Call for Finish {
             .bind(&self.statuses)
             .bind(&self.errors)
             .bind(&self.finished_ats)
-            .bind(&self.keys.epochs)
-            .fetch_all(session)
-            .await
-            .or_unknown()
+            .bind(&self.keys.epochs);
+        attempts.bind_to(query).fetch_all(session).await.or_unknown()
     }
 }
 
@@ -140,7 +176,8 @@ impl Call for Postpone {
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
         let tenures = self.keys.tenures();
-        sqlx::query_scalar(POSTPONE)
+        let attempts = &self.keys.attempts;
+        let query = sqlx::query_scalar(if attempts.is_empty() { POSTPONE } else { POSTPONE_REMEMBERING })
             .bind(&tenures.shards)
             .bind(&tenures.epochs)
             .bind(&self.keys.shards)
@@ -153,10 +190,8 @@ impl Call for Postpone {
             .bind(&self.attempts)
             .bind(&self.errors)
             .bind(&self.agains)
-            .bind(&self.keys.epochs)
-            .fetch_all(session)
-            .await
-            .or_unknown()
+            .bind(&self.keys.epochs);
+        attempts.bind_to(query).fetch_all(session).await.or_unknown()
     }
 }
 

@@ -1,12 +1,16 @@
 //! The texts of the keyed statements, for tests that look at how the server would carry them out.
 
-use crate::{change, claim, conflict, create, due, options, ownership, purge, read, settle};
+use domain::TimerId;
+use sqlx::types::Uuid;
+use store::Filter;
+
+use crate::{access, attempts, bulk, change, claim, conflict, create, due, matching, options, ownership, purge, read, settle};
 
 /// How sessions that run these statements are set up.
 pub const SESSION: [(&str, &str); 6] = options::KEYED_STATEMENTS;
 
 /// What the scheduler says.
-pub const SCHEDULER: [(&str, &str); 12] = [
+pub const SCHEDULER: [(&str, &str); 14] = [
     ("due", due::DUE),
     ("claim", claim::CLAIM),
     ("claim what nobody holds", claim::CLAIM_UNHELD),
@@ -14,7 +18,9 @@ pub const SCHEDULER: [(&str, &str); 12] = [
     ("expired", claim::EXPIRED),
     ("read expired", claim::READ_EXPIRED),
     ("finish", settle::FINISH),
+    ("finish, remembering", settle::FINISH_REMEMBERING),
     ("postpone", settle::POSTPONE),
+    ("postpone, remembering", settle::POSTPONE_REMEMBERING),
     ("purge", purge::PURGE),
     ("acquire", ownership::ACQUIRE),
     ("renew", ownership::RENEW),
@@ -22,10 +28,16 @@ pub const SCHEDULER: [(&str, &str); 12] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 9] = [
+pub const CALLERS: [(&str, &str); 15] = [
     ("insert", create::INSERT),
     ("read", read::READ),
     ("cancel", change::CANCEL),
+    ("reopen", change::REOPEN),
+    ("cancel all", bulk::CANCEL_ALL),
+    ("still pending", bulk::STILL_PENDING),
+    ("attempts", attempts::ATTEMPTS),
+    ("add key", access::ADD_KEY),
+    ("revoke key", access::REVOKE_KEY),
     ("lock due", conflict::LOCK_DUE),
     ("lock outcome", conflict::LOCK_OUTCOME),
     ("read definition", conflict::READ_DEFINITION),
@@ -33,3 +45,9 @@ pub const CALLERS: [(&str, &str); 9] = [
     ("replace finished", conflict::REPLACE_FINISHED),
     ("readdress pending", conflict::READDRESS_PENDING),
 ];
+
+/// How timers that match are looked for: by the walk first, then by the search.
+pub fn matching(filter: &Filter, shards: u16) -> [String; 2] {
+    let matching = matching::Matching { filter: filter.clone(), after: Some(TimerId::from_uuid(Uuid::nil())), limit: 0, shards };
+    [matching.walk(), matching.search()]
+}

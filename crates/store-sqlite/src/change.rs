@@ -1,13 +1,13 @@
-//! Changing and canceling what is still pending.
+//! Changing and canceling what is still pending, and trying again what has failed.
 
-use domain::{Asked, Definition, Status, Timer, TimerId, Timestamp};
+use domain::{Asked, Definition, Event, Status, Timer, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::Changed;
 
 use crate::{
-    create::read_back,
+    create::{DELETE_OUTCOME, INSERT_DUE, read_back},
     failure::Failure,
-    rows::{Found, Id, TIMER_BY_ID, Texts, found},
+    rows::{Found, Id, TIMER_BY_ID, Texts, found, to_column},
     settle::DELETE_DUE,
     writer::Write,
 };
@@ -24,6 +24,10 @@ pub const RESET_DUE: &str = "UPDATE due SET minute = ?3, at = ?4, attempt = 0, l
 pub const READDRESS_DUE: &str = "UPDATE due SET destination = ?3 WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
 pub const CANCEL: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
      SELECT id, 'canceled', attempt, last_error, NULL, ?3 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
+
+/// The next attempt is due at another time; `execute_at` stays.
+pub const REOPEN_DEFINITION: &str =
+    "UPDATE definition SET due_minute = ?2, revision = revision + 1, updated_at = ?3 WHERE id = ?1";
 
 /// What takes the place of a pending timer's content.
 pub struct Replacement<'a> {
@@ -177,6 +181,36 @@ impl Write for Cancel {
             return Ok(Changed::Met(existing.timer.into_timer()?));
         }
         connection.prepare_cached(DELETE_DUE)?.execute(params![existing.due_minute, id])?;
+        read_back(connection, id).map(Changed::Done)
+    }
+}
+
+pub struct Reopen {
+    pub id: TimerId,
+    pub now: Timestamp,
+}
+
+impl Write for Reopen {
+    type Answer = Changed;
+    const NAME: &'static str = "reopen";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn run(&self, connection: &Connection) -> Result<Changed, Failure> {
+        let (id, now) = (Id::of(self.id), self.now);
+        let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
+            return Ok(Changed::NotFound);
+        };
+        let timer = existing.timer.into_timer()?;
+        if timer.status.after(Event::Reopen).is_none() {
+            return Ok(Changed::Met(timer));
+        }
+        let destination = to_column(timer.definition.callback.destination());
+        connection.prepare_cached(DELETE_OUTCOME)?.execute([id])?;
+        connection.prepare_cached(INSERT_DUE)?.execute(params![now.minute(), id, now.as_micros(), destination])?;
+        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, now.minute(), now.as_micros()])?;
         read_back(connection, id).map(Changed::Done)
     }
 }

@@ -3,13 +3,16 @@
 //! ```text
 //!   create, claim, settle … ─▶ queue ─▶ writer ── one commit for all that waited ──▶ file
 //!   due, expired claims     ─▶ readers of the scheduler ───────────────────────────▶  │
-//!   get, list, count        ─▶ readers of callers ─────────────────────────────────▶  │
+//!   get, list, matching …   ─▶ readers of callers ─────────────────────────────────▶  │
 //!                               checkpoint thread ── log into database ────────────▶  ▼
 //! ```
 //!
 //! Writing is one thread's work, so that every commit carries all that has gathered and nobody waits for a lock.
 //! An answer means that the commit is on disk. One process at a time may have the file open.
 
+mod access;
+mod attempts;
+mod bulk;
 mod change;
 mod checkpoint;
 mod claim;
@@ -33,15 +36,17 @@ mod writer;
 use std::{fs::File, path::Path, sync::Arc, thread::JoinHandle};
 
 use async_trait::async_trait;
-use domain::{Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, NodeId, Page, Settlement, ShardCursor, Store, StoreError,
-    StoreResult, Tenure,
+    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, Match, NodeId, Page, Settlement, ShardCursor, Store,
+    StoreError, StoreResult, Tenure,
 };
 use tokio::sync::Semaphore;
 
 use crate::{
-    change::{Cancel, Update},
+    access::{AddKey, RevokeKey},
+    bulk::CancelAll,
+    change::{Cancel, Reopen, Update},
     checkpoint::Limits,
     claim::{Take, Taken},
     connection::Role,
@@ -143,6 +148,24 @@ impl Store for SqliteStore {
         Ok(self.writer.write(Cancel { id, now }).await?.1)
     }
 
+    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
+        Ok(self.writer.write(CancelAll { ids: ids.to_vec(), now }).await?.1)
+    }
+
+    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Reopen { id, now }).await?.1)
+    }
+
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+        let _scan = self.scan().await?;
+        let filter = filter.clone();
+        self.for_callers.read(move |connection| bulk::matching(connection, &filter, after, limit)).await
+    }
+
+    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
+        self.for_callers.read(move |connection| attempts::attempts(connection, id)).await
+    }
+
     async fn ping(&self) -> StoreResult<()> {
         self.for_scheduler.read(ownership::look).await
     }
@@ -170,6 +193,18 @@ impl Store for SqliteStore {
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         Ok(self.writer.write(Purge { before, limit }).await?.1)
+    }
+
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
+        Ok(self.writer.write(AddKey { key: key.clone() }).await?.1)
+    }
+
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
+        self.for_callers.read(access::keys).await
+    }
+
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
+        Ok(self.writer.write(RevokeKey { id, now }).await?.1)
     }
 
     fn shards(&self) -> u16 {

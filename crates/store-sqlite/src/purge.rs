@@ -4,6 +4,7 @@ use domain::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::{
+    attempts::DELETE_ATTEMPTS,
     create::{DELETE_DEFINITION, DELETE_OUTCOME},
     failure::Failure,
     rows::Id,
@@ -33,7 +34,9 @@ impl Write for Purge {
             .collect::<rusqlite::Result<_>>()?;
         let mut outcome = connection.prepare_cached(DELETE_OUTCOME)?;
         let mut definition = connection.prepare_cached(DELETE_DEFINITION)?;
+        let mut attempts = connection.prepare_cached(DELETE_ATTEMPTS)?;
         for id in &ids {
+            attempts.execute([id])?;
             outcome.execute([id])?;
             definition.execute([id])?;
         }

@@ -4,7 +4,7 @@ use domain::{Next, Status, Timestamp};
 use rusqlite::{CachedStatement, Connection, params};
 use store::{DueEntry, Settlement, Tenure};
 
-use crate::{failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, writer::Write};
+use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, writer::Write};
 
 pub const FINISH: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
      SELECT id, ?5, attempt, ?6, ?7, ?7 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4";
@@ -29,6 +29,7 @@ impl Write for Settle {
 
     fn run(&self, connection: &Connection) -> Result<Vec<bool>, Failure> {
         let mut statements = Statements::prepare(connection)?;
+        let mut memory = None;
         let mut known: Vec<(Tenure, bool)> = Vec::new();
         let mut counted = Vec::with_capacity(self.batch.len());
         for settlement in &self.batch {
@@ -42,7 +43,15 @@ impl Write for Settle {
                 }
             };
             let is_its_shard = tenure.shard == settlement.entry.id.shard(SHARDS);
-            counted.push(current && is_its_shard && statements.settle(settlement)?);
+            let is_settled = current && is_its_shard && statements.settle(settlement)?;
+            if let Some(attempt) = settlement.attempt.as_ref().filter(|_| is_settled) {
+                let memory = match &mut memory {
+                    Some(memory) => memory,
+                    none => none.insert(Memory::prepare(connection)?),
+                };
+                memory.keep(Id::of(settlement.entry.id), attempt)?;
+            }
+            counted.push(is_settled);
         }
         Ok(counted)
     }

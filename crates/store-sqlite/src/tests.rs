@@ -1,7 +1,9 @@
 //! What only a SQLite file can do wrong. The promises of every store are in `tests/conformance.rs`.
 
+mod bulk;
 mod opening;
 mod plans;
+mod upgrading;
 mod view;
 mod writing;
 

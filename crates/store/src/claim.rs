@@ -1,4 +1,4 @@
-use domain::{Destination, Next, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{Attempt, Destination, Next, Shard, Span, Timer, TimerId, Timestamp};
 
 /// A pending timer, as light as a million of them must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,10 +70,12 @@ pub struct Settlement {
     pub tenure: Tenure,
     pub token: ClaimToken,
     pub next: Next,
+    /// What is to be remembered of the attempt, if anything.
+    pub attempt: Option<Attempt>,
 }
 
 impl Claimed {
     pub const fn settle(&self, next: Next) -> Settlement {
-        Settlement { entry: self.entry, tenure: self.tenure, token: self.token, next }
+        Settlement { entry: self.entry, tenure: self.tenure, token: self.token, next, attempt: None }
     }
 }

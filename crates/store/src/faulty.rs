@@ -16,11 +16,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, NodeId, Operation, Page, Settlement, ShardCursor, Store,
-    StoreError, StoreResult, Tenure,
+    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, Match, NodeId, Operation, Page, Settlement, ShardCursor,
+    Store, StoreError, StoreResult, Tenure,
 };
 
 /// What goes wrong with one call.
@@ -206,6 +206,34 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
 
     async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         self.call(Operation::Cancel, self.inner.cancel(id, now)).await
+    }
+
+    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
+        self.call(Operation::CancelAll, self.inner.cancel_all(ids, now)).await
+    }
+
+    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        self.call(Operation::Reopen, self.inner.reopen(id, now)).await
+    }
+
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+        self.call(Operation::Matching, self.inner.matching(filter, after, limit)).await
+    }
+
+    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
+        self.call(Operation::Attempts, self.inner.attempts(id)).await
+    }
+
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
+        self.call(Operation::AddKey, self.inner.add_key(key)).await
+    }
+
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
+        self.call(Operation::Keys, self.inner.keys()).await
+    }
+
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
+        self.call(Operation::RevokeKey, self.inner.revoke_key(id, now)).await
     }
 
     async fn ping(&self) -> StoreResult<()> {

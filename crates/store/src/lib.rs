@@ -21,7 +21,7 @@ mod query;
 mod stored;
 
 use async_trait::async_trait;
-use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, Settlement, ShardCursor, Tenure, Unreadable};
 pub use error::{StoreError, StoreResult};
@@ -29,7 +29,7 @@ pub use faulty::{Fault, Faulty, Odds};
 pub use measured::{Measured, describe};
 pub use model::Model;
 pub use operation::Operation;
-pub use query::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
+pub use query::{Cursor, Filter, ListQuery, Match, Order, Page, Sort, Summary};
 pub use stored::StoredTimer;
 
 /// The contract. Every method is one round trip and, where it writes, one commit.
@@ -73,6 +73,20 @@ pub trait Store: Send + Sync {
     /// Cancels a pending timer. Once this has answered [`Changed::Done`], no claim gets it.
     async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
 
+    /// Cancels those of `ids` that are pending, in one commit; says for each whether it was.
+    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>>;
+
+    /// Puts a failed timer back to pending: its next attempt is due at `now`, attempts start over, and the last error is
+    /// forgotten. `execute_at` stays, and with it the id that receivers know the call by. The revision rises.
+    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
+
+    /// The timers that match, by id: those after `after`, at most `limit`.
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>>;
+
+    /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,
+    /// in the order in which they were recorded. They live as long as the timer, through all its lives.
+    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>>;
+
     /// Asks the database for a sign of life.
     async fn ping(&self) -> StoreResult<()>;
 
@@ -96,7 +110,8 @@ pub trait Store: Send + Sync {
     /// Records what became of claimed timers. Each settlement counts only while its claim stands and its tenure is
     /// the current one of its shard; says for each whether it counted. Repeating an unknown call is harmless.
     ///
-    /// A timer that is due again takes a new due time, so its revision rises. A retry leaves the revision as it is.
+    /// A timer that is due again takes a new due time, so its revision rises. A retry leaves the revision as it is. The
+    /// attempt that a settlement carries is remembered if the settlement counts.
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>>;
 
     /// Claims whose owner will not settle them, in the shards of `tenures`: made in an earlier epoch, or with a lease
@@ -106,6 +121,17 @@ pub trait Store: Send + Sync {
 
     /// Removes timers that finished before `before`, oldest first, at most `limit`. Says how many.
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize>;
+
+    // ── For access ─────────────────────────────────────────────────────────────────────────────────────────
+
+    /// Keeps a key. `false` when one with this id or this hash is there already.
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool>;
+
+    /// Every key, revoked ones included, the oldest first.
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>>;
+
+    /// Revokes a key for good. `false` when there is none, or it was revoked before.
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool>;
 
     // ── For ownership ──────────────────────────────────────────────────────────────────────────────────────
 

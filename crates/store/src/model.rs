@@ -11,12 +11,14 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{Clock, Event, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp, resolve};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Clock, Event, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp, resolve,
+};
 
 use self::row::Row;
 use crate::{
-    Changed, Claim, Claimed, Created, Cursor, DueEntry, Epoch, Filter, ListQuery, NodeId, Order, Page, Settlement, ShardCursor,
-    Store, StoreError, StoreResult, Summary, Tenure,
+    Changed, Claim, Claimed, Created, Cursor, DueEntry, Epoch, Filter, ListQuery, Match, NodeId, Order, Page, Settlement,
+    ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
 };
 
 /// The in-memory store.
@@ -31,6 +33,7 @@ pub struct Model {
 struct Tables {
     timers: BTreeMap<TimerId, Row>,
     shards: BTreeMap<Shard, Holding>,
+    keys: Vec<AccessKey>,
 }
 
 /// The last one who took a shard.
@@ -90,9 +93,10 @@ impl Tables {
                 row.change(moved, execute_at, created_at);
             }
             Resolution::Revive => {
-                let revision = row.timer.revision + 1;
+                let (revision, attempts) = (row.timer.revision + 1, std::mem::take(&mut row.attempts));
                 *row = Row::new(definition, execute_at, created_at);
                 row.timer.revision = revision;
+                row.attempts = attempts;
             }
         }
         Created::Replaced(row.timer.clone())
@@ -124,10 +128,23 @@ impl Tables {
         Changed::Done(row.timer.clone())
     }
 
+    fn reopen(&mut self, id: TimerId, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&id) else {
+            return Changed::NotFound;
+        };
+        let Some(pending) = row.timer.status.after(Event::Reopen) else {
+            return Changed::Met(row.timer.clone());
+        };
+        row.timer.status = pending;
+        row.reopen(now);
+        Changed::Done(row.timer.clone())
+    }
+
     fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Timer> {
         self.timers.values().map(|row| &row.timer).filter(|timer| {
             filter.status.is_none_or(|status| timer.status == status)
                 && filter.namespace.as_ref().is_none_or(|namespace| timer.definition.namespace == *namespace)
+                && filter.key_prefix.as_deref().is_none_or(|prefix| has_prefix(timer, prefix))
         })
     }
 
@@ -223,6 +240,10 @@ impl Tables {
     }
 }
 
+fn has_prefix(timer: &Timer, prefix: &str) -> bool {
+    timer.definition.key.as_ref().is_some_and(|key| key.as_str().starts_with(prefix))
+}
+
 fn summary(timer: &Timer) -> Summary {
     Summary {
         id: timer.id(),
@@ -268,6 +289,49 @@ impl Store for Model {
 
     async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         Ok(self.tables().cancel(id, now))
+    }
+
+    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
+        let mut tables = self.tables();
+        Ok(ids.iter().map(|id| matches!(tables.cancel(*id, now), Changed::Done(_))).collect())
+    }
+
+    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().reopen(id, now))
+    }
+
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+        let tables = self.tables();
+        let behind = tables.matching(filter).filter(|timer| after.is_none_or(|after| timer.id() > after));
+        Ok(behind.take(limit).map(|timer| Match { id: timer.id(), metadata: timer.definition.metadata.clone() }).collect())
+    }
+
+    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
+        Ok(self.tables().timers.get(&id).map(|row| row.attempts.iter().cloned().collect()).unwrap_or_default())
+    }
+
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
+        let keys = &mut self.tables().keys;
+        let is_new = keys.iter().all(|kept| kept.id != key.id && kept.hash != key.hash);
+        if is_new {
+            keys.push(key.clone());
+            keys.sort_by_key(|key| (key.created_at, key.id));
+        }
+        Ok(is_new)
+    }
+
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
+        Ok(self.tables().keys.clone())
+    }
+
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
+        match self.tables().keys.iter_mut().find(|key| key.id == id && key.is_valid()) {
+            Some(key) => {
+                key.revoked_at = Some(now);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
     }
 
     async fn ping(&self) -> StoreResult<()> {

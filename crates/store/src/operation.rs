@@ -7,12 +7,19 @@ pub enum Operation {
     Count,
     Update,
     Cancel,
+    CancelAll,
+    Reopen,
+    Matching,
+    Attempts,
     Ping,
     Due,
     Claim,
     Settle,
     ExpiredClaims,
     Purge,
+    AddKey,
+    Keys,
+    RevokeKey,
     Acquire,
     Renew,
     Release,
@@ -27,12 +34,19 @@ impl Operation {
             Self::Count => "count",
             Self::Update => "update",
             Self::Cancel => "cancel",
+            Self::CancelAll => "cancel_all",
+            Self::Reopen => "reopen",
+            Self::Matching => "matching",
+            Self::Attempts => "attempts",
             Self::Ping => "ping",
             Self::Due => "due",
             Self::Claim => "claim",
             Self::Settle => "settle",
             Self::ExpiredClaims => "expired_claims",
             Self::Purge => "purge",
+            Self::AddKey => "add_key",
+            Self::Keys => "keys",
+            Self::RevokeKey => "revoke_key",
             Self::Acquire => "acquire",
             Self::Renew => "renew",
             Self::Release => "release",
@@ -45,13 +59,25 @@ impl Operation {
             Self::Create
             | Self::Update
             | Self::Cancel
+            | Self::CancelAll
+            | Self::Reopen
+            | Self::AddKey
+            | Self::RevokeKey
             | Self::Claim
             | Self::Settle
             | Self::Purge
             | Self::Acquire
             | Self::Renew
             | Self::Release => true,
-            Self::Get | Self::List | Self::Count | Self::Ping | Self::Due | Self::ExpiredClaims => false,
+            Self::Get
+            | Self::List
+            | Self::Count
+            | Self::Matching
+            | Self::Attempts
+            | Self::Keys
+            | Self::Ping
+            | Self::Due
+            | Self::ExpiredClaims => false,
         }
     }
 }

@@ -5,7 +5,7 @@ pub(super) fn of(operation_id: &str) -> Option<&'static str> {
     EXAMPLES.iter().find(|(id, _)| *id == operation_id).map(|(_, example)| *example)
 }
 
-const EXAMPLES: [(&str, &str); 7] = [
+const EXAMPLES: [(&str, &str); 15] = [
     (
         "createTimer",
         r#"# At an instant, with everything
@@ -49,6 +49,61 @@ curl -sS -X PUT "http://localhost:8080/timers/$ID" \
   -d '{"delay": "2h", "metadata": null}'"#,
     ),
     ("cancelTimer", r#"curl -sS -X DELETE "http://localhost:8080/timers/$ID" -H "X-API-Key: $API_KEY""#),
+    (
+        "v1CreateTimer",
+        r#"curl -sS http://localhost:8080/api/v1/timers \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{
+    "id": "user-reminder-123",
+    "groupId": "notifications",
+    "executeAt": "2030-01-31T12:00:00Z",
+    "callbackUrl": "https://app.example.com/webhooks/timer",
+    "payload": {"userId": "user123", "action": "send_reminder"},
+    "retryPolicy": {"maxRetries": 3, "maxRetryAttemptsDuration": "1h"}
+  }'"#,
+    ),
+    ("v1GetTimer", r#"curl -sS http://localhost:8080/api/v1/timers/notifications/user-reminder-123 -H "X-API-Key: $API_KEY""#),
+    (
+        "v1UpdateTimer",
+        r#"# Later, with another payload; everything else stays
+curl -sS -X PUT http://localhost:8080/api/v1/timers/notifications/user-reminder-123 \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"executeAt": "2030-01-31T16:00:00Z", "payload": {"userId": "user123", "action": "send_urgent_reminder"}}'"#,
+    ),
+    (
+        "v1DeleteTimer",
+        r#"curl -sS -X DELETE http://localhost:8080/api/v1/timers/notifications/user-reminder-123 -H "X-API-Key: $API_KEY""#,
+    ),
+    (
+        "v1CreateOrReplaceTimer",
+        r#"curl -sS http://localhost:8080/api/v1/timers/create \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{
+    "namespace": "notifications",
+    "id": "user-reminder-123",
+    "executeAt": "2030-01-31T12:00:00Z",
+    "callbackUrl": "https://app.example.com/webhooks/timer",
+    "callbackTimeoutSeconds": 10
+  }'"#,
+    ),
+    (
+        "v1GetSelectedTimer",
+        r#"curl -sS http://localhost:8080/api/v1/timers/get \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"namespace": "notifications", "timerId": "user-reminder-123"}'"#,
+    ),
+    (
+        "v1UpdateSelectedTimer",
+        r#"curl -sS http://localhost:8080/api/v1/timers/update \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"namespace": "notifications", "timerId": "user-reminder-123", "executeAt": "2030-01-31T16:00:00Z"}'"#,
+    ),
+    (
+        "v1DeleteSelectedTimer",
+        r#"curl -sS http://localhost:8080/api/v1/timers/delete \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"namespace": "notifications", "timerId": "user-reminder-123"}'"#,
+    ),
     ("health", "curl -sS http://localhost:8080/healthz"),
     ("ping", "curl -sS http://localhost:8080/ping"),
 ];

@@ -28,7 +28,7 @@ pub(super) async fn serve(socket: TcpStream, router: Router, limits: Limits, shu
         // The gate keeps both times; together they bound what it may have missed.
         .header_read_timeout(limits.idle_time_max + limits.head_time_max)
         .max_headers(limits.headers_max)
-        .serve_connection(TokioIo::new(gate), Routes { router, flight });
+        .serve_connection(TokioIo::new(gate), Routes { router: router.clone(), flight });
     let mut stopping = std::pin::pin!(shutdown.cancelled());
     let mut is_stopping = false;
     let result = poll_fn(|cx| {
@@ -41,7 +41,7 @@ pub(super) async fn serve(socket: TcpStream, router: Router, limits: Limits, shu
     .await;
     let (socket, fault) = connection.into_parts().io.into_inner().into_parts();
     match (result, fault) {
-        (_, Some(fault)) => refusal::send(socket, &fault).await,
+        (_, Some(fault)) => refusal::send(socket, router, fault).await,
         (Ok(()), None) => refusal::linger(socket).await,
         (Err(error), None) => tracing::debug!(%error, "a connection ended early"),
     }

@@ -30,7 +30,7 @@ use tokio::{
 };
 
 use super::head::{self, BodyLength, Scan};
-use crate::{Limits, error::ApiError};
+use crate::{Limits, door::Door, error::ApiError};
 
 const READ_BYTES: usize = 4 * 1024;
 
@@ -68,7 +68,13 @@ pub(super) struct Gate {
     seen: usize,
     patience: Patience,
     write_patience: Patience,
-    fault: Option<ApiError>,
+    fault: Option<Fault>,
+}
+
+/// Why the gate was shut, and at which door.
+pub(super) struct Fault {
+    pub door: Door,
+    pub error: ApiError,
 }
 
 impl Gate {
@@ -87,12 +93,12 @@ impl Gate {
     }
 
     /// The socket, and why the gate was shut if it was.
-    pub(super) fn into_parts(self) -> (TcpStream, Option<ApiError>) {
+    pub(super) fn into_parts(self) -> (TcpStream, Option<Fault>) {
         (self.socket, self.fault)
     }
 
-    fn shut(&mut self, fault: ApiError) -> io::Error {
-        self.fault = Some(fault);
+    fn shut(&mut self, error: ApiError) -> io::Error {
+        self.fault = Some(Fault { door: Door::of_head(&self.held), error });
         io::Error::new(io::ErrorKind::InvalidData, "the request was refused")
     }
 
@@ -141,7 +147,7 @@ impl Gate {
                     return Poll::Ready(Ok(true));
                 }
                 Ok(Scan::Incomplete) => {}
-                Err(fault) => return Poll::Ready(Err(self.shut(fault))),
+                Err(error) => return Poll::Ready(Err(self.shut(error))),
             }
             match self.poll_fill(cx)? {
                 Poll::Ready(true) => {}

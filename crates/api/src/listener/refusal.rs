@@ -2,33 +2,43 @@
 
 use std::time::Duration;
 
+use axum::{Router, response::Response};
+use http::header;
+use http_body_util::BodyExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time,
 };
-use uuid::Uuid;
+use tower::ServiceExt;
 
-use crate::error::ApiError;
+use super::gate::Fault;
 
 /// How long a refusal may take, and how long its client may go on sending.
 const REFUSAL_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Tells the client why, and closes.
-pub(super) async fn send(mut socket: TcpStream, error: &ApiError) {
-    ::metrics::counter!("timer_http_heads_refused_total", "status" => error.status().as_u16().to_string()).increment(1);
-    let status = error.status();
-    let body = serde_json::to_string(&error.envelope()).unwrap_or_default();
-    let text = format!(
-        "HTTP/1.1 {} {}\r\ncontent-type: application/json\r\ncache-control: no-store\r\nx-request-id: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        status.as_u16(),
-        status.canonical_reason().unwrap_or_default(),
-        Uuid::new_v4(),
-        body.len(),
-    );
-    if let Ok(Ok(())) = time::timeout(REFUSAL_TIME_MAX, socket.write_all(text.as_bytes())).await {
+pub(super) async fn send(mut socket: TcpStream, router: Router, fault: Fault) {
+    let Ok(response) = router.oneshot(fault.door.knock(fault.error)).await;
+    ::metrics::counter!("timer_http_heads_refused_total", "status" => response.status().as_u16().to_string()).increment(1);
+    let text = write(response).await;
+    if let Ok(Ok(())) = time::timeout(REFUSAL_TIME_MAX, socket.write_all(&text)).await {
         linger(socket).await;
     }
+}
+
+/// The answer as it goes over the wire.
+async fn write(response: Response) -> Vec<u8> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let reason = parts.status.canonical_reason().unwrap_or_default();
+    let mut text = format!("HTTP/1.1 {} {reason}\r\n", parts.status.as_u16()).into_bytes();
+    for (name, value) in parts.headers.iter().filter(|(name, _)| *name != header::CONNECTION) {
+        text.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    text.extend_from_slice(b"connection: close\r\n\r\n");
+    text.extend_from_slice(&body);
+    text
 }
 
 /// Closes so that the client gets to read the answer: a socket that is closed with bytes unread is reset, and the reset

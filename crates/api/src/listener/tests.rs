@@ -180,6 +180,38 @@ async fn heads_that_are_too_large_are_refused_in_the_envelope() {
 }
 
 #[tokio::test]
+async fn what_is_refused_before_it_is_routed_is_refused_in_the_words_of_its_door() {
+    let served = Served::with(Limits { head_time_max: SHORT, ..Limits::default() }).await;
+    let long = "y".repeat(8 * 1024);
+    for (head, status, code) in [
+        (format!("GET /api/v1/timers/a/{long} HTTP/1.1\r\nhost: a\r\n\r\n"), 414, "URI_TOO_LONG"),
+        (format!("GET /api/v1/timers/a/b HTTP/1.1\r\nhost: a\r\nx: {long}{long}\r\n\r\n"), 431, "HEADERS_TOO_LARGE"),
+        ("GET /api/v1/timers/a/b HTTP/1.1\r\n\r\n".to_owned(), 400, "MALFORMED_REQUEST"),
+        ("POST /api/v1/timers HT".to_owned(), 408, "REQUEST_TIMEOUT"),
+    ] {
+        let text = served.exchange(head.as_bytes()).await;
+        assert_eq!(statuses(&text), [status], "{text}");
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let json: Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&json["error"], &json["details"]), (&Value::from(code), &serde_json::json!({})), "{text}");
+        assert_eq!(json["timestamp"], "2030-01-01T00:00:00Z");
+        assert!(head.contains("x-request-id: ") && head.contains("connection: close"), "{head}");
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_leaves_the_connection_usable() {
+    let served = Served::with(Limits::default()).await;
+    served.rig.created(r#"{"delay":"1h","callback":{"type":"http","url":"http://a"},"key":"k"}"#).await;
+    let delete = format!("DELETE /api/v1/timers/default/k HTTP/1.1\r\nhost: a\r\nx-api-key: {KEY}\r\n\r\n");
+    let text = served.exchange(format!("{delete}{delete}{CLOSING_PING}").as_bytes()).await;
+    assert_eq!(statuses(&text), [204, 204, 200], "{text}");
+    let gone = text.split("HTTP/1.1 ").nth(1).unwrap();
+    assert!(gone.ends_with("\r\n\r\n") && !gone.contains("content-length") && !gone.contains("content-type"), "{gone}");
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_large_is_a_413_that_arrives() {
     let served = Served::with(Limits::default()).await;
     let huge = create(&"x".repeat(3 * 1024 * 1024));

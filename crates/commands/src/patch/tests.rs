@@ -29,6 +29,14 @@ fn timer() -> Timer {
     }
 }
 
+fn http(http: HttpPatch) -> Patch {
+    Patch { http, ..Patch::default() }
+}
+
+fn posting(rest: &str) -> Callback {
+    Callback::from_json(&format!(r#"{{"type":"http","url":"http://a/",{rest}}}"#)).unwrap()
+}
+
 #[test]
 fn a_patch_changes_what_it_names_and_nothing_else() {
     type Change = fn(&mut Timer);
@@ -52,6 +60,15 @@ fn a_patch_changes_what_it_names_and_nothing_else() {
             timer.definition.asked = Asked::After(Span::ZERO);
             timer.execute_at = NOW;
         }),
+        (http(HttpPatch { url: CallbackUrl::parse("http://b/").ok(), ..HttpPatch::default() }), |timer| {
+            timer.definition.callback = callback("b");
+        }),
+        (http(HttpPatch { payload: Field::Set(JsonText::trusted("2")), ..HttpPatch::default() }), |timer| {
+            timer.definition.callback = posting(r#""payload":2"#);
+        }),
+        (http(HttpPatch { timeout: Some(Span::from_secs(9)), ..HttpPatch::default() }), |timer| {
+            timer.definition.callback = posting(r#""timeout":"9s""#);
+        }),
     ];
     for (patch, change) in table {
         let before = timer();
@@ -69,8 +86,36 @@ fn a_patch_must_keep_the_rules() {
         (Patch { asked: Some(Asked::At(NOW)), ..Patch::default() }, "execute_at must be in the future"),
         (Patch { asked: Some(Asked::After(Span::from_secs(4))), ..Patch::default() }, "delay must be at least 5s"),
         (Patch { callback: Some(callback("denied")), ..Patch::default() }, "url must not be denied"),
+        (http(HttpPatch { url: CallbackUrl::parse("http://denied/").ok(), ..HttpPatch::default() }), "url must not be denied"),
         (Patch { callback: Some(nats), ..Patch::default() }, "callback.type must be http: no NATS server is configured"),
     ] {
         assert_eq!(patch.apply(timer(), NOW, &rules()).unwrap_err().to_string(), complaint);
+    }
+}
+
+#[test]
+fn parts_of_a_post_stay_as_they_are_unless_they_are_named() {
+    let before = posting(r#""headers":{"X-A":"1"},"payload":1,"timeout":"9s","protocol":"timer""#);
+    let after = posting(r#""headers":{"X-A":"1"},"timeout":"9s","protocol":"timer""#);
+    let mut timer = timer();
+    timer.definition.callback = before;
+    let patch = http(HttpPatch { payload: Field::Clear, ..HttpPatch::default() });
+    assert_eq!(patch.apply(timer, NOW, &rules()).unwrap().definition.callback, after);
+}
+
+#[test]
+fn what_is_no_post_has_no_parts_to_change() {
+    let mut timer = timer();
+    for callback in [Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap(), Callback::Event] {
+        timer.definition.callback = callback;
+        for (patch, field) in [
+            (HttpPatch { url: CallbackUrl::parse("http://b/").ok(), ..HttpPatch::default() }, "callback.url"),
+            (HttpPatch { payload: Field::Clear, ..HttpPatch::default() }, "callback.payload"),
+            (HttpPatch { timeout: Some(Span::from_secs(1)), ..HttpPatch::default() }, "callback.timeout"),
+        ] {
+            let complaint = http(patch).apply(timer.clone(), NOW, &rules()).unwrap_err().to_string();
+            assert_eq!(complaint, format!("{field} cannot be changed: the timer does not call a URL"));
+        }
+        assert_eq!(Patch::default().apply(timer.clone(), NOW, &rules()), Ok(timer.clone()));
     }
 }

@@ -6,10 +6,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{Clock, JsonText, ManualClock, Namespace, NewTimer, Shard, Span, Status, Timer, TimerId, Timestamp};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Clock, JsonText, ManualClock, Namespace, NewTimer, Shard, Span, Status, Timer, TimerId,
+    Timestamp,
+};
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Created, DueEntry, Epoch, Filter, ListQuery, Model, NodeId, Order, Page, Settlement,
-    ShardCursor, Store, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Created, DueEntry, Epoch, Filter, ListQuery, Match, Model, NodeId, Order, Page,
+    Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 use store_conformance::Fixture;
 
@@ -50,6 +53,10 @@ bugs! {
     LeasesNeverEnd
     RenewAlwaysStands
     ReleaseByAnybody
+    PrefixIsAPattern
+    ReopenMovesTheDueTime
+    AttemptsAreKeptForEver
+    RevokedKeysComeBack
 }
 
 /// The model, and what the lies need to know about it.
@@ -195,6 +202,50 @@ impl Store for Liar {
             }
             honest => honest,
         })
+    }
+
+    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
+        self.model.cancel_all(ids, now).await
+    }
+
+    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        Ok(match self.model.reopen(id, now).await? {
+            Changed::Done(timer) if self.has(Bug::ReopenMovesTheDueTime) => Changed::Done(Timer { execute_at: now, ..timer }),
+            honest => honest,
+        })
+    }
+
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+        let mut filter = filter.clone();
+        if self.has(Bug::PrefixIsAPattern) {
+            let literal = |prefix: String| prefix.split(['%', '_']).next().unwrap_or_default().to_owned();
+            filter.key_prefix = filter.key_prefix.map(literal);
+        }
+        self.model.matching(&filter, after, limit).await
+    }
+
+    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
+        let mut attempts = self.model.attempts(id).await?;
+        if self.has(Bug::AttemptsAreKeptForEver) && !attempts.is_empty() {
+            attempts.insert(0, attempts[0].clone());
+        }
+        Ok(attempts)
+    }
+
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
+        self.model.add_key(key).await
+    }
+
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
+        let mut keys = self.model.keys().await?;
+        if self.has(Bug::RevokedKeysComeBack) {
+            keys.iter_mut().for_each(|key| key.revoked_at = None);
+        }
+        Ok(keys)
+    }
+
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
+        self.model.revoke_key(id, now).await
     }
 
     async fn ping(&self) -> StoreResult<()> {

@@ -1,6 +1,7 @@
 //! What holds for this store on a real PostgreSQL: the contract, and what is this database's own.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "these are tests: a panic is how they fail")]
 
+mod bulk;
 mod conformance;
 mod held_rows;
 mod lanes;
@@ -9,6 +10,7 @@ mod plans;
 mod proxy;
 mod setup;
 mod slow_wires;
+mod upgrade;
 mod waiting_claims;
 
 use domain::{Shard, Span};

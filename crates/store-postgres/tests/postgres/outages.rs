@@ -157,6 +157,25 @@ async fn a_claim_whose_answer_is_lost_is_read_back_with_its_token() {
     assert_eq!(settled, [true]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bulk_cancel_whose_answer_is_lost_is_unknown_and_done() {
+    // The last bytes of an id in the binary form in which it is sent.
+    const NUMBER: u64 = 0x5eed_1234_5678;
+    const MARKER: &[u8] = &[0x5e, 0xed, 0x12, 0x34, 0x56, 0x78];
+    let (direct, behind, proxy) = behind_a_wire(MARKER).await;
+    let numbers = [1, NUMBER, 2];
+    direct.create(numbers.into_iter().map(plain).collect()).await.unwrap();
+    let ids = numbers.map(|number| plain(number).definition.id);
+
+    let lost = timeout(PATIENCE, behind.cancel_all(&ids, NOW)).await.expect("a call ends");
+    assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
+    assert_eq!(proxy.cuts(), 1);
+    for id in ids {
+        assert_eq!(direct.get(id).await.unwrap().unwrap().status, domain::Status::Canceled);
+    }
+    assert_eq!(direct.cancel_all(&ids, NOW).await.unwrap(), [false; 3], "they are canceled once");
+}
+
 /// The half-open link: nothing comes, nothing ends. Calls end all the same, and once the wire is whole again, so do all sessions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wire_that_goes_dead_costs_no_more_than_the_deadline() {

@@ -6,6 +6,8 @@ use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
+    attempts,
+    bulk::{self, Start},
     change, claim as claims, create as creates, due, ownership, purge,
     read::{self, Walk},
     rows, settle,
@@ -53,6 +55,12 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         change::RESET_DUE,
         change::READDRESS_DUE,
         change::CANCEL,
+        change::REOPEN_DEFINITION,
+        attempts::LAST_SEQ,
+        attempts::FORGET_EARLIER,
+        attempts::DELETE_ATTEMPTS,
+        attempts::ATTEMPTS,
+        bulk::DUE_MINUTE,
         rows::TIMER_BY_ID,
         ownership::EPOCH,
     ] {
@@ -82,7 +90,14 @@ async fn a_list_walks_along_the_index_of_its_order() {
             {
                 for after in [None, Some(Cursor { at: NOW, id: timer("http://a.example/").id() })] {
                     let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
-                    let query = ListQuery { filter: Filter { status, namespace }, sort, order, limit: 50, offset: 0, after };
+                    let query = ListQuery {
+                        filter: Filter { status, namespace, key_prefix: None },
+                        sort,
+                        order,
+                        limit: 50,
+                        offset: 0,
+                        after,
+                    };
                     assert_walks_in_order(&shell, &query);
                 }
             }
@@ -111,7 +126,7 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
     ] {
         let query = ListQuery {
-            filter: Filter { status: Some(status), namespace: None },
+            filter: Filter { status: Some(status), namespace: None, key_prefix: None },
             sort: Sort::CreatedAt,
             order: Order::Descending,
             limit: 50,
@@ -122,4 +137,49 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         let plan = plan(&shell, &sql);
         assert_eq!(plan[0], start, "{sql}\n{plan:#?}");
     }
+}
+
+#[tokio::test]
+async fn a_search_for_what_matches_goes_by_an_index_and_sorts_only_the_few() {
+    let (_place, shell) = filled().await;
+    let after = Some(timer("http://a.example/").id());
+    let plan_of = |start, status, namespace: Option<&str>, prefix: Option<&str>| {
+        let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
+        let filter = Filter { status, namespace, key_prefix: prefix.map(str::to_owned) };
+        let plans = [None, after].map(|after| plan(&shell, &bulk::matching_statement(&filter, start, after, 1000).0));
+        assert_eq!(plans[0], plans[1]);
+        plans[0].clone()
+    };
+    let by_id = "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id>?)";
+    let in_due = "SEARCH u USING PRIMARY KEY (shard=? AND minute=? AND id=?)";
+    let in_outcome = "SEARCH o USING PRIMARY KEY (id=?)";
+    let definition = "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id=?)";
+    let of_namespace = "SEARCH d USING INDEX definition_namespace (namespace=?)";
+    let sort = "USE TEMP B-TREE FOR ORDER BY";
+    for prefix in [None, Some("order-")] {
+        for namespace in [None, Some("default"), Some("tenant")] {
+            let file = |status| plan_of(Start::File, status, namespace, prefix);
+            assert_eq!(file(None), ["SCAN d"]);
+            assert_eq!(file(Some(Status::Pending)), ["SCAN d", in_due]);
+            let ids = |status| plan_of(Start::Ids, status, namespace, prefix);
+            assert_eq!(ids(None), [by_id]);
+            assert_eq!(ids(Some(Status::Pending)), [by_id, in_due]);
+            for (status, first) in [
+                (Status::Completed, "SEARCH o USING PRIMARY KEY (id>?)"),
+                (Status::Failed, "SEARCH o USING COVERING INDEX outcome_failed (id>?)"),
+                (Status::Canceled, "SEARCH o USING COVERING INDEX outcome_canceled (id>?)"),
+            ] {
+                assert_eq!(plan_of(Start::Status(status), Some(status), namespace, prefix), [first, definition]);
+            }
+            for status in [Status::Pending, Status::Executing] {
+                let plan = plan_of(Start::Status(status), Some(status), namespace, prefix);
+                assert_eq!(plan, ["SEARCH u USING PRIMARY KEY (shard=?)", definition, sort]);
+            }
+        }
+        let of_tenant = |status| plan_of(Start::Namespace, status, Some("tenant"), prefix);
+        assert_eq!(of_tenant(None), [of_namespace, sort]);
+        assert_eq!(of_tenant(Some(Status::Pending)), [of_namespace, in_due, sort]);
+        assert_eq!(of_tenant(Some(Status::Failed)), [of_namespace, in_outcome, sort]);
+    }
+    assert_eq!(plan(&shell, bulk::OF_NAMESPACE)[1], "SEARCH d USING COVERING INDEX definition_namespace (namespace=?)");
 }

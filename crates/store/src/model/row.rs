@@ -1,4 +1,6 @@
-use domain::{Definition, Event, Next, Status, Timer, Timestamp};
+use std::collections::VecDeque;
+
+use domain::{Attempt, Definition, Event, Next, Status, Timer, Timestamp, limits};
 
 use crate::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, Tenure, Unreadable};
 
@@ -10,6 +12,7 @@ pub(super) struct Row {
     /// Its claim: there while it is executing, and only then.
     pub(super) held: Option<Held>,
     pub(super) is_spoiled: bool,
+    pub(super) attempts: VecDeque<Attempt>,
 }
 
 #[derive(Clone, Copy)]
@@ -20,7 +23,7 @@ pub(super) struct Held {
 }
 
 impl Row {
-    pub(super) const fn new(definition: Definition, execute_at: Timestamp, created_at: Timestamp) -> Self {
+    pub(super) fn new(definition: Definition, execute_at: Timestamp, created_at: Timestamp) -> Self {
         let timer = Timer {
             definition,
             execute_at,
@@ -32,7 +35,7 @@ impl Row {
             updated_at: created_at,
             revision: 1,
         };
-        Self { timer, at: execute_at, held: None, is_spoiled: false }
+        Self { timer, at: execute_at, held: None, is_spoiled: false, attempts: VecDeque::new() }
     }
 
     pub(super) fn entry(&self) -> DueEntry {
@@ -68,6 +71,14 @@ impl Row {
         }
     }
 
+    /// Back to pending for the same due time, to be tried now.
+    pub(super) fn reopen(&mut self, now: Timestamp) {
+        self.timer.revision += 1;
+        self.timer.updated_at = now;
+        self.timer.executed_at = None;
+        self.wait(now, 0, None);
+    }
+
     fn wait(&mut self, at: Timestamp, attempt: u32, last_error: Option<String>) {
         self.at = at;
         self.timer.attempt = attempt;
@@ -98,6 +109,11 @@ impl Row {
         };
         self.timer.status = status;
         self.held = None;
+        if let Some(attempt) = &settlement.attempt {
+            self.attempts.push_back(attempt.clone());
+            let excess = self.attempts.len().saturating_sub(limits::ATTEMPTS_KEPT);
+            self.attempts.drain(..excess);
+        }
         match settlement.next.clone() {
             Next::Completed { at } => self.finish(at, None),
             Next::Failed { at, error } => self.finish(at, Some(error)),

@@ -1,0 +1,108 @@
+//! `POST /api/v1/timers` and `POST /api/v1/timers/create`: registers a timer.
+
+use axum::{extract::State, response::Response};
+use commands::{Field, HttpPatch, NewTimerRequest, Outcome, Soonest, Target};
+use domain::{Asked, Callback, Headers, HttpCallback, Invalid, Key, OnConflict, Protocol, limits};
+
+use super::{
+    error::ErrorView,
+    in_v1_words, named, schema, selection,
+    view::TimerView,
+    wanted::{self, Wanted},
+};
+use crate::{Api, body::JsonBody, error::ApiError, object::Object};
+
+const IDENTITY: [&str; 3] = ["id", "namespace", "groupId"];
+
+pub(super) fn fields() -> Vec<&'static str> {
+    [IDENTITY.as_slice(), &wanted::FIELDS].concat()
+}
+
+/// Create a timer under an id of yours
+///
+/// Registers one call at one time. The answer comes once the timer is on disk.
+///
+/// Repeating a create is safe: an id that is taken by a timer with the same content answers 200 with that timer as it stands, even
+/// when it has ended or was deleted, and it never fires again because of that. Other content is a 409.
+#[utoipa::path(
+    post, path = "/api/v1/timers", tag = "v1", operation_id = "v1CreateTimer", security(("ApiKey" = [])),
+    request_body(content = schema::CreateTimer, description = "The timer that is wanted."),
+    responses(
+        (status = 200, description = "The timer, new or as it was there.", body = TimerView, links(
+            ("read" = (operation_id = "v1GetTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
+            ("change" = (operation_id = "v1UpdateTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
+            ("delete" = (operation_id = "v1DeleteTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
+        )),
+        (status = 400, description = "`VALIDATION_ERROR`: a field breaks a rule, and `details.field` names it; or `MALFORMED_REQUEST`.", body = ErrorView),
+        (status = 408, description = "`REQUEST_TIMEOUT`: the body did not arrive in time.", body = ErrorView),
+        (status = 409, description = "`TIMER_ALREADY_EXISTS`: the id is taken by a timer with other content; `details.status` says how that one stands.", body = ErrorView),
+        (status = 413, description = "`PAYLOAD_TOO_LARGE`: the body is larger than 1 MiB.", body = ErrorView),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
+    )
+)]
+pub(crate) async fn create(State(api): State<Api>, body: JsonBody) -> Result<Response, ApiError> {
+    register(&api, &body.0, OnConflict::Reject).await
+}
+
+/// Create a timer, or overwrite it
+///
+/// Like `POST /api/v1/timers`, but a timer that has the id already takes the new content and time, and one that has ended or was
+/// deleted begins anew. Only one that is being delivered at this moment cannot be overwritten.
+#[utoipa::path(
+    post, path = "/api/v1/timers/create", tag = "v1", operation_id = "v1CreateOrReplaceTimer", security(("ApiKey" = [])),
+    request_body(content = schema::CreateTimer, description = "The timer that is wanted."),
+    responses(
+        (status = 200, description = "The timer as it was asked for.", body = TimerView, links(
+            ("read" = (operation_id = "v1GetTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
+            ("change" = (operation_id = "v1UpdateTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
+            ("delete" = (operation_id = "v1DeleteTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
+        )),
+        (status = 400, description = "`VALIDATION_ERROR`: a field breaks a rule, and `details.field` names it; or `MALFORMED_REQUEST`.", body = ErrorView),
+        (status = 408, description = "`REQUEST_TIMEOUT`: the body did not arrive in time.", body = ErrorView),
+        (status = 409, description = "`TIMER_NOT_PENDING`: the timer that has the id is being delivered.", body = ErrorView),
+        (status = 413, description = "`PAYLOAD_TOO_LARGE`: the body is larger than 1 MiB.", body = ErrorView),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
+    )
+)]
+pub(crate) async fn create_or_replace(State(api): State<Api>, body: JsonBody) -> Result<Response, ApiError> {
+    register(&api, &body.0, OnConflict::Replace).await
+}
+
+async fn register(api: &Api, text: &str, on_conflict: OnConflict) -> Result<Response, ApiError> {
+    let request = NewTimerRequest { on_conflict, ..parse(text)? };
+    let outcome = api.commands.create(request).await.map_err(in_v1_words)?;
+    let (Outcome::Created(timer) | Outcome::Existing(timer) | Outcome::Replaced(timer)) = outcome;
+    Ok(TimerView::answer(timer))
+}
+
+fn parse(text: &str) -> Result<NewTimerRequest, ApiError> {
+    let object = Object::parse(text, &fields())?;
+    let id = object.string("id")?.ok_or_else(|| Invalid::new("id", "is required"))?;
+    let key = Key::parse(&id).map_err(named("id"))?;
+    let namespace = selection::namespace(&object)?;
+    let wanted = Wanted::read(&object)?;
+    let execute_at = wanted.execute_at.ok_or_else(|| Invalid::new("executeAt", "is required"))?;
+    let request = NewTimerRequest::new(Asked::At(execute_at), Target::Callback(post(wanted.http)?));
+    Ok(NewTimerRequest { soonest: Soonest::Now, namespace, key: Some(key), retry_policy: given(wanted.retry_policy), ..request })
+}
+
+fn post(http: HttpPatch) -> Result<Callback, Invalid> {
+    Ok(Callback::Http(HttpCallback {
+        url: http.url.ok_or_else(|| Invalid::new("callbackUrl", "is required"))?,
+        headers: Headers::default(),
+        payload: given(http.payload),
+        timeout: http.timeout.unwrap_or(limits::CALLBACK_TIMEOUT_DEFAULT),
+        protocol: Protocol::Timer,
+    }))
+}
+
+/// `null` says the same as nothing: there is nothing to clear yet.
+fn given<T>(field: Field<T>) -> Option<T> {
+    match field {
+        Field::Set(value) => Some(value),
+        Field::Clear | Field::Absent => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! `GET /api/v1/timers/{groupId}/{timerId}` and `POST /api/v1/timers/get`: one timer as it stands.
+
+use axum::{extract::State, response::Response};
+use domain::TimerId;
+
+use super::{
+    error::ErrorView,
+    schema,
+    selection::{self, PathTimer},
+    view::TimerView,
+};
+use crate::{Api, body::JsonBody, error::ApiError, object::Object};
+
+/// Read a timer by its group and id
+///
+/// The timer as it stands, with its payload exactly as it was given. A deleted timer is shown too, as `canceled`, for as long as its
+/// record is kept.
+///
+/// A timer that came through another door under the same namespace and key is shown as far as this door has words for it; `protocol` says
+/// what it is.
+#[utoipa::path(
+    get, path = "/api/v1/timers/{groupId}/{timerId}", tag = "v1", operation_id = "v1GetTimer", security(("ApiKey" = [])),
+    params(
+        ("groupId" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", description = "The group, or namespace, of the timer; percent-encoded."),
+        ("timerId" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", description = "The `id` of the timer; percent-encoded."),
+    ),
+    responses(
+        (status = 200, description = "The timer.", body = TimerView),
+        (status = 400, description = "`VALIDATION_ERROR`: the group or the id breaks a rule.", body = ErrorView),
+        (status = 404, description = "`TIMER_NOT_FOUND`.", body = ErrorView),
+    )
+)]
+pub(crate) async fn get(State(api): State<Api>, PathTimer(id): PathTimer) -> Result<Response, ApiError> {
+    show(&api, id).await
+}
+
+/// Read a timer
+///
+/// Like `GET /api/v1/timers/{groupId}/{timerId}`, with the timer named in the body.
+#[utoipa::path(
+    post, path = "/api/v1/timers/get", tag = "v1", operation_id = "v1GetSelectedTimer", security(("ApiKey" = [])),
+    request_body(content = schema::TimerSelection, description = "The timer that is meant."),
+    responses(
+        (status = 200, description = "The timer.", body = TimerView),
+        (status = 400, description = "`VALIDATION_ERROR`: a field breaks a rule, and `details.field` names it; or `MALFORMED_REQUEST`.", body = ErrorView),
+        (status = 404, description = "`TIMER_NOT_FOUND`.", body = ErrorView),
+        (status = 408, description = "`REQUEST_TIMEOUT`: the body did not arrive in time.", body = ErrorView),
+        (status = 413, description = "`PAYLOAD_TOO_LARGE`: the body is larger than 1 MiB.", body = ErrorView),
+        (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
+    )
+)]
+pub(crate) async fn get_selected(State(api): State<Api>, body: JsonBody) -> Result<Response, ApiError> {
+    show(&api, selection::timer(&Object::parse(&body.0, &selection::FIELDS)?)?).await
+}
+
+async fn show(api: &Api, id: TimerId) -> Result<Response, ApiError> {
+    Ok(TimerView::answer(api.commands.get(id).await?))
+}
+
+#[cfg(test)]
+mod tests;

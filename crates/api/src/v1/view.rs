@@ -1,0 +1,141 @@
+//! Timers as this door shows them.
+
+use axum::response::Response;
+use domain::{Callback, HttpCallback, JsonText, Protocol, Span, Status, Timer, Timestamp};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Number;
+use utoipa::ToSchema;
+
+use super::{policy::PolicyView, schema};
+use crate::envelope::json;
+
+/// A timer. `status`, `attempt`, `lastError` and `protocol` are more than a request can say: how the timer stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = V1Timer)]
+pub(super) struct TimerView {
+    /// The id that its creator chose.
+    #[schema(example = "user-reminder-123")]
+    id: String,
+    #[schema(example = "notifications")]
+    namespace: String,
+    /// The same as `namespace`, under its older name.
+    #[schema(example = "notifications")]
+    group_id: String,
+    /// When it is due, in UTC.
+    #[schema(value_type = String, format = DateTime, example = "2030-01-31T12:00:00Z")]
+    execute_at: Timestamp,
+    /// `null` for a timer of another door that does not call a URL.
+    #[schema(required = true, example = "https://app.example.com/webhooks/timer")]
+    callback_url: Option<String>,
+    /// Exactly as it was given.
+    #[schema(value_type = crate::schema::AnyJson)]
+    payload: Option<JsonText>,
+    /// `null` when a failed call is not made again.
+    #[schema(required = true)]
+    retry_policy: Option<PolicyView>,
+    /// How long the receiver may take; `null` for a timer of another door that does not call a URL.
+    #[schema(required = true, example = "30s")]
+    callback_timeout: Option<String>,
+    /// The same as a number.
+    #[schema(value_type = Option<f64>, required = true, example = 30)]
+    callback_timeout_seconds: Option<Number>,
+    /// How it speaks to its receiver: `timer`, unless it came through another door.
+    #[schema(value_type = schema::Protocol)]
+    protocol: &'static str,
+    #[schema(value_type = crate::schema::Status)]
+    status: Status,
+    /// How many calls have been started for this due time.
+    attempt: u32,
+    /// Why the last call failed, if it did.
+    #[schema(required = true)]
+    last_error: Option<String>,
+    #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
+    updated_at: Timestamp,
+    /// When its last call ended, if one has.
+    #[schema(value_type = Option<String>, required = true, format = DateTime)]
+    executed_at: Option<Timestamp>,
+}
+
+impl TimerView {
+    /// The answer that shows this timer.
+    pub(super) fn answer(timer: Timer) -> Response {
+        json(StatusCode::OK, &Self::of(timer))
+    }
+
+    fn of(timer: Timer) -> Self {
+        let definition = &timer.definition;
+        let http = match &definition.callback {
+            Callback::Http(http) => Some(http),
+            Callback::Nats(_) | Callback::Event => None,
+        };
+        Self {
+            // Only timers with a key can be reached through this door.
+            id: definition.key.as_ref().map_or_else(|| timer.id().to_string(), ToString::to_string),
+            namespace: definition.namespace.to_string(),
+            group_id: definition.namespace.to_string(),
+            execute_at: timer.execute_at,
+            callback_url: http.map(|http| http.url.as_str().to_owned()),
+            payload: definition.callback.payload().cloned(),
+            retry_policy: definition.retry_policy.as_ref().map(PolicyView::of),
+            callback_timeout: http.map(|http| duration(http.timeout)),
+            callback_timeout_seconds: http.and_then(|http| seconds(http.timeout)),
+            protocol: protocol(&definition.callback),
+            status: timer.status,
+            attempt: timer.attempt,
+            last_error: timer.last_error,
+            created_at: timer.created_at,
+            updated_at: timer.updated_at,
+            executed_at: timer.executed_at,
+        }
+    }
+}
+
+const fn protocol(callback: &Callback) -> &'static str {
+    match callback {
+        Callback::Http(HttpCallback { protocol: Protocol::Timer, .. }) => "timer",
+        Callback::Http(HttpCallback { protocol: Protocol::Webhook, .. }) => "webhook",
+        Callback::Nats(_) => "nats",
+        Callback::Event => "event",
+    }
+}
+
+/// A duration with no unit larger than hours: whoever wrote `24h` reads `24h`, and not every language knows days.
+pub(super) fn duration(span: Span) -> String {
+    const HOUR_MICROS: i64 = 3_600_000_000;
+    let hours = span.as_micros() / HOUR_MICROS;
+    let rest = Span::from_micros_clamped(span.as_micros() % HOUR_MICROS);
+    match (hours, rest) {
+        (0, rest) => rest.to_string(),
+        (hours, Span::ZERO) => format!("{hours}h"),
+        (hours, rest) => format!("{hours}h{rest}"),
+    }
+}
+
+fn seconds(span: Span) -> Option<Number> {
+    match span.as_micros() {
+        micros if micros % 1_000_000 == 0 => Some((micros / 1_000_000).into()),
+        micros => Number::from_f64(micros as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_without_days_and_read_back_as_themselves() {
+        for (text, written) in
+            [("24h", "24h"), ("1d", "24h"), ("2w1h30m", "337h30m"), ("90s", "1m30s"), ("250ms", "250ms"), ("0s", "0s")]
+        {
+            let span = Span::parse("text", text).unwrap();
+            assert_eq!(duration(span), written);
+            assert_eq!(Span::parse("text", written), Ok(span));
+        }
+        assert_eq!(seconds(Span::from_secs(30)).unwrap().to_string(), "30");
+        assert_eq!(seconds(Span::from_millis(250)).unwrap().to_string(), "0.25");
+    }
+}

@@ -1,0 +1,103 @@
+use std::collections::BTreeMap;
+
+use domain::{Invalid, JsonText, TimerId, limits};
+use serde_json::value::RawValue;
+use store::{Filter, StoreError};
+
+use crate::{CommandError, Commands, call};
+
+/// How many timers are looked at, and canceled, in one call of the store.
+const PAGE_TIMERS: usize = 1_000;
+/// How often a batch is canceled again whose answer was lost: what is canceled already stays so.
+const ROUNDS_MAX: u32 = 3;
+
+/// Which timers are to be canceled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selection {
+    pub filter: Filter,
+    /// Members that the metadata must have, with these values.
+    pub metadata: Members,
+    /// More than this are not canceled, but refused, all of them.
+    pub expected_max: usize,
+}
+
+/// Members of a JSON object, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Members(BTreeMap<String, String>);
+
+/// What a bulk cancel came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CanceledMany {
+    pub matched: usize,
+    /// The others were no longer pending.
+    pub canceled: usize,
+}
+
+impl Members {
+    pub fn parse(field: &str, json: &JsonText) -> Result<Self, Invalid> {
+        members(json.as_str()).map(Self).ok_or_else(|| Invalid::new(field, "must be an object"))
+    }
+
+    /// Whether all of them are in the metadata, with the same values. Blanks between tokens mean nothing.
+    pub fn are_in(&self, metadata: Option<&JsonText>) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let Some(there) = metadata.and_then(|metadata| members(metadata.as_str())) else { return false };
+        self.0.iter().all(|(name, value)| there.get(name) == Some(value))
+    }
+}
+
+fn members(text: &str) -> Option<BTreeMap<String, String>> {
+    let raw: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    Some(raw.into_iter().map(|(name, value)| (name, JsonText::trusted(value.get()).without_blanks())).collect())
+}
+
+impl Commands {
+    /// Cancels every pending timer that matches, if there are no more than expected. Those that are registered meanwhile are left
+    /// alone.
+    pub async fn cancel_matching(&self, selection: &Selection) -> Result<CanceledMany, CommandError> {
+        if !(1..=limits::CANCELED_AT_ONCE_MAX).contains(&selection.expected_max) {
+            return Err(Invalid::new("expected_max", format!("must lie between 1 and {}", limits::CANCELED_AT_ONCE_MAX)).into());
+        }
+        let found = self.select(selection).await?;
+        if found.len() > selection.expected_max {
+            return Err(CommandError::TooMany { expected_max: selection.expected_max });
+        }
+        let mut canceled = 0;
+        for batch in found.chunks(PAGE_TIMERS) {
+            canceled += self.cancel_batch(batch).await?;
+        }
+        metrics::counter!("timer_canceled_total").increment(canceled as u64);
+        Ok(CanceledMany { matched: found.len(), canceled })
+    }
+
+    /// The ids that match; one more than expected is as good as all of them.
+    async fn select(&self, selection: &Selection) -> Result<Vec<TimerId>, CommandError> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = call::reading(self.store.matching(&selection.filter, after, PAGE_TIMERS)).await?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = Some(last.id);
+            found.extend(page.iter().filter(|found| selection.metadata.are_in(found.metadata.as_ref())).map(|found| found.id));
+            if page.len() < PAGE_TIMERS || found.len() > selection.expected_max {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn cancel_batch(&self, ids: &[TimerId]) -> Result<usize, CommandError> {
+        let mut rounds = 1;
+        loop {
+            match call::writing(self.store.cancel_all(ids, self.clock.now())).await {
+                Ok(canceled) => return Ok(canceled.into_iter().filter(|canceled| *canceled).count()),
+                Err(StoreError::Unknown(_)) if rounds < ROUNDS_MAX => rounds += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

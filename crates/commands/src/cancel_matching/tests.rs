@@ -1,0 +1,82 @@
+use domain::{Key, Status};
+use store::{Fault, Operation, Store};
+
+use super::*;
+use crate::{
+    NewTimerRequest,
+    rig::{Rig, plain},
+};
+
+fn json(text: &str) -> JsonText {
+    JsonText::parse("metadata", text, 1000).unwrap()
+}
+
+fn wanting(metadata: &str, expected_max: usize) -> Selection {
+    let filter = Filter { status: Some(Status::Pending), ..Filter::default() };
+    Selection { filter, metadata: Members::parse("metadata", &json(metadata)).unwrap(), expected_max }
+}
+
+#[test]
+fn members_are_compared_by_name_and_value() {
+    for (wanted, metadata, expected) in [
+        ("{}", None, true),
+        ("{}", Some("7"), true),
+        (r#"{"a":1}"#, None, false),
+        (r#"{"a":1}"#, Some("[1]"), false),
+        (r#"{"a":1}"#, Some(r#"{"b":2, "a" : 1}"#), true),
+        (r#"{"a":1,"b":2}"#, Some(r#"{"a":1}"#), false),
+        (r#"{"a":1}"#, Some(r#"{"a":"1"}"#), false),
+        (r#"{"a":12345678901234567890}"#, Some(r#"{"a":12345678901234567891}"#), false),
+        (r#"{"a":{"x": [1, 2]}}"#, Some(r#"{"a":{"x":[1,2]}}"#), true),
+        (r#"{"a":null}"#, Some("{}"), false),
+    ] {
+        let members = Members::parse("metadata", &json(wanted)).unwrap();
+        assert_eq!(members.are_in(metadata.map(json).as_ref()), expected, "{wanted} in {metadata:?}");
+    }
+    assert!(Members::parse("metadata", &json("[]")).is_err());
+}
+
+async fn with_orders(count: usize) -> Rig {
+    let rig = Rig::new();
+    let order = |n| NewTimerRequest {
+        key: Some(Key::parse(&format!("order-{n}")).unwrap()),
+        metadata: Some(json(&format!(r#"{{"parity":{}}}"#, n % 2))),
+        ..plain()
+    };
+    for answer in rig.commands.create_all((0..count).map(order).collect()).await {
+        answer.unwrap();
+    }
+    rig
+}
+
+#[tokio::test]
+async fn what_matches_is_canceled_over_many_pages() {
+    let rig = with_orders(2_500).await;
+    let answer = rig.commands.cancel_matching(&wanting(r#"{"parity":1}"#, 1_250)).await.unwrap();
+    assert_eq!(answer, CanceledMany { matched: 1_250, canceled: 1_250 });
+    let left = Filter { status: Some(Status::Pending), ..Filter::default() };
+    assert_eq!(rig.store.count(&left).await.unwrap(), 1_250);
+}
+
+#[tokio::test]
+async fn more_than_expected_is_refused_and_nothing_is_canceled() {
+    let rig = with_orders(10).await;
+    let refusal = rig.commands.cancel_matching(&wanting("{}", 9)).await.unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "more than 9 timers match, and none was canceled: raise expected_max if all of them are meant"
+    );
+    assert_eq!(rig.store.calls(Operation::CancelAll), 0);
+    assert_eq!(rig.commands.cancel_matching(&wanting("{}", 10)).await.unwrap().canceled, 10);
+    for expected_max in [0, limits::CANCELED_AT_ONCE_MAX + 1] {
+        let refusal = rig.commands.cancel_matching(&wanting("{}", expected_max)).await.unwrap_err();
+        assert!(refusal.to_string().starts_with("expected_max must lie between"), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again() {
+    let rig = with_orders(3).await;
+    rig.store.plan(Operation::CancelAll, Fault::NotDoneUnknown);
+    assert_eq!(rig.commands.cancel_matching(&wanting("{}", 3)).await.unwrap().canceled, 3);
+}

@@ -1,0 +1,108 @@
+use domain::{Access, AccessKey, AccessKeyId};
+use store::{StoreError, StoreResult};
+
+use crate::{CommandError, Commands, call, call::ReadBack};
+
+impl Commands {
+    /// Keeps a key that opens `access`. The secret is for its owner alone: only its hash is kept, so it can be shown just once. Whoever
+    /// brings a secret brings a new one, long and random.
+    pub async fn create_key(&self, name: &str, access: Access, secret: &str) -> Result<AccessKey, CommandError> {
+        let now = self.clock.now();
+        let key = AccessKey {
+            id: AccessKeyId::random(now),
+            name: AccessKey::parse_name(name)?,
+            hash: AccessKey::hash_of(secret.as_bytes()),
+            access,
+            created_at: now,
+            revoked_at: None,
+        };
+        let is_new = match call::writing(self.store.add_key(&key)).await {
+            Err(cause @ StoreError::Unknown(_)) => self.confirm_key(&key, cause).await?,
+            known => known?,
+        };
+        if is_new { Ok(key) } else { Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".to_owned()))) }
+    }
+
+    /// Every key, revoked ones included, the oldest first.
+    pub async fn keys(&self) -> Result<Vec<AccessKey>, CommandError> {
+        Ok(call::reading(self.store.keys()).await?)
+    }
+
+    /// Takes a key out of use for good. Doing it again is no error.
+    pub async fn revoke_key(&self, id: AccessKeyId) -> Result<(), CommandError> {
+        let mut rounds = 0;
+        loop {
+            match call::writing(self.store.revoke_key(id, self.clock.now())).await {
+                Ok(true) => return Ok(()),
+                Ok(false) if self.keys().await?.iter().any(|key| key.id == id) => return Ok(()),
+                Ok(false) => return Err(CommandError::NoSuchKey),
+                // A revoked key stays revoked, so that asking again can do no harm.
+                Err(StoreError::Unknown(_)) if rounds < ROUNDS_MAX => rounds += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Finds out whether a key was kept, and keeps it if not.
+    async fn confirm_key(&self, key: &AccessKey, cause: StoreError) -> StoreResult<bool> {
+        let mut read_back = ReadBack::of("add_key", cause);
+        loop {
+            if let Ok(keys) = call::reading(self.store.keys()).await {
+                if keys.iter().any(|kept| kept.hash == key.hash) {
+                    return Ok(true);
+                }
+                match call::writing(self.store.add_key(key)).await {
+                    Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => {}
+                    known => return known,
+                }
+            }
+            read_back.pause().await?;
+        }
+    }
+}
+
+const ROUNDS_MAX: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use domain::{Namespace, Namespaces, Rights};
+    use store::{Fault, Operation};
+
+    use super::*;
+    use crate::rig::{NOW, Rig};
+
+    const SECRET: &str = "tk_0123456789abcdef";
+
+    fn access() -> Access {
+        Access { namespaces: Namespaces::Only(vec![Namespace::parse("a").unwrap()]), rights: Rights::Read }
+    }
+
+    #[tokio::test]
+    async fn a_key_is_kept_as_a_hash_and_can_be_revoked_once() {
+        let rig = Rig::new();
+        let key = rig.commands.create_key("billing", access(), SECRET).await.unwrap();
+        assert_eq!((key.hash, key.access.clone()), (AccessKey::hash_of(SECRET.as_bytes()), access()));
+        assert_eq!(rig.commands.keys().await.unwrap(), std::slice::from_ref(&key));
+        rig.commands.revoke_key(key.id).await.unwrap();
+        rig.commands.revoke_key(key.id).await.unwrap();
+        assert!(!rig.commands.keys().await.unwrap()[0].is_valid());
+        let unknown = AccessKeyId::random(NOW);
+        assert!(matches!(rig.commands.revoke_key(unknown).await, Err(CommandError::NoSuchKey)));
+        let refusal = rig.commands.create_key("", access(), "tk_other").await.unwrap_err();
+        assert_eq!(refusal.to_string(), "name must have 1 to 100 printable characters");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_answer_is_read_back() {
+        for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
+            let rig = Rig::new();
+            rig.store.plan(Operation::AddKey, fault);
+            rig.store.plan(Operation::Keys, Fault::NotDone);
+            let key = rig.commands.create_key("k", access(), SECRET).await.unwrap();
+            assert_eq!(rig.commands.keys().await.unwrap(), std::slice::from_ref(&key), "{fault:?}");
+            rig.store.plan(Operation::RevokeKey, fault);
+            rig.commands.revoke_key(key.id).await.unwrap();
+            assert!(!rig.commands.keys().await.unwrap()[0].is_valid(), "{fault:?}");
+        }
+    }
+}

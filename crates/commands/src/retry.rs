@@ -1,0 +1,51 @@
+use domain::{Event, Timer, TimerId};
+use store::{Changed, DueEntry, StoreError};
+
+use crate::{CommandError, Commands, Verb, call, call::ReadBack};
+
+impl Commands {
+    /// Tries a failed timer again, now, as if it had never been tried. Its due time stays, and with it the id by which its
+    /// receiver knows the call.
+    pub async fn retry(&self, id: TimerId) -> Result<Timer, CommandError> {
+        let failed = self.get(id).await?;
+        if failed.status.after(Event::Reopen).is_none() {
+            return Err(CommandError::Met { verb: Verb::Retry, status: failed.status });
+        }
+        let now = self.clock.now();
+        let reopened = match call::writing(self.store.reopen(id, now)).await {
+            Err(cause @ StoreError::Unknown(_)) => self.confirm_retry(&failed, cause).await?,
+            known => reopened(known?)?,
+        };
+        metrics::counter!("timer_retried_total").increment(1);
+        (self.nudge)(&[DueEntry { at: now, id, destination: reopened.definition.callback.destination() }]);
+        Ok(reopened)
+    }
+
+    /// Finds out what became of a retry whose answer was lost.
+    async fn confirm_retry(&self, failed: &Timer, cause: StoreError) -> Result<Timer, CommandError> {
+        let mut read_back = ReadBack::of("retry", cause);
+        loop {
+            let timer = read_back.timer(self, failed.id()).await?.ok_or(CommandError::NotFound)?;
+            // Only a retry, or something that came after one, raises the revision of what has failed.
+            if timer.revision > failed.revision {
+                return Ok(timer);
+            }
+            match call::writing(self.store.reopen(failed.id(), self.clock.now())).await {
+                Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => read_back.pause().await?,
+                known => return reopened(known?),
+            }
+        }
+    }
+}
+
+fn reopened(changed: Changed) -> Result<Timer, CommandError> {
+    match changed {
+        Changed::Done(timer) => Ok(timer),
+        Changed::Met(timer) => Err(CommandError::Met { verb: Verb::Retry, status: timer.status }),
+        Changed::NotFound => Err(CommandError::NotFound),
+        Changed::Moved => Err(CommandError::Internal(StoreError::Corrupt("a retry cannot be moved".to_owned()))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

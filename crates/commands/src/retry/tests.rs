@@ -1,0 +1,46 @@
+use domain::{Next, Status};
+use store::{Fault, Operation};
+
+use crate::rig::{NOW, Rig};
+
+async fn failed() -> (Rig, domain::TimerId) {
+    let rig = Rig::new();
+    let id = rig.created().await;
+    rig.settle_all(&Next::Failed { at: NOW, error: "503".to_owned() }).await;
+    rig.nudged.lock().unwrap().clear();
+    (rig, id)
+}
+
+#[tokio::test]
+async fn a_failed_timer_is_tried_again_now_under_the_same_id() {
+    let (rig, id) = failed().await;
+    let before = rig.commands.get(id).await.unwrap();
+    let reopened = rig.commands.retry(id).await.unwrap();
+    assert_eq!((reopened.status, reopened.attempt, reopened.last_error.as_ref()), (Status::Pending, 0, None));
+    assert_eq!(reopened.webhook_id(), before.webhook_id());
+    let nudged = rig.nudged.lock().unwrap().clone();
+    assert_eq!(nudged.iter().map(|entry| (entry.id, entry.at)).collect::<Vec<_>>(), [(id, NOW)]);
+}
+
+#[tokio::test]
+async fn what_has_not_failed_is_not_tried_again() {
+    let rig = Rig::new();
+    let id = rig.created().await;
+    assert_eq!(rig.commands.retry(id).await.unwrap_err().to_string(), "cannot retry timer with status 'pending'");
+    rig.complete_all().await;
+    assert_eq!(rig.commands.retry(id).await.unwrap_err().to_string(), "cannot retry timer with status 'completed'");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_read_back() {
+    for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
+        let (rig, id) = failed().await;
+        rig.store.plan(Operation::Reopen, fault);
+        // The reading before it goes well, the first one after it does not.
+        rig.store.plan_none(Operation::Get);
+        rig.store.plan(Operation::Get, Fault::NotDone);
+        let reopened = rig.commands.retry(id).await.unwrap();
+        assert_eq!(reopened.status, Status::Pending, "{fault:?}");
+        assert_eq!(rig.nudged.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,86 @@
+use crate::{Span, Timestamp, limits};
+
+/// One delivery as it is remembered, for whoever asks what happened.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Attempt {
+    /// 1 for the first of its due time.
+    pub number: u32,
+    pub started_at: Timestamp,
+    pub took: Span,
+    /// A short name of how it ended: `delivered`, `timeout`, `status_5xx` …
+    pub outcome: String,
+    /// What an HTTP receiver answered, if it did.
+    pub status: Option<u16>,
+    /// The first characters of the answer, or of the reason why there was none.
+    pub detail: Option<String>,
+}
+
+impl Attempt {
+    /// What is kept of an answer or a reason: its beginning, in characters that can be shown and stored.
+    pub fn excerpt(bytes: &[u8]) -> Option<String> {
+        // A character has at most four bytes.
+        let most = bytes.len().min(limits::ATTEMPT_DETAIL_CHARS_MAX * 4);
+        let text = String::from_utf8_lossy(&bytes[..most]);
+        let shown: String =
+            text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(limits::ATTEMPT_DETAIL_CHARS_MAX).collect();
+        (!shown.trim().is_empty()).then_some(shown)
+    }
+}
+
+/// Which attempts are remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Remember {
+    Nothing,
+    /// Those that did not deliver.
+    #[default]
+    Failures,
+    Everything,
+}
+
+impl Remember {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "off" => Some(Self::Nothing),
+            "failures" => Some(Self::Failures),
+            "all" => Some(Self::Everything),
+            _ => None,
+        }
+    }
+
+    pub const fn wants(self, is_delivered: bool) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Failures => !is_delivered,
+            Self::Everything => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_short_and_can_be_shown() {
+        for (bytes, excerpt) in [
+            (&b""[..], None),
+            (b" \r\n", None),
+            (b"out of\r\nstock\x00", Some("out of  stock ")),
+            (b"\xff\xfe", Some("\u{fffd}\u{fffd}")),
+            ("é".as_bytes(), Some("é")),
+        ] {
+            assert_eq!(Attempt::excerpt(bytes).as_deref(), excerpt);
+        }
+        let long = Attempt::excerpt("é".repeat(10_000).as_bytes()).unwrap();
+        assert_eq!(long.chars().count(), limits::ATTEMPT_DETAIL_CHARS_MAX);
+    }
+
+    #[test]
+    fn what_is_remembered_is_a_matter_of_choice() {
+        for (text, delivered, failed) in [("off", false, false), ("failures", false, true), ("all", true, true)] {
+            let remember = Remember::parse(text).unwrap();
+            assert_eq!((remember.wants(true), remember.wants(false)), (delivered, failed), "{text}");
+        }
+        assert_eq!(Remember::parse("some"), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! What is remembered of deliveries.
+
+use domain::{Attempt, Span, TimerId, Timestamp, limits};
+use rusqlite::{CachedStatement, Connection, Row, params};
+
+use crate::{failure::Failure, rows::Id};
+
+pub const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM attempt WHERE id = ?1";
+pub const INSERT_ATTEMPT: &str = "INSERT INTO attempt (id, seq, number, started_at, took, outcome, status, detail) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+pub const FORGET_EARLIER: &str = "DELETE FROM attempt WHERE id = ?1 AND seq <= ?2";
+pub const DELETE_ATTEMPTS: &str = "DELETE FROM attempt WHERE id = ?1";
+pub const ATTEMPTS: &str = "SELECT number, started_at, took, outcome, status, detail FROM attempt WHERE id = ?1 ORDER BY seq";
+
+const KEPT: i64 = limits::ATTEMPTS_KEPT as i64;
+
+/// The statements that keep the last attempts of a timer, and no more.
+pub struct Memory<'connection> {
+    last_seq: CachedStatement<'connection>,
+    insert: CachedStatement<'connection>,
+    forget_earlier: CachedStatement<'connection>,
+}
+
+impl<'connection> Memory<'connection> {
+    pub fn prepare(connection: &'connection Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            last_seq: connection.prepare_cached(LAST_SEQ)?,
+            insert: connection.prepare_cached(INSERT_ATTEMPT)?,
+            forget_earlier: connection.prepare_cached(FORGET_EARLIER)?,
+        })
+    }
+
+    pub fn keep(&mut self, id: Id, attempt: &Attempt) -> rusqlite::Result<()> {
+        let last: i64 = self.last_seq.query_row([id], |row| row.get(0))?;
+        let seq = last + 1;
+        self.insert.execute(params![
+            id,
+            seq,
+            attempt.number,
+            attempt.started_at.as_micros(),
+            attempt.took.as_micros(),
+            attempt.outcome,
+            attempt.status,
+            attempt.detail
+        ])?;
+        // Numbers have no gaps, so the number alone says that there are more than are kept.
+        if seq > KEPT {
+            self.forget_earlier.execute(params![id, seq - KEPT])?;
+        }
+        Ok(())
+    }
+}
+
+pub fn attempts(connection: &Connection, id: TimerId) -> Result<Vec<Attempt>, Failure> {
+    let mut statement = connection.prepare_cached(ATTEMPTS)?;
+    let attempts = statement.query_map([Id::of(id)], attempt)?.collect::<rusqlite::Result<_>>()?;
+    Ok(attempts)
+}
+
+fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        number: row.get(0)?,
+        started_at: Timestamp::from_micros(row.get(1)?),
+        took: Span::from_micros_clamped(row.get(2)?),
+        outcome: row.get(3)?,
+        status: row.get(4)?,
+        detail: row.get(5)?,
+    })
+}

@@ -1,0 +1,124 @@
+//! Databases of earlier versions are carried over with everything that is in them.
+
+use domain::{Access, AccessKey, AccessKeyId, Attempt, NewTimer, Next, RetryPolicy, Span, Status, Timer, TimerId, Timestamp};
+use store::{Changed, Filter, Settlement, Store};
+use store_conformance::{NOW, secs, timer};
+
+use super::{LATER, Place, own};
+use crate::SqliteStore;
+
+const VERSION_1: &str = concat!(include_str!("../../migrations/0001_timers.sql"), include_str!("version_1.sql"));
+
+/// When the timer that waits for its retry is due.
+const RETRY_AT: Timestamp = NOW.saturating_add(Span::from_secs(7200));
+
+/// A database as version 1 left it.
+fn version_1() -> Place {
+    let place = Place::new();
+    place.shell().execute_batch(&format!("PRAGMA journal_mode = WAL;\n{VERSION_1}")).unwrap();
+    place
+}
+
+/// What was registered with version 1, in the order of [`Status::ALL`].
+fn registered() -> [NewTimer; 5] {
+    let policy = r#"{"max_retries":3,"initial_interval":"1s","backoff_multiplier":2.0,"max_interval":"60s"}"#;
+    let failed = timer("https://c.example/x")
+        .key("order-7")
+        .due_in(secs(3))
+        .payload(r#"{"é": 1.0}"#)
+        .header("X-A", "1")
+        .metadata(r#"{"team":"é"}"#)
+        .correlation_id("c-7")
+        .retry_policy(RetryPolicy::from_json(policy).unwrap())
+        .at_most_once();
+    [
+        timer("http://a.example/").numbered(1).due_in(secs(1)).payload(r#"{"n":1}"#),
+        timer("http://b.example/").namespace("tenant").key("order-2").after(secs(2)),
+        timer("http://a.example/").numbered(3).publishing("orders.late").payload("null").due_in(secs(3)),
+        failed,
+        timer("http://a.example/").namespace("tenant").key("order-5").due_in(secs(5)),
+    ]
+    .map(|draft| draft.build())
+}
+
+fn ids() -> [TimerId; 5] {
+    registered().map(|new| new.definition.id)
+}
+
+async fn get(store: &SqliteStore, id: TimerId) -> Timer {
+    store.get(id).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn every_timer_of_version_1_is_carried_over_as_it_was() {
+    let place = version_1();
+    let details = [
+        (1, Some("HTTP 503"), None, NOW),
+        (1, None, None, NOW),
+        (1, None, Some(LATER), LATER),
+        (1, Some("HTTP 500"), Some(LATER), LATER),
+        (0, None, None, LATER),
+    ];
+    // The second time there is nothing left to do.
+    for _ in 0..2 {
+        let store = place.open();
+        for ((new, status), (attempt, error, executed_at, updated_at)) in registered().into_iter().zip(Status::ALL).zip(details) {
+            let expected = Timer {
+                execute_at: new.execute_at,
+                status,
+                attempt,
+                last_error: error.map(str::to_owned),
+                executed_at,
+                created_at: NOW,
+                updated_at,
+                revision: 1,
+                definition: new.definition,
+            };
+            assert_eq!(get(&store, expected.id()).await, expected);
+            assert_eq!(store.attempts(expected.id()).await.unwrap(), []);
+        }
+        assert_eq!(store.keys().await.unwrap(), []);
+    }
+    let checked: String = place.shell().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(checked, "ok");
+}
+
+#[tokio::test]
+async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
+    let place = version_1();
+    let store = place.open();
+    let [pending, executing, completed, failed, canceled] = ids();
+
+    let orders = Filter { key_prefix: Some("order-".to_owned()), ..Filter::default() };
+    let found = store.matching(&orders, None, 10).await.unwrap();
+    assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [executing, canceled, failed]);
+
+    let tenures = own(&store, 2).await;
+    let left = store.expired_claims(&tenures, 10).await.unwrap();
+    assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [executing]);
+    let attempt =
+        Attempt { number: 1, started_at: NOW, took: Span::ZERO, outcome: "lost".to_owned(), status: None, detail: None };
+    let settlement = Settlement { attempt: Some(attempt.clone()), ..left[0].settle(Next::Completed { at: LATER }) };
+    assert_eq!(store.settle(&[settlement]).await.unwrap(), [true]);
+    assert_eq!(store.attempts(executing).await.unwrap(), [attempt]);
+
+    let Changed::Done(reopened) = store.reopen(failed, RETRY_AT).await.unwrap() else { panic!("it had failed") };
+    assert_eq!((reopened.status, reopened.revision), (Status::Pending, 2));
+    let due = store.due(&[store::ShardCursor { shard: domain::Shard(0), after: None }], RETRY_AT, 10).await.unwrap();
+    assert_eq!(due.iter().map(|entry| (entry.at, entry.id)).collect::<Vec<_>>(), [(RETRY_AT, pending), (RETRY_AT, failed)]);
+
+    let all = [pending, executing, completed, failed, canceled];
+    assert_eq!(store.cancel_all(&all, LATER).await.unwrap(), [true, false, false, true, false]);
+    let key = AccessKey {
+        id: AccessKeyId(pending.as_uuid()),
+        name: "new".to_owned(),
+        hash: [7; 32],
+        access: Access::FULL,
+        created_at: LATER,
+        revoked_at: None,
+    };
+    assert!(store.add_key(&key).await.unwrap());
+    assert_eq!(store.purge(RETRY_AT, 10).await.unwrap(), 5);
+    assert_eq!(store.attempts(executing).await.unwrap(), []);
+    assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+}
