@@ -6,7 +6,7 @@ use serde_json::json;
 use throwaway::Nats;
 use tokio_util::sync::CancellationToken;
 
-use crate::rig::{Backend, Bus, Client, Service, alone, blocking, instant, micros, now, stored_at, told_to};
+use crate::rig::{Backend, Bus, Client, Service, alone, blocking, micros, now, stored_at, told_to};
 
 const KILLS: usize = 10;
 const CALLERS: usize = 4;
@@ -114,9 +114,11 @@ async fn call_on(client: Client, stop: CancellationToken) -> Vec<Fired> {
     while !stop.is_cancelled() {
         let stored = fired.len() % 2 == 0;
         let callback = if stored { stored_at("flow.stored", &json!(1)) } else { told_to("flow.told", &json!(1)) };
-        let execute_at = now() + rand::random_range(20_000..120_000);
-        let id = client.create(&json!({"execute_at": instant(execute_at), "callback": callback})).await;
-        fired.push(Fired { id, stored, execute_at });
+        let delay = format!("{}ms", rand::random_range(1..100));
+        let answer = client.post(&json!({"delay": delay, "callback": callback}).to_string()).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        let execute_at = micros(answer.json()["data"]["execute_at"].as_str().expect("a due time"));
+        fired.push(Fired { id: answer.id(), stored, execute_at });
         tokio::time::sleep(PAUSE).await;
     }
     fired
