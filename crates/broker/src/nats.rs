@@ -21,10 +21,7 @@ use std::time::Duration;
 
 use ::nats::{Connection, Outgoing, PublishError};
 use async_trait::async_trait;
-use tokio::{
-    sync::Mutex,
-    time::{sleep, timeout},
-};
+use tokio::sync::Mutex;
 
 use crate::{Broker, BrokerError, Event, Received, messages::is_token};
 use pull::Pull;
@@ -34,7 +31,6 @@ use setup::Setup;
 
 /// A connection that was just started or just lost is there again in no time, or in a long time.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(1);
-const CONNECTED_POLL: Duration = Duration::from_millis(20);
 
 /// A NATS server, or a cluster of them, as the broker.
 pub struct NatsBroker {
@@ -57,12 +53,9 @@ impl NatsBroker {
     }
 
     async fn begin(&self, search: &mut Search) -> Result<Pull, BrokerError> {
-        let connected = async {
-            while !self.connection.is_connected() {
-                sleep(CONNECTED_POLL).await;
-            }
-        };
-        timeout(CONNECTED_WITHIN, connected).await.map_err(|_| not_connected(&self.connection))?;
+        if !self.connection.connected_within(CONNECTED_WITHIN).await {
+            return Err(not_connected(&self.connection));
+        }
         let client = self.connection.client().await;
         let consumer = self.setup.everything(&client).await?;
         search.run(&self.connection, &setup::context(&client)).await;

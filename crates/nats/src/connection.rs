@@ -3,7 +3,7 @@ use std::{convert::Infallible, future::ready, sync::Arc, thread, time::Duration}
 use async_nats::{Client, ConnectOptions};
 use tokio::{
     runtime,
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{Mutex, Semaphore, mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
 
@@ -160,7 +160,7 @@ fn run(
     name: &'static str,
     links: &watch::Sender<Option<Arc<Link>>>,
     jobs: mpsc::Receiver<Job>,
-    stopped: oneshot::Receiver<Infallible>,
+    mut stopped: oneshot::Receiver<Infallible>,
 ) {
     let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build();
     let runtime = match runtime {
@@ -168,19 +168,29 @@ fn run(
         Err(error) => return tracing::error!(nats.connection = name, %error, "no runtime for the connection to NATS"),
     };
     runtime.block_on(async {
-        let link = match link(options, name).await {
-            Ok(link) => Arc::new(link),
-            Err(error) => return tracing::error!(nats.connection = name, %error, "the connection to NATS cannot be set up"),
-        };
-        links.send_replace(Some(link.clone()));
-        let listening = tokio::spawn(inbox::listen(link.clone()));
-        let rounds = tokio::spawn(rounds::run(link, jobs));
-        tokio::select! {
-            _ = stopped => {}
-            ended = rounds => if let Err(error) = ended {
-                tracing::error!(nats.connection = name, %error, "publishing to NATS has ended");
-            },
-            _ = listening => tracing::error!(nats.connection = name, "the NATS client has ended"),
+        let jobs = Arc::new(Mutex::new(jobs));
+        loop {
+            let link = match link(options, name).await {
+                Ok(link) => Arc::new(link),
+                Err(error) => return tracing::error!(nats.connection = name, %error, "the connection to NATS cannot be set up"),
+            };
+            links.send_replace(Some(link.clone()));
+            let listening = tokio::spawn(inbox::listen(link.clone()));
+            let mut rounds = tokio::spawn(rounds::run(link, jobs.clone()));
+            tokio::select! {
+                _ = &mut stopped => return,
+                ended = &mut rounds => {
+                    if let Err(error) = ended {
+                        tracing::error!(nats.connection = name, %error, "publishing to NATS has ended");
+                    }
+                    return;
+                }
+                // It panics over some messages that others can send: a lone carriage return in a header.
+                _ = listening => tracing::error!(nats.connection = name, "the NATS client has ended: starting another"),
+            }
+            rounds.abort();
+            metrics::connected(name, false);
+            tokio::time::sleep(RECONNECT_DELAY_MAX).await;
         }
     });
     // Without waiting for a name server.

@@ -28,7 +28,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Mutex, mpsc, oneshot},
     task::yield_now,
     time::timeout,
 };
@@ -66,7 +66,9 @@ struct Sent {
 }
 
 /// Round after round, until nobody can send any more.
-pub(crate) async fn run(link: Arc<Link>, mut queue: mpsc::Receiver<Job>) {
+pub(crate) async fn run(link: Arc<Link>, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
+    // Nobody else has it but the one before, whose client has ended.
+    let mut queue = queue.lock_owned().await;
     let mut held = None;
     while let Some(jobs) = gather(&mut queue, &mut held).await {
         round(&link, jobs).await;

@@ -20,7 +20,7 @@ pub(super) struct Dead<'a> {
 }
 
 impl Dead<'_> {
-    /// Ok once the stream has it. One that is not wanted is tried again without its body: that it died, and why, is worth more than
+    /// Ok once the stream has it. One that is refused is tried again without its body: that it died, and why, is better than
     /// nothing.
     pub(super) async fn keep(&self, connection: &Connection, bytes_max: usize) -> Result<(), BrokerError> {
         // The time tells it from a namesake in a stream that was deleted and made again.

@@ -1,8 +1,8 @@
 //! Which messages the client library can read. Pure.
 //!
-//! One that it cannot read ends the connection that brings it, and everything that comes behind it on the same connection is lost
-//! with it. Others write such messages easily: servers look neither at headers nor closely at subjects. The rules here are those of
-//! the library, no stricter: whatever it reads is a command like any other.
+//! One that it cannot read ends the connection that brings it, and everything behind it on the same connection is lost with it.
+//! Such messages are easily written: servers look neither at headers nor closely at subjects. The rules here are those of the
+//! library, no stricter: whatever it reads is a command like any other.
 
 use async_nats::{HeaderName, StatusCode};
 

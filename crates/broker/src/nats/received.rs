@@ -54,7 +54,13 @@ impl NatsReceived {
             Err(error @ BrokerError::Away(_)) => self.nak_after(error).await,
             Err(error) if deliveries < DELIVERIES_WITHOUT_LETTER_MAX => self.nak_after(error).await,
             Err(error) => {
-                tracing::error!(nats.subject = subject, nats.sequence = sequence, reason, %error, "a command can never work, and there can be no dead letter: it stays in the stream and is not delivered any more");
+                tracing::error!(
+                    nats.subject = subject,
+                    nats.sequence = sequence,
+                    reason,
+                    %error,
+                    "a command can never work and not be put aside: it stays in the stream and is not delivered any more"
+                );
                 self.answer(AckKind::Term).await
             }
         }

@@ -62,7 +62,8 @@ impl Search {
         self.is_due = true;
     }
 
-    /// Searches when there is a reason to. Can be canceled. What fails is logged: whether there is a broker is for others to find out.
+    /// Searches when there is a reason to. Can be canceled. What fails is logged: whether there is a broker is for others to find
+    /// out.
     pub(super) async fn run(&mut self, connection: &Connection, context: &Context) {
         if !self.is_due {
             return;
@@ -70,7 +71,7 @@ impl Search {
         match self.look(connection, context).await {
             Ok(()) => self.is_due = false,
             Err(error) => {
-                tracing::warn!(%error, "commands that cannot be read could not be looked for: should there be one, no others get past it");
+                tracing::warn!(%error, "commands that cannot be read could not be looked for: if there is one, it stops the others");
             }
         }
     }
@@ -78,13 +79,17 @@ impl Search {
     async fn look(&mut self, connection: &Connection, context: &Context) -> Result<(), BrokerError> {
         let Some(consumer) = setup::find_consumer(context).await? else { return Ok(()) };
         let window = window(&consumer, self.looked_up_to);
-        let mut looked = stream::iter(window).map(async |sequence| (sequence, unreadable(context, sequence).await));
-        let mut looked = std::pin::pin!((&mut looked).buffered(IN_FLIGHT_MAX));
-        while let Some((sequence, unreadable)) = looked.next().await {
-            if let Some(unreadable) = unreadable? {
+        // Whatever waits for its turn at the client has to be polled until it had it, or nobody else ever has one: that is why
+        // everything is done in here, and nothing in the loop below.
+        let looks = stream::iter(window).map(async |sequence| {
+            if let Some(unreadable) = unreadable(context, sequence).await? {
                 unreadable.put_aside(connection, context).await?;
             }
-            self.looked_up_to = Some(sequence);
+            Ok(sequence)
+        });
+        let mut looks = std::pin::pin!(looks.buffered(IN_FLIGHT_MAX));
+        while let Some(looked) = looks.next().await {
+            self.looked_up_to = Some(looked?);
         }
         Ok(())
     }
@@ -94,7 +99,7 @@ impl Search {
 /// latest comes first, and one search goes on where the last one ended.
 fn window(consumer: &consumer::Info, looked_up_to: Option<u64>) -> RangeInclusive<u64> {
     let allowed = Some(consumer.config.max_ack_pending).filter(|max| *max > 0).unwrap_or(WITHOUT_VERDICT_MAX);
-    let max = WINDOW_FACTOR.saturating_mul(allowed.unsigned_abs());
+    let max = WINDOW_FACTOR * allowed.min(WITHOUT_VERDICT_MAX).unsigned_abs();
     window_of(consumer.ack_floor.stream_sequence, consumer.delivered.stream_sequence, looked_up_to, max)
 }
 
@@ -153,7 +158,13 @@ impl Unreadable {
             ),
             Err(error @ BrokerError::Away(_)) => return Err(error),
             Err(error) => {
-                tracing::error!(nats.subject = subject, nats.sequence = sequence, reason, %error, "a command cannot be read and cannot be put aside: it stays in the stream and is not delivered any more");
+                tracing::error!(
+                    nats.subject = subject,
+                    nats.sequence = sequence,
+                    reason,
+                    %error,
+                    "a command cannot be read and not be put aside: it stays in the stream and is not delivered any more"
+                );
                 terminate(context, sequence).await?;
             }
         }

@@ -1,6 +1,6 @@
 //! Servers that are away, stand still, or come back.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use throwaway::{Nats, free_port};
 use tokio::time::{Instant, timeout};
@@ -195,4 +195,31 @@ async fn changes_are_logged_once_each() {
     for (line, words) in lines.iter().zip(expected.into_iter().chain(["connected to NATS"])) {
         assert!(line.contains(words) && line.contains(&connection.place().to_owned()), "{line}");
     }
+}
+
+/// The library panics over it, and its client ends.
+#[test]
+fn a_message_that_ends_the_client_costs_a_new_one() {
+    on_both_runtimes(|| async {
+        let nats = Nats::start();
+        let connection = start(&nats.url());
+        assert_eq!(publish(&connection).await, Ok(()));
+        let client = connection.client().await;
+        let _open = client.subscribe("poison").await.unwrap();
+        client.flush().await.unwrap();
+        let mut raw = std::net::TcpStream::connect(("127.0.0.1", nats.port())).unwrap();
+        let headers = "NATS/1.0\r\nA: b\rc\r\n\r\n";
+        let publish_poison = format!("CONNECT {{\"headers\":true}}\r\nHPUB poison {0} {0}\r\n{headers}\r\n", headers.len());
+        raw.write_all(publish_poison.as_bytes()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while client.publish("x", "".into()).await.is_ok() {
+            assert!(Instant::now() < deadline, "the client lives: is the test still needed?");
+            tokio::task::yield_now().await;
+        }
+        while publish(&connection).await.is_err() {
+            assert!(Instant::now() < deadline, "no other client was started");
+            tokio::task::yield_now().await;
+        }
+        assert!(connection.is_connected());
+    });
 }

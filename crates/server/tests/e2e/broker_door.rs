@@ -7,6 +7,7 @@ use throwaway::Nats;
 
 use crate::rig::{
     Backend, Bus, Client, Event, Service, Witness, beside_others, blocking, for_each_store, instant, micros, now, schedule_timer,
+    with_door,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -32,8 +33,13 @@ struct Stage {
 
 impl Stage {
     async fn open(backend: &Backend) -> Self {
+        Self::open_with(backend, &[]).await
+    }
+
+    async fn open_with(backend: &Backend, settings: &[(&str, &str)]) -> Self {
         let nats = blocking(Nats::start);
-        let service = Service::start_with_door(backend, &nats.url()).await;
+        let service = Service::start_with(backend, &[&with_door(&nats.url()), settings].concat()).await;
+        service.client().wait_for_health("broker", "connected").await;
         let bus = Bus::to_door(&nats.url()).await;
         let events = bus.events();
         Self { nats, service, bus, events }
@@ -198,7 +204,8 @@ async fn the_same_command_again_moves_the_timer_until_it_is_due(backend: Backend
 
 async fn a_due_time_that_has_passed_is_due_at_once(backend: Backend) {
     let _machine = beside_others().await;
-    let mut stage = Stage::open(&backend).await;
+    // Which is for callbacks: a command may have waited.
+    let mut stage = Stage::open_with(&backend, &[("OVERDUE_WINDOW", "1s")]).await;
     let sent = now();
     for (call, at) in [("a moment", sent - 1), ("a day", sent - 86_400_000_000), ("1970", 0)] {
         stage.bus.schedule(TENANT, call, at).await;

@@ -148,3 +148,54 @@ impl fmt::Display for Account {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use async_nats::HeaderMap;
+    use serde_json::json;
+
+    use super::*;
+    use crate::rig::instant;
+
+    const DUE: i64 = 1_800_000_000_000_000;
+
+    fn sent(call: &str, is_acknowledged: bool) -> Sent {
+        Sent { call: call.to_owned(), due: DUE, acknowledged: is_acknowledged.then_some(DUE - 500_000) }
+    }
+
+    fn event(call: &str, id: &str, at: i64) -> Message {
+        let payload = json!({"tenantId": TENANT, "serviceCallId": call, "reachedAt": instant(at)});
+        let body = json!({"id": id, "type": "DueTimeReached", "tenantId": TENANT, "timestampMs": at / 1000, "payload": payload});
+        let mut headers = HeaderMap::new();
+        headers.insert("Nats-Msg-Id", id);
+        let subject = format!("timer.events.due.{TENANT}");
+        Message { subject, headers, body: body.to_string().into(), at, sequence: 1 }
+    }
+
+    #[test]
+    fn commands_and_events_that_agree_are_counted() {
+        let sent = [sent("a", true), sent("b", false), sent("c", true)];
+        let events = [event("a", "1", DUE), event("c", "2", DUE + 700_000), event("a", "1", DUE + 5), event("c", "3", DUE + 9)];
+        let account = Account::of(&sent, &events);
+        assert_eq!((account.commands, account.acknowledged, account.events), (3, 2, 4));
+        assert_eq!((account.repeated, account.repeated_with_same_id, account.longest_micros), (2, 1, 700_000));
+        assert!(Account::is_complete(&sent, &events) && !Account::is_complete(&sent, &events[..1]));
+    }
+
+    #[test]
+    fn planted_faults_are_found() {
+        let acknowledged = [sent("a", true)];
+        for (fault, events) in [
+            ("lost", vec![]),
+            ("early", vec![event("a", "1", DUE - 1)]),
+            ("asked for by nobody", vec![event("a", "1", DUE), event("z", "2", DUE)]),
+        ] {
+            assert!(catch_unwind(|| Account::of(&acknowledged, &events)).is_err(), "{fault}");
+        }
+        let mut other_place = event("a", "1", DUE);
+        other_place.subject = "timer.events.due.other".to_owned();
+        assert!(catch_unwind(|| Event::read(&other_place)).is_err(), "another tenant's subject");
+    }
+}
