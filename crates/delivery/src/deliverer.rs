@@ -121,7 +121,9 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
         Outcome::Failed(failure) => failure.message.as_bytes(),
         Outcome::Delivered | Outcome::Rescheduled { .. } => &[],
     };
-    call.remember.wants(outcome.is_delivered()).then(|| Attempt {
+    // One that is tried for ever while the broker is away has nothing new to tell.
+    let is_event = call.timer.definition.callback == Callback::Event;
+    (call.remember.wants(outcome.is_delivered()) && !is_event).then(|| Attempt {
         number: call.attempt,
         started_at: call.at,
         took: Span::from_micros_clamped(i64::try_from(took.as_micros()).unwrap_or(i64::MAX)),
