@@ -5,9 +5,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::{Api, error::ApiError, limits};
 
 /// The text of a JSON body: there, not too large, in time, of the right type and valid UTF-8. Not yet parsed.
-pub(crate) struct JsonBody(pub String);
+pub(crate) struct JsonBody<const BYTES_MAX: usize = { limits::BODY_BYTES_MAX }>(pub String);
 
-impl FromRequest<Api> for JsonBody {
+impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
@@ -16,13 +16,13 @@ impl FromRequest<Api> for JsonBody {
             return Err(ApiError::MediaType("the body must not be compressed"));
         }
         let typed = content_type(&parts.headers)?;
-        if content_length(&parts.headers).is_some_and(|length| length > limits::BODY_BYTES_MAX as u64) {
-            return Err(ApiError::BodyTooLarge);
+        if content_length(&parts.headers).is_some_and(|length| length > BYTES_MAX as u64) {
+            return Err(ApiError::BodyTooLarge(BYTES_MAX));
         }
-        let reading = Limited::new(body, limits::BODY_BYTES_MAX).collect();
+        let reading = Limited::new(body, BYTES_MAX).collect();
         let bytes = match tokio::time::timeout(api.config.limits.body_time_max, reading).await {
             Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(ApiError::BodyTooLarge),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(ApiError::BodyTooLarge(BYTES_MAX)),
             Ok(Err(_)) => return Err(ApiError::Malformed("the body could not be read".to_owned())),
             Err(_) => return Err(ApiError::BodyTooSlow),
         };

@@ -3,7 +3,8 @@
 use axum::extract::State;
 use commands::{CommandError, NewTimerRequest, Outcome, Soonest, Target};
 use domain::{
-    Asked, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Invalid, Key, Namespace, OnConflict, RetryPolicy, limits,
+    Asked, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Invalid, Key, Namespace, OnConflict, RetryPolicy,
+    Timestamp, limits,
 };
 
 use crate::{
@@ -46,6 +47,9 @@ pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
             ("read" = (operation_id = "getTimer", parameters(("id" = "$response.body#/data/id")))),
             ("change" = (operation_id = "updateTimer", parameters(("id" = "$response.body#/data/id")))),
             ("cancel" = (operation_id = "cancelTimer", parameters(("id" = "$response.body#/data/id")))),
+            ("fire" = (operation_id = "fireTimer", parameters(("id" = "$response.body#/data/id")))),
+            ("retry" = (operation_id = "retryTimer", parameters(("id" = "$response.body#/data/id")))),
+            ("attempts" = (operation_id = "listAttempts", parameters(("id" = "$response.body#/data/id")))),
         )),
         (status = 200, description = "The key was there: `timer already exists` when nothing was changed, `timer replaced successfully` when it took the new content or time.", body = Envelope<TimerView>),
         (status = 400, description = "A field breaks a rule; the message names both.", body = ErrorEnvelope),
@@ -56,10 +60,38 @@ pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
     )
 )]
 pub(crate) async fn create(State(api): State<Api>, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
-    let request = parse(&body.0)?;
-    let is_short = matches!(request.target, Target::UrlWithId(_));
-    let outcome = api.commands.create(request).await.map_err(|error| if is_short { in_short_words(error) } else { error })?;
-    let now = api.commands.clock.now();
+    let request = parse("the body", &body.0)?;
+    let form = Form::of(&request);
+    let outcome = api.commands.create(request).await;
+    Ok(answer(outcome, form, api.commands.clock.now())?)
+}
+
+/// In which of its forms a request came: what is wrong with it is said in the words of that form.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    Long,
+    Short,
+}
+
+impl Form {
+    pub(crate) const fn of(request: &NewTimerRequest) -> Self {
+        match request.target {
+            Target::UrlWithId(_) => Self::Short,
+            Target::Callback(_) | Target::Event => Self::Long,
+        }
+    }
+}
+
+/// What is said to somebody who wanted a timer in this form.
+pub(crate) fn answer(
+    outcome: Result<Outcome, CommandError>,
+    form: Form,
+    now: Timestamp,
+) -> Result<Answer<TimerView>, CommandError> {
+    let outcome = outcome.map_err(|error| match form {
+        Form::Long => error,
+        Form::Short => in_short_words(error),
+    })?;
     Ok(match outcome {
         Outcome::Created(timer) => Answer::created("timer created successfully", TimerView::of(timer, now)),
         Outcome::Existing(timer) => Answer::ok("timer already exists", TimerView::of(timer, now)),
@@ -67,8 +99,9 @@ pub(crate) async fn create(State(api): State<Api>, body: JsonBody) -> Result<Ans
     })
 }
 
-fn parse(text: &str) -> Result<NewTimerRequest, ApiError> {
-    let object = Object::parse(text, &[LONG.as_slice(), SHORT.as_slice()].concat())?;
+/// Reads a request in either form, from a text that complaints call `subject`.
+pub(crate) fn parse(subject: &str, text: &str) -> Result<NewTimerRequest, ApiError> {
+    let object = Object::parse_as(subject, text, &[LONG.as_slice(), SHORT.as_slice()].concat())?;
     match (object.first_of(&LONG), object.first_of(&SHORT)) {
         (Some(long), Some(short)) => {
             Err(Invalid::new(short, format!("belongs to the short form and must not be given together with {long}")).into())

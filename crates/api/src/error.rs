@@ -5,6 +5,8 @@ use commands::CommandError;
 use domain::Invalid;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
+use crate::limits;
+
 /// Why a request was not carried out. The one place where reasons become statuses.
 #[derive(Debug)]
 pub(crate) enum ApiError {
@@ -15,12 +17,14 @@ pub(crate) enum ApiError {
     NoSuchRoute,
     MethodNotAllowed,
     BodyTooSlow,
-    BodyTooLarge,
+    /// The body has more bytes than this.
+    BodyTooLarge(usize),
     MediaType(&'static str),
     UriTooLong,
     HeadersTooLarge,
     HeadTooSlow,
     TooManyConnections,
+    TooManyBatches,
     /// A fault of ours.
     Internal,
 }
@@ -28,6 +32,10 @@ pub(crate) enum ApiError {
 /// What an answer carries until the door of its request puts it into words.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused(pub Arc<ApiError>);
+
+/// What an answer carries that is a success as a whole, and not in every part: why, for the log.
+#[derive(Debug, Clone)]
+pub(crate) struct PartlyFailed(pub String);
 
 impl From<ApiError> for Refused {
     fn from(error: ApiError) -> Self {
@@ -55,14 +63,14 @@ impl ApiError {
             Self::Command(CommandError::Conflict(_) | CommandError::Busy(_) | CommandError::TooMany { .. }) => {
                 StatusCode::CONFLICT
             }
-            Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_)) | Self::TooManyConnections => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_))
+            | Self::TooManyConnections
+            | Self::TooManyBatches => StatusCode::SERVICE_UNAVAILABLE,
             Self::Command(CommandError::Internal(_)) | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -73,20 +81,31 @@ impl ApiError {
     pub(crate) fn message(&self) -> String {
         let text = match self {
             Self::Command(error) => return error.to_string(),
+            Self::BodyTooLarge(bytes_max) => {
+                return format!("the body must not be larger than {} MiB", bytes_max / limits::MEBIBYTE);
+            }
             Self::Malformed(text) => text,
             Self::Unauthorized => "unauthorized",
             Self::NoSuchRoute => "no such route: see /docs",
             Self::MethodNotAllowed => "method not allowed: see the Allow header",
             Self::BodyTooSlow => "the body did not arrive in time",
-            Self::BodyTooLarge => "the body must not be larger than 1 MiB",
             Self::MediaType(text) => text,
             Self::UriTooLong => "the URI must not be longer than 8 KiB",
             Self::HeadersTooLarge => "the headers must not be more than 64 or larger than 16 KiB together",
             Self::HeadTooSlow => "the headers did not arrive in time",
             Self::TooManyConnections => "too many connections: try again later",
+            Self::TooManyBatches => "too many batches at the same time, and nothing was changed: try again later",
             Self::Internal => "internal error",
         };
         text.to_owned()
+    }
+
+    /// The field that breaks a rule. A name that is not ours stands in quotes where it is part of a sentence, and without them here.
+    pub(crate) fn field(&self) -> Option<String> {
+        match self {
+            Self::Command(CommandError::Invalid(invalid)) => Some(invalid.field.replace('\'', "")),
+            _ => None,
+        }
     }
 
     /// Why it is an internal error, for the log: never sent.

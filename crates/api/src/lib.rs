@@ -10,15 +10,19 @@
 //!
 //! [`router`] is the whole API as a service; [`serve`] puts it on a listener with the limits that axum's own `serve` does not set.
 
+mod attempts;
 mod auth;
+mod batch;
 mod body;
 mod cancel;
+mod cancel_matching;
 mod create;
 mod cursor;
 mod docs;
 mod door;
 mod envelope;
 mod error;
+mod fire;
 mod get;
 mod health;
 mod id;
@@ -30,6 +34,7 @@ mod object;
 mod observe;
 mod openapi;
 mod ping;
+mod retry;
 mod schema;
 mod timing;
 mod update;
@@ -46,10 +51,11 @@ use std::{fmt, sync::Arc};
 use axum::{Router, middleware, routing};
 use bytes::Bytes;
 use commands::Commands;
+use tokio::sync::Semaphore;
 
 pub use auth::ApiKey;
 pub use health::{HealthItem, Reading};
-pub use limits::{BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX};
+pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX};
 pub use listener::serve;
 pub use metrics::describe;
 
@@ -81,6 +87,8 @@ pub(crate) struct Api {
     commands: Commands,
     config: Arc<ApiConfig>,
     pages: Arc<Pages>,
+    /// One permit for each batch that may be in memory.
+    batches: Arc<Semaphore>,
 }
 
 /// What is written once and served often.
@@ -103,10 +111,16 @@ impl Pages {
 
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
-    let api = Api { commands, config: Arc::new(config), pages: Arc::new(Pages::new()) };
+    let batches = Arc::new(Semaphore::new(limits::BATCHES_AT_ONCE_MAX));
+    let api = Api { commands, config: Arc::new(config), pages: Arc::new(Pages::new()), batches };
     Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
+        .route("/timers/{id}/fire", routing::post(fire::fire))
+        .route("/timers/{id}/retry", routing::post(retry::retry))
+        .route("/timers/{id}/attempts", routing::get(attempts::attempts))
+        .route("/timers/batch", routing::post(batch::batch))
+        .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/healthz", routing::get(health::health))
         .route("/ping", routing::get(ping::ping))
         .route("/metrics", routing::get(metrics::metrics))

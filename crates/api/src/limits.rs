@@ -3,7 +3,16 @@
 use std::time::Duration;
 
 /// The largest body of a request.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+pub const BODY_BYTES_MAX: usize = MEBIBYTE;
+/// The largest body of a batch: 8 KiB for each of as many timers as it may hold. A body is held in memory until it is answered, and
+/// what is read from it takes about as much again, so that only so many batches are read at the same time: together they hold no
+/// more than 256 MiB, however many connections there are.
+pub const BATCH_BYTES_MAX: usize = 8 * MEBIBYTE;
+pub(crate) const BATCHES_AT_ONCE_MAX: usize = 16;
+pub(crate) const MEBIBYTE: usize = 1024 * 1024;
+/// How many members of one object are looked at. No object has as many known ones, so that one that has more is refused for one of
+/// these, and cannot fill the memory with the others.
+pub(crate) const MEMBERS_READ_MAX: usize = 64;
 /// The largest page of a list, and the usual one.
 pub const PAGE_TIMERS_MAX: u32 = 200;
 pub const PAGE_TIMERS_DEFAULT: u32 = 50;

@@ -7,7 +7,7 @@ use commands::Field;
 use domain::{Invalid, JsonText};
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -20,7 +20,12 @@ pub(crate) struct Object<'a> {
 impl<'a> Object<'a> {
     /// Reads one object and refuses every member whose name is not among `known`, and every one that is given twice.
     pub(crate) fn parse(text: &'a str, known: &[&str]) -> Result<Self, ApiError> {
-        let object: Self = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+        Self::parse_as("the body", text, known)
+    }
+
+    /// The same of a text that is called something else.
+    pub(crate) fn parse_as(subject: &str, text: &'a str, known: &[&str]) -> Result<Self, ApiError> {
+        let object: Self = serde_json::from_str(text).map_err(|error| malformed(subject, &error))?;
         object.check_names(known)?;
         Ok(object)
     }
@@ -75,6 +80,18 @@ impl<'a> Object<'a> {
         self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be a number"))).transpose()
     }
 
+    /// The elements of an array, each as the text it was; at least one, and not more than `elements_max`.
+    pub(crate) fn elements(&self, name: &str, elements_max: usize) -> Result<Option<Vec<&'a RawValue>>, Invalid> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        let not_an_array = |_| Invalid::new(name, "must be an array");
+        // Counted before they are collected: what is ignored takes no memory, however many there are.
+        let count = serde_json::from_str::<Vec<IgnoredAny>>(raw.get()).map_err(not_an_array)?.len();
+        if !(1..=elements_max).contains(&count) {
+            return Err(Invalid::new(name, format!("must have 1 to {elements_max} elements")));
+        }
+        serde_json::from_str(raw.get()).map(Some).map_err(not_an_array)
+    }
+
     /// A member that `null` clears.
     pub(crate) fn clearable<T>(
         &self,
@@ -104,11 +121,11 @@ pub(crate) fn echo(name: &str) -> String {
     format!("'{tame}'")
 }
 
-fn malformed(error: &serde_json::Error) -> ApiError {
+fn malformed(subject: &str, error: &serde_json::Error) -> ApiError {
     use serde_json::error::Category;
     ApiError::Malformed(match error.classify() {
-        Category::Data => "the body must be a JSON object".to_owned(),
-        _ => format!("the body is not valid JSON: {error}"),
+        Category::Data => format!("{subject} must be a JSON object"),
+        _ => format!("{subject} is not valid JSON: {error}"),
     })
 }
 
@@ -124,10 +141,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
-                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(8));
-                while let Some(member) = map.next_entry()? {
+                let mut members = Vec::with_capacity(8);
+                while members.len() < limits::MEMBERS_READ_MAX
+                    && let Some(member) = map.next_entry()?
+                {
                     members.push(member);
                 }
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 Ok(Object { members })
             }
         }

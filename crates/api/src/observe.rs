@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     Api,
     door::Door,
-    error::{ApiError, Refused},
+    error::{ApiError, PartlyFailed, Refused},
     limits,
 };
 
@@ -48,6 +48,10 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
         let cause = refused.and_then(|error| error.cause()).unwrap_or_default();
         let request_id = id.to_str().unwrap_or_default();
         tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a request failed");
+    }
+    if let Some(PartlyFailed(cause)) = response.extensions_mut().remove() {
+        let request_id = id.to_str().unwrap_or_default();
+        tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a part of a request failed");
     }
     metrics::counter!("timer_http_requests_total", "route" => route.clone(), "method" => known_method(&method), "status" => status.as_u16().to_string())
         .increment(1);

@@ -12,7 +12,10 @@ use utoipa::{
     },
 };
 
-use crate::{Api, auth, cancel, create, docs, door::Door, get, health, list, metrics, ping, update, v1};
+use crate::{
+    Api, attempts, auth, batch, cancel, cancel_matching, create, docs, door::Door, fire, get, health, list, metrics, ping, retry,
+    update, v1,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -22,13 +25,14 @@ use crate::{Api, auth, cancel, create, docs, door::Door, get, health, list, metr
     ),
     paths(
         create::create, list::list, get::get, update::update, cancel::cancel,
+        fire::fire, retry::retry, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
     tags(
-        (name = "timers", description = "Register, read, change and cancel timers."),
+        (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "service", description = "How the service is, and how it is used. Open without a key."),
     ),
@@ -88,6 +92,8 @@ pub(crate) fn document() -> Value {
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
     document["components"]["schemas"]["UpdateTimer"]["not"] = json!({"required": ["execute_at", "delay"]});
+    document["components"]["schemas"]["CancelTimers"]["anyOf"] =
+        json!(cancel_matching::CONDITIONS.map(|condition| json!({"required": [condition]})));
     let two_groups = json!({"required": ["namespace", "groupId"]});
     let two_timeouts = json!({"required": ["callbackTimeout", "callbackTimeoutSeconds"]});
     for (form, refused) in [

@@ -313,6 +313,60 @@ pub(crate) struct CreateCountdown {
     pub url: String,
 }
 
+/// Many timers to be made at once.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateTimers {
+    /// Each in the long or the short form.
+    #[schema(min_items = 1, max_items = 1000)]
+    pub timers: Vec<CreateTimer>,
+}
+
+/// Which timers are to be canceled: those for which everything holds that is said here. At least one condition is needed.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelTimers {
+    /// Only timers of this namespace.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "default")]
+    pub namespace: Option<String>,
+    /// Nothing else can be canceled: say it to mean all of them.
+    #[schema(value_type = PendingStatus, required = false)]
+    pub status: Option<PendingStatus>,
+    /// Only timers whose key begins with this.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-")]
+    pub key_prefix: Option<String>,
+    /// Only timers whose metadata is an object with all of these members, written in the same way: blanks mean nothing, but `1`
+    /// is not `1.0`. At most 64 KiB, nested at most 64 deep.
+    #[schema(value_type = Members, required = false)]
+    pub metadata: Option<Members>,
+    /// If more timers match than this, none of them is canceled.
+    #[schema(minimum = 1, maximum = 10000, example = 100)]
+    pub expected_max: u32,
+}
+
+#[derive(ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PendingStatus {
+    Pending,
+}
+
+/// Members of an object, with any values.
+pub(crate) struct Members;
+
+impl PartialSchema for Members {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .description(Some("Members of an object, with any values; at least one."))
+            .additional_properties(Some(AnyJson::schema()))
+            .min_properties(Some(1))
+            .examples([serde_json::json!({"owner": "ada"})])
+            .build()
+            .into()
+    }
+}
+
+impl ToSchema for Members {}
+
 /// What is to change about a timer; everything is optional.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]

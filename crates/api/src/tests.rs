@@ -20,6 +20,11 @@ async fn nothing_of_a_timer_is_done_without_the_key() {
         ("GET", &one, ""),
         ("PUT", &one, "{}"),
         ("DELETE", &one, ""),
+        ("POST", &format!("{one}/fire"), ""),
+        ("POST", &format!("{one}/retry"), ""),
+        ("GET", &format!("{one}/attempts"), ""),
+        ("POST", "/timers/batch", &format!(r#"{{"timers":[{TIMER}]}}"#)),
+        ("POST", "/timers/cancel", r#"{"status":"pending","expected_max":1}"#),
         ("GET", "/nowhere", ""),
     ] {
         let long = format!("{KEY}x");
@@ -53,6 +58,9 @@ async fn what_is_not_there_is_said_in_the_envelope() {
         ("OPTIONS", "/timers", &["GET", "HEAD", "POST"]),
         ("BREW", "/timers", &["GET", "HEAD", "POST"]),
         ("POST", "/timers/01890a5d-ac96-774b-bcce-b302099a8057", &["DELETE", "GET", "HEAD", "PUT"]),
+        ("GET", "/timers/batch", &["POST"]),
+        ("DELETE", "/timers/cancel", &["POST"]),
+        ("GET", "/timers/01890a5d-ac96-774b-bcce-b302099a8057/fire", &["POST"]),
         ("POST", "/healthz", &["GET", "HEAD"]),
         ("DELETE", "/ping", &["GET", "HEAD"]),
         ("POST", "/docs", &["GET", "HEAD"]),
@@ -107,6 +115,10 @@ async fn a_store_that_is_away_is_a_503_that_gives_nothing_away() {
         ("GET", &one, ""),
         ("PUT", &one, r#"{"metadata":1}"#),
         ("DELETE", &one, ""),
+        ("POST", &format!("{one}/fire"), ""),
+        ("POST", &format!("{one}/retry"), ""),
+        ("GET", &format!("{one}/attempts"), ""),
+        ("POST", "/timers/cancel", r#"{"status":"pending","expected_max":1}"#),
     ] {
         let reply = rig.call(method, path, body).await;
         assert_eq!(

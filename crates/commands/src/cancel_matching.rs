@@ -65,10 +65,11 @@ impl Commands {
             return Err(CommandError::TooMany { expected_max: selection.expected_max });
         }
         let mut canceled = 0;
-        for batch in found.chunks(PAGE_TIMERS) {
-            canceled += self.cancel_batch(batch).await?;
+        for (number, batch) in found.chunks(PAGE_TIMERS).enumerate() {
+            let done = self.cancel_batch(batch, number > 0).await?;
+            metrics::counter!("timer_canceled_total").increment(done as u64);
+            canceled += done;
         }
-        metrics::counter!("timer_canceled_total").increment(canceled as u64);
         Ok(CanceledMany { matched: found.len(), canceled })
     }
 
@@ -87,12 +88,14 @@ impl Commands {
         }
     }
 
-    async fn cancel_batch(&self, ids: &[TimerId]) -> Result<usize, CommandError> {
+    /// `is_partial`: others were canceled before, so that nobody may be told that nothing was changed.
+    async fn cancel_batch(&self, ids: &[TimerId], is_partial: bool) -> Result<usize, CommandError> {
         let mut rounds = 1;
         loop {
             match call::writing(self.store.cancel_all(ids, self.clock.now())).await {
                 Ok(canceled) => return Ok(canceled.into_iter().filter(|canceled| *canceled).count()),
                 Err(StoreError::Unknown(_)) if rounds < ROUNDS_MAX => rounds += 1,
+                Err(error) if is_partial || rounds > 1 => return Err(CommandError::Unknown(error)),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -10,6 +10,11 @@ impl Commands {
 
     /// What is remembered of its attempts, the oldest first.
     pub async fn attempts(&self, id: TimerId) -> Result<Vec<Attempt>, CommandError> {
-        Ok(call::reading(self.store.attempts(id)).await?)
+        let attempts = call::reading(self.store.attempts(id)).await?;
+        if attempts.is_empty() {
+            // There may be nothing to tell because there is no timer.
+            self.get(id).await?;
+        }
+        Ok(attempts)
     }
 }

@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 
-use domain::{Timer, Timestamp};
+use domain::{Remember, Timer, Timestamp};
+
+use crate::SigningSecrets;
 
 /// One attempt to deliver one timer.
 #[derive(Debug, Clone, Copy)]
@@ -10,6 +12,10 @@ pub(crate) struct Call<'a> {
     pub attempt: u32,
     /// When the attempt was started.
     pub at: Timestamp,
+    /// Without them it is not signed.
+    pub signing: Option<&'a SigningSecrets>,
+    /// Whether it is to be heard what the receiver says, beyond what the outcome needs.
+    pub remember: Remember,
 }
 
 impl Call<'_> {

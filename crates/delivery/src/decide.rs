@@ -3,7 +3,7 @@
 use domain::{Delivery, Next, RetryPolicy, Span, Timer, Timestamp, limits};
 use store::{Claimed, Unreadable};
 
-use crate::{Failure, Outcome};
+use crate::{Failure, NamespaceRules, Outcome};
 
 /// How far a waiting time is moved by chance, to both sides: receivers that failed together must not be called again together.
 const JITTER: f64 = 0.1;
@@ -13,11 +13,11 @@ const AGAIN_DELAY_MIN: Span = Span::from_secs(1);
 
 /// What becomes of `timer` after its attempt with this number (1 for the first) ended in `outcome` at `now`.
 /// `jitter` is chance, from 0 up to 1.
-pub fn decide(outcome: Outcome, timer: &Timer, attempt: u32, now: Timestamp, jitter: f64) -> Next {
+pub fn decide(outcome: Outcome, timer: &Timer, rules: &NamespaceRules, attempt: u32, now: Timestamp, jitter: f64) -> Next {
     match outcome {
         Outcome::Delivered => Next::Completed { at: now },
         Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN)) },
-        Outcome::Failed(failure) => match timer.definition.retries() {
+        Outcome::Failed(failure) => match rules.retries(&timer.definition) {
             None => Next::Failed { at: now, error: last_error(&failure.message, "") },
             Some(policy) => retry(&failure, &policy, timer.execute_at, attempt, now, jitter),
         },
@@ -49,14 +49,14 @@ fn wait(failure: &Failure, policy: &RetryPolicy, attempt: u32, jitter: f64) -> S
 /// What becomes of a timer whose claim nobody will settle: its node died, and whether the call was made is unknown.
 ///
 /// It is made again whatever the retry policy says, but not for ever: it may be this call that takes the nodes down.
-pub fn recover(claimed: &Claimed, now: Timestamp) -> Next {
+pub fn recover(claimed: &Claimed, rules: &NamespaceRules, now: Timestamp) -> Next {
     let timer = match &claimed.timer {
         Ok(timer) => timer,
         Err(reason) => return unreadable(reason, now),
     };
     let attempt = claimed.attempt;
     let stopped = format!("the node of attempt {attempt} stopped before its result was recorded");
-    let retries = timer.definition.retries().map_or(0, |policy| policy.max_retries);
+    let retries = rules.retries(&timer.definition).map_or(0, |policy| policy.max_retries);
     match timer.definition.delivery {
         Delivery::AtMostOnce => {
             Next::Failed { at: now, error: format!("{stopped}; with delivery at_most_once it is not made again") }

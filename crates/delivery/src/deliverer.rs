@@ -1,9 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::{Callback, Clock, Timer};
+use domain::{Attempt, Callback, Clock, Remember, Span, Timer};
 
 use crate::{
-    Announcer, Egress, Failure, FailureKind, Outcome, SigningSecrets,
+    Announcer, Egress, Failure, FailureKind, NamespaceRules, Outcome, SigningSecrets,
+    answer::Answer,
     call::Call,
     http::{HttpSender, Lookups, SystemNames, roots},
     metrics,
@@ -19,6 +20,9 @@ pub struct Config {
     pub egress: Egress,
     /// Without them calls are not signed.
     pub signing: Option<SigningSecrets>,
+    pub namespaces: Arc<NamespaceRules>,
+    /// Of which attempts a record is made.
+    pub remember: Remember,
     /// Of this program, for `User-Agent`.
     pub version: String,
 }
@@ -32,12 +36,22 @@ pub enum SetupError {
     Version,
 }
 
+/// An attempt that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempted {
+    pub outcome: Outcome,
+    /// What is to be remembered of it, if anything.
+    pub record: Option<Attempt>,
+}
+
 /// Makes the calls. One for the whole process: it holds the connections that are kept alive.
 pub struct Deliverer {
     http: HttpSender,
     nats: Option<NatsSender>,
     events: Option<Arc<dyn Announcer>>,
     signing: Option<SigningSecrets>,
+    namespaces: Arc<NamespaceRules>,
+    remember: Remember,
     clock: Arc<dyn Clock>,
 }
 
@@ -54,15 +68,15 @@ impl Deliverer {
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        let signing = config.signing.clone();
-        let http = HttpSender::new(config, clock.clone(), lookups, roots)?;
-        Ok(Self { http, nats: None, events: None, signing, clock })
+        let Config { egress, signing, namespaces, remember, version } = config;
+        let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?;
+        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock })
     }
 
     /// The same, for `nats` callbacks too.
     #[must_use]
     pub fn with_nats(mut self, connection: ::nats::Connection) -> Self {
-        self.nats = Some(NatsSender::new(connection, self.signing.clone()));
+        self.nats = Some(NatsSender::new(connection));
         self
     }
 
@@ -75,25 +89,48 @@ impl Deliverer {
 
     /// Makes the attempt with this number (1 for the first) and says how it ended. Dropping the future abandons the call:
     /// whether the receiver got it is then unknown. Connections live on the runtime on which this is first polled.
-    pub async fn attempt(&self, timer: &Timer, attempt: u32) -> Outcome {
-        let call = Call { timer, attempt, at: self.clock.now() };
+    pub async fn attempt(&self, timer: &Timer, attempt: u32) -> Attempted {
+        let signing = self.namespaces.signing(&timer.definition.namespace).or(self.signing.as_ref());
+        let call = Call { timer, attempt, at: self.clock.now(), signing, remember: self.remember };
         let started = self.clock.steady();
         let callback = &timer.definition.callback;
-        let outcome = match (callback, &self.nats, &self.events) {
+        let answer = match (callback, &self.nats, &self.events) {
             (Callback::Http(http), _, _) => self.http.send(http, &call).await,
-            (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await,
-            (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL"),
-            (Callback::Event, _, Some(events)) => events.announce(timer, attempt).await.into(),
+            (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await.into(),
+            (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL").into(),
+            (Callback::Event, _, Some(events)) => Outcome::from(events.announce(timer, attempt).await).into(),
             (Callback::Event, _, None) => {
                 // It is tried for ever: thousands of them must not keep the store busy with that.
                 tokio::time::sleep(NO_BROKER_PAUSE).await;
-                not_configured("no broker is configured: set TIMER_BROKER")
+                not_configured("no broker is configured: set TIMER_BROKER").into()
             }
         };
-        metrics::record(callback.kind(), &outcome, self.clock.steady().saturating_sub(started));
+        let took = self.clock.steady().saturating_sub(started);
+        let record = record(&answer, &call, took);
+        let outcome = answer.outcome;
+        metrics::record(callback.kind(), &outcome, took);
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
-        outcome
+        Attempted { outcome, record }
     }
+}
+
+/// The record of an attempt, if it is one that is remembered. What the receiver said comes before what we say of it.
+fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
+    let Answer { outcome, status, body } = answer;
+    let message = match outcome {
+        Outcome::Failed(failure) => failure.message.as_bytes(),
+        Outcome::Delivered | Outcome::Rescheduled { .. } => &[],
+    };
+    // One that is tried for ever while the broker is away has nothing new to tell.
+    let is_event = call.timer.definition.callback == Callback::Event;
+    (call.remember.wants(outcome.is_delivered()) && !is_event).then(|| Attempt {
+        number: call.attempt,
+        started_at: call.at,
+        took: Span::from_micros_clamped(i64::try_from(took.as_micros()).unwrap_or(i64::MAX)),
+        outcome: outcome.label().to_owned(),
+        status: *status,
+        detail: Attempt::excerpt(body).or_else(|| Attempt::excerpt(message)),
+    })
 }
 
 fn not_configured(message: &str) -> Outcome {

@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    call::Call,
-    signing::{SigningSecrets, unix_seconds},
-};
+use crate::{call::Call, signing::unix_seconds};
 
 pub(crate) const CONTENT_TYPE: &str = "Content-Type";
 pub(crate) const JSON: &str = "application/json";
@@ -20,9 +17,9 @@ pub(crate) struct Header<'a> {
 }
 
 /// All that describe the call, and the signature of `body` where calls are signed.
-pub(crate) fn of(call: &Call<'_>, body: &[u8], signing: Option<&SigningSecrets>) -> Vec<Header<'static>> {
+pub(crate) fn of(call: &Call<'_>, body: &[u8]) -> Vec<Header<'static>> {
     let header = |is_default| move |(name, value): (&'static str, String)| Header { name, value: value.into(), is_default };
-    let signature = signing.map(|secrets| ("webhook-signature", secrets.sign(&call.timer.webhook_id(), call.at, body)));
+    let signature = call.signing.map(|secrets| ("webhook-signature", secrets.sign(&call.timer.webhook_id(), call.at, body)));
     let correlation_id = call.timer.told_correlation().map(header(true));
     let timestamp = ("webhook-timestamp", unix_seconds(call.at).to_string());
     let ours = call.timer.told(call.attempt).into_iter().chain([timestamp]).chain(signature);

@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use ::http::{HeaderValue, Response, StatusCode};
 use bytes::Bytes;
-use domain::{Clock, HttpCallback, Protocol};
+use domain::{Clock, HttpCallback, Protocol, Remember};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::{
@@ -28,7 +28,7 @@ pub(crate) use self::{
     lookups::Lookups,
     names::{Names, SystemNames},
 };
-use crate::{Config, Failure, FailureKind, Outcome, SetupError, SigningSecrets, call::Call};
+use crate::{Egress, Failure, FailureKind, Outcome, SetupError, answer::Answer, call::Call};
 
 /// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
 /// written while the receiver closes the connection fails, and must not be repeated, since it may have arrived.
@@ -41,19 +41,19 @@ const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct HttpSender {
     client: Client<Connector, Full<Bytes>>,
     agent: HeaderValue,
-    signing: Option<SigningSecrets>,
     clock: Arc<dyn Clock>,
 }
 
 impl HttpSender {
     pub fn new(
-        config: Config,
+        egress: Egress,
+        version: &str,
         clock: Arc<dyn Clock>,
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        let agent = HeaderValue::try_from(format!("timer-platform/{}", config.version)).map_err(|_| SetupError::Version)?;
-        let connector = Connector::new(config.egress, lookups, roots)?;
+        let agent = HeaderValue::try_from(format!("timer-platform/{version}")).map_err(|_| SetupError::Version)?;
+        let connector = Connector::new(egress, lookups, roots)?;
         // A call that was not even begun when its connection closed is sent over another one; nothing else is sent twice.
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -62,50 +62,71 @@ impl HttpSender {
             .http1_max_buf_size(ANSWER_HEAD_BYTES_MAX)
             .retry_canceled_requests(true)
             .build(connector);
-        Ok(Self { client, agent, signing: config.signing, clock })
+        Ok(Self { client, agent, clock })
     }
 
-    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>) -> Outcome {
+    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>) -> Answer {
         let place = Place(callback.url.as_url());
         let deadline = Instant::now() + callback.timeout.as_duration();
-        let request = match request::write(callback, call, &self.agent, self.signing.as_ref()) {
+        let request = match request::write(callback, call, &self.agent) {
             Ok(request) => request,
-            Err(error) => return place.failure(FailureKind::Request, format!("cannot be sent: {error}")).into(),
+            Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
-        match timeout_at(deadline, self.client.request(request)).await {
-            Err(_) => place.late(callback.timeout).into(),
-            Ok(Err(error)) => place.explain(&error).into(),
-            Ok(Ok(response)) if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX => place.long_head().into(),
-            Ok(Ok(response)) => match callback.protocol {
-                Protocol::Webhook => self.take_webhook(response, place, deadline).await,
-                Protocol::Timer => match timeout_at(deadline, self.take_timer(response, place, deadline)).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => place.late(callback.timeout).into(),
-                },
-            },
-        }
+        let response = match timeout_at(deadline, self.client.request(request)).await {
+            Err(_) => return Outcome::from(place.late(callback.timeout)).into(),
+            Ok(Err(error)) => return Outcome::from(place.explain(&error)).into(),
+            Ok(Ok(response)) => response,
+        };
+        let status = Some(response.status().as_u16());
+        let (outcome, body) = if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
+            (place.long_head().into(), Vec::new())
+        } else {
+            match callback.protocol {
+                Protocol::Webhook => self.take_webhook(response, place, deadline, call.remember).await,
+                Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call.remember))
+                    .await
+                    .unwrap_or_else(|_| (place.late(callback.timeout).into(), Vec::new())),
+            }
+        };
+        Answer { outcome, status, body }
     }
 
-    async fn take_webhook(&self, response: Response<Incoming>, place: Place<'_>, deadline: Instant) -> Outcome {
+    async fn take_webhook(
+        &self,
+        response: Response<Incoming>,
+        place: Place<'_>,
+        deadline: Instant,
+        remember: Remember,
+    ) -> (Outcome, Vec<u8>) {
         let outcome = if response.status().is_success() { Outcome::Delivered } else { self.refusal(&response, place).into() };
-        answer::discard(response.into_body(), deadline).await;
-        outcome
+        let kept_max = answer::kept_max(remember, &outcome);
+        let body = answer::discard(response.into_body(), deadline, kept_max).await;
+        (outcome, body)
     }
 
-    async fn take_timer(&self, response: Response<Incoming>, place: Place<'_>, deadline: Instant) -> Outcome {
+    async fn take_timer(
+        &self,
+        response: Response<Incoming>,
+        place: Place<'_>,
+        deadline: Instant,
+        remember: Remember,
+    ) -> (Outcome, Vec<u8>) {
         if response.status() != StatusCode::OK {
-            let refusal = self.refusal(&response, place);
-            answer::discard(response.into_body(), deadline).await;
-            return refusal.into();
+            let refusal = self.refusal(&response, place).into();
+            let kept_max = answer::kept_max(remember, &refusal);
+            let body = answer::discard(response.into_body(), deadline, kept_max).await;
+            return (refusal, body);
         }
+        let failed = |kind, reason: String| (place.failure(kind, reason).into(), Vec::new());
         match answer::read(response.into_body()).await {
             Ok(body) => {
-                answer::understand(&body).unwrap_or_else(|complaint| place.failure(FailureKind::Answer, complaint).into())
+                let understood = answer::understand(&body);
+                (understood.unwrap_or_else(|complaint| place.failure(FailureKind::Answer, complaint).into()), body)
             }
             Err(answer::Unread::TooLarge) => {
-                place.failure(FailureKind::TooLarge, format!("answered with more than {} bytes", answer::ANSWER_BYTES_MAX)).into()
+                failed(FailureKind::TooLarge, format!("answered with more than {} bytes", answer::ANSWER_BYTES_MAX))
             }
-            Err(answer::Unread::Lost) => place.failure(FailureKind::Reset, "closed the connection within its answer").into(),
+            Err(answer::Unread::Lost) => failed(FailureKind::Reset, "closed the connection within its answer".to_owned()),
         }
     }
 

@@ -11,7 +11,8 @@
 //!   resolve ▶ guard ▶ dial ──▶ the receiver
 //! ```
 //!
-//! [`Deliverer::attempt`] makes one call and never more than one: nothing here tries again. [`decide`] is pure.
+//! [`Deliverer::attempt`] makes one call and never more than one: nothing here tries again. It also writes the record of the call,
+//! where one is kept. [`decide`] is pure.
 //! How many calls are in flight, and whose turn it is, is not decided here.
 //!
 //! The guard ([`Egress`]) sees the very addresses that are dialled, so a name cannot mean one thing when it is checked and
@@ -21,6 +22,7 @@
 //! who knows the broker: see [`Announcer`].
 
 mod announcer;
+mod answer;
 mod call;
 mod decide;
 mod deliverer;
@@ -28,6 +30,7 @@ mod egress;
 mod headers;
 mod http;
 mod metrics;
+mod namespaces;
 mod nats;
 mod outcome;
 mod payload;
@@ -37,8 +40,9 @@ mod timers;
 
 pub use announcer::Announcer;
 pub use decide::{decide, recover, unreadable};
-pub use deliverer::{Config, Deliverer, SetupError};
+pub use deliverer::{Attempted, Config, Deliverer, SetupError};
 pub use egress::{Denied, Egress};
 pub use metrics::describe;
+pub use namespaces::NamespaceRules;
 pub use outcome::{Failure, FailureKind, Outcome};
 pub use signing::SigningSecrets;

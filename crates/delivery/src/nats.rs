@@ -4,7 +4,7 @@ use ::nats::{Connection, Outgoing, PublishError};
 use domain::NatsCallback;
 
 use crate::{
-    Failure, FailureKind, Outcome, SigningSecrets,
+    Failure, FailureKind, Outcome,
     call::Call,
     headers::{self, Header},
     payload,
@@ -12,16 +12,15 @@ use crate::{
 
 pub(crate) struct NatsSender {
     connection: Connection,
-    signing: Option<SigningSecrets>,
 }
 
 impl NatsSender {
-    pub fn new(connection: Connection, signing: Option<SigningSecrets>) -> Self {
-        Self { connection, signing }
+    pub fn new(connection: Connection) -> Self {
+        Self { connection }
     }
 
     pub async fn send(&self, callback: &NatsCallback, call: &Call<'_>) -> Outcome {
-        let message = write(callback, call, self.signing.as_ref());
+        let message = write(callback, call);
         let published = if callback.jetstream {
             // The same for every attempt: a stream drops what it has already.
             self.connection.publish_to_stream(message, &call.timer.webhook_id()).await.map(drop)
@@ -33,12 +32,12 @@ impl NatsSender {
 }
 
 /// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.
-fn write(callback: &NatsCallback, call: &Call<'_>, signing: Option<&SigningSecrets>) -> Outgoing {
+fn write(callback: &NatsCallback, call: &Call<'_>) -> Outgoing {
     let payload = payload::bytes(callback.payload.as_ref());
     let mut headers: Vec<_> = callback.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let content_type = Header { name: headers::CONTENT_TYPE, value: headers::JSON.into(), is_default: true };
     let key = callback.key.as_deref().map(|key| Header { name: headers::TIMER_KEY, value: key.into(), is_default: false });
-    let ours = [content_type].into_iter().chain(headers::of(call, &payload, signing)).chain(key);
+    let ours = [content_type].into_iter().chain(headers::of(call, &payload)).chain(key);
     for Header { name, value, is_default } in ours {
         if !is_default || !headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name)) {
             headers.push((name.to_owned(), value.into_owned()));

@@ -56,6 +56,11 @@ pub enum FailureKind {
 }
 
 impl Outcome {
+    /// Whether the receiver has it.
+    pub const fn is_delivered(&self) -> bool {
+        matches!(self, Self::Delivered | Self::Rescheduled { .. })
+    }
+
     /// A short name for metrics; there are few of them, whatever receivers answer.
     pub const fn label(&self) -> &'static str {
         match self {

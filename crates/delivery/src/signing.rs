@@ -13,7 +13,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 const SETTING: &str = "SIGNING_SECRET";
-const PREFIX: &str = "whsec_";
 const SECRETS_MAX: usize = 2;
 const SECRET_BYTES_MIN: usize = 24;
 const SECRET_BYTES_MAX: usize = 64;
@@ -27,6 +26,9 @@ const BASE64: GeneralPurpose =
 pub struct SigningSecrets(Vec<Hmac<Sha256>>);
 
 impl SigningSecrets {
+    /// How every secret begins.
+    pub(crate) const PREFIX: &str = "whsec_";
+
     /// Reads `whsec_…`, or two of them separated by a comma.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let secrets: Vec<_> = text.split(',').map(str::trim).filter(|secret| !secret.is_empty()).collect();
@@ -55,10 +57,11 @@ impl SigningSecrets {
 /// Never repeats the text it refuses: it may be a secret with a slip of the pen.
 fn parse_secret(text: &str) -> Result<Hmac<Sha256>, Invalid> {
     let refused = || {
-        let rule = format!("must be {PREFIX} and then {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes as base64");
+        let rule =
+            format!("must be {} and then {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes as base64", SigningSecrets::PREFIX);
         Invalid::new(SETTING, rule)
     };
-    let bytes = text.strip_prefix(PREFIX).and_then(|key| BASE64.decode(key).ok()).ok_or_else(refused)?;
+    let bytes = text.strip_prefix(SigningSecrets::PREFIX).and_then(|key| BASE64.decode(key).ok()).ok_or_else(refused)?;
     if !(SECRET_BYTES_MIN..=SECRET_BYTES_MAX).contains(&bytes.len()) {
         return Err(refused());
     }

@@ -116,6 +116,12 @@ pub struct CallbackOptions {
     /// Signs callbacks: a secret of the form whsec_…. While you change it, give new and old with a comma between
     #[arg(long, env = "SIGNING_SECRET", hide_env_values = true, value_name = "SECRET")]
     pub signing_secret: Option<String>,
+    /// A JSON file with retry policies and signing secrets of single namespaces: {"NAME": {"retry_policy": {…}, "signing_secret": "whsec_…"}}
+    #[arg(long, env = "NAMESPACES_FILE", value_name = "FILE")]
+    pub namespaces_file: Option<String>,
+    /// Which attempts are kept to be looked up: off, failures or all; the last few of each timer [default: failures]
+    #[arg(long, env = "ATTEMPTS", value_name = "WHICH")]
+    pub attempts: Option<String>,
     /// The most calls under way at once [default: 1024]
     #[arg(long, env = "IN_FLIGHT_MAX", value_name = "COUNT")]
     pub in_flight_max: Option<String>,

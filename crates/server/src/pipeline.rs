@@ -17,7 +17,7 @@ pub use deliver::describe;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use delivery::Deliverer;
+use delivery::{Deliverer, NamespaceRules};
 use domain::{Clock, Span};
 use futures_util::{FutureExt, future::BoxFuture};
 use scheduler::{Scheduler, tasks};
@@ -40,6 +40,7 @@ pub struct Pipeline {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub overdue_window: Option<Span>,
+    pub namespaces: Arc<NamespaceRules>,
 }
 
 /// How a pipeline ended.

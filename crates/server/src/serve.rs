@@ -88,6 +88,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         store,
         clock,
         overdue_window: settings.overdue_window,
+        namespaces: Arc::clone(&settings.delivery.namespaces),
     };
     let fired = fire(Arc::new(pipeline), stop.clone())?;
     let door = messaging.open_door(commands.clone(), stop.clone());

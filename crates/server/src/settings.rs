@@ -7,10 +7,12 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
 
-use domain::{Horizon, Span};
+use delivery::NamespaceRules;
+use domain::{Horizon, Remember, Span};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -185,7 +187,20 @@ fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure
     let allow = given(&options.egress_allow).unwrap_or_default();
     let egress = delivery::Egress::parse(policy, allow).map_err(sentence)?;
     let signing = given(&options.signing_secret).map(delivery::SigningSecrets::parse).transpose().map_err(sentence)?;
-    Ok(delivery::Config { egress, signing, version: env!("CARGO_PKG_VERSION").to_owned() })
+    let namespaces = Arc::new(read_namespaces(options)?);
+    let remember = parse_attempts(options)?;
+    Ok(delivery::Config { egress, signing, namespaces, remember, version: env!("CARGO_PKG_VERSION").to_owned() })
+}
+
+fn read_namespaces(options: &CallbackOptions) -> Result<NamespaceRules, Failure> {
+    let Some(path) = given(&options.namespaces_file) else { return Ok(NamespaceRules::default()) };
+    let text = std::fs::read_to_string(path).or_else(|error| wrong("NAMESPACES_FILE", &format!("cannot be read: {error}")))?;
+    NamespaceRules::parse(&text).map_err(sentence)
+}
+
+fn parse_attempts(options: &CallbackOptions) -> Result<Remember, Failure> {
+    let text = given(&options.attempts);
+    text.map_or(Some(Remember::default()), Remember::parse).map_or_else(|| wrong("ATTEMPTS", "must be off, failures or all"), Ok)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

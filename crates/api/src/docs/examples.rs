@@ -5,7 +5,7 @@ pub(super) fn of(operation_id: &str) -> Option<&'static str> {
     EXAMPLES.iter().find(|(id, _)| *id == operation_id).map(|(_, example)| *example)
 }
 
-const EXAMPLES: [(&str, &str); 15] = [
+const EXAMPLES: [(&str, &str); 20] = [
     (
         "createTimer",
         r#"# At an instant, with everything
@@ -49,6 +49,27 @@ curl -sS -X PUT "http://localhost:8080/timers/$ID" \
   -d '{"delay": "2h", "metadata": null}'"#,
     ),
     ("cancelTimer", r#"curl -sS -X DELETE "http://localhost:8080/timers/$ID" -H "X-API-Key: $API_KEY""#),
+    ("fireTimer", r#"curl -sS -X POST "http://localhost:8080/timers/$ID/fire" -H "X-API-Key: $API_KEY""#),
+    ("retryTimer", r#"curl -sS -X POST "http://localhost:8080/timers/$ID/retry" -H "X-API-Key: $API_KEY""#),
+    ("listAttempts", r#"curl -sS "http://localhost:8080/timers/$ID/attempts" -H "X-API-Key: $API_KEY""#),
+    (
+        "createTimers",
+        r#"# Each is answered for itself: repeating the whole batch is safe where every timer has a key
+curl -sS http://localhost:8080/timers/batch \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"timers": [
+    {"delay": "1h", "key": "plant-7", "callback": {"type": "http", "url": "https://api.example.com/webhook"}},
+    {"execute_at": "2030-01-31T12:00:00Z", "key": "plant-8", "callback": {"type": "http", "url": "https://api.example.com/webhook"}},
+    {"minutes": 5, "url": "https://api.example.com/done"}
+  ]}'"#,
+    ),
+    (
+        "cancelTimers",
+        r#"# All of one order, if there are no more than ten
+curl -sS http://localhost:8080/timers/cancel \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"namespace": "default", "key_prefix": "order-456-", "metadata": {"owner": "ada"}, "expected_max": 10}'"#,
+    ),
     (
         "v1CreateTimer",
         r#"curl -sS http://localhost:8080/api/v1/timers \

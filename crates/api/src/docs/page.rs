@@ -210,7 +210,8 @@ fn kind(schema: &Value) -> String {
     if let Some(format) = schema["format"].as_str().filter(|format| !format.starts_with("int") && *format != "double") {
         words.push(format!("({})", escape(format)));
     }
-    for (limit, say) in [("minimum", "≥ "), ("maximum", "≤ "), ("maxLength", "≤ "), ("maxProperties", "≤ ")] {
+    for (limit, say) in [("minimum", "≥ "), ("maximum", "≤ "), ("maxLength", "≤ "), ("maxProperties", "≤ "), ("maxItems", "≤ ")]
+    {
         if let Some(number) = schema[limit].as_number() {
             let unit = if limit == "maxLength" { " characters" } else { "" };
             words.push(format!("{say}{number}{unit}"));

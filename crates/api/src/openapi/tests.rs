@@ -40,6 +40,11 @@ async fn every_described_route_is_there_and_no_other() {
     let routes = BTreeSet::from([
         "/timers",
         "/timers/{id}",
+        "/timers/{id}/fire",
+        "/timers/{id}/retry",
+        "/timers/{id}/attempts",
+        "/timers/batch",
+        "/timers/cancel",
         "/api/v1/timers",
         "/api/v1/timers/{groupId}/{timerId}",
         "/api/v1/timers/create",
@@ -76,9 +81,18 @@ fn what_is_described_is_what_is_read() {
     assert_eq!(long, names(&[&create::LONG]));
     assert_eq!(properties(&document, "CreateCountdown"), names(&[&create::SHORT]));
     assert_eq!(properties(&document, "UpdateTimer"), names(&[&update::FIELDS]));
-    for closed in
-        ["CreateTimerAt", "CreateTimerAfter", "CreateCountdown", "UpdateTimer", "HttpCallback", "NatsCallback", "RetryPolicy"]
-    {
+    assert_eq!(properties(&document, "CancelTimers"), names(&[&cancel_matching::CONDITIONS, &[cancel_matching::GUARD]]));
+    for closed in [
+        "CreateTimerAt",
+        "CreateTimerAfter",
+        "CreateCountdown",
+        "CreateTimers",
+        "CancelTimers",
+        "UpdateTimer",
+        "HttpCallback",
+        "NatsCallback",
+        "RetryPolicy",
+    ] {
         assert_eq!(document["components"]["schemas"][closed]["additionalProperties"], false, "{closed}");
     }
 }
@@ -99,6 +113,11 @@ fn what_is_described_has_the_limits_that_are_kept() {
         ("/RetryPolicy/properties/max_retries/maximum", f64::from(limits::RETRIES_MAX)),
         ("/RetryPolicy/properties/backoff_multiplier/maximum", limits::BACKOFF_MULTIPLIER_MAX),
         ("/TimerPage/properties/limit/maximum", f64::from(crate::PAGE_TIMERS_MAX)),
+        ("/CreateTimers/properties/timers/maxItems", limits::CREATED_AT_ONCE_MAX as f64),
+        ("/BatchResults/properties/results/maxItems", limits::CREATED_AT_ONCE_MAX as f64),
+        ("/CancelTimers/properties/expected_max/maximum", limits::CANCELED_AT_ONCE_MAX as f64),
+        ("/CancelTimers/properties/key_prefix/maxLength", limits::KEY_CHARS_MAX as f64),
+        ("/Attempts/properties/attempts/maxItems", limits::ATTEMPTS_KEPT as f64),
     ] {
         assert_eq!(limit(pointer), kept, "{pointer}");
     }
@@ -118,4 +137,21 @@ async fn the_document_and_the_page_are_open_to_everybody() {
     let policy = page.headers["content-security-policy"].to_str().unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
     assert_eq!(rig.get("/openapi.json").await.json(), document());
+}
+
+#[tokio::test]
+async fn the_examples_of_bodies_are_taken() {
+    let document = document();
+    let mut taken = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let example = &item["post"]["requestBody"]["content"]["application/json"]["example"];
+        if example.is_object() {
+            let reply = Rig::new().call("POST", path, &example.to_string()).await;
+            assert_eq!(reply.status, 200, "{path}: {}", reply.text);
+            let results = reply.data("results");
+            assert!(results.as_array().into_iter().flatten().all(|result| result["status"] == 201), "{results}");
+            taken.push(path.as_str());
+        }
+    }
+    assert_eq!(taken, ["/timers/batch", "/timers/cancel"]);
 }

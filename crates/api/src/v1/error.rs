@@ -94,11 +94,11 @@ const fn code(error: &ApiError) -> Code {
         ApiError::NoSuchRoute => Code::RouteNotFound,
         ApiError::MethodNotAllowed => Code::MethodNotAllowed,
         ApiError::BodyTooSlow | ApiError::HeadTooSlow => Code::RequestTimeout,
-        ApiError::BodyTooLarge => Code::PayloadTooLarge,
+        ApiError::BodyTooLarge(_) => Code::PayloadTooLarge,
         ApiError::MediaType(_) => Code::UnsupportedMediaType,
         ApiError::UriTooLong => Code::UriTooLong,
         ApiError::HeadersTooLarge => Code::HeadersTooLarge,
-        ApiError::TooManyConnections => Code::ServiceUnavailable,
+        ApiError::TooManyConnections | ApiError::TooManyBatches => Code::ServiceUnavailable,
         ApiError::Internal => Code::InternalError,
     }
 }
@@ -122,12 +122,10 @@ fn message(error: &ApiError) -> String {
 
 impl Details {
     fn of(error: &ApiError) -> Self {
+        let field = error.field();
         let ApiError::Command(error) = error else { return Self::default() };
         match error {
-            CommandError::Invalid(Invalid { field, rule }) => {
-                // A name that is not ours stands in quotes where it is part of a sentence.
-                Self { field: Some(field.replace('\'', "")), rule: Some(rule.clone()), status: None }
-            }
+            CommandError::Invalid(Invalid { rule, .. }) => Self { field, rule: Some(rule.clone()), status: None },
             CommandError::Met { status, .. } => Self::met(*status),
             CommandError::Conflict(timer) | CommandError::Busy(timer) => Self::met(timer.status),
             _ => Self::default(),

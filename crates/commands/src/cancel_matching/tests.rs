@@ -80,3 +80,13 @@ async fn a_lost_answer_is_asked_for_again() {
     rig.store.plan(Operation::CancelAll, Fault::NotDoneUnknown);
     assert_eq!(rig.commands.cancel_matching(&wanting("{}", 3)).await.unwrap().canceled, 3);
 }
+
+#[tokio::test]
+async fn after_a_part_was_canceled_nobody_is_told_that_nothing_was() {
+    let rig = with_orders(1_500).await;
+    rig.store.plan_none(Operation::CancelAll);
+    rig.store.plan(Operation::CancelAll, Fault::NotDone);
+    let error = rig.commands.cancel_matching(&wanting("{}", 2_000)).await.unwrap_err();
+    assert!(matches!(error, CommandError::Unknown(_)), "{error}");
+    assert_eq!(rig.commands.cancel_matching(&wanting("{}", 2_000)).await.unwrap().canceled, 500);
+}

@@ -35,6 +35,15 @@ fn policy(max_retries: u32, max_duration: Option<u32>) -> RetryPolicy {
     }
 }
 
+/// Where no namespace has rules of its own.
+fn decide(outcome: Outcome, timer: &Timer, attempt: u32, now: Timestamp, jitter: f64) -> Next {
+    super::decide(outcome, timer, &NamespaceRules::default(), attempt, now, jitter)
+}
+
+fn recover(claimed: &Claimed, now: Timestamp) -> Next {
+    super::recover(claimed, &NamespaceRules::default(), now)
+}
+
 #[test]
 fn each_outcome_has_its_consequence() {
     let again = |at| Next::Again { at };
@@ -188,5 +197,20 @@ fn an_event_whose_node_died_is_announced_again_whatever_the_number() {
             matches!(next, Next::Pending { at: same, attempt: counted, .. } if (same, counted) == (at(1007), attempt)),
             "{next:?}"
         );
+    }
+}
+
+#[test]
+fn a_namespace_gives_its_policy_to_timers_that_have_none() {
+    let rules = r#"{"default": {"retry_policy": {"max_retries": 2, "initial_interval": "5s"}}}"#;
+    let rules = NamespaceRules::parse(rules).unwrap();
+    // The last attempt that is followed by another, when its result is known and when its node died.
+    for (policy, last_retried, wait, last_recovered) in [(None, 2, 10, 102), (Some(policy(3, None)), 3, 40, 103)] {
+        let after = |attempt| super::decide(failed(None), &timer(policy), &rules, attempt, at(2000), MIDDLE);
+        assert!(matches!(after(last_retried), Next::Pending { at: again, .. } if again == at(2000 + wait)), "{policy:?}");
+        assert!(matches!(after(last_retried + 1), Next::Failed { .. }), "{policy:?}");
+        let recovered = |attempt| super::recover(&claimed(attempt, Ok(timer(policy))), &rules, at(2000));
+        assert!(matches!(recovered(last_recovered), Next::Pending { .. }), "{policy:?}");
+        assert!(matches!(recovered(last_recovered + 1), Next::Failed { .. }), "{policy:?}");
     }
 }

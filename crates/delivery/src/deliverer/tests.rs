@@ -19,7 +19,7 @@ async fn what_is_not_configured_names_the_setting() {
         (timers::event(), "no broker is configured: set TIMER_BROKER"),
     ] {
         let failure = Failure::new(FailureKind::NotConfigured, message);
-        assert_eq!(deliverer().attempt(&timer, 1).await, Outcome::Failed(failure));
+        assert_eq!(deliverer().attempt(&timer, 1).await.outcome, Outcome::Failed(failure));
     }
 }
 
@@ -42,8 +42,42 @@ async fn events_are_announced_and_nothing_else_is() {
     let announcing = Arc::new(Announcing { good: 1, asked: Mutex::default() });
     let deliverer = deliverer().with_events(announcing.clone());
     let timer = timers::event();
-    assert_eq!(deliverer.attempt(&timer, 1).await, Outcome::Delivered);
-    assert_eq!(deliverer.attempt(&timer, 2).await, Outcome::Failed(Failure::new(FailureKind::Broker, "away")));
-    assert!(matches!(deliverer.attempt(&timers::nats("orders.late", ""), 1).await, Outcome::Failed(_)));
+    assert_eq!(deliverer.attempt(&timer, 1).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timer, 2).await.outcome, Outcome::Failed(Failure::new(FailureKind::Broker, "away")));
+    assert!(matches!(deliverer.attempt(&timers::nats("orders.late", ""), 1).await.outcome, Outcome::Failed(_)));
     assert_eq!(*announcing.asked.lock().unwrap(), [(timer.id(), 1), (timer.id(), 2)]);
+}
+
+#[test]
+fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
+    use domain::Remember::{Everything, Failures, Nothing};
+    let timer = timers::event();
+    let failed = || Outcome::Failed(Failure::new(FailureKind::Status(503), "answered 503"));
+    let lost = || Outcome::Failed(Failure::new(FailureKind::Timeout, "no answer within 1s"));
+    let again = || Outcome::Rescheduled { at: Timestamp::from_micros(9) };
+    for (remember, outcome, status, body, remembered) in [
+        (Nothing, Outcome::Delivered, Some(200), "ok", None),
+        (Nothing, failed(), Some(503), "out of stock", None),
+        (Failures, Outcome::Delivered, Some(200), "ok", None),
+        (Failures, again(), Some(200), "ok", None),
+        (Failures, failed(), Some(503), "out of stock", Some(("status_5xx", Some(503), Some("out of stock")))),
+        (Failures, failed(), Some(503), "", Some(("status_5xx", Some(503), Some("answered 503")))),
+        (Failures, lost(), None, "", Some(("timeout", None, Some("no answer within 1s")))),
+        (Everything, Outcome::Delivered, Some(204), "", Some(("delivered", Some(204), None))),
+        (Everything, Outcome::Delivered, None, "", Some(("delivered", None, None))),
+        (Everything, again(), Some(200), "later", Some(("rescheduled", Some(200), Some("later")))),
+        (Everything, lost(), None, "", Some(("timeout", None, Some("no answer within 1s")))),
+    ] {
+        let call = Call { timer: &timer, attempt: 3, at: Timestamp::from_micros(7), signing: None, remember };
+        let answer = Answer { outcome, status, body: body.as_bytes().to_vec() };
+        let expected = remembered.map(|(outcome, status, detail)| Attempt {
+            number: 3,
+            started_at: Timestamp::from_micros(7),
+            took: Span::from_millis(250),
+            outcome: outcome.to_owned(),
+            status,
+            detail: detail.map(str::to_owned),
+        });
+        assert_eq!(record(&answer, &call, Duration::from_millis(250)), expected, "{remember:?} {answer:?}");
+    }
 }

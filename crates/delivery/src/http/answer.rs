@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use ::http::{HeaderMap, header::RETRY_AFTER};
-use domain::{Span, Timestamp};
+use domain::{Remember, Span, Timestamp, limits};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use serde::Deserialize;
@@ -14,6 +14,8 @@ use crate::Outcome;
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// What a body that nobody wants may take, so that its connection can be used again.
 const DISCARD_MAX: Duration = Duration::from_millis(100);
+/// What is kept of a body for the record. A character has at most four bytes.
+const KEPT_BYTES_MAX: usize = limits::ATTEMPT_DETAIL_CHARS_MAX * 4;
 
 /// Why there is no whole answer.
 pub(super) enum Unread {
@@ -33,15 +35,24 @@ pub(super) async fn read(mut body: Incoming) -> Result<Vec<u8>, Unread> {
     Ok(bytes)
 }
 
-/// Lets a short rest of the answer pass, which keeps the connection; one that is long or slow is dropped with it.
-pub(super) async fn discard(mut body: Incoming, deadline: Instant) {
+/// How many bytes of the answer the record of such an outcome wants.
+pub(super) const fn kept_max(remember: Remember, outcome: &Outcome) -> usize {
+    if remember.wants(outcome.is_delivered()) { KEPT_BYTES_MAX } else { 0 }
+}
+
+/// Lets a short rest of the answer pass, which keeps the connection; one that is long or slow is dropped with it. Returns its
+/// first `kept_max` bytes, or as many of them as have passed.
+pub(super) async fn discard(mut body: Incoming, deadline: Instant, kept_max: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
     if body.is_end_stream() || body.size_hint().lower() > ANSWER_BYTES_MAX as u64 {
-        return;
+        return kept;
     }
     let mut bytes = 0;
     let pass = async {
         while let Some(Ok(frame)) = body.frame().await {
-            bytes += frame.data_ref().map_or(0, bytes::Bytes::len);
+            let Some(data) = frame.data_ref() else { continue };
+            bytes += data.len();
+            kept.extend_from_slice(&data[..data.len().min(kept_max - kept.len())]);
             if bytes > ANSWER_BYTES_MAX {
                 break;
             }
@@ -49,6 +60,7 @@ pub(super) async fn discard(mut body: Incoming, deadline: Instant) {
     };
     // However it ends, the outcome is known already.
     let _ = timeout_at(deadline.min(Instant::now() + DISCARD_MAX), pass).await;
+    kept
 }
 
 /// The answer of the `timer` protocol; or, for the owner of the timer, what is wrong with it.
@@ -92,6 +104,23 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_the_record_wants_is_kept() {
+        let failed = Outcome::from(crate::Failure::new(crate::FailureKind::Status(500), ""));
+        let again = Outcome::Rescheduled { at: Timestamp::from_micros(0) };
+        for (remember, outcome, kept) in [
+            (Remember::Nothing, &Outcome::Delivered, 0),
+            (Remember::Nothing, &failed, 0),
+            (Remember::Failures, &Outcome::Delivered, 0),
+            (Remember::Failures, &again, 0),
+            (Remember::Failures, &failed, 1024),
+            (Remember::Everything, &Outcome::Delivered, 1024),
+            (Remember::Everything, &failed, 1024),
+        ] {
+            assert_eq!(kept_max(remember, outcome), kept, "{remember:?} {outcome:?}");
+        }
+    }
 
     #[test]
     fn the_timer_protocol_has_four_answers() {

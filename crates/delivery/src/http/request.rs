@@ -9,7 +9,6 @@ use domain::{HttpCallback, JsonText, Protocol};
 use http_body_util::Full;
 
 use crate::{
-    SigningSecrets,
     call::Call,
     headers::{self, Header},
     payload,
@@ -21,7 +20,6 @@ pub(super) fn write(
     callback: &HttpCallback,
     call: &Call<'_>,
     agent: &HeaderValue,
-    signing: Option<&SigningSecrets>,
 ) -> Result<Request<Full<Bytes>>, ::http::Error> {
     let body = match callback.protocol {
         Protocol::Webhook => payload::bytes(callback.payload.as_ref()),
@@ -30,7 +28,7 @@ pub(super) fn write(
     let mut request = Request::new(Full::new(body.clone()));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::try_from(callback.url.as_str())?;
-    *request.headers_mut() = headers(callback, call, agent, &body, signing)?;
+    *request.headers_mut() = headers(callback, call, agent, &body)?;
     if body.is_empty() {
         // Some servers refuse a POST that says nothing about its length.
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -39,20 +37,14 @@ pub(super) fn write(
 }
 
 /// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.
-fn headers(
-    callback: &HttpCallback,
-    call: &Call<'_>,
-    agent: &HeaderValue,
-    body: &Bytes,
-    signing: Option<&SigningSecrets>,
-) -> Result<HeaderMap, ::http::Error> {
+fn headers(callback: &HttpCallback, call: &Call<'_>, agent: &HeaderValue, body: &Bytes) -> Result<HeaderMap, ::http::Error> {
     let mut headers = HeaderMap::with_capacity(callback.headers.iter().count() + HEADERS_OF_OURS);
     for (name, value) in callback.headers.iter() {
         headers.insert(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
     }
     headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(headers::JSON));
     headers.entry(USER_AGENT).or_insert_with(|| agent.clone());
-    for Header { name, value, is_default } in headers::of(call, body, signing) {
+    for Header { name, value, is_default } in headers::of(call, body) {
         let (name, value) = (HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(&value)?);
         if !is_default || !headers.contains_key(&name) {
             headers.insert(name, value);

@@ -9,6 +9,7 @@ mod faults;
 mod guard;
 mod names;
 mod receiver;
+mod records;
 mod tls;
 
 use std::{io, net::IpAddr, sync::Arc};
@@ -46,7 +47,7 @@ fn looking_up(egress: Egress, lookups: Lookups) -> Deliverer {
 }
 
 async fn call(url: &str, more: &str) -> Outcome {
-    deliverer().attempt(&timers::http(url, more), 2).await
+    deliverer().attempt(&timers::http(url, more), 2).await.outcome
 }
 
 #[track_caller]

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::{
-    Config, Deliverer,
+    Config, Deliverer, NamespaceRules, SigningSecrets,
     http::{Lookups, SystemNames},
     timers,
 };
@@ -19,9 +19,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-fn deliverer(connection: Connection, signing: Option<SigningSecrets>) -> Deliverer {
+fn deliverer(connection: Connection, config: Config) -> Deliverer {
     let clock = Arc::new(ManualClock::at(Timestamp::parse("now", "2030-01-31T12:00:00.75Z").unwrap()));
-    let config = Config { signing, ..Config::default() };
     let deliverer = Deliverer::with_outside(config, clock, Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
     deliverer.with_nats(connection)
 }
@@ -29,7 +28,7 @@ fn deliverer(connection: Connection, signing: Option<SigningSecrets>) -> Deliver
 /// A deliverer that is connected to the server with this address.
 async fn connected(url: &str) -> Deliverer {
     let connection = connect(url).await;
-    deliverer(connection, None)
+    deliverer(connection, Config::default())
 }
 
 async fn connect(url: &str) -> Connection {
@@ -69,7 +68,7 @@ fn headers(message: &Message) -> BTreeMap<String, String> {
 }
 
 async fn failure(deliverer: &Deliverer, timer: Timer) -> (FailureKind, String) {
-    match deliverer.attempt(&timer, 1).await {
+    match deliverer.attempt(&timer, 1).await.outcome {
         Outcome::Failed(failure) => (failure.kind, failure.message),
         other => panic!("{other:?} is no failure"),
     }
@@ -85,9 +84,9 @@ async fn the_payload_arrives_to_the_byte_with_all_headers() {
     timer.definition.correlation_id = Some(CorrelationId::parse("order 7 é").unwrap());
     timer.definition.namespace = Namespace::parse("Größe 100%").unwrap();
     let signing = SigningSecrets::parse(SECRET).unwrap();
-    let deliverer = deliverer(connect(&nats.url()).await, Some(signing.clone()));
+    let deliverer = deliverer(connect(&nats.url()).await, Config { signing: Some(signing.clone()), ..Config::default() });
 
-    assert_eq!(deliverer.attempt(&timer, 2).await, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timer, 2).await.outcome, Outcome::Delivered);
     let message = next(&mut subscriber).await;
     assert_eq!((str::from_utf8(&message.payload), message.reply.is_none()), (Ok(payload), true));
     let at = Timestamp::parse("now", "2030-01-31T12:00:00.75Z").unwrap();
@@ -111,10 +110,29 @@ async fn the_payload_arrives_to_the_byte_with_all_headers() {
 }
 
 #[tokio::test]
+async fn a_namespace_may_sign_with_a_secret_of_its_own() {
+    const OF_ALL: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let nats = throwaway::nats();
+    let (_client, mut subscriber) = subscribe(&nats.url(), "exact.signed").await;
+    let rules = format!(r#"{{"billing":{{"signing_secret":"{SECRET}"}}}}"#);
+    let namespaces = Arc::new(NamespaceRules::parse(&rules).unwrap());
+    let config = Config { signing: Some(SigningSecrets::parse(OF_ALL).unwrap()), namespaces, ..Config::default() };
+    let deliverer = deliverer(connect(&nats.url()).await, config);
+    for (namespace, secret) in [("billing", SECRET), ("other", OF_ALL)] {
+        let mut timer = timers::nats("exact.signed", "");
+        timer.definition.namespace = Namespace::parse(namespace).unwrap();
+        assert_eq!(deliverer.attempt(&timer, 1).await.outcome, Outcome::Delivered);
+        let at = Timestamp::parse("now", "2030-01-31T12:00:00.75Z").unwrap();
+        let signature = SigningSecrets::parse(secret).unwrap().sign(&timer.webhook_id(), at, b"");
+        assert_eq!(headers(&next(&mut subscriber).await)["webhook-signature"], signature, "{namespace}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_not_sent() {
     let nats = throwaway::nats();
     let (_client, mut subscriber) = subscribe(&nats.url(), "exact.bare").await;
-    assert_eq!(connected(&nats.url()).await.attempt(&timers::nats("exact.bare", ""), 1).await, Outcome::Delivered);
+    assert_eq!(connected(&nats.url()).await.attempt(&timers::nats("exact.bare", ""), 1).await.outcome, Outcome::Delivered);
     let message = next(&mut subscriber).await;
     assert!(message.payload.is_empty());
     let headers = headers(&message);
@@ -130,7 +148,7 @@ async fn what_the_caller_sets_is_not_set_again() {
     let own = r#","headers":{"content-TYPE":"text/plain","x-correlation-id":"mine"},"payload":null"#;
     let mut timer = timers::nats("exact.own", own);
     timer.definition.correlation_id = Some(CorrelationId::parse("theirs").unwrap());
-    assert_eq!(connected(&nats.url()).await.attempt(&timer, 1).await, Outcome::Delivered);
+    assert_eq!(connected(&nats.url()).await.attempt(&timer, 1).await.outcome, Outcome::Delivered);
     let message = next(&mut subscriber).await;
     assert_eq!(message.payload.as_ref(), b"null");
     let headers = headers(&message);
@@ -150,7 +168,7 @@ async fn a_stream_keeps_one_message_however_often_it_is_sent() {
     let deliverer = connected(&nats.url()).await;
     let mut timer = timers::nats("kept.a", r#","jetstream":true,"payload":[1]"#);
     for attempt in 1..=3 {
-        assert_eq!(deliverer.attempt(&timer, attempt).await, Outcome::Delivered);
+        assert_eq!(deliverer.attempt(&timer, attempt).await.outcome, Outcome::Delivered);
     }
     assert_eq!(stream.info().await.unwrap().state.messages, 1);
     let stored = stream.get_raw_message(1).await.unwrap();
@@ -161,7 +179,7 @@ async fn a_stream_keeps_one_message_however_often_it_is_sent() {
 
     // Another due time is another message.
     timer.execute_at = Timestamp::from_micros(timer.execute_at.as_micros() + 1);
-    assert_eq!(deliverer.attempt(&timer, 1).await, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timer, 1).await.outcome, Outcome::Delivered);
     assert_eq!(stream.info().await.unwrap().state.messages, 2);
 }
 
@@ -170,7 +188,7 @@ async fn each_reason_has_its_words() {
     let user = NatsUser::limited("timer", "secret", &["orders.ok.>", "_INBOX.>"], &["_INBOX.>"]);
     let nats = Nats::builder().max_payload_bytes(10_000).user(user).start();
     let connection = connect(&nats.url().replace("://", "://timer:secret@")).await;
-    let deliverer = deliverer(connection.clone(), None);
+    let deliverer = deliverer(connection.clone(), Config::default());
 
     let denied = (FailureKind::Denied, "no permission to publish to orders.late".to_owned());
     assert_eq!(failure(&deliverer, timers::nats("orders.late", "")).await, denied);
@@ -195,16 +213,18 @@ async fn each_reason_has_its_words() {
     assert_eq!(failure(&deliverer, timers::nats("orders.ok.a", "")).await, away);
     assert_eq!(failure(&deliverer, timers::nats("orders.ok.a", r#","jetstream":true"#)).await, away);
     nats.start_again();
-    timeout(PATIENCE, async { while deliverer.attempt(&timers::nats("orders.ok.a", ""), 1).await != Outcome::Delivered {} })
-        .await
-        .unwrap();
+    timeout(PATIENCE, async {
+        while deliverer.attempt(&timers::nats("orders.ok.a", ""), 1).await.outcome != Outcome::Delivered {}
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
 async fn a_server_that_dies_during_the_call_delivers_nothing() {
     let nats = Nats::start();
     let deliverer = connected(&nats.url()).await;
-    assert_eq!(deliverer.attempt(&timers::nats("dying", ""), 1).await, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timers::nats("dying", ""), 1).await.outcome, Outcome::Delivered);
     nats.pause();
     let (dying, ()) = tokio::join!(failure(&deliverer, timers::nats("dying", "")), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -224,7 +244,7 @@ async fn ten_thousand_callbacks_in_one_burst_all_arrive() {
         tokio::spawn(async move {
             let mut timer = timers::nats(&format!("burst.{number}"), &format!(r#","payload":{number}"#));
             timer.definition.id = TimerId::random(timer.execute_at);
-            deliverer.attempt(&timer, 1).await
+            deliverer.attempt(&timer, 1).await.outcome
         })
     });
     assert!(join_all(calls).await.into_iter().all(|outcome| outcome.unwrap() == Outcome::Delivered));

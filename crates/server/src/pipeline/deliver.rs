@@ -1,6 +1,7 @@
 use std::panic::AssertUnwindSafe;
 
-use domain::{Callback, Next, Timer, Timestamp};
+use delivery::Attempted;
+use domain::{Attempt, Callback, Next, Timer, Timestamp};
 use futures_util::FutureExt;
 use store::{Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
@@ -11,20 +12,21 @@ impl Pipeline {
     /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
     pub(super) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
         // A panic must not leave a timer `executing` for ever, nor keep its place.
-        let next = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| Next::Failed {
-            at: self.clock.now(),
-            error: "internal error while delivering; see the log".to_owned(),
+        let (next, attempt) = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
+            let error = "internal error while delivering; see the log".to_owned();
+            (Next::Failed { at: self.clock.now(), error }, None)
         });
         log(&claimed, &next);
-        claimed.settle(next)
+        Settlement { attempt, ..claimed.settle(next) }
     }
 
-    async fn next_of(&self, claimed: &Claimed, stop: &CancellationToken) -> Next {
+    /// What becomes of the timer, and what is remembered of the call if there was one.
+    async fn next_of(&self, claimed: &Claimed, stop: &CancellationToken) -> (Next, Option<Attempt>) {
         let timer = match &claimed.timer {
             Ok(timer) => timer,
             Err(unreadable) => {
                 tracing::error!(timer.id = %claimed.entry.id, %unreadable, "a stored timer cannot be read");
-                return delivery::unreadable(unreadable, self.clock.now());
+                return (delivery::unreadable(unreadable, self.clock.now()), None);
             }
         };
         // The last look before the call: a node that was paused must not call in the name of shards it has lost. While
@@ -35,19 +37,17 @@ impl Pipeline {
         };
         let now = self.clock.now();
         if !may_send {
-            return Next::Pending {
-                at: claimed.entry.at,
-                attempt: claimed.attempt.saturating_sub(1),
-                error: timer.last_error.clone(),
-            };
+            let attempt = claimed.attempt.saturating_sub(1);
+            return (Next::Pending { at: claimed.entry.at, attempt, error: timer.last_error.clone() }, None);
         }
         if let Some(late) = self.too_late(timer, claimed.attempt, now) {
-            return late;
+            return (late, None);
         }
         metrics::histogram!("timer_lateness_seconds").record(now.since(claimed.entry.at).as_duration().as_secs_f64());
         metrics::counter!("timer_fired_total").increment(1);
-        let outcome = self.deliverer.attempt(timer, claimed.attempt).await;
-        delivery::decide(outcome, timer, claimed.attempt, self.clock.now(), rand::random())
+        let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt).await;
+        let now = self.clock.now();
+        (delivery::decide(outcome, timer, &self.namespaces, claimed.attempt, now, rand::random()), record)
     }
 
     /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy. Events are
@@ -99,3 +99,6 @@ pub fn describe() {
     describe_counter!("timer_retries_total", "Failed attempts that will be repeated");
     describe_counter!("timer_fenced_total", "Results that did not count, because the timer was in other hands");
 }
+
+#[cfg(test)]
+mod tests;

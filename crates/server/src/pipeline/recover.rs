@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use scheduler::tasks;
-use store::{Settlement, StoreResult};
+use store::{Claimed, Settlement, StoreResult};
 use tokio_util::sync::CancellationToken;
 
 use super::{Pipeline, settle};
@@ -35,7 +35,8 @@ impl Pipeline {
         }
         tracing::info!(timers = expired.len(), "taking up timers whose node did not record a result");
         let now = self.clock.now();
-        let batch: Vec<Settlement> = expired.iter().map(|claimed| claimed.settle(delivery::recover(claimed, now))).collect();
+        let recover = |claimed: &Claimed| claimed.settle(delivery::recover(claimed, &self.namespaces, now));
+        let batch: Vec<Settlement> = expired.iter().map(recover).collect();
         let counted = self.store.settle(&batch).await?;
         settle::count(&batch, &counted);
         self.scheduler.settled(&batch);

@@ -52,6 +52,9 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--egress", "open"], "EGRESS must be"),
         (vec!["--egress-allow", "10.0.0.0/99"], "EGRESS_ALLOW "),
         (vec!["--signing-secret", "whsec_tooshort"], "SIGNING_SECRET must be"),
+        (vec!["--attempts", "some"], "ATTEMPTS must be off, failures or all."),
+        (vec!["--namespaces-file", "/nowhere/namespaces.json"], "NAMESPACES_FILE cannot be read: "),
+        (vec!["--namespaces-file", "/"], "NAMESPACES_FILE cannot be read: "),
     ] {
         let met = settings(&flags).err().expect("it should be refused");
         assert!(met.starts_with(sentence) && met.ends_with('.'), "{flags:?}: {met}");
@@ -89,6 +92,66 @@ fn a_nats_server_is_named_by_url_or_in_parts() {
     assert_eq!(nats(&["--nats-host", "a", "--nats-user", "u", "--nats-password", "p@:/?"]).as_deref(), Some("a:4222"));
     assert!(settings(&["--nats-url", "nats://a", "--broker", "nats"]).unwrap().has_broker_door);
     assert!(!settings(&["--nats-url", "nats://a"]).unwrap().has_broker_door);
+}
+
+#[test]
+fn attempts_that_failed_are_remembered_unless_something_else_is_said() {
+    for (flags, remember) in [
+        (vec![], Remember::Failures),
+        (vec!["--attempts", ""], Remember::Failures),
+        (vec!["--attempts", "failures"], Remember::Failures),
+        (vec!["--attempts", "off"], Remember::Nothing),
+        (vec!["--attempts", "all"], Remember::Everything),
+    ] {
+        assert_eq!(settings(&flags).unwrap().delivery.remember, remember, "{flags:?}");
+    }
+}
+
+/// The settings with this file of namespaces, or the sentence they end with.
+fn with_namespaces(text: &str) -> Result<Settings, String> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    settings(&["--namespaces-file", file.path().to_str().unwrap()])
+}
+
+#[test]
+fn a_bad_file_of_namespaces_is_refused_by_the_namespace_that_is_wrong() {
+    for (text, sentence) in [
+        ("", "NAMESPACES_FILE must be valid JSON, but line 1 is not."),
+        ("[]", "NAMESPACES_FILE must hold an object."),
+        (
+            r#"{"shop": {}, "billing": {"signing_secret": "whsec_tooshort"}}"#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": signing_secret must be whsec_ and then 24 to 64 bytes as base64."#,
+        ),
+        (
+            r#"{"billing": {"retry_policy": {"max_retries": 5000}}}"#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": retry_policy.max_retries must not be more than 1000."#,
+        ),
+        (
+            r#"{"billing": {"secret": "whsec_tooshort"}}"#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": there is a field that is neither retry_policy nor signing_secret."#,
+        ),
+    ] {
+        assert_eq!(with_namespaces(text).err().as_deref(), Some(sentence));
+    }
+}
+
+#[test]
+fn a_file_of_namespaces_gives_them_their_policies() {
+    let settings = with_namespaces(r#"{"billing": {"retry_policy": {"max_retries": 7}}}"#).unwrap();
+    let definition = |namespace| domain::Definition {
+        id: domain::TimerId::random(domain::Timestamp::from_micros(0)),
+        namespace: domain::Namespace::parse(namespace).unwrap(),
+        key: None,
+        asked: domain::Asked::from_i64(0),
+        callback: domain::Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1/"}"#).unwrap(),
+        metadata: None,
+        correlation_id: None,
+        retry_policy: None,
+        delivery: domain::Delivery::AtLeastOnce,
+    };
+    let retries = |namespace| settings.delivery.namespaces.retries(&definition(namespace)).map(|policy| policy.max_retries);
+    assert_eq!((retries("billing"), retries("shop")), (Some(7), None));
 }
 
 #[test]

@@ -41,6 +41,10 @@ async fn version_and_help_read_well() {
         "EGRESS",
         "EGRESS_ALLOW",
         "SIGNING_SECRET",
+        "ATTEMPTS",
+        "NAMESPACES_FILE",
+        "NATS_URL",
+        "TIMER_BROKER",
         "RUST_LOG",
         "LOG_FORMAT",
     ] {
@@ -52,7 +56,8 @@ async fn version_and_help_read_well() {
 async fn help_never_shows_the_values_of_secrets() {
     let _machine = beside_others().await;
     let backend = Backend::sqlite();
-    let secrets = ["API_KEY", "DATABASE_URL", "PG_PASSWORD", "SIGNING_SECRET"].map(|variable| (variable, "Tr0ub4dor"));
+    let secrets = ["API_KEY", "DATABASE_URL", "PG_PASSWORD", "SIGNING_SECRET", "NATS_URL", "TIMER_BROKER_URL", "NATS_PASSWORD"]
+        .map(|variable| (variable, "Tr0ub4dor"));
     let output = timer(backend.home()).args(["serve", "--help"]).envs(secrets).output().expect("the binary runs");
     assert!(!String::from_utf8_lossy(&output.stdout).contains("Tr0ub4dor"), "{output:?}");
 }

@@ -43,6 +43,7 @@ mod nats_failures;
 mod nats_kills;
 mod on_time;
 mod race;
+mod requests;
 mod slow_clients;
 mod standby;
 mod stopping;

@@ -26,7 +26,13 @@ fn every_refusal_has_a_status_a_code_and_a_sentence() {
         (ApiError::HeadTooSlow, 408, "REQUEST_TIMEOUT", "the headers did not arrive in time", json!({})),
         (met(Verb::Cancel), 409, "TIMER_NOT_PENDING", "cannot delete timer with status 'completed'", of_status.clone()),
         (met(Verb::Update), 409, "TIMER_NOT_PENDING", "cannot update timer with status 'completed'", of_status),
-        (ApiError::BodyTooLarge, 413, "PAYLOAD_TOO_LARGE", "the body must not be larger than 1 MiB", json!({})),
+        (
+            ApiError::BodyTooLarge(crate::BODY_BYTES_MAX),
+            413,
+            "PAYLOAD_TOO_LARGE",
+            "the body must not be larger than 1 MiB",
+            json!({}),
+        ),
         (ApiError::UriTooLong, 414, "URI_TOO_LONG", "the URI must not be longer than 8 KiB", json!({})),
         (ApiError::MediaType("not this"), 415, "UNSUPPORTED_MEDIA_TYPE", "not this", json!({})),
         (

@@ -3,7 +3,7 @@
 use domain::{CorrelationId, Key, Namespace};
 
 use super::*;
-use crate::SigningSecrets;
+use crate::{NamespaceRules, SigningSecrets};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
@@ -15,7 +15,7 @@ async fn the_payload_arrives_to_the_byte_with_all_headers() {
         timers::http(&receiver.url("/hook/a?key=v%20w"), &format!(r#","headers":{{"X-B":"1","x-a":"2 3"}},"payload":{payload}"#));
     timer.definition.correlation_id = Some(CorrelationId::parse("order 7 é").unwrap());
 
-    assert_eq!(deliverer().attempt(&timer, 2).await, Outcome::Delivered);
+    assert_eq!(deliverer().attempt(&timer, 2).await.outcome, Outcome::Delivered);
     let heard = receiver.heard().await;
     assert_eq!(heard.text(), payload);
     let head = [
@@ -62,7 +62,7 @@ async fn what_the_caller_sets_is_not_set_again() {
     let own = r#","headers":{"Content-Type":"text/plain","USER-AGENT":"me","x-correlation-id":"mine"}"#;
     let mut timer = timers::http(&receiver.url("/"), own);
     timer.definition.correlation_id = Some(CorrelationId::parse("theirs").unwrap());
-    assert_eq!(deliverer().attempt(&timer, 1).await, Outcome::Delivered);
+    assert_eq!(deliverer().attempt(&timer, 1).await.outcome, Outcome::Delivered);
     let heard = receiver.heard().await;
     let values = ["content-type", "user-agent", "x-correlation-id"].map(|name| heard.header(name));
     assert_eq!(values, [Some("text/plain"), Some("me"), Some("mine")]);
@@ -73,7 +73,7 @@ async fn a_namespace_of_any_characters_arrives() {
     let mut receiver = Receiver::answering(OK).await;
     let mut timer = timers::http(&receiver.url("/"), "");
     timer.definition.namespace = Namespace::parse("Größe 100%").unwrap();
-    assert_eq!(deliverer().attempt(&timer, 1).await, Outcome::Delivered);
+    assert_eq!(deliverer().attempt(&timer, 1).await.outcome, Outcome::Delivered);
     assert_eq!(receiver.heard().await.header("x-timer-namespace"), Some("Gr%C3%B6%C3%9Fe%20100%25"));
 }
 
@@ -89,6 +89,33 @@ async fn what_is_signed_is_what_is_sent() {
         let at = Timestamp::from_micros(heard.header("webhook-timestamp").unwrap().parse::<i64>().unwrap() * 1_000_000);
         let signature = secrets.sign(heard.header("webhook-id").unwrap(), at, &heard.body);
         assert_eq!(heard.header("webhook-signature"), Some(signature.as_str()), "{more}");
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_may_sign_with_a_secret_of_its_own() {
+    const OWN: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    const OF_ALL: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let mut receiver = Receiver::answering(OK).await;
+    let rules = format!(r#"{{"billing":{{"signing_secret":"{OWN}"}},"plain":{{"retry_policy":{{}}}}}}"#);
+    for (namespace, of_all, expected) in [
+        ("billing", Some(OF_ALL), Some(OWN)),
+        ("plain", Some(OF_ALL), Some(OF_ALL)),
+        ("other", Some(OF_ALL), Some(OF_ALL)),
+        ("billing", None, Some(OWN)),
+        ("plain", None, None),
+    ] {
+        let secrets = |text: Option<&str>| text.map(|text| SigningSecrets::parse(text).unwrap());
+        let namespaces = Arc::new(NamespaceRules::parse(&rules).unwrap());
+        let config = Config { signing: secrets(of_all), namespaces, ..config() };
+        let deliverer = Deliverer::with_outside(config, clock(), Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
+        let mut timer = timers::http(&receiver.url("/"), r#","payload":1"#);
+        timer.definition.namespace = Namespace::parse(namespace).unwrap();
+        deliverer.attempt(&timer, 1).await;
+        let heard = receiver.heard().await;
+        let at = Timestamp::from_micros(heard.header("webhook-timestamp").unwrap().parse::<i64>().unwrap() * 1_000_000);
+        let signature = secrets(expected).map(|secrets| secrets.sign(heard.header("webhook-id").unwrap(), at, &heard.body));
+        assert_eq!(heard.header("webhook-signature"), signature.as_deref(), "{namespace} {of_all:?}");
     }
 }
 

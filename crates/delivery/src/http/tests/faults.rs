@@ -172,7 +172,7 @@ async fn after_a_dropped_connection_the_next_call_gets_a_new_one() {
         Receiver::answering(format!("HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n{}", "x".repeat(100_000))).await;
     let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), ""));
     for attempt in 1..=3 {
-        assert_eq!(deliverer.attempt(&timer, attempt).await, Outcome::Delivered);
+        assert_eq!(deliverer.attempt(&timer, attempt).await.outcome, Outcome::Delivered);
     }
     assert_eq!(receiver.connections().await, 3);
 }
@@ -216,7 +216,7 @@ async fn a_message_shows_the_place_but_not_the_query_and_not_for_ever() {
 async fn a_nats_callback_without_a_server_says_so() {
     let mut timer = timers::http("http://127.0.0.1/", "");
     timer.definition.callback = domain::Callback::from_json(r#"{"type":"nats","topic":"a.b"}"#).unwrap();
-    let failure = failure(deliverer().attempt(&timer, 1).await);
+    let failure = failure(deliverer().attempt(&timer, 1).await.outcome);
     assert_eq!(failure.kind, FailureKind::NotConfigured);
     assert!(failure.message.contains("no NATS server is configured"));
 }

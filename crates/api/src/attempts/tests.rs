@@ -1,0 +1,48 @@
+use domain::{Attempt, Next, Span};
+use serde_json::json;
+use store::Settlement;
+
+use crate::rig::{NOW, Rig};
+
+const TIMER: &str = r#"{"seconds":90,"url":"http://a"}"#;
+
+#[tokio::test]
+async fn every_remembered_attempt_is_told_the_oldest_first() {
+    let rig = Rig::new();
+    let id = rig.created(TIMER).await;
+    let path = format!("/timers/{id}/attempts");
+    let nothing = rig.get(&path).await;
+    assert_eq!((nothing.status.as_u16(), nothing.message().as_str()), (200, "success"));
+    assert_eq!(nothing.json()["data"], json!({"attempts": []}));
+
+    let first = Attempt {
+        number: 1,
+        started_at: NOW.saturating_add(Span::from_secs(90)),
+        took: Span::from_micros(37_999),
+        outcome: "status_5xx".to_owned(),
+        status: Some(503),
+        detail: Some("out of stock".to_owned()),
+    };
+    let second = Attempt { number: 2, outcome: "refused".to_owned(), status: None, detail: None, ..first.clone() };
+    for attempt in [first, second] {
+        let claimed = rig.claim_all().await;
+        let next = Next::Pending { at: NOW, attempt: attempt.number, error: None };
+        let settlement = Settlement { attempt: Some(attempt), ..claimed[0].settle(next) };
+        assert_eq!(rig.store.settle(&[settlement]).await.unwrap(), [true]);
+    }
+    assert_eq!(
+        rig.get(&path).await.json()["data"],
+        json!({"attempts": [
+            {"number": 1, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "status_5xx", "status": 503, "detail": "out of stock"},
+            {"number": 2, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "refused", "status": null, "detail": null},
+        ]})
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_timer_has_no_attempts() {
+    let rig = Rig::new();
+    assert_eq!(rig.get("/timers/x/attempts").await.refused(400, 2), "id must be a UUID");
+    let nobody = "/timers/01890a5d-ac96-774b-bcce-b302099a8057/attempts";
+    assert_eq!(rig.get(nobody).await.refused(404, 3), "timer not found");
+}

@@ -1,0 +1,32 @@
+//! `POST /timers/{id}/fire`: makes a pending timer due now.
+
+use axum::extract::State;
+
+use crate::{
+    Api,
+    envelope::{Answer, Envelope, ErrorEnvelope},
+    error::ApiError,
+    id::PathId,
+    view::TimerView,
+};
+
+/// Fire a timer now
+///
+/// Makes a pending timer due at this moment, whenever it would have been. The call is made as soon as this is on disk: read the timer
+/// to learn what became of it.
+#[utoipa::path(
+    post, path = "/timers/{id}/fire", tag = "timers", operation_id = "fireTimer", security(("ApiKey" = [])),
+    params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
+    responses(
+        (status = 200, description = "It is due: `timer fires now`.", body = Envelope<TimerView>),
+        (status = 400, description = "The id is no UUID, or the timer is not pending: `cannot fire timer with status 'completed'`.", body = ErrorEnvelope),
+        (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+    )
+)]
+pub(crate) async fn fire(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
+    let timer = api.commands.fire(id).await?;
+    Ok(Answer::ok("timer fires now", TimerView::of(timer, api.commands.clock.now())))
+}
+
+#[cfg(test)]
+mod tests;

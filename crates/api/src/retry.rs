@@ -1,0 +1,32 @@
+//! `POST /timers/{id}/retry`: tries a failed timer again.
+
+use axum::extract::State;
+
+use crate::{
+    Api,
+    envelope::{Answer, Envelope, ErrorEnvelope},
+    error::ApiError,
+    id::PathId,
+    view::TimerView,
+};
+
+/// Try a failed timer again
+///
+/// Puts a failed timer back to `pending` and tries it at this moment, with all the retries of its policy before it. Its `execute_at`
+/// stays, and so does the `webhook-id` by which the receiver can tell that it is the same call.
+#[utoipa::path(
+    post, path = "/timers/{id}/retry", tag = "timers", operation_id = "retryTimer", security(("ApiKey" = [])),
+    params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
+    responses(
+        (status = 200, description = "It is pending again: `timer is tried again`.", body = Envelope<TimerView>),
+        (status = 400, description = "The id is no UUID, or the timer has not failed: `cannot retry timer with status 'completed'`.", body = ErrorEnvelope),
+        (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+    )
+)]
+pub(crate) async fn retry(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
+    let timer = api.commands.retry(id).await?;
+    Ok(Answer::ok("timer is tried again", TimerView::of(timer, api.commands.clock.now())))
+}
+
+#[cfg(test)]
+mod tests;

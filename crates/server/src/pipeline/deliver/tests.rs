@@ -1,0 +1,122 @@
+//! What is settled, against a receiver on the loopback interface.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use delivery::{Config, Deliverer, NamespaceRules};
+use domain::{
+    Asked, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, Remember, Span, TimerId, Timestamp,
+};
+use scheduler::Scheduler;
+use store::{Epoch, Model, Store, Tenure};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use super::*;
+
+/// Answers every call with this status and `out of stock`.
+async fn receiver(status: u16) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            let answer = format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: 12\r\n\r\nout of stock");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    address
+}
+
+fn timer(receiver: SocketAddr, now: Timestamp) -> NewTimer {
+    let definition = Definition {
+        id: TimerId::random(now),
+        namespace: Namespace::default(),
+        key: None,
+        asked: Asked::from_i64(now.as_micros()),
+        callback: Callback::from_json(&format!(r#"{{"type":"http","url":"http://{receiver}/"}}"#)).unwrap(),
+        metadata: None,
+        correlation_id: None,
+        retry_policy: None,
+        delivery: Delivery::AtLeastOnce,
+    };
+    NewTimer { definition, execute_at: now, on_conflict: OnConflict::Reject, created_at: now }
+}
+
+/// A pipeline with one timer in its store, due one minute ago, and its claim.
+async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
+    let due = Timestamp::parse("due", "2030-01-31T12:00:00Z").unwrap();
+    let manual = Arc::new(ManualClock::at(due.saturating_add(Span::from_secs(60))));
+    let clock: Arc<dyn Clock> = manual;
+    let store: Arc<dyn Store> = Arc::new(Model::new(Arc::clone(&clock), 1));
+    store.create(vec![timer(receiver(status).await, due)]).await.unwrap();
+    let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler::Config::default()));
+    scheduler.renew_once().await.unwrap();
+    while scheduler.load_once().await.unwrap() {}
+    let (mut claimed, _) = scheduler.claim_once().await.unwrap();
+    let namespaces = Arc::clone(&config.namespaces);
+    let deliverer = Arc::new(Deliverer::new(config, Arc::clone(&clock)).unwrap());
+    let pipeline = Pipeline { scheduler, deliverer, store, clock, overdue_window: None, namespaces };
+    (pipeline, claimed.pop().unwrap())
+}
+
+fn remembering(remember: Remember) -> Config {
+    Config { remember, ..Config::default() }
+}
+
+#[tokio::test]
+async fn the_store_keeps_what_is_to_be_remembered_of_a_call() {
+    for (status, remember, kept) in [
+        (503, Remember::Failures, Some("status_5xx")),
+        (503, Remember::Everything, Some("status_5xx")),
+        (503, Remember::Nothing, None),
+        (200, Remember::Failures, None),
+        (200, Remember::Everything, Some("delivered")),
+    ] {
+        let (pipeline, claimed) = claimed(status, remembering(remember)).await;
+        let id = claimed.entry.id;
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        assert_eq!(pipeline.store.settle(&[settlement]).await.unwrap(), [true]);
+        let attempts = pipeline.store.attempts(id).await.unwrap();
+        let expected = kept.map(|outcome| Attempt {
+            number: 1,
+            started_at: pipeline.clock.now(),
+            took: Span::ZERO,
+            outcome: outcome.to_owned(),
+            status: Some(status),
+            detail: Some("out of stock".to_owned()),
+        });
+        assert_eq!(attempts, expected.into_iter().collect::<Vec<_>>(), "{status} {remember:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_no_call_was_made_nothing_is_remembered() {
+    let (pipeline, lost) = claimed(503, remembering(Remember::Everything)).await;
+    let tenure = Tenure { epoch: Epoch(lost.tenure.epoch.0 + 1), ..lost.tenure };
+    let settlement = pipeline.deliver(Claimed { tenure, ..lost }, &CancellationToken::new()).await;
+    assert!(matches!(settlement.next, Next::Pending { attempt: 0, .. }), "{settlement:?}");
+    assert_eq!(settlement.attempt, None);
+
+    let (pipeline, late) = claimed(503, remembering(Remember::Everything)).await;
+    let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };
+    let settlement = pipeline.deliver(late, &CancellationToken::new()).await;
+    assert!(matches!(&settlement.next, Next::Failed { error, .. } if error.starts_with("overdue")), "{settlement:?}");
+    assert_eq!(settlement.attempt, None);
+}
+
+#[tokio::test]
+async fn a_timer_without_a_policy_is_tried_again_as_its_namespace_says() {
+    for (namespace, is_tried_again) in [("default", true), ("other", false)] {
+        let rules = format!(r#"{{"{namespace}": {{"retry_policy": {{"max_retries": 1}}}}}}"#);
+        let namespaces = Arc::new(NamespaceRules::parse(&rules).unwrap());
+        let (pipeline, claimed) = claimed(503, Config { namespaces, ..Config::default() }).await;
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        assert_eq!(matches!(settlement.next, Next::Pending { attempt: 1, .. }), is_tried_again, "{settlement:?}");
+        assert!(settlement.attempt.is_some());
+    }
+}
