@@ -51,7 +51,7 @@ async fn events_are_announced_and_nothing_else_is() {
 #[test]
 fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
     use domain::Remember::{Everything, Failures, Nothing};
-    let timer = timers::event();
+    let timer = timers::nats("orders.late", "");
     let failed = || Outcome::Failed(Failure::new(FailureKind::Status(503), "answered 503"));
     let lost = || Outcome::Failed(Failure::new(FailureKind::Timeout, "no answer within 1s"));
     let again = || Outcome::Rescheduled { at: Timestamp::from_micros(9) };
@@ -79,5 +79,7 @@ fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
             detail: detail.map(str::to_owned),
         });
         assert_eq!(record(&answer, &call, Duration::from_millis(250)), expected, "{remember:?} {answer:?}");
+        let event = Call { timer: &timers::event(), ..call };
+        assert_eq!(record(&answer, &event, Duration::from_millis(250)), None, "an event tells nothing new");
     }
 }
