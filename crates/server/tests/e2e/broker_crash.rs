@@ -5,13 +5,16 @@ use std::{ops::Range, time::Duration};
 use serde_json::json;
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, Load, Service, alone, beside_others, blocking, eventually, for_each_store, now};
+use crate::rig::{Account, Backend, Bus, Load, Sent, Service, alone, beside_others, blocking, eventually, for_each_store, now};
 
 const KILLS: usize = 10;
 const COMMANDS_PER_SECOND: u32 = 200;
+const HEAP: usize = 400;
 const AHEAD_MICROS: Range<i64> = 0..3_000_000;
 /// On PostgreSQL a dead owner's shards are nobody's until their lease has run out, which takes seconds.
 const TAKE_OVER: Duration = Duration::from_secs(15);
+/// Of commands that were at hand at a kill.
+const DELIVERED_AGAIN_AFTER: Duration = Duration::from_secs(3);
 const DRAIN: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(15);
 
@@ -23,23 +26,30 @@ for_each_store!(
 async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_killed(backend: Backend) {
     let _machine = alone().await;
     let nats = blocking(Nats::start);
+    let bus = Bus::connect(&nats.url()).await;
+    bus.make_impatient_door(DELIVERED_AGAIN_AFTER).await;
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
     let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
-    let mut events = bus.events();
-    for _ in 0..KILLS {
+    let (mut events, mut sent) = (bus.events(), Vec::new());
+    for kill in 0..KILLS {
         // Only a service that has begun to fire can be killed while it fires.
         let count = events.read().await.len();
         events.wait_for(count + 20, TAKE_OVER).await;
         tokio::time::sleep(Duration::from_millis(rand::random_range(0..700))).await;
-        service.kill();
+        // A heap, so that commands are at hand at that moment, too.
+        let name = format!("heap-{kill}");
+        let (heap, ()) = tokio::join!(Sent::heap(&bus, &name, HEAP, AHEAD_MICROS), async {
+            tokio::time::sleep(Duration::from_millis(rand::random_range(0..100))).await;
+            service.kill();
+        });
+        sent.extend(heap);
         service.start_again().await;
     }
-    let sent = load.stop().await;
+    sent.extend(load.stop().await);
     let account = Account::settle(&sent, &mut events, DRAIN).await;
 
     println!("{}: {KILLS} kills of the service: {account}", backend.name());
-    assert!(account.acknowledged > 50 * KILLS, "too little load to mean anything: {account}");
+    assert!(account.acknowledged > (HEAP + 50) * KILLS, "too little load to mean anything: {account}");
     assert_eq!(account.acknowledged, account.commands, "the broker was there all the time");
     assert_eq!(account.repeated, 0, "the stream drops what is published again: {account}");
     service.client().wait_until_finished(DRAIN).await;

@@ -9,8 +9,8 @@ use throwaway::Nats;
 use crate::{
     figures::Lateness,
     rig::{
-        Backend, Bus, COMMAND_SUBJECT, COMMANDS, DEAD_SUBJECT, EVENTS, Event, Message, Service, alone, blocking, eventually,
-        for_each_store, now, schedule_timer,
+        Backend, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Message, Service, alone, blocking,
+        eventually, for_each_store, now, schedule_timer,
     },
 };
 use malformed::malformed;
@@ -114,7 +114,7 @@ fn dead(commands: &[Message]) -> Vec<Message> {
 /// The consumer has been given everything, and has answered for all of it.
 async fn assert_all_is_settled(bus: &Bus) {
     eventually("the consumer has nothing left", SOON, async || {
-        let consumer = bus.consumer(COMMANDS, "timer").await;
+        let consumer = bus.consumer(COMMANDS, CONSUMER).await;
         (consumer.num_pending == 0 && consumer.num_ack_pending == 0).then_some(())
     })
     .await;

@@ -5,7 +5,7 @@ use std::{collections::HashSet, ops::Range, time::Duration};
 use throwaway::Nats;
 
 use crate::rig::{
-    Account, Backend, Bus, COMMANDS, Load, Service, alone, beside_others, blocking, eventually, for_each_store, now,
+    Account, Backend, Bus, COMMANDS, CONSUMER, Load, Service, alone, beside_others, blocking, eventually, for_each_store, now,
 };
 
 const STOPS: usize = 3;
@@ -27,7 +27,7 @@ async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
     let bus = Bus::to_door(&nats.url()).await;
-    let redelivered_after = bus.consumer(COMMANDS, "timer").await.config.ack_wait.as_secs_f64();
+    let redelivered_after = bus.consumer(COMMANDS, CONSUMER).await.config.ack_wait.as_secs_f64();
     assert!(redelivered_after > GIVEN_BACK_SECONDS_MAX + 2.0, "{redelivered_after} s");
     let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
     let mut events = bus.events();
@@ -41,7 +41,7 @@ async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_
         let asked = now();
         service.stop_with_calls_under_way().await;
         longest_stop = longest_stop.max((now() - asked) as f64 / 1e6);
-        left_over += bus.consumer(COMMANDS, "timer").await.num_pending;
+        left_over += bus.consumer(COMMANDS, CONSUMER).await.num_pending;
         service.start_again().await;
     }
     let sent = load.stop().await;

@@ -174,7 +174,7 @@ async fn ten_thousand_messages_for_a_stream_due_at_one_instant_are_all_in_it_onc
 /// Registers timers that are all due at one instant, and says when; their ids.
 async fn register_burst(client: &Client, callback: &Value) -> (i64, HashSet<String>) {
     // As long as registering takes on a slow machine; those that were registered first must not be called before the last.
-    let due = now() + 10_000_000;
+    let due = now() + 8_000_000;
     let timer = json!({"execute_at": instant(due), "callback": callback});
     let ids: HashSet<String> =
         stream::iter(0..BURST).map(async |_| client.create(&timer).await).buffer_unordered(REGISTERED_AT_ONCE).collect().await;

@@ -17,7 +17,7 @@ pub use clock::{instant, micros, now, wait_for_wall};
 pub use faketime::FakeTime;
 pub use machine::{alone, beside_others};
 pub use nats::{
-    Account, Bus, COMMAND_SUBJECT, COMMANDS, DEAD_SUBJECT, EVENTS, Event, Load, Message, Sent, Witness, schedule_timer,
+    Account, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Load, Message, Sent, Witness, schedule_timer,
 };
 pub use receiver::{Call, Receiver, Reply};
 pub use service::{API_KEY, Service, timer, with_door};

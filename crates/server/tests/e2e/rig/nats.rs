@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 
 use super::eventually;
 
-pub use door::{COMMAND_SUBJECT, COMMANDS, DEAD_SUBJECT, EVENTS, Event, schedule_timer};
+pub use door::{COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, schedule_timer};
 pub use listener::Listener;
 pub use load::{Account, Load, Sent};
 pub use witness::Witness;
@@ -103,6 +103,20 @@ impl Bus {
 
     pub async fn stream_config(&self, name: &str) -> stream::Config {
         self.jetstream.get_stream(name).await.expect("a stream of this name").cached_info().config.clone()
+    }
+
+    /// The streams and the consumer of the door as the service makes them, except that the broker delivers again sooner what was not
+    /// acknowledged: nobody has to wait for that as long as in earnest.
+    pub async fn make_impatient_door(&self, delivered_again_after: Duration) {
+        self.make_stream(COMMANDS, "timer.commands.>", 1).await;
+        self.make_stream(EVENTS, "timer.events.>", 1).await;
+        let consumer = jetstream::consumer::pull::Config {
+            durable_name: Some(CONSUMER.to_owned()),
+            ack_wait: delivered_again_after,
+            max_ack_pending: 4096,
+            ..jetstream::consumer::pull::Config::default()
+        };
+        self.jetstream.create_consumer_on_stream(consumer, COMMANDS).await.expect("a consumer");
     }
 
     /// What the server says of a consumer.

@@ -9,6 +9,7 @@ use crate::rig::{instant, micros, now};
 
 pub const COMMANDS: &str = "TIMER_COMMANDS";
 pub const EVENTS: &str = "TIMER_EVENTS";
+pub const CONSUMER: &str = "timer";
 pub const COMMAND_SUBJECT: &str = "timer.commands.schedule";
 pub const DEAD_SUBJECT: &str = "timer.commands.dead";
 

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use tokio::{
     task::{JoinHandle, JoinSet},
     time::MissedTickBehavior,
@@ -28,6 +29,19 @@ pub struct Sent {
     pub due: i64,
     /// When the broker's acknowledgement was there, if it came.
     pub acknowledged: Option<i64>,
+}
+
+impl Sent {
+    async fn send(bus: &Bus, call: String, ahead: Range<i64>) -> Self {
+        let due = now() + rand::random_range(ahead);
+        let acknowledged = bus.command(&schedule_timer(TENANT, &call, due)).await.ok().map(|_| now());
+        Self { call, due, acknowledged }
+    }
+
+    /// So many commands in one go. Their calls begin with `name`.
+    pub async fn heap(bus: &Bus, name: &str, commands: usize, ahead: Range<i64>) -> Vec<Self> {
+        join_all((0..commands).map(|n| Self::send(bus, format!("{name}-{n}"), ahead.clone()))).await
+    }
 }
 
 pub struct Load {
@@ -56,14 +70,9 @@ async fn run(bus: Bus, between: Duration, ahead: Range<i64>, stop: CancellationT
     let (mut unanswered, mut sent) = (JoinSet::new(), Vec::new());
     let mut number = 0;
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        let bus = bus.clone();
-        let call = format!("call-{number}");
-        let due = now() + rand::random_range(ahead.clone());
+        let (bus, call, ahead) = (bus.clone(), format!("call-{number}"), ahead.clone());
         number += 1;
-        unanswered.spawn(async move {
-            let acknowledged = bus.command(&schedule_timer(TENANT, &call, due)).await.ok().map(|_| now());
-            Sent { call, due, acknowledged }
-        });
+        unanswered.spawn(async move { Sent::send(&bus, call, ahead).await });
         while let Some(answered) = unanswered.try_join_next() {
             sent.push(answered.expect("a command"));
         }
