@@ -8,5 +8,4 @@ mod outages;
 mod restarts;
 mod rig;
 mod settings;
-mod throughput;
 mod unreadable;
