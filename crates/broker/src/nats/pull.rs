@@ -241,12 +241,14 @@ impl Pull {
         Ok(over_by)
     }
 
-    /// Acknowledges what was passed over. What is missed here is met again.
+    /// Acknowledges what was passed over. What is missed here is met again. Can be canceled: an acknowledgement is taken off the list
+    /// only once it was handed over.
     async fn forget_passed_over(&mut self) {
-        while let Some(reply) = self.passed_over.pop() {
+        while let Some(reply) = self.passed_over.last().cloned() {
             if let Err(error) = self.client.publish(reply, AckKind::Ack.into()).await {
                 tracing::debug!(%error, "what was passed over could not be acknowledged");
             }
+            self.passed_over.pop();
         }
     }
 }
