@@ -1,12 +1,11 @@
 //! `GET /timers/{id}/attempts`: what is remembered of the deliveries of one timer.
 
-use axum::extract::State;
 use domain::{Attempt, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    Api,
+    auth::Permitted,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     id::PathId,
@@ -65,8 +64,8 @@ impl From<Attempt> for AttemptView {
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn attempts(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<Attempts>, ApiError> {
-    let attempts = api.commands.attempts(id).await?;
+pub(crate) async fn attempts(Permitted(commands): Permitted, PathId(id): PathId) -> Result<Answer<Attempts>, ApiError> {
+    let attempts = commands.attempts(id).await?;
     Ok(Answer::ok("success", Attempts { attempts: attempts.into_iter().map(AttemptView::from).collect() }))
 }
 

@@ -1,28 +1,30 @@
+//! Who asks, whether they may, and whether they ask too often. What they may ask for is for the commands to say.
+
 use std::{fmt, sync::Arc};
 
 use axum::{
-    extract::{Request, State},
+    extract::{FromRequestParts, Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use sha2::{Digest, Sha256};
+use commands::Commands;
+use domain::{AccessKey, Caller};
+use http::{HeaderMap, request::Parts};
 use subtle::ConstantTimeEq;
 
 use crate::{Api, error::ApiError};
 
-/// The key that callers must show. Only its hash is kept: nothing that prints or compares it can give it away, not
-/// even its length.
+/// The administrator's key. Only its hash is kept: nothing that prints or compares it can give it away, not even its length.
 #[derive(Clone)]
 pub struct ApiKey(Arc<[u8; 32]>);
 
 impl ApiKey {
     pub fn new(key: &str) -> Self {
-        Self(Arc::new(Sha256::digest(key.as_bytes()).into()))
+        Self(Arc::new(AccessKey::hash_of(key.as_bytes())))
     }
 
     pub(crate) fn matches(&self, shown: &[u8]) -> bool {
-        let shown: [u8; 32] = Sha256::digest(shown).into();
-        shown.ct_eq(self.0.as_ref()).into()
+        AccessKey::hash_of(shown).ct_eq(self.0.as_ref()).into()
     }
 }
 
@@ -35,13 +37,36 @@ impl fmt::Debug for ApiKey {
 /// Open to everybody: they show nothing of any timer.
 pub(crate) const OPEN_PATHS: [&str; 5] = ["/healthz", "/ping", "/openapi.json", "/docs", "/metrics"];
 
-/// Lets a request pass that shows the key, or that needs none.
-pub(crate) async fn check(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let is_open = OPEN_PATHS.contains(&request.uri().path());
-    let shown = request.headers().get("x-api-key");
-    if is_open || shown.is_some_and(|shown| api.config.api_key.matches(shown.as_bytes())) {
-        next.run(request).await
-    } else {
-        ApiError::Unauthorized.into_response()
+/// The use cases, as far as they are open to whoever sent the request. Handlers have no others.
+#[derive(Clone)]
+pub(crate) struct Permitted(pub Commands);
+
+impl FromRequestParts<Api> for Permitted {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, ApiError> {
+        parts.extensions.remove().ok_or(ApiError::Internal)
     }
+}
+
+/// Lets a request pass that shows a key, or that needs none.
+pub(crate) async fn check(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    if !OPEN_PATHS.contains(&request.uri().path()) {
+        match permit(&api, request.headers()).await {
+            Ok(permitted) => _ = request.extensions_mut().insert(permitted),
+            Err(refusal) => return refusal.into_response(),
+        }
+    }
+    next.run(request).await
+}
+
+async fn permit(api: &Api, headers: &HeaderMap) -> Result<Permitted, ApiError> {
+    let shown = headers.get("x-api-key").ok_or(ApiError::Unauthorized)?.as_bytes();
+    let caller = if api.config.api_key.matches(shown) {
+        Caller::Administrator
+    } else {
+        Caller::Holder(api.keyring.find(shown).await?.ok_or(ApiError::Unauthorized)?)
+    };
+    api.rate.take(&caller, api.unrestricted.clock.steady())?;
+    Ok(Permitted(api.unrestricted.on_behalf_of(caller)))
 }

@@ -9,7 +9,7 @@ use axum::{
     extract::{FromRequestParts, State},
     response::{IntoResponse, Response},
 };
-use commands::NewTimerRequest;
+use commands::{Commands, NewTimerRequest};
 use domain::{Invalid, limits::CREATED_AT_ONCE_MAX};
 use http::request::Parts;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Api,
+    auth::Permitted,
     body::JsonBody,
     create::{self, Form},
     envelope::{Answer, Envelope, ErrorEnvelope},
@@ -39,7 +40,7 @@ pub(crate) struct BatchResults {
 /// What became of one timer of a batch.
 #[derive(Debug, Serialize, ToSchema)]
 struct BatchResult {
-    /// The HTTP status that it would have had alone: 201 or 200 when it is registered, else why not (400, 409, 500, 503).
+    /// The HTTP status that it would have had alone: 201 or 200 when it is registered, else why not (400, 403, 409, 500, 503).
     #[schema(minimum = 200, maximum = 599, example = 201)]
     status: u16,
     /// What happened, for people.
@@ -91,11 +92,14 @@ impl BatchResult {
 )]
 pub(crate) async fn batch(
     State(api): State<Api>,
+    Permitted(commands): Permitted,
     _turn: Turn,
     body: JsonBody<{ limits::BATCH_BYTES_MAX }>,
 ) -> Result<Response, ApiError> {
     let elements = parse(&body.0)?;
-    let answers = register(&api, elements).await;
+    // Each of them counts, or a batch would be the way around the limit; the request itself was the first.
+    api.rate.owe(&commands.caller, elements.len() - 1);
+    let answers = register(&commands, elements).await;
     let causes: Vec<String> = answers.iter().filter_map(|answer| answer.as_ref().err()?.cause()).collect();
     let results = answers.into_iter().map(BatchResult::of).collect();
     let mut response = Answer::ok("success", BatchResults { results }).into_response();
@@ -113,7 +117,10 @@ fn parse(text: &str) -> Result<Vec<Result<NewTimerRequest, ApiError>>, ApiError>
 }
 
 /// Registers those that could be read, and answers in the order of all of them.
-async fn register(api: &Api, elements: Vec<Result<NewTimerRequest, ApiError>>) -> Vec<Result<Answer<TimerView>, ApiError>> {
+async fn register(
+    commands: &Commands,
+    elements: Vec<Result<NewTimerRequest, ApiError>>,
+) -> Vec<Result<Answer<TimerView>, ApiError>> {
     let mut requests = Vec::with_capacity(elements.len());
     let mut take = |request| {
         let form = Form::of(&request);
@@ -121,8 +128,8 @@ async fn register(api: &Api, elements: Vec<Result<NewTimerRequest, ApiError>>) -
         form
     };
     let forms: Vec<Result<Form, ApiError>> = elements.into_iter().map(|element| element.map(&mut take)).collect();
-    let mut outcomes = api.commands.create_all(requests).await.into_iter();
-    let now = api.commands.clock.now();
+    let mut outcomes = commands.create_all(requests).await.into_iter();
+    let now = commands.clock.now();
     let answer = |form: Result<Form, ApiError>| {
         let form = form?;
         let outcome = outcomes.next().ok_or(ApiError::Internal)?;

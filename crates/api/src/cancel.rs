@@ -1,9 +1,7 @@
 //! `DELETE /timers/{id}`: cancels a pending timer.
 
-use axum::extract::State;
-
 use crate::{
-    Api,
+    auth::Permitted,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     id::PathId,
@@ -22,9 +20,9 @@ use crate::{
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn cancel(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
-    let timer = api.commands.cancel(id).await?;
-    Ok(Answer::ok("timer canceled successfully", TimerView::of(timer, api.commands.clock.now())))
+pub(crate) async fn cancel(Permitted(commands): Permitted, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
+    let timer = commands.cancel(id).await?;
+    Ok(Answer::ok("timer canceled successfully", TimerView::of(timer, commands.clock.now())))
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! `POST /timers/cancel`: cancels every pending timer that matches.
 
-use axum::extract::State;
 use commands::{CanceledMany, Filter, Members, Selection};
 use domain::{Invalid, Key, Namespace, Status, limits};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    Api,
+    auth::Permitted,
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
@@ -53,9 +52,9 @@ impl From<CanceledMany> for CanceledView {
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn cancel_matching(State(api): State<Api>, body: JsonBody) -> Result<Answer<CanceledView>, ApiError> {
+pub(crate) async fn cancel_matching(Permitted(commands): Permitted, body: JsonBody) -> Result<Answer<CanceledView>, ApiError> {
     let selection = parse(&body.0)?;
-    let canceled = api.commands.cancel_matching(&selection).await?;
+    let canceled = commands.cancel_matching(&selection).await?;
     Ok(Answer::ok("timers canceled successfully", canceled.into()))
 }
 

@@ -1,6 +1,5 @@
 //! `POST /timers`: registers a timer, in the long form or in the short one.
 
-use axum::extract::State;
 use commands::{CommandError, NewTimerRequest, Outcome, Soonest, Target};
 use domain::{
     Asked, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Invalid, Key, Namespace, OnConflict, RetryPolicy,
@@ -8,7 +7,7 @@ use domain::{
 };
 
 use crate::{
-    Api,
+    auth::Permitted,
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
@@ -59,11 +58,11 @@ pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn create(State(api): State<Api>, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
+pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
     let request = parse("the body", &body.0)?;
     let form = Form::of(&request);
-    let outcome = api.commands.create(request).await;
-    Ok(answer(outcome, form, api.commands.clock.now())?)
+    let outcome = commands.create(request).await;
+    Ok(answer(outcome, form, commands.clock.now())?)
 }
 
 /// In which of its forms a request came: what is wrong with it is said in the words of that form.

@@ -14,6 +14,7 @@ pub(crate) enum Code {
     Validation = 2,
     NotFound = 3,
     Unauthorized = 4,
+    TooManyRequests = 5,
     Conflict = 6,
 }
 
@@ -21,7 +22,8 @@ impl Code {
     const fn of(status: StatusCode) -> Self {
         match status {
             StatusCode::NOT_FOUND => Self::NotFound,
-            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Unauthorized,
+            StatusCode::TOO_MANY_REQUESTS => Self::TooManyRequests,
             StatusCode::CONFLICT => Self::Conflict,
             StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => Self::Unexpected,
             _ => Self::Validation,

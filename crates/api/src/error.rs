@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use commands::CommandError;
@@ -14,6 +14,8 @@ pub(crate) enum ApiError {
     /// Something about the request as a whole.
     Malformed(String),
     Unauthorized,
+    /// The next one may come in so long.
+    TooManyRequests(Duration),
     NoSuchRoute,
     MethodNotAllowed,
     BodyTooSlow,
@@ -67,6 +69,8 @@ impl ApiError {
             | Self::TooManyConnections
             | Self::TooManyBatches => StatusCode::SERVICE_UNAVAILABLE,
             Self::Command(CommandError::Internal(_)) | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Command(CommandError::Forbidden(_)) => StatusCode::FORBIDDEN,
+            Self::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -86,6 +90,7 @@ impl ApiError {
             }
             Self::Malformed(text) => text,
             Self::Unauthorized => "unauthorized",
+            Self::TooManyRequests(_) => "too many requests with this key: see the Retry-After header",
             Self::NoSuchRoute => "no such route: see /docs",
             Self::MethodNotAllowed => "method not allowed: see the Allow header",
             Self::BodyTooSlow => "the body did not arrive in time",
@@ -119,7 +124,10 @@ impl ApiError {
     }
 
     /// What the answer says beside its body.
-    pub(crate) const fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+    pub(crate) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        if let Self::TooManyRequests(wait) = self {
+            return Some((header::RETRY_AFTER, HeaderValue::from(whole_seconds(*wait))));
+        }
         match self.status() {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))),
             StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
@@ -130,6 +138,11 @@ impl ApiError {
             _ => None,
         }
     }
+}
+
+/// The header knows no shorter time than a second.
+const fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + (wait.subsec_nanos() > 0) as u64
 }
 
 /// An answer without words: those are found by `observe`, which knows the door and the time.

@@ -1,9 +1,7 @@
 //! `POST /timers/{id}/fire`: makes a pending timer due now.
 
-use axum::extract::State;
-
 use crate::{
-    Api,
+    auth::Permitted,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     id::PathId,
@@ -23,9 +21,9 @@ use crate::{
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn fire(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
-    let timer = api.commands.fire(id).await?;
-    Ok(Answer::ok("timer fires now", TimerView::of(timer, api.commands.clock.now())))
+pub(crate) async fn fire(Permitted(commands): Permitted, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
+    let timer = commands.fire(id).await?;
+    Ok(Answer::ok("timer fires now", TimerView::of(timer, commands.clock.now())))
 }
 
 #[cfg(test)]

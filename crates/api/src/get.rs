@@ -1,9 +1,7 @@
 //! `GET /timers/{id}`: one timer with everything that is known about it.
 
-use axum::extract::State;
-
 use crate::{
-    Api,
+    auth::Permitted,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     id::PathId,
@@ -22,9 +20,9 @@ use crate::{
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn get(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<DetailView>, ApiError> {
-    let timer = api.commands.get(id).await?;
-    Ok(Answer::ok("success", DetailView::of(timer, api.commands.clock.now())))
+pub(crate) async fn get(Permitted(commands): Permitted, PathId(id): PathId) -> Result<Answer<DetailView>, ApiError> {
+    let timer = commands.get(id).await?;
+    Ok(Answer::ok("success", DetailView::of(timer, commands.clock.now())))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod fire;
 mod get;
 mod health;
 mod id;
+mod keys;
 mod limits;
 mod list;
 mod listener;
@@ -34,6 +35,7 @@ mod object;
 mod observe;
 mod openapi;
 mod ping;
+mod rate;
 mod retry;
 mod schema;
 mod timing;
@@ -50,7 +52,7 @@ use std::{fmt, sync::Arc};
 
 use axum::{Router, middleware, routing};
 use bytes::Bytes;
-use commands::Commands;
+use commands::{Commands, KeyRing};
 use tokio::sync::Semaphore;
 
 pub use auth::ApiKey;
@@ -58,11 +60,16 @@ pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX};
 pub use listener::serve;
 pub use metrics::describe;
+pub use rate::RateLimit;
+
+use rate::Rates;
 
 /// What the server brings.
 #[derive(Clone)]
 pub struct ApiConfig {
     pub api_key: ApiKey,
+    /// How often each key may ask; as often as it likes if there is none.
+    pub rate_limit: Option<RateLimit>,
     pub limits: Limits,
     /// What `/healthz` tells beside the database.
     pub health: Vec<HealthItem>,
@@ -72,19 +79,22 @@ pub struct ApiConfig {
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, limits, health, metrics: _ } = self;
+        let Self { api_key, rate_limit, limits, health, metrics: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
+            .field("rate_limit", rate_limit)
             .field("limits", limits)
             .field("health", health)
             .finish_non_exhaustive()
     }
 }
 
-/// What every handler can reach.
+/// What every handler can reach. Those that ask for something on behalf of a caller have [`auth::Permitted`].
 #[derive(Clone)]
 pub(crate) struct Api {
-    commands: Commands,
+    unrestricted: Commands,
+    keyring: Arc<KeyRing>,
+    rate: Arc<Rates>,
     config: Arc<ApiConfig>,
     pages: Arc<Pages>,
     /// One permit for each batch that may be in memory.
@@ -112,7 +122,14 @@ impl Pages {
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
     let batches = Arc::new(Semaphore::new(limits::BATCHES_AT_ONCE_MAX));
-    let api = Api { commands, config: Arc::new(config), pages: Arc::new(Pages::new()), batches };
+    let api = Api {
+        keyring: Arc::new(KeyRing::new(Arc::clone(&commands.store), Arc::clone(&commands.clock))),
+        rate: Arc::new(Rates::new(config.rate_limit)),
+        unrestricted: commands,
+        config: Arc::new(config),
+        pages: Arc::new(Pages::new()),
+        batches,
+    };
     Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
@@ -121,6 +138,8 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
+        .route("/keys", routing::post(keys::create::create).get(keys::list::list))
+        .route("/keys/{id}", routing::delete(keys::revoke::revoke))
         .route("/healthz", routing::get(health::health))
         .route("/ping", routing::get(ping::ping))
         .route("/metrics", routing::get(metrics::metrics))

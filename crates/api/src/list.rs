@@ -1,6 +1,6 @@
 //! `GET /timers`: a page of the timers that match.
 
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use commands::{Filter, ListQuery, Listed, Order, Sort};
 use domain::{Invalid, Namespace, Status, Timestamp};
 use serde::Serialize;
@@ -8,7 +8,8 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 
 use crate::{
-    Api, cursor,
+    auth::Permitted,
+    cursor,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     limits,
@@ -56,10 +57,10 @@ pub(crate) struct TimerPage {
         (status = 400, description = "A parameter breaks a rule; the message names both.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn list(State(api): State<Api>, RawQuery(query): RawQuery) -> Result<Answer<TimerPage>, ApiError> {
+pub(crate) async fn list(Permitted(commands): Permitted, RawQuery(query): RawQuery) -> Result<Answer<TimerPage>, ApiError> {
     let query = parse(query.as_deref().unwrap_or_default())?;
-    let listed = api.commands.list(&query).await?;
-    Ok(Answer::ok("success", page(listed, &query, api.commands.clock.now())))
+    let listed = commands.list(&query).await?;
+    Ok(Answer::ok("success", page(listed, &query, commands.clock.now())))
 }
 
 fn page(listed: Listed, query: &ListQuery, now: Timestamp) -> TimerPage {

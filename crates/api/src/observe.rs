@@ -22,13 +22,13 @@ use crate::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let started = api.commands.clock.steady();
+    let started = api.unrestricted.clock.steady();
     let id = request_id(&request);
     let method = request.method().clone();
     let door = Door::of(request.uri().path());
     // Refused by the listener already, and counted there.
     if let Some(Refused(error)) = request.extensions_mut().remove() {
-        let mut response = door.refusal(&error, api.commands.clock.now());
+        let mut response = door.refusal(&error, api.unrestricted.clock.now());
         response.headers_mut().insert(REQUEST_ID, id);
         return response;
     }
@@ -41,7 +41,7 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     };
     let refused = response.extensions_mut().remove::<Refused>().map(|Refused(error)| error);
     if let Some(error) = &refused {
-        response = door.refusal(error, api.commands.clock.now());
+        response = door.refusal(error, api.unrestricted.clock.now());
     }
     let status = response.status();
     if status.is_server_error() {
@@ -55,7 +55,7 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     }
     metrics::counter!("timer_http_requests_total", "route" => route.clone(), "method" => known_method(&method), "status" => status.as_u16().to_string())
         .increment(1);
-    let took = api.commands.clock.steady().saturating_sub(started);
+    let took = api.unrestricted.clock.steady().saturating_sub(started);
     metrics::histogram!("timer_http_request_duration_seconds", "route" => route).record(took.as_secs_f64());
     response.headers_mut().insert(REQUEST_ID, id);
     response

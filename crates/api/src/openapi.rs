@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, create, docs, door::Door, fire, get, health, list, metrics, ping, retry,
-    update, v1,
+    Api, attempts, auth, batch, cancel, cancel_matching, create, docs, door::Door, fire, get, health, keys, list, metrics, ping,
+    retry, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -28,12 +28,14 @@ use crate::{
         fire::fire, retry::retry, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
+        keys::create::create, keys::list::list, keys::revoke::revoke,
         health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
+        (name = "keys", description = "Keys for others, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
         (name = "service", description = "How the service is, and how it is used. Open without a key."),
     ),
     modifiers(&Common),
@@ -46,7 +48,10 @@ struct Common;
 impl Modify for Common {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         let components = openapi.components.get_or_insert_default();
-        let key = ApiKeyValue::with_description("X-API-Key", "The key that the service was started with.");
+        let key = ApiKeyValue::with_description(
+            "X-API-Key",
+            "The key that the service was started with, or one that was issued for you.",
+        );
         components.add_security_scheme("ApiKey", SecurityScheme::ApiKey(ApiKey::Header(key)));
         for (path, item) in &mut openapi.paths.paths {
             let is_open = auth::OPEN_PATHS.contains(&path.as_str());
@@ -71,6 +76,8 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
     if !is_open {
         errors.extend([
             ("401", "`unauthorized`: the `X-API-Key` header is missing or wrong."),
+            ("403", "The key does not go that far: it may only read, or does not open the namespace that is named."),
+            ("429", "More requests than one key may make; `Retry-After` says in how many seconds the next may come."),
             ("500", "Something unexpected; the log has it under the `x-request-id` of the answer."),
             ("503", "The database is away, or the outcome could not be read back; the message says which."),
         ]);

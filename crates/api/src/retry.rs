@@ -1,9 +1,7 @@
 //! `POST /timers/{id}/retry`: tries a failed timer again.
 
-use axum::extract::State;
-
 use crate::{
-    Api,
+    auth::Permitted,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     id::PathId,
@@ -23,9 +21,9 @@ use crate::{
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn retry(State(api): State<Api>, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
-    let timer = api.commands.retry(id).await?;
-    Ok(Answer::ok("timer is tried again", TimerView::of(timer, api.commands.clock.now())))
+pub(crate) async fn retry(Permitted(commands): Permitted, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
+    let timer = commands.retry(id).await?;
+    Ok(Answer::ok("timer is tried again", TimerView::of(timer, commands.clock.now())))
 }
 
 #[cfg(test)]

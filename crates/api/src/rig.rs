@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body, extract::Request};
 use commands::{Commands, Filter, Rules};
-use domain::{CallbackUrl, Clock, Horizon, Invalid, ManualClock, Next, Shard, Span, Timestamp};
+use domain::{CallbackUrl, Caller, Clock, Horizon, Invalid, ManualClock, Next, Shard, Span, Timestamp};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use store::{Claim, ClaimToken, DueEntry, Model, NodeId, ShardCursor, Store};
 use tower::ServiceExt;
 
-use crate::{ApiConfig, ApiKey, HealthItem, Limits};
+use crate::{ApiConfig, ApiKey, HealthItem, Limits, RateLimit};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// 2030-01-01T00:00:00Z.
@@ -74,15 +74,23 @@ impl Rig {
     }
 
     pub(crate) fn limited(limits: Limits) -> Self {
+        Self::configured(ApiConfig { limits, ..config() })
+    }
+
+    pub(crate) fn rated(rate_limit: RateLimit) -> Self {
+        Self::configured(ApiConfig { rate_limit: Some(rate_limit), ..config() })
+    }
+
+    fn configured(config: ApiConfig) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
-        Self::build(Arc::new(Model::new(clock.clone(), 1)), clock, Vec::new(), limits)
+        Self::build(Arc::new(Model::new(clock.clone(), 1)), clock, config)
     }
 
     pub(crate) fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, health: Vec<HealthItem>) -> Self {
-        Self::build(store, clock, health, Limits::default())
+        Self::build(store, clock, ApiConfig { health, ..config() })
     }
 
-    fn build(store: Arc<dyn Store>, clock: Arc<ManualClock>, health: Vec<HealthItem>, limits: Limits) -> Self {
+    fn build(store: Arc<dyn Store>, clock: Arc<ManualClock>, config: ApiConfig) -> Self {
         let nudged = Arc::new(Mutex::new(Vec::new()));
         let to = nudged.clone();
         let commands = Commands {
@@ -97,8 +105,8 @@ impl Rig {
                 }),
             },
             nudge: Arc::new(move |entries| to.lock().unwrap().extend_from_slice(entries)),
+            caller: Caller::Administrator,
         };
-        let config = ApiConfig { api_key: ApiKey::new(KEY), limits, health, metrics: Arc::new(|| "timer_up 1\n".to_owned()) };
         Self { router: crate::router(config, commands), store, clock, nudged }
     }
 
@@ -111,6 +119,21 @@ impl Rig {
 
     pub(crate) async fn call(&self, method: &str, path: &str, body: &str) -> Reply {
         self.send(request(method, path, body)).await
+    }
+
+    /// The same with another key than the administrator's.
+    pub(crate) async fn call_with(&self, key: &str, method: &str, path: &str, body: &str) -> Reply {
+        let mut request = request(method, path, body);
+        request.headers_mut().insert("x-api-key", key.parse().unwrap());
+        self.send(request).await
+    }
+
+    /// A new key for these namespaces (a JSON array, or `null`), as its holder shows it.
+    pub(crate) async fn issued(&self, namespaces: &str, rights: &str) -> String {
+        let body = format!(r#"{{"name":"k","namespaces":{namespaces},"rights":"{rights}"}}"#);
+        let reply = self.call("POST", "/keys", &body).await;
+        assert_eq!(reply.status, 201, "{}", reply.text);
+        reply.data("key").as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
@@ -147,6 +170,11 @@ impl Rig {
         let done: Vec<_> = self.claim_all().await.iter().map(|claimed| claimed.settle(next.clone())).collect();
         assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
     }
+}
+
+fn config() -> ApiConfig {
+    let metrics = Arc::new(|| "timer_up 1\n".to_owned());
+    ApiConfig { api_key: ApiKey::new(KEY), rate_limit: None, limits: Limits::default(), health: Vec::new(), metrics }
 }
 
 pub(crate) fn request(method: &str, path: &str, body: &str) -> Request {

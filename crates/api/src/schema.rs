@@ -54,6 +54,32 @@ pub(crate) enum CallbackType {
 }
 
 #[derive(ToSchema)]
+#[schema(description = "What a key allows: `read`, or `write`, which includes reading.")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Rights {
+    Read,
+    Write,
+}
+
+/// A key for somebody.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateKey {
+    /// What to call it, for those who look at the list.
+    #[schema(min_length = 1, max_length = 100, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    name: String,
+    /// The namespaces that it opens; `null` for all of them.
+    #[schema(required = true, min_items = 1, max_items = 100)]
+    namespaces: Option<Vec<NamespaceName>>,
+    rights: Rights,
+}
+
+/// The name of a namespace.
+#[derive(ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+pub(crate) struct NamespaceName(String);
+
+#[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Sort {
     CreatedAt,

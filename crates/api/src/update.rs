@@ -1,11 +1,10 @@
 //! `PUT /timers/{id}`: changes a pending timer.
 
-use axum::extract::State;
 use commands::{HttpPatch, Patch, Soonest};
 use domain::{Callback, CorrelationId, Invalid, RetryPolicy, limits};
 
 use crate::{
-    Api,
+    auth::Permitted,
     body::JsonBody,
     create::parse_delivery,
     envelope::{Answer, Envelope, ErrorEnvelope},
@@ -39,10 +38,14 @@ const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn update(State(api): State<Api>, PathId(id): PathId, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
+pub(crate) async fn update(
+    Permitted(commands): Permitted,
+    PathId(id): PathId,
+    body: JsonBody,
+) -> Result<Answer<TimerView>, ApiError> {
     let patch = parse(&body.0)?;
-    let timer = api.commands.update(id, &patch).await?;
-    Ok(Answer::ok("timer updated successfully", TimerView::of(timer, api.commands.clock.now())))
+    let timer = commands.update(id, &patch).await?;
+    Ok(Answer::ok("timer updated successfully", TimerView::of(timer, commands.clock.now())))
 }
 
 fn parse(text: &str) -> Result<Patch, ApiError> {

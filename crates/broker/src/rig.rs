@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use commands::{Commands, Rules};
 use domain::{
-    Asked, Callback, Clock, CorrelationId, Definition, Delivery, Horizon, Key, ManualClock, Namespace, Span, Status, Timer,
-    TimerId, Timestamp,
+    Asked, Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, ManualClock, Namespace, Span, Status,
+    Timer, TimerId, Timestamp,
 };
 use store::{Faulty, Filter, Model, Store};
 
@@ -24,7 +24,7 @@ pub(crate) struct Rig {
 pub(crate) fn commands(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Commands {
     let horizon = Horizon { min_delay: Span::from_secs(5), max_horizon: Some(Span::from_secs(3600)) };
     let rules = Rules { horizon, nats: true, address: Arc::new(|_| Ok(())) };
-    Commands { store, clock, rules, nudge: Arc::new(|_| {}) }
+    Commands { store, clock, rules, nudge: Arc::new(|_| {}), caller: Caller::Administrator }
 }
 
 impl Rig {

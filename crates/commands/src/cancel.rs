@@ -6,6 +6,8 @@ use crate::{CommandError, Commands, Verb, call, call::ReadBack};
 impl Commands {
     /// Cancels a pending timer. When this answers, it never fires. Canceling it again is no error.
     pub async fn cancel(&self, id: TimerId) -> Result<Timer, CommandError> {
+        self.check_may_write()?;
+        self.check_seen(id).await?;
         match self.cancel_surely(id).await? {
             Changed::Done(timer) => {
                 metrics::counter!("timer_canceled_total").increment(1);

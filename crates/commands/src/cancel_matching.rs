@@ -57,6 +57,7 @@ impl Commands {
     /// Cancels every pending timer that matches, if there are no more than expected. Those that are registered meanwhile are left
     /// alone.
     pub async fn cancel_matching(&self, selection: &Selection) -> Result<CanceledMany, CommandError> {
+        self.check_may_write()?;
         if !(1..=limits::CANCELED_AT_ONCE_MAX).contains(&selection.expected_max) {
             return Err(Invalid::new("expected_max", format!("must lie between 1 and {}", limits::CANCELED_AT_ONCE_MAX)).into());
         }
@@ -75,10 +76,11 @@ impl Commands {
 
     /// The ids that match; one more than expected is as good as all of them.
     async fn select(&self, selection: &Selection) -> Result<Vec<TimerId>, CommandError> {
+        let filter = self.narrowed(&selection.filter)?;
         let mut found = Vec::new();
         let mut after = None;
         loop {
-            let page = call::reading(self.store.matching(&selection.filter, after, PAGE_TIMERS)).await?;
+            let page = call::reading(self.store.matching(&filter, after, PAGE_TIMERS)).await?;
             let Some(last) = page.last() else { return Ok(found) };
             after = Some(last.id);
             found.extend(page.iter().filter(|found| selection.metadata.are_in(found.metadata.as_ref())).map(|found| found.id));

@@ -91,7 +91,9 @@ impl Commands {
         self.answer(created)
     }
 
-    pub(crate) fn prepare(&self, request: NewTimerRequest) -> Result<Prepared, Invalid> {
+    pub(crate) fn prepare(&self, request: NewTimerRequest) -> Result<Prepared, CommandError> {
+        self.check_may_write()?;
+        self.check_open(&request.namespace)?;
         let now = self.clock.now();
         let (asked, soonest, on_conflict) = (request.asked, request.soonest, request.on_conflict);
         let definition = self.define(request, now)?;

@@ -29,7 +29,7 @@ impl Commands {
                     Asked::At(batch.len() - 1)
                 }
                 Ok(Prepared::TooLate(late)) => Asked::Answered(Box::new(self.repeated(late).await)),
-                Err(invalid) => Asked::Answered(Box::new(Err(invalid.into()))),
+                Err(refusal) => Asked::Answered(Box::new(Err(refusal))),
             });
         }
         let mut created: Vec<_> = self.register_all(batch).await.into_iter().map(Some).collect();

@@ -12,6 +12,9 @@ pub enum CommandError {
     NotFound,
     #[error("key not found")]
     NoSuchKey,
+    /// The caller's key does not go that far.
+    #[error("{0}")]
+    Forbidden(&'static str),
     /// The timer is in a status that does not allow it.
     #[error("cannot {verb} timer with status '{status}'")]
     Met { verb: Verb, status: Status },

@@ -4,36 +4,39 @@ use store::{StoreError, StoreResult};
 use crate::{CommandError, Commands, call, call::ReadBack};
 
 impl Commands {
-    /// Keeps a key that opens `access`. The secret is for its owner alone: only its hash is kept, so it can be shown just once. Whoever
-    /// brings a secret brings a new one, long and random.
-    pub async fn create_key(&self, name: &str, access: Access, secret: &str) -> Result<AccessKey, CommandError> {
-        let now = self.clock.now();
-        let key = AccessKey {
-            id: AccessKeyId::random(now),
-            name: AccessKey::parse_name(name)?,
-            hash: AccessKey::hash_of(secret.as_bytes()),
-            access,
-            created_at: now,
-            revoked_at: None,
-        };
+    /// Issues a key that opens `access`, made of `random` bytes that nobody has seen. The text is for its holder alone: only its hash
+    /// is kept, so that it can be shown just this once.
+    pub async fn create_key(&self, name: &str, access: Access, random: [u8; 32]) -> Result<(AccessKey, String), CommandError> {
+        self.check_administrator()?;
+        let (key, text) = AccessKey::issue(name, access, random, self.clock.now())?;
         let is_new = match call::writing(self.store.add_key(&key)).await {
             Err(cause @ StoreError::Unknown(_)) => self.confirm_key(&key, cause).await?,
             known => known?,
         };
-        if is_new { Ok(key) } else { Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".to_owned()))) }
+        if is_new {
+            tracing::info!(key.id = %key.id, key.name = key.name, access = ?key.access, "a key was issued");
+            Ok((key, text))
+        } else {
+            Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".to_owned())))
+        }
     }
 
     /// Every key, revoked ones included, the oldest first.
     pub async fn keys(&self) -> Result<Vec<AccessKey>, CommandError> {
+        self.check_administrator()?;
         Ok(call::reading(self.store.keys()).await?)
     }
 
     /// Takes a key out of use for good. Doing it again is no error.
     pub async fn revoke_key(&self, id: AccessKeyId) -> Result<(), CommandError> {
+        self.check_administrator()?;
         let mut rounds = 0;
         loop {
             match call::writing(self.store.revoke_key(id, self.clock.now())).await {
-                Ok(true) => return Ok(()),
+                Ok(true) => {
+                    tracing::info!(key.id = %id, "a key was revoked");
+                    return Ok(());
+                }
                 Ok(false) if self.keys().await?.iter().any(|key| key.id == id) => return Ok(()),
                 Ok(false) => return Err(CommandError::NoSuchKey),
                 // A revoked key stays revoked, so that asking again can do no harm.
@@ -71,7 +74,7 @@ mod tests {
     use super::*;
     use crate::rig::{NOW, Rig};
 
-    const SECRET: &str = "tk_0123456789abcdef";
+    const RANDOM: [u8; 32] = [7; 32];
 
     fn access() -> Access {
         Access { namespaces: Namespaces::Only(vec![Namespace::parse("a").unwrap()]), rights: Rights::Read }
@@ -80,15 +83,15 @@ mod tests {
     #[tokio::test]
     async fn a_key_is_kept_as_a_hash_and_can_be_revoked_once() {
         let rig = Rig::new();
-        let key = rig.commands.create_key("billing", access(), SECRET).await.unwrap();
-        assert_eq!((key.hash, key.access.clone()), (AccessKey::hash_of(SECRET.as_bytes()), access()));
+        let (key, text) = rig.commands.create_key("billing", access(), RANDOM).await.unwrap();
+        assert_eq!((key.is_shown_by(text.as_bytes()), key.access.clone()), (true, access()));
         assert_eq!(rig.commands.keys().await.unwrap(), std::slice::from_ref(&key));
         rig.commands.revoke_key(key.id).await.unwrap();
         rig.commands.revoke_key(key.id).await.unwrap();
         assert!(!rig.commands.keys().await.unwrap()[0].is_valid());
         let unknown = AccessKeyId::random(NOW);
         assert!(matches!(rig.commands.revoke_key(unknown).await, Err(CommandError::NoSuchKey)));
-        let refusal = rig.commands.create_key("", access(), "tk_other").await.unwrap_err();
+        let refusal = rig.commands.create_key("", access(), RANDOM).await.unwrap_err();
         assert_eq!(refusal.to_string(), "name must have 1 to 100 printable characters");
     }
 
@@ -98,7 +101,7 @@ mod tests {
             let rig = Rig::new();
             rig.store.plan(Operation::AddKey, fault);
             rig.store.plan(Operation::Keys, Fault::NotDone);
-            let key = rig.commands.create_key("k", access(), SECRET).await.unwrap();
+            let (key, _) = rig.commands.create_key("k", access(), RANDOM).await.unwrap();
             assert_eq!(rig.commands.keys().await.unwrap(), std::slice::from_ref(&key), "{fault:?}");
             rig.store.plan(Operation::RevokeKey, fault);
             rig.commands.revoke_key(key.id).await.unwrap();

@@ -20,9 +20,11 @@ mod error;
 mod fire;
 mod get;
 mod health;
+mod keyring;
 mod keys;
 mod list;
 mod patch;
+mod permission;
 mod retry;
 mod rules;
 mod update;
@@ -32,13 +34,14 @@ mod rig;
 
 use std::sync::Arc;
 
-use domain::{Clock, Status, Timer};
+use domain::{Caller, Clock, Status, Timer};
 use store::{DueEntry, Store};
 
 pub use cancel_matching::{CanceledMany, Members, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
 pub use health::Health;
+pub use keyring::KeyRing;
 pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{Rules, Soonest};
@@ -54,6 +57,8 @@ pub struct Commands {
     pub clock: Arc<dyn Clock>,
     pub rules: Rules,
     pub nudge: Nudge,
+    /// On whose behalf; see [`Commands::on_behalf_of`].
+    pub caller: Caller,
 }
 
 impl Commands {

@@ -12,6 +12,7 @@ pub struct Listed {
 impl Commands {
     /// One page of the timers that match, and how many match.
     pub async fn list(&self, query: &ListQuery) -> Result<Listed, CommandError> {
+        let query = &ListQuery { filter: self.narrowed(&query.filter)?, ..query.clone() };
         let (page, total) =
             tokio::try_join!(call::reading(self.store.list(query)), call::reading(self.store.count(&query.filter)))?;
         Ok(Listed { page, total })

@@ -7,6 +7,7 @@ impl Commands {
     /// Tries a failed timer again, now, as if it had never been tried. Its due time stays, and with it the id by which its
     /// receiver knows the call.
     pub async fn retry(&self, id: TimerId) -> Result<Timer, CommandError> {
+        self.check_may_write()?;
         let failed = self.get(id).await?;
         if failed.status.after(Event::Reopen).is_none() {
             return Err(CommandError::Met { verb: Verb::Retry, status: failed.status });

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::{Asked, Callback, Horizon, Key, ManualClock, Next, OnConflict, Shard, Span, TimerId, Timestamp};
+use domain::{Asked, Callback, Caller, Horizon, Key, ManualClock, Next, OnConflict, Shard, Span, TimerId, Timestamp};
 use store::{Claim, ClaimToken, DueEntry, Faulty, Filter, Model, NodeId, ShardCursor, Store};
 
 use crate::{Commands, NewTimerRequest, Rules, Target};
@@ -47,7 +47,8 @@ impl Rig {
         let nudged = Arc::new(Mutex::new(Vec::new()));
         let to = nudged.clone();
         let nudge = Arc::new(move |entries: &[DueEntry]| to.lock().unwrap().extend_from_slice(entries));
-        let commands = Commands { store: store.clone(), clock: clock.clone(), rules: rules(), nudge };
+        let commands =
+            Commands { store: store.clone(), clock: clock.clone(), rules: rules(), nudge, caller: Caller::Administrator };
         Self { commands, store, clock, nudged }
     }
 

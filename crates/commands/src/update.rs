@@ -10,6 +10,7 @@ impl Commands {
     /// Changes a pending timer. When this answers, the old version never fires.
     pub async fn update(&self, id: TimerId, patch: &Patch) -> Result<Timer, CommandError> {
         if patch.is_empty() {
+            self.check_may_write()?;
             return pending(self.get(id).await?, Verb::Update);
         }
         self.change(id, Verb::Update, |timer, now| patch.clone().apply(timer, now, &self.rules)).await
@@ -22,6 +23,7 @@ impl Commands {
         verb: Verb,
         make: impl Fn(Timer, Timestamp) -> Result<Timer, Invalid>,
     ) -> Result<Timer, CommandError> {
+        self.check_may_write()?;
         for _ in 0..ROUNDS_MAX {
             let timer = pending(self.get(id).await?, verb)?;
             let now = self.clock.now();

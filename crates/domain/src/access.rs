@@ -1,8 +1,9 @@
 //! Who may do what: keys that are bound to namespaces.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use crate::{Invalid, Namespace, TimerId, Timestamp, limits};
@@ -22,6 +23,14 @@ pub struct AccessKey {
     pub access: Access,
     pub created_at: Timestamp,
     pub revoked_at: Option<Timestamp>,
+}
+
+/// On whose behalf something is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// Whoever runs the service: everything, everywhere, and the keys of everybody else.
+    Administrator,
+    Holder(Arc<AccessKey>),
 }
 
 /// What a key opens.
@@ -61,6 +70,37 @@ impl Access {
     }
 }
 
+impl Caller {
+    pub const fn is_administrator(&self) -> bool {
+        matches!(self, Self::Administrator)
+    }
+
+    /// The names of the only namespaces that are open to this caller; `None` when all are.
+    pub fn bound_to(&self) -> Option<&[Namespace]> {
+        match self {
+            Self::Administrator => None,
+            Self::Holder(key) => match &key.access.namespaces {
+                Namespaces::All => None,
+                Namespaces::Only(bound) => Some(bound),
+            },
+        }
+    }
+
+    pub fn sees(&self, namespace: &Namespace) -> bool {
+        match self {
+            Self::Administrator => true,
+            Self::Holder(key) => key.access.sees(namespace),
+        }
+    }
+
+    pub fn may_write(&self) -> bool {
+        match self {
+            Self::Administrator => true,
+            Self::Holder(key) => key.access.may_write(),
+        }
+    }
+}
+
 impl Rights {
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -85,10 +125,35 @@ impl AccessKeyId {
     }
 }
 
+/// Begins every key, so that one that was left in the wrong place is recognised.
+const PREFIX: &str = "tk_";
+
 impl AccessKey {
+    /// A new key, and the text that its holder shows: `tk_`, the id, and a secret. The text is for its holder alone; it is made of
+    /// `random` bytes that nobody has seen.
+    pub fn issue(name: &str, access: Access, random: [u8; 32], now: Timestamp) -> Result<(Self, String), Invalid> {
+        let name = Self::parse_name(name)?;
+        let id = AccessKeyId::random(now);
+        let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = format!("{PREFIX}{}_{secret}", id.0.simple());
+        let hash = Self::hash_of(text.as_bytes());
+        Ok((Self { id, name, hash, access, created_at: now, revoked_at: None }, text))
+    }
+
+    /// Which key it would be that somebody shows.
+    pub fn id_in(shown: &[u8]) -> Option<AccessKeyId> {
+        let (id, _) = std::str::from_utf8(shown).ok()?.strip_prefix(PREFIX)?.split_once('_')?;
+        Uuid::try_parse(id).ok().map(AccessKeyId)
+    }
+
+    /// Whether this is the key that somebody shows. It takes the same time however much of it is right.
+    pub fn is_shown_by(&self, shown: &[u8]) -> bool {
+        Self::hash_of(shown).ct_eq(&self.hash).into()
+    }
+
     /// What is kept of a key. A key is long and random, so that a plain hash is enough.
-    pub fn hash_of(secret: &[u8]) -> [u8; 32] {
-        Sha256::digest(secret).into()
+    pub fn hash_of(text: &[u8]) -> [u8; 32] {
+        Sha256::digest(text).into()
     }
 
     pub fn parse_name(text: &str) -> Result<String, Invalid> {
@@ -136,5 +201,30 @@ mod tests {
             assert!(Access::FULL.sees(&namespace(text)));
         }
         assert!(!bound.may_write() && Access::FULL.may_write());
+    }
+    #[test]
+    fn a_key_is_known_by_its_text_and_by_no_other() {
+        let (key, text) = AccessKey::issue("k", Access::FULL, [7; 32], Timestamp::from_micros(1_893_456_000_000_000)).unwrap();
+        assert_eq!(AccessKey::id_in(text.as_bytes()), Some(key.id));
+        assert!(key.is_shown_by(text.as_bytes()) && text.starts_with("tk_") && text.len() == 100, "{text}");
+        assert!(!format!("{key:?}").contains(&text[40..]));
+        for other in [&text[..99], &text[3..], &format!("{text}0"), &text.to_uppercase(), ""] {
+            assert!(!key.is_shown_by(other.as_bytes()), "{other}");
+        }
+        for shapeless in ["", "tk_", "tk__", "tk_a_b", "TK_0_0", &text[..35]] {
+            assert_eq!(AccessKey::id_in(shapeless.as_bytes()), None, "{shapeless}");
+        }
+        assert_eq!(AccessKey::id_in(b"tk_\xff_"), None);
+    }
+
+    #[test]
+    fn an_administrator_is_bound_to_nothing() {
+        let name = Namespace::default();
+        let access = Access { namespaces: Namespaces::Only(vec![name.clone()]), rights: Rights::Read };
+        let (key, _) = AccessKey::issue("k", access, [7; 32], Timestamp::from_micros(0)).unwrap();
+        let holder = Caller::Holder(Arc::new(key));
+        assert_eq!((holder.bound_to(), Caller::Administrator.bound_to()), (Some([name.clone()].as_slice()), None));
+        assert!(holder.sees(&name) && !holder.sees(&Namespace::parse("other").unwrap()) && !holder.may_write());
+        assert!(Caller::Administrator.may_write() && Caller::Administrator.is_administrator() && !holder.is_administrator());
     }
 }

@@ -22,7 +22,7 @@ mod timer;
 mod timestamp;
 mod told;
 
-pub use access::{Access, AccessKey, AccessKeyId, Namespaces, Rights};
+pub use access::{Access, AccessKey, AccessKeyId, Caller, Namespaces, Rights};
 pub use attempt::{Attempt, Remember};
 pub use callback::{Callback, CallbackUrl, Destination, HttpCallback, NatsCallback, Protocol, Subject};
 pub use clock::{Clock, ManualClock, SystemClock};

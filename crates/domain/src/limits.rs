@@ -39,3 +39,5 @@ pub const CREATED_AT_ONCE_MAX: usize = 1_000;
 pub const CANCELED_AT_ONCE_MAX: usize = 10_000;
 
 pub const KEY_NAME_CHARS_MAX: usize = 100;
+/// How many namespaces one key can name.
+pub const KEY_NAMESPACES_MAX: usize = 100;

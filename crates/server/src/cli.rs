@@ -23,6 +23,68 @@ pub enum Command {
     Migrate(StoreOptions),
     /// Ask a running service on this machine how it is; exits with 0 when it is healthy
     Healthcheck(HealthcheckOptions),
+    /// Issue, list and revoke keys for others, at a running service
+    #[command(subcommand)]
+    Keys(KeysCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Issue a key; it is printed once and can never be shown again
+    Create(CreateKeyOptions),
+    /// Show every key that was issued, without what opens anything
+    List(ListKeysOptions),
+    /// Take a key out of use, for good
+    Revoke(RevokeKeyOptions),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CreateKeyOptions {
+    /// What to call it, for those who look at the list
+    pub name: String,
+    /// A namespace that it opens; give it again for each further one
+    #[arg(long = "namespace", value_name = "NAMESPACE", required_unless_present = "all_namespaces")]
+    pub namespaces: Vec<String>,
+    /// Let it open every namespace
+    #[arg(long, conflicts_with = "namespaces")]
+    pub all_namespaces: bool,
+    /// Let it read and change nothing
+    #[arg(long)]
+    pub read_only: bool,
+    #[command(flatten)]
+    pub service: ServiceOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ListKeysOptions {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub service: ServiceOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RevokeKeyOptions {
+    /// The id of the key, as the list shows it
+    pub id: String,
+    #[command(flatten)]
+    pub service: ServiceOptions,
+}
+
+/// The running service that is asked.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "The service that is asked")]
+pub struct ServiceOptions {
+    /// Where the service is [default: http://127.0.0.1:8080, or another PORT]
+    #[arg(long, env = "TIMER_URL", value_name = "URL")]
+    pub url: Option<String>,
+    /// Its port, if it runs on this machine [default: 8080]
+    #[arg(long, env = "PORT", value_name = "PORT")]
+    pub port: Option<String>,
+    /// The administrator's key
+    #[arg(long, env = "API_KEY", hide_env_values = true, value_name = "KEY")]
+    pub api_key: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -44,9 +106,15 @@ pub struct Options {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Who may call, and where")]
 pub struct ApiOptions {
-    /// The key that callers send as X-API-Key, at least 32 characters; `timer dev` makes one up
+    /// The administrator's key, sent as X-API-Key, at least 32 characters; `timer dev` makes one up
     #[arg(long, env = "API_KEY", hide_env_values = true, value_name = "KEY")]
     pub api_key: Option<String>,
+    /// How many requests per second one key may make [default: no limit]
+    #[arg(long, env = "RATE_LIMIT", value_name = "COUNT")]
+    pub rate_limit: Option<String>,
+    /// How many requests one key may make at once after a pause [default: those of one second]
+    #[arg(long, env = "RATE_LIMIT_BURST", value_name = "COUNT")]
+    pub rate_limit_burst: Option<String>,
     /// Port of the HTTP API [default: 8080]
     #[arg(long, env = "PORT", value_name = "PORT")]
     pub port: Option<String>,

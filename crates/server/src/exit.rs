@@ -16,6 +16,11 @@ pub fn say(text: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// Prints what was asked for. If nobody reads it, that is no reason to fail.
+pub fn print(text: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
 pub fn code(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
     say(format_args!("timer: {failure}"));

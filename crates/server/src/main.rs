@@ -4,9 +4,11 @@
 //! the scheduler and the delivery together.
 
 mod cli;
+mod client;
 mod dev;
 mod exit;
 mod healthcheck;
+mod keys;
 mod messaging;
 mod migrate;
 mod opening;
@@ -28,6 +30,7 @@ fn main() -> std::process::ExitCode {
         Command::Dev(options) => dev::main(options),
         Command::Migrate(options) => migrate::main(&options),
         Command::Healthcheck(options) => healthcheck::main(&options),
+        Command::Keys(command) => keys::main(&command),
     });
     exit::code(result)
 }

@@ -8,7 +8,7 @@ use std::{
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Rules};
 use delivery::{Deliverer, Egress};
-use domain::{CallbackUrl, Clock, Invalid, SystemClock};
+use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
 use scheduler::Scheduler;
 use store::{Measured, Store};
 use tokio::{net::TcpListener, sync::oneshot};
@@ -49,8 +49,6 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
-    let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-    settings::refuse_unsupported(is_set)?;
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     let drained = runtime.block_on(run_until_stopped(settings, announce))?;
     match drained {
@@ -131,7 +129,13 @@ fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Cl
         nats: settings.nats.is_some(),
         address: Arc::new(move |url| refuse_denied(&egress, url)),
     };
-    Commands { store: Arc::clone(store), clock: Arc::clone(clock), rules, nudge: Arc::new(move |entries| nudged.nudge(entries)) }
+    Commands {
+        store: Arc::clone(store),
+        clock: Arc::clone(clock),
+        rules,
+        nudge: Arc::new(move |entries| nudged.nudge(entries)),
+        caller: Caller::Administrator,
+    }
 }
 
 /// An address that callbacks may not reach is refused when the timer is registered, as far as the URL itself shows it.
@@ -152,5 +156,11 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
         item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
         item("egress", Box::new(move || egress.clone().into())),
     ];
-    ApiConfig { api_key: ApiKey::new(&settings.api_key), limits: api::Limits::default(), health, metrics }
+    ApiConfig {
+        api_key: ApiKey::new(&settings.api_key),
+        rate_limit: settings.rate_limit,
+        limits: api::Limits::default(),
+        health,
+        metrics,
+    }
 }

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use api::RateLimit;
 use delivery::NamespaceRules;
 use domain::{Horizon, Remember, Span};
 use tracing_subscriber::EnvFilter;
@@ -22,6 +23,7 @@ use crate::{
 
 pub struct Settings {
     pub api_key: String,
+    pub rate_limit: Option<RateLimit>,
     pub address: SocketAddr,
     pub database: Database,
     pub horizon: Horizon,
@@ -52,6 +54,7 @@ pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure>
     let nats = nats::parse_server(&options.nats)?;
     Ok(Settings {
         api_key: parse_api_key(&options.api, defaults.api_key)?,
+        rate_limit: parse_rate_limit(&options.api)?,
         address: parse_address(&options.api, defaults.bind)?,
         database: parse_database(&options.store)?,
         horizon: parse_horizon(&options.timers)?,
@@ -75,6 +78,18 @@ fn parse_api_key(options: &ApiOptions, default: Option<String>) -> Result<String
         Some(key) => Ok(key),
         None => wrong("API_KEY", &format!("is required: choose one of at least {API_KEY_CHARS_MIN} characters")),
     }
+}
+
+fn parse_rate_limit(options: &ApiOptions) -> Result<Option<RateLimit>, Failure> {
+    let count = |variable, text, default| number(variable, text, 1..=1_000_000, default);
+    if given(&options.rate_limit).is_none() {
+        return match given(&options.rate_limit_burst) {
+            Some(_) => wrong("RATE_LIMIT_BURST", "is set, but RATE_LIMIT is not"),
+            None => Ok(None),
+        };
+    }
+    let per_second = count("RATE_LIMIT", &options.rate_limit, 1)?;
+    Ok(Some(RateLimit { per_second, burst: count("RATE_LIMIT_BURST", &options.rate_limit_burst, per_second)? }))
 }
 
 fn parse_address(options: &ApiOptions, default_bind: IpAddr) -> Result<SocketAddr, Failure> {
@@ -220,11 +235,6 @@ pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
         Ok(filter) if is_sound => Ok(filter),
         _ => wrong("RUST_LOG", "must be a level or a filter such as info,delivery=debug"),
     }
-}
-
-/// What is asked for by name but not part of this version must not be passed over in silence.
-pub fn refuse_unsupported(is_set: impl Fn(&str) -> bool) -> Result<(), Failure> {
-    if is_set("RATE_LIMIT") { wrong("RATE_LIMIT", "is not supported by this version: unset it") } else { Ok(()) }
 }
 
 pub fn parse_log_format(options: &LogOptions) -> Result<LogFormat, Failure> {

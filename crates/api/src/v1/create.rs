@@ -1,7 +1,7 @@
 //! `POST /api/v1/timers` and `POST /api/v1/timers/create`: registers a timer.
 
-use axum::{extract::State, response::Response};
-use commands::{Field, HttpPatch, NewTimerRequest, Outcome, Soonest, Target};
+use axum::response::Response;
+use commands::{Commands, Field, HttpPatch, NewTimerRequest, Outcome, Soonest, Target};
 use domain::{Asked, Callback, Headers, HttpCallback, Invalid, Key, OnConflict, Protocol, limits};
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     view::TimerView,
     wanted::{self, Wanted},
 };
-use crate::{Api, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
 
 const IDENTITY: [&str; 3] = ["id", "namespace", "groupId"];
 
@@ -40,8 +40,8 @@ pub(super) fn fields() -> Vec<&'static str> {
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn create(State(api): State<Api>, body: JsonBody) -> Result<Response, ApiError> {
-    register(&api, &body.0, OnConflict::Reject).await
+pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
+    register(&commands, &body.0, OnConflict::Reject).await
 }
 
 /// Create a timer, or overwrite it
@@ -64,13 +64,13 @@ pub(crate) async fn create(State(api): State<Api>, body: JsonBody) -> Result<Res
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn create_or_replace(State(api): State<Api>, body: JsonBody) -> Result<Response, ApiError> {
-    register(&api, &body.0, OnConflict::Replace).await
+pub(crate) async fn create_or_replace(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
+    register(&commands, &body.0, OnConflict::Replace).await
 }
 
-async fn register(api: &Api, text: &str, on_conflict: OnConflict) -> Result<Response, ApiError> {
+async fn register(commands: &Commands, text: &str, on_conflict: OnConflict) -> Result<Response, ApiError> {
     let request = NewTimerRequest { on_conflict, ..parse(text)? };
-    let outcome = api.commands.create(request).await.map_err(in_v1_words)?;
+    let outcome = commands.create(request).await.map_err(in_v1_words)?;
     let (Outcome::Created(timer) | Outcome::Existing(timer) | Outcome::Replaced(timer)) = outcome;
     Ok(TimerView::answer(timer))
 }

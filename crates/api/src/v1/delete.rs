@@ -1,6 +1,6 @@
 //! `DELETE /api/v1/timers/{groupId}/{timerId}` and `POST /api/v1/timers/delete`: cancels a pending timer.
 
-use axum::extract::State;
+use commands::Commands;
 use domain::TimerId;
 use http::StatusCode;
 
@@ -9,7 +9,7 @@ use super::{
     schema,
     selection::{self, PathTimer},
 };
-use crate::{Api, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
 
 /// Delete a timer by its group and id
 ///
@@ -27,8 +27,8 @@ use crate::{Api, body::JsonBody, error::ApiError, object::Object};
         (status = 409, description = "`TIMER_NOT_PENDING`: it is being delivered or has ended; `details.status` says which.", body = ErrorView),
     )
 )]
-pub(crate) async fn delete(State(api): State<Api>, PathTimer(id): PathTimer) -> Result<StatusCode, ApiError> {
-    cancel(&api, id).await
+pub(crate) async fn delete(Permitted(commands): Permitted, PathTimer(id): PathTimer) -> Result<StatusCode, ApiError> {
+    cancel(&commands, id).await
 }
 
 /// Delete a timer
@@ -47,12 +47,12 @@ pub(crate) async fn delete(State(api): State<Api>, PathTimer(id): PathTimer) -> 
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn delete_selected(State(api): State<Api>, body: JsonBody) -> Result<StatusCode, ApiError> {
-    cancel(&api, selection::timer(&Object::parse(&body.0, &selection::FIELDS)?)?).await
+pub(crate) async fn delete_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<StatusCode, ApiError> {
+    cancel(&commands, selection::timer(&Object::parse(&body.0, &selection::FIELDS)?)?).await
 }
 
-async fn cancel(api: &Api, id: TimerId) -> Result<StatusCode, ApiError> {
-    api.commands.cancel(id).await?;
+async fn cancel(commands: &Commands, id: TimerId) -> Result<StatusCode, ApiError> {
+    commands.cancel(id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,6 +1,7 @@
 //! `GET /api/v1/timers/{groupId}/{timerId}` and `POST /api/v1/timers/get`: one timer as it stands.
 
-use axum::{extract::State, response::Response};
+use axum::response::Response;
+use commands::Commands;
 use domain::TimerId;
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
     selection::{self, PathTimer},
     view::TimerView,
 };
-use crate::{Api, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
 
 /// Read a timer by its group and id
 ///
@@ -30,8 +31,8 @@ use crate::{Api, body::JsonBody, error::ApiError, object::Object};
         (status = 404, description = "`TIMER_NOT_FOUND`.", body = ErrorView),
     )
 )]
-pub(crate) async fn get(State(api): State<Api>, PathTimer(id): PathTimer) -> Result<Response, ApiError> {
-    show(&api, id).await
+pub(crate) async fn get(Permitted(commands): Permitted, PathTimer(id): PathTimer) -> Result<Response, ApiError> {
+    show(&commands, id).await
 }
 
 /// Read a timer
@@ -49,12 +50,12 @@ pub(crate) async fn get(State(api): State<Api>, PathTimer(id): PathTimer) -> Res
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn get_selected(State(api): State<Api>, body: JsonBody) -> Result<Response, ApiError> {
-    show(&api, selection::timer(&Object::parse(&body.0, &selection::FIELDS)?)?).await
+pub(crate) async fn get_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
+    show(&commands, selection::timer(&Object::parse(&body.0, &selection::FIELDS)?)?).await
 }
 
-async fn show(api: &Api, id: TimerId) -> Result<Response, ApiError> {
-    Ok(TimerView::answer(api.commands.get(id).await?))
+async fn show(commands: &Commands, id: TimerId) -> Result<Response, ApiError> {
+    Ok(TimerView::answer(commands.get(id).await?))
 }
 
 #[cfg(test)]

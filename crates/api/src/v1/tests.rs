@@ -271,7 +271,7 @@ fn every_call_is_described_with_every_answer_it_can_give() {
         let path = path.replace("/g/a", "/{groupId}/{timerId}");
         let operation = &document["paths"][&path][method.to_lowercase()];
         assert_eq!(operation["tags"], json!(["v1"]), "{method} {path}");
-        let mut statuses = names(["400", "401", "414", "431", "500", "503"]);
+        let mut statuses = names(["400", "401", "403", "414", "429", "431", "500", "503"]);
         let is_create = path.ends_with("/timers") || path.ends_with("/create");
         let is_delete = method == "DELETE" || path.ends_with("/delete");
         let is_read = method == "GET" || path.ends_with("/get");

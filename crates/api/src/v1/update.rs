@@ -1,7 +1,7 @@
 //! `PUT /api/v1/timers/{groupId}/{timerId}` and `POST /api/v1/timers/update`: changes a pending timer.
 
-use axum::{extract::State, response::Response};
-use commands::{Patch, Soonest};
+use axum::response::Response;
+use commands::{Commands, Patch, Soonest};
 use domain::{Asked, Invalid, TimerId};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     view::TimerView,
     wanted::{self, Wanted},
 };
-use crate::{Api, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
 
 /// What the path says already, and what makes a timer the one it is.
 const FIXED: [&str; 4] = ["id", "timerId", "namespace", "groupId"];
@@ -41,12 +41,16 @@ pub(super) fn selected_fields() -> Vec<&'static str> {
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn update(State(api): State<Api>, PathTimer(id): PathTimer, body: JsonBody) -> Result<Response, ApiError> {
+pub(crate) async fn update(
+    Permitted(commands): Permitted,
+    PathTimer(id): PathTimer,
+    body: JsonBody,
+) -> Result<Response, ApiError> {
     let object = Object::parse(&body.0, &[wanted::FIELDS.as_slice(), &FIXED].concat())?;
     if let Some(fixed) = object.first_of(&FIXED) {
         return Err(Invalid::new(fixed, "must not be given: the path names the timer").into());
     }
-    change(&api, id, &object).await
+    change(&commands, id, &object).await
 }
 
 /// Change a timer
@@ -65,15 +69,15 @@ pub(crate) async fn update(State(api): State<Api>, PathTimer(id): PathTimer, bod
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn update_selected(State(api): State<Api>, body: JsonBody) -> Result<Response, ApiError> {
+pub(crate) async fn update_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
     let object = Object::parse(&body.0, &selected_fields())?;
-    change(&api, selection::timer(&object)?, &object).await
+    change(&commands, selection::timer(&object)?, &object).await
 }
 
-async fn change(api: &Api, id: TimerId, object: &Object<'_>) -> Result<Response, ApiError> {
+async fn change(commands: &Commands, id: TimerId, object: &Object<'_>) -> Result<Response, ApiError> {
     let Wanted { execute_at, http, retry_policy } = Wanted::read(object)?;
     let patch = Patch { asked: execute_at.map(Asked::At), soonest: Soonest::Now, http, retry_policy, ..Patch::default() };
-    let timer = api.commands.update(id, &patch).await.map_err(in_v1_words)?;
+    let timer = commands.update(id, &patch).await.map_err(in_v1_words)?;
     Ok(TimerView::answer(timer))
 }
 

@@ -166,10 +166,19 @@ fn a_filter_of_the_log_must_make_sense() {
 }
 
 #[test]
-fn what_is_not_supported_is_not_passed_over() {
-    assert!(refuse_unsupported(|_| false).is_ok());
-    let refused = refuse_unsupported(|variable| variable == "RATE_LIMIT").unwrap_err().to_string();
-    assert_eq!(refused, "RATE_LIMIT is not supported by this version: unset it.");
+fn a_rate_limit_has_a_burst_of_one_second_unless_it_is_said() {
+    let limit = |args: &[&str]| settings(args).map(|settings| settings.rate_limit.map(|limit| (limit.per_second, limit.burst)));
+    assert_eq!(limit(&[]).unwrap(), None);
+    assert_eq!(limit(&["--rate-limit", "100"]).unwrap(), Some((100, 100)));
+    assert_eq!(limit(&["--rate-limit", "100", "--rate-limit-burst", "7"]).unwrap(), Some((100, 7)));
+    for (args, sentence) in [
+        (["--rate-limit", "0"].as_slice(), "RATE_LIMIT must be a number between 1 and 1000000."),
+        (&["--rate-limit", "10/s"], "RATE_LIMIT must be a number between 1 and 1000000."),
+        (&["--rate-limit", "1", "--rate-limit-burst", "0"], "RATE_LIMIT_BURST must be a number between 1 and 1000000."),
+        (&["--rate-limit-burst", "5"], "RATE_LIMIT_BURST is set, but RATE_LIMIT is not."),
+    ] {
+        assert_eq!(limit(args).unwrap_err(), sentence);
+    }
 }
 
 #[test]

@@ -1,0 +1,28 @@
+//! `GET /keys`: every key that was issued.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::KeyView;
+use crate::{
+    auth::Permitted,
+    envelope::{Answer, Envelope},
+    error::ApiError,
+};
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Keys {
+    keys: Vec<KeyView>,
+}
+
+/// List keys
+///
+/// Every key that was issued, the oldest first, revoked ones included. The administrator's own key is not among them.
+#[utoipa::path(
+    get, path = "/keys", tag = "keys", operation_id = "listKeys", security(("ApiKey" = [])),
+    responses((status = 200, description = "The keys, perhaps none: `success`.", body = Envelope<Keys>))
+)]
+pub(crate) async fn list(Permitted(commands): Permitted) -> Result<Answer<Keys>, ApiError> {
+    let keys = commands.keys().await?.into_iter().map(KeyView::from).collect();
+    Ok(Answer::ok("success", Keys { keys }))
+}

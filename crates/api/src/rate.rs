@@ -1,0 +1,139 @@
+//! How often one key may ask.
+//!
+//! A bucket holds as many requests as may come at once, and fills at the rate. All that is kept of it is when it will be full again:
+//! each request moves that moment on by what one request takes to come back.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use domain::{AccessKeyId, Caller};
+
+use crate::error::ApiError;
+
+/// How many requests one key may make, here: every process counts for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    pub per_second: u32,
+    /// How many may come at once after a pause.
+    pub burst: u32,
+}
+
+impl RateLimit {
+    /// When the bucket will be full again once `count` have been taken out of it, if that is allowed at `now`; else how long to wait.
+    fn take(self, full_at: Duration, now: Duration, count: u32) -> Result<Duration, Duration> {
+        let full_at = full_at.max(now);
+        let missing = full_at - now;
+        // One must be there. More may be taken, and are owed.
+        let room = self.cost(self.burst.saturating_sub(1));
+        match missing.checked_sub(room) {
+            None | Some(Duration::ZERO) => Ok(full_at + self.cost(count)),
+            Some(wait) => Err(wait),
+        }
+    }
+
+    fn cost(self, count: u32) -> Duration {
+        Duration::from_secs(1) * count / self.per_second.max(1)
+    }
+}
+
+/// The buckets of all keys.
+pub(crate) struct Rates {
+    limit: Option<RateLimit>,
+    /// When each will be full, on the steady clock. `None` is the administrator.
+    full_at: Mutex<HashMap<Option<AccessKeyId>, Duration>>,
+}
+
+/// Beyond this many, those that are full are forgotten: a bucket that nobody knows is full.
+const BUCKETS_KEPT: usize = 10_000;
+
+impl Rates {
+    pub(crate) fn new(limit: Option<RateLimit>) -> Self {
+        Self { limit, full_at: Mutex::default() }
+    }
+
+    /// One request of this caller, now.
+    pub(crate) fn take(&self, caller: &Caller, now: Duration) -> Result<(), ApiError> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let mut buckets = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let full_at = buckets.get(&id(caller)).copied().unwrap_or_default();
+        let full_at = limit.take(full_at, now, 1).map_err(ApiError::TooManyRequests)?;
+        if buckets.len() >= BUCKETS_KEPT {
+            buckets.retain(|_, full_at| *full_at > now);
+        }
+        buckets.insert(id(caller), full_at);
+        Ok(())
+    }
+
+    /// So many more that came in one request: they are owed.
+    pub(crate) fn owe(&self, caller: &Caller, count: usize) {
+        let Some(limit) = self.limit else { return };
+        let mut buckets = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(full_at) = buckets.get_mut(&id(caller)) {
+            *full_at += limit.cost(u32::try_from(count).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+fn id(caller: &Caller) -> Option<AccessKeyId> {
+    match caller {
+        Caller::Administrator => None,
+        Caller::Holder(key) => Some(key.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_bucket_holds_a_burst_and_fills_at_the_rate() {
+        let limit = RateLimit { per_second: 10, burst: 3 };
+        let mut full_at = Duration::ZERO;
+        // The moment of each request in milliseconds, and how long it is told to wait if it is refused.
+        for (at, wait) in [
+            (1000, None),
+            (1000, None),
+            (1000, None),
+            (1000, Some(100)),
+            (1060, Some(40)),
+            (1100, None),
+            (1199, Some(1)),
+            (1200, None),
+            (9000, None),
+            (9000, None),
+            (9000, None),
+            (9000, Some(100)),
+        ] {
+            match limit.take(full_at, millis(at), 1) {
+                Ok(next) => {
+                    assert_eq!(wait, None, "{at}");
+                    full_at = next;
+                }
+                Err(told) => assert_eq!(wait.map(millis), Some(told), "{at}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_owed_must_come_back_first() {
+        let rates = Rates::new(Some(RateLimit { per_second: 10, burst: 3 }));
+        let take = |at| rates.take(&Caller::Administrator, millis(at)).is_ok();
+        assert!(take(0));
+        rates.owe(&Caller::Administrator, 99);
+        assert!(!take(9_700) && !take(9_799) && take(9_800) && !take(9_801));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_counted() {
+        let rates = Rates::new(None);
+        assert!((0..1000).all(|_| rates.take(&Caller::Administrator, Duration::ZERO).is_ok()));
+        assert!(rates.full_at.lock().unwrap().is_empty());
+    }
+}

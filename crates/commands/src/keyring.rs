@@ -1,0 +1,134 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use domain::{AccessKey, AccessKeyId, Clock, Span};
+use store::Store;
+use tokio::sync::Mutex;
+
+use crate::{CommandError, call};
+
+/// How soon a key that was revoked elsewhere opens nothing here.
+const READ_AGAIN_AFTER: Span = Span::from_secs(1);
+/// How soon a key that was issued elsewhere is known here. Whoever shows unknown keys makes the store be asked no more often than this.
+const LOOKED_FOR_AFTER: Span = Span::from_millis(100);
+
+/// The keys that open something, as the store had them a moment ago: the store is not asked on every request.
+pub struct KeyRing {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    known: RwLock<Known>,
+    /// Held by the one that asks the store; the others wait for what it learns.
+    reading: Mutex<()>,
+}
+
+type Keys = Arc<HashMap<AccessKeyId, Arc<AccessKey>>>;
+
+#[derive(Default)]
+struct Known {
+    keys: Keys,
+    /// When the store was asked, on the steady clock.
+    read_at: Option<Duration>,
+}
+
+impl KeyRing {
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, known: RwLock::default(), reading: Mutex::new(()) }
+    }
+
+    /// The key that somebody shows, if there is one and it was not revoked.
+    pub async fn find(&self, shown: &[u8]) -> Result<Option<Arc<AccessKey>>, CommandError> {
+        let Some(id) = AccessKey::id_in(shown) else { return Ok(None) };
+        let mut key = self.read_within(READ_AGAIN_AFTER).await?.get(&id).cloned();
+        if key.is_none() {
+            key = self.read_within(LOOKED_FOR_AFTER).await?.get(&id).cloned();
+        }
+        Ok(key.filter(|key| key.is_shown_by(shown) && key.is_valid()))
+    }
+
+    /// What was known is no longer so: the next one that asks reads it anew.
+    pub async fn forget(&self) {
+        // A reading that is under way may still see what was before.
+        let _turn = self.reading.lock().await;
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known::default();
+    }
+
+    /// The keys as they were at most this long ago.
+    async fn read_within(&self, age_max: Span) -> Result<Keys, CommandError> {
+        if let Some(keys) = self.known_within(age_max) {
+            return Ok(keys);
+        }
+        let _turn = self.reading.lock().await;
+        if let Some(keys) = self.known_within(age_max) {
+            return Ok(keys);
+        }
+        let read_at = Some(self.clock.steady());
+        let keys = call::reading(self.store.keys()).await?;
+        let keys = Arc::new(keys.into_iter().map(|key| (key.id, Arc::new(key))).collect());
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known { keys: Arc::clone(&keys), read_at };
+        Ok(keys)
+    }
+
+    fn known_within(&self, age_max: Span) -> Option<Keys> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let age = self.clock.steady().saturating_sub(known.read_at?);
+        (age < age_max.as_duration()).then(|| Arc::clone(&known.keys))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Access;
+    use store::{Fault, Operation};
+
+    use super::*;
+    use crate::rig::Rig;
+
+    fn ring(rig: &Rig) -> KeyRing {
+        KeyRing::new(rig.store.clone(), rig.clock.clone())
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_issued_or_revoked_elsewhere_is_noticed() {
+        let rig = Rig::new();
+        let ring = ring(&rig);
+        assert_eq!(ring.find(b"tk_00000000000000000000000000000000_0").await.unwrap(), None);
+        let (key, text) = rig.commands.create_key("k", Access::FULL, [7; 32]).await.unwrap();
+        assert_eq!(ring.find(text.as_bytes()).await.unwrap(), None);
+        rig.clock.advance(LOOKED_FOR_AFTER);
+        assert_eq!(ring.find(text.as_bytes()).await.unwrap().as_deref(), Some(&key));
+        assert_eq!(ring.find(format!("{text}0").as_bytes()).await.unwrap(), None);
+
+        rig.commands.revoke_key(key.id).await.unwrap();
+        assert!(ring.find(text.as_bytes()).await.unwrap().is_some());
+        rig.clock.advance(READ_AGAIN_AFTER);
+        assert_eq!(ring.find(text.as_bytes()).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_was_done_here_is_known_at_once() {
+        let rig = Rig::new();
+        let ring = ring(&rig);
+        assert_eq!(ring.find(b"tk_00000000000000000000000000000000_0").await.unwrap(), None);
+        let (key, text) = rig.commands.create_key("k", Access::FULL, [7; 32]).await.unwrap();
+        ring.forget().await;
+        assert!(ring.find(text.as_bytes()).await.unwrap().is_some());
+        rig.commands.revoke_key(key.id).await.unwrap();
+        ring.forget().await;
+        assert_eq!(ring.find(text.as_bytes()).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_away_opens_nothing() {
+        let rig = Rig::new();
+        let ring = ring(&rig);
+        let (_, text) = rig.commands.create_key("k", Access::FULL, [7; 32]).await.unwrap();
+        assert!(ring.find(text.as_bytes()).await.unwrap().is_some());
+        rig.clock.advance(READ_AGAIN_AFTER);
+        rig.store.plan(Operation::Keys, Fault::NotDone);
+        assert!(matches!(ring.find(text.as_bytes()).await, Err(CommandError::Unavailable(_))));
+        assert!(ring.find(text.as_bytes()).await.unwrap().is_some());
+    }
+}

@@ -1,0 +1,55 @@
+//! What a caller may do. Another's timer does not exist for them; only what they say themselves can be forbidden.
+
+use domain::{Caller, Invalid, Namespace, TimerId};
+use store::Filter;
+
+use crate::{CommandError, Commands};
+
+impl Commands {
+    /// The same use cases, as far as they are open to this caller.
+    pub fn on_behalf_of(&self, caller: Caller) -> Self {
+        Self { caller, ..self.clone() }
+    }
+
+    pub(crate) fn check_administrator(&self) -> Result<(), CommandError> {
+        allowed(self.caller.is_administrator(), "this takes the administrator's key")
+    }
+
+    pub(crate) fn check_may_write(&self) -> Result<(), CommandError> {
+        allowed(self.caller.may_write(), "this key may only read")
+    }
+
+    pub(crate) fn check_open(&self, namespace: &Namespace) -> Result<(), CommandError> {
+        allowed(self.caller.sees(namespace), "namespace must be one that this key opens")
+    }
+
+    /// Whether the timer is one that this caller may know of. A timer never changes its namespace, nor does an id, so that the
+    /// answer still holds when something is done about it.
+    pub(crate) async fn check_seen(&self, id: TimerId) -> Result<(), CommandError> {
+        if self.caller.bound_to().is_some() {
+            self.get(id).await?;
+        }
+        Ok(())
+    }
+
+    /// The same filter, for the timers that this caller may know of.
+    pub(crate) fn narrowed(&self, filter: &Filter) -> Result<Filter, CommandError> {
+        let namespace = match (&filter.namespace, self.caller.bound_to()) {
+            (None, Some([only])) => Some(only.clone()),
+            (None, Some(_)) => return Err(Invalid::new("namespace", "is required, because this key opens several").into()),
+            (None, None) => None,
+            (Some(named), _) => {
+                self.check_open(named)?;
+                Some(named.clone())
+            }
+        };
+        Ok(Filter { namespace, ..filter.clone() })
+    }
+}
+
+const fn allowed(is_allowed: bool, otherwise: &'static str) -> Result<(), CommandError> {
+    if is_allowed { Ok(()) } else { Err(CommandError::Forbidden(otherwise)) }
+}
+
+#[cfg(test)]
+mod tests;

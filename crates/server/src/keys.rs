@@ -1,0 +1,101 @@
+//! `timer keys`: keys for others, issued, listed and revoked at a running service.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{CreateKeyOptions, KeysCommand, ListKeysOptions, RevokeKeyOptions},
+    client,
+    exit::{Failure, print, say},
+};
+
+pub fn main(command: &KeysCommand) -> Result<(), Failure> {
+    match command {
+        KeysCommand::Create(options) => create(options),
+        KeysCommand::List(options) => list(options),
+        KeysCommand::Revoke(options) => revoke(options),
+    }
+}
+
+/// Only the key goes to standard output, so that a script can take it from there.
+fn create(options: &CreateKeyOptions) -> Result<(), Failure> {
+    let namespaces = (!options.all_namespaces).then_some(&options.namespaces);
+    let rights = if options.read_only { "read" } else { "write" };
+    let wanted = json!({"name": options.name, "namespaces": namespaces, "rights": rights});
+    let issued = client::ask(&options.service, Method::POST, "/keys", Some(&wanted))?;
+    print(format_args!("{}", text(&issued["key"])));
+    let opens = namespaces_of(&issued);
+    let rights = if options.read_only { "to read" } else { "to read and write" };
+    say(format_args!("Key {} opens {opens}, {rights}. It is shown this once: keep it.", text(&issued["id"])));
+    Ok(())
+}
+
+fn list(options: &ListKeysOptions) -> Result<(), Failure> {
+    let data = client::ask(&options.service, Method::GET, "/keys", None)?;
+    if options.json {
+        print(format_args!("{}", data["keys"]));
+        return Ok(());
+    }
+    let keys = data["keys"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if keys.is_empty() {
+        say(format_args!("No key was issued yet: see `timer keys create --help`."));
+        return Ok(());
+    }
+    let head = ["ID", "NAME", "NAMESPACES", "RIGHTS", "CREATED", "REVOKED"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(head).chain(keys.iter().map(row)).collect();
+    print(format_args!("{}", table(&rows)));
+    Ok(())
+}
+
+fn revoke(options: &RevokeKeyOptions) -> Result<(), Failure> {
+    let id = domain::AccessKeyId::parse(&options.id).map_err(|invalid| Failure::Configuration(format!("{invalid}.")))?;
+    client::ask(&options.service, Method::DELETE, &format!("/keys/{id}"), None)?;
+    say(format_args!("Key {id} is revoked."));
+    Ok(())
+}
+
+fn row(key: &Value) -> [String; 6] {
+    let revoked = if key["revoked_at"].is_null() { "-".to_owned() } else { text(&key["revoked_at"]) };
+    [text(&key["id"]), text(&key["name"]), namespaces_of(key), text(&key["rights"]), text(&key["created_at"]), revoked]
+}
+
+fn namespaces_of(key: &Value) -> String {
+    match key["namespaces"].as_array() {
+        Some(names) => names.iter().map(text).collect::<Vec<_>>().join(", "),
+        None => "all namespaces".to_owned(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Columns as wide as what is in them.
+fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let line = |row: &[String; COLUMNS]| {
+        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:<width$}", width = width(column)));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        let rows = [["a", "bé", "c"], ["long", "", "x"]].map(|row| row.map(str::to_owned));
+        assert_eq!(table(&rows), "a     bé  c\nlong      x");
+    }
+
+    #[test]
+    fn a_key_without_names_opens_everything() {
+        assert_eq!(namespaces_of(&json!({"namespaces": null})), "all namespaces");
+        assert_eq!(namespaces_of(&json!({"namespaces": ["a", "b"]})), "a, b");
+        let key =
+            json!({"id": "i", "name": "n", "namespaces": ["a"], "rights": "read", "created_at": "then", "revoked_at": null});
+        assert_eq!(row(&key), ["i", "n", "a", "read", "then", "-"]);
+    }
+}
