@@ -14,7 +14,7 @@ impl Commands {
             known => known?,
         };
         if is_new {
-            tracing::info!(key.id = %key.id, key.name = key.name, access = ?key.access, "a key was issued");
+            tracing::info!(key.id = %key.id, key.name = key.name, namespaces = %key.access.namespaces, rights = key.access.rights.as_str(), "a key was issued");
             Ok((key, text))
         } else {
             Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".to_owned())))

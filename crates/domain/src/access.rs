@@ -182,6 +182,15 @@ impl fmt::Debug for AccessKey {
     }
 }
 
+impl fmt::Display for Namespaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Only(names) => f.write_str(&names.iter().map(Namespace::as_str).collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
 impl fmt::Display for AccessKeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
