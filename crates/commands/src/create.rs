@@ -73,10 +73,9 @@ pub(crate) enum Prepared {
     TooLate(TooLate),
 }
 
-/// A request whose time cannot be had any more, if it ever could.
+/// A request whose time cannot be had any more, if it ever could. It may repeat one that was in time.
 pub(crate) struct TooLate {
     definition: Definition,
-    on_conflict: OnConflict,
     refusal: Invalid,
 }
 
@@ -99,7 +98,8 @@ impl Commands {
         let definition = self.define(request, now)?;
         Ok(match self.rules.instant(asked, soonest, now) {
             Ok(execute_at) => Prepared::New(NewTimer { definition, execute_at, on_conflict, created_at: now }),
-            Err(refusal) => Prepared::TooLate(TooLate { definition, on_conflict, refusal }),
+            Err(refusal) if definition.key.is_none() || on_conflict != OnConflict::Reject => return Err(refusal.into()),
+            Err(refusal) => Prepared::TooLate(TooLate { definition, refusal }),
         })
     }
 
@@ -147,10 +147,7 @@ impl Commands {
     /// The timer that was registered by the same request earlier, when its time could still be had. Whoever lost the first answer
     /// asks again, perhaps after the timer was due, and must not be told that there is none.
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
-        let TooLate { definition, on_conflict, refusal } = late;
-        if definition.key.is_none() || on_conflict != OnConflict::Reject {
-            return Err(refusal.into());
-        }
+        let TooLate { definition, refusal } = late;
         let existing = call::reading(self.store.get(definition.id)).await?;
         let is_same = |timer: &Timer| {
             timer.definition.asked == definition.asked && timer.definition.fingerprint() == definition.fingerprint()

@@ -1,19 +1,28 @@
 use std::time::Duration;
 
 use domain::NewTimer;
+use futures_util::{StreamExt, stream};
 use store::{Created, StoreError, StoreResult};
 use tokio::time::Instant;
 
-use crate::{CommandError, Commands, NewTimerRequest, Outcome, call, create::Prepared};
+use crate::{
+    CommandError, Commands, NewTimerRequest, Outcome, call,
+    create::{Prepared, TooLate},
+};
 
 /// How long the outcomes of one batch are read back.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How many timers of one batch are looked up at the same time, to see whether they were registered before.
+const LOOKED_UP_AT_ONCE: usize = 8;
 
 /// What is known of one request of a batch before the store is asked.
 enum Asked {
     /// It is at this place of what the store is asked to create.
     At(usize),
-    Answered(Box<Result<Outcome, CommandError>>),
+    /// It is at this place of what is looked up.
+    LookedUp(usize),
+    Refused(CommandError),
 }
 
 impl Commands {
@@ -22,26 +31,51 @@ impl Commands {
     pub async fn create_all(&self, requests: Vec<NewTimerRequest>) -> Vec<Result<Outcome, CommandError>> {
         let mut asked = Vec::with_capacity(requests.len());
         let mut batch = Vec::with_capacity(requests.len());
+        let mut late = Vec::new();
         for request in requests {
             asked.push(match self.prepare(request) {
                 Ok(Prepared::New(new)) => {
                     batch.push(new);
                     Asked::At(batch.len() - 1)
                 }
-                Ok(Prepared::TooLate(late)) => Asked::Answered(Box::new(self.repeated(late).await)),
-                Err(refusal) => Asked::Answered(Box::new(Err(refusal))),
+                Ok(Prepared::TooLate(request)) => {
+                    late.push(request);
+                    Asked::LookedUp(late.len() - 1)
+                }
+                Err(refusal) => Asked::Refused(refusal),
             });
         }
+        let mut repeated: Vec<_> = self.repeated_all(late).await.into_iter().map(Some).collect();
         let mut created: Vec<_> = self.register_all(batch).await.into_iter().map(Some).collect();
         let missing = || StoreError::Corrupt("the store gave no answer to a create".to_owned());
         let answer = |asked| match asked {
-            Asked::Answered(answer) => *answer,
+            Asked::Refused(refusal) => Err(refusal),
+            Asked::LookedUp(place) => repeated.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing().into())),
             Asked::At(place) => match created.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing())) {
                 Ok(created) => self.answer(created),
                 Err(error) => Err(error.into()),
             },
         };
         asked.into_iter().map(answer).collect()
+    }
+
+    /// Looks up those that come too late, a few at the same time. A store that is away is waited for once, not once for each.
+    async fn repeated_all(&self, late: Vec<TooLate>) -> Vec<Result<Outcome, CommandError>> {
+        let count = late.len();
+        let mut answers = Vec::with_capacity(count);
+        let mut lookups = stream::iter(late).map(|late| self.repeated(late)).buffered(LOOKED_UP_AT_ONCE);
+        while let Some(answer) = lookups.next().await {
+            let away = match &answer {
+                Err(CommandError::Unavailable(cause)) => Some(cause.clone()),
+                _ => None,
+            };
+            answers.push(answer);
+            if let Some(cause) = away {
+                answers.resize_with(count, || Err(CommandError::Unavailable(cause.clone())));
+                break;
+            }
+        }
+        answers
     }
 
     async fn register_all(&self, batch: Vec<NewTimer>) -> Vec<StoreResult<Created>> {

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_status_changes_only_along_the_arrows() {
-        use Event::{Cancel, Claim, Complete, Fail, Retry, Revive, Update};
+        use Event::{Cancel, Claim, Complete, Fail, Reopen, Retry, Revive, Update};
         use Status::{Canceled, Completed, Executing, Failed, Pending};
         let arrows = [
             (Pending, Claim, Executing),
@@ -136,9 +136,10 @@ mod tests {
             (Completed, Revive, Pending),
             (Failed, Revive, Pending),
             (Canceled, Revive, Pending),
+            (Failed, Reopen, Pending),
         ];
         for status in Status::ALL {
-            for event in [Claim, Update, Cancel, Complete, Fail, Retry, Revive] {
+            for event in [Claim, Update, Cancel, Complete, Fail, Retry, Revive, Reopen] {
                 let arrow = arrows.iter().find(|(from, by, _)| (*from, *by) == (status, event)).map(|arrow| arrow.2);
                 assert_eq!(status.after(event), arrow, "{status} {event:?}");
             }

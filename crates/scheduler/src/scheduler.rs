@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -70,6 +70,8 @@ pub struct Scheduler {
     /// Shards came in, perhaps with claims of an owner that is gone.
     taken_over: Notify,
     leaving: AtomicBool,
+    /// How many timers have finished here since the last purge.
+    pub(crate) finished: AtomicUsize,
 }
 
 impl Scheduler {
@@ -87,6 +89,7 @@ impl Scheduler {
             renewed: Notify::new(),
             taken_over: Notify::new(),
             leaving: AtomicBool::new(false),
+            finished: AtomicUsize::new(0),
         }
     }
 
@@ -116,6 +119,8 @@ impl Scheduler {
                 }
             }
         }
+        let is_final = |settlement: &&Settlement| matches!(settlement.next, Next::Completed { .. } | Next::Failed { .. });
+        self.finished.fetch_add(settlements.iter().filter(is_final).count(), Ordering::Relaxed);
         self.wake.notify_one();
     }
 

@@ -23,7 +23,9 @@ pub fn ask(options: &ServiceOptions, method: Method, path: &str, body: Option<&V
         .ok_or_else(|| configuration("API_KEY is required: the one that the service was started with."))?;
     let base = base(options)?;
     let uri: Uri = format!("{}{path}", base.trim_end_matches('/')).parse().map_err(|_| not_a_url())?;
-    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
+    // A name and a password in it would mean nothing to the service, and be shown with the URL.
+    let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || !is_plain {
         return Err(not_a_url());
     }
     let mut request = Request::builder().method(method).uri(uri).header("x-api-key", api_key);

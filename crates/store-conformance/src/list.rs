@@ -21,6 +21,19 @@ fn ids(page: &Page) -> Vec<TimerId> {
     page.timers.iter().map(|summary| summary.id).collect()
 }
 
+/// Everything that matches, page by page.
+async fn read_on(stage: &Stage, query: &ListQuery) -> Vec<TimerId> {
+    let (mut read, mut after) = (Vec::new(), None);
+    loop {
+        let page = page(stage, &ListQuery { after, ..query.clone() }).await;
+        read.extend(ids(&page));
+        after = page.next;
+        if after.is_none() {
+            return read;
+        }
+    }
+}
+
 /// Forty timers whose times repeat, so that the id must decide; created and due in different orders.
 async fn a_crowd(stage: &Stage) -> Vec<Summary> {
     let draft = |n: u32| {
@@ -124,6 +137,28 @@ pub async fn every_filter_lists_and_counts_what_matches(fixture: impl Fixture) {
     }
 }
 
+pub async fn a_key_prefix_narrows_lists_and_counts(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let draft = || timer("http://a.example/").namespace("mine");
+    let mut wanted = Vec::new();
+    for (n, key) in ["k%", "k%1", "k_1", "kx1", "K%1", "x"].into_iter().enumerate() {
+        let made = stage.create(draft().key(key).due_in(secs(n as u32))).await;
+        wanted.push((key, made.id()));
+    }
+    stage.create(draft()).await;
+    stage.create(timer("http://a.example/").namespace("theirs").key("k%1")).await;
+    stage.in_status(draft().key("k%2"), Status::Canceled).await;
+    for prefix in ["k", "k%", "k_", "K", "kx1", "kx12", "y"] {
+        let namespace = Some(Namespace::parse("mine").unwrap());
+        let filter = Filter { status: Some(Status::Pending), namespace, key_prefix: Some(prefix.to_owned()) };
+        let expected: Vec<_> = wanted.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(_, id)| *id).collect();
+        let query = ListQuery { filter: filter.clone(), sort: Sort::ExecuteAt, ..everything() };
+        assert_eq!(ids(&page(&stage, &query).await), expected, "{prefix}");
+        assert_eq!(stage.store.count(&filter).await.unwrap(), expected.len() as u64, "{prefix}");
+        assert_eq!(read_on(&stage, &ListQuery { limit: 1, ..query }).await, expected, "{prefix}, one by one");
+    }
+}
+
 pub async fn every_order_is_by_time_then_by_id(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let crowd = a_crowd(&stage).await;
@@ -187,15 +222,7 @@ pub async fn cursors_work_together_with_filters(fixture: impl Fixture) {
         for order in ORDERS {
             let query = ListQuery { filter: filter.clone(), sort, order, ..everything() };
             let whole = ids(&page(&stage, &query).await);
-            let (mut read, mut after) = (Vec::new(), None);
-            loop {
-                let page = page(&stage, &ListQuery { limit: 3, after, ..query.clone() }).await;
-                read.extend(ids(&page));
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
+            let read = read_on(&stage, &ListQuery { limit: 3, ..query }).await;
             assert_eq!((read.len(), read), (10, whole), "{sort:?} {order:?}");
         }
     }

@@ -29,6 +29,7 @@ macro_rules! suite {
                 an_empty_store_lists_and_counts_nothing
                 a_summary_shows_what_get_shows
                 every_filter_lists_and_counts_what_matches
+                a_key_prefix_narrows_lists_and_counts
                 every_order_is_by_time_then_by_id
                 pages_by_offset_follow_one_another
                 pages_by_cursor_neither_repeat_nor_miss_a_timer

@@ -63,6 +63,8 @@ caught! {
     leases_that_never_end: LeasesNeverEnd by ownership::a_shard_can_be_taken_over_once_its_lease_ran_out;
     a_renew_that_says_yes_to_everybody: RenewAlwaysStands by ownership::a_lost_tenure_is_missing_in_the_answer_to_renew;
     a_prefix_that_is_a_pattern: PrefixIsAPattern by bulk::a_key_prefix_is_taken_literally;
+    a_list_without_the_prefix: ListForgetsThePrefix by list::a_key_prefix_narrows_lists_and_counts;
+    a_count_without_the_prefix: CountForgetsThePrefix by list::a_key_prefix_narrows_lists_and_counts;
     a_reopen_that_moves_the_due_time: ReopenMovesTheDueTime by bulk::a_failed_timer_can_be_tried_again;
     attempts_without_a_limit: AttemptsAreKeptForEver by attempts::only_the_last_attempts_are_kept;
     revoked_keys_that_come_back: RevokedKeysComeBack by access::a_revoked_key_stays_revoked;

@@ -5,7 +5,7 @@ pub(super) fn of(operation_id: &str) -> Option<&'static str> {
     EXAMPLES.iter().find(|(id, _)| *id == operation_id).map(|(_, example)| *example)
 }
 
-const EXAMPLES: [(&str, &str); 20] = [
+const EXAMPLES: [(&str, &str); 23] = [
     (
         "createTimer",
         r#"# At an instant, with everything
@@ -125,6 +125,20 @@ curl -sS -X PUT http://localhost:8080/api/v1/timers/notifications/user-reminder-
   -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
   -d '{"namespace": "notifications", "timerId": "user-reminder-123"}'"#,
     ),
+    (
+        "createKey",
+        r#"# For somebody who registers timers in one namespace; the answer has the key, this once
+curl -sS http://localhost:8080/keys \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"name": "billing service", "namespaces": ["billing"], "rights": "write"}'
+
+# For a dashboard that reads everything
+curl -sS http://localhost:8080/keys \
+  -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
+  -d '{"name": "dashboard", "namespaces": null, "rights": "read"}'"#,
+    ),
+    ("listKeys", r#"curl -sS http://localhost:8080/keys -H "X-API-Key: $API_KEY""#),
+    ("revokeKey", r#"curl -sS -X DELETE "http://localhost:8080/keys/$ID" -H "X-API-Key: $API_KEY""#),
     ("health", "curl -sS http://localhost:8080/healthz"),
     ("ping", "curl -sS http://localhost:8080/ping"),
 ];

@@ -41,6 +41,7 @@ pub(crate) struct IssuedKey {
             ("revoke" = (operation_id = "revokeKey", parameters(("id" = "$response.body#/data/id")))),
         )),
         (status = 400, description = "A field breaks a rule; the message names both.", body = ErrorEnvelope),
+        (status = 403, description = "`this takes the administrator's key`.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
         (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::KeyView;
 use crate::{
     auth::Permitted,
-    envelope::{Answer, Envelope},
+    envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
 };
 
@@ -20,7 +20,10 @@ pub(crate) struct Keys {
 /// Every key that was issued, the oldest first, revoked ones included. The administrator's own key is not among them.
 #[utoipa::path(
     get, path = "/keys", tag = "keys", operation_id = "listKeys", security(("ApiKey" = [])),
-    responses((status = 200, description = "The keys, perhaps none: `success`.", body = Envelope<Keys>))
+    responses(
+        (status = 200, description = "The keys, perhaps none: `success`.", body = Envelope<Keys>),
+        (status = 403, description = "`this takes the administrator's key`.", body = ErrorEnvelope),
+    )
 )]
 pub(crate) async fn list(Permitted(commands): Permitted) -> Result<Answer<Keys>, ApiError> {
     let keys = commands.keys().await?.into_iter().map(KeyView::from).collect();

@@ -22,6 +22,7 @@ use crate::{
     responses(
         (status = 200, description = "It opens nothing any more: `key revoked successfully`.", body = Envelope<Nothing>),
         (status = 400, description = "The id is no UUID.", body = ErrorEnvelope),
+        (status = 403, description = "`this takes the administrator's key`.", body = ErrorEnvelope),
         (status = 404, description = "`key not found`.", body = ErrorEnvelope),
     )
 )]

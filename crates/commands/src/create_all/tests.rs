@@ -78,6 +78,44 @@ async fn a_store_that_is_slow_is_not_waited_for_once_for_each() {
     assert!(answers[0].is_ok() && matches!(answers[99], Err(CommandError::Unknown(_))));
 }
 
+/// One that can be repeated when its time has passed.
+fn at_ten(key: usize) -> NewTimerRequest {
+    let at = Asked::At(NOW.saturating_add(Span::from_secs(10)));
+    NewTimerRequest { key: Some(Key::parse(&key.to_string()).unwrap()), asked: at, ..plain() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_repeated_too_late_is_looked_up_together() {
+    let rig = Rig::new();
+    let made = rig.commands.create_all((0..50).map(at_ten).collect()).await;
+    rig.clock.advance(Span::from_secs(20));
+    (0..100).for_each(|_| rig.store.plan(Operation::Get, Fault::Late(Span::from_secs(4))));
+    let begun = tokio::time::Instant::now();
+    let answers = rig.commands.create_all((0..100).map(at_ten).chain([plain()]).collect()).await;
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+    for (n, answer) in answers.iter().enumerate() {
+        match answer {
+            Ok(Outcome::Existing(timer)) if n < 50 => assert_eq!(timer.id(), made[n].as_ref().unwrap().timer().id()),
+            Err(CommandError::Invalid(_)) if (50..100).contains(&n) => {}
+            Ok(Outcome::Created(_)) if n == 100 => {}
+            _ => panic!("{n}: {answer:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_is_not_asked_for_each_that_comes_too_late() {
+    let rig = Rig::new();
+    rig.clock.advance(Span::from_secs(20));
+    (0..1000).for_each(|_| rig.store.plan(Operation::Get, Fault::Late(Span::from_secs(60))));
+    let begun = tokio::time::Instant::now();
+    let nameless = NewTimerRequest { key: None, ..at_ten(0) };
+    let answers = rig.commands.create_all((0..100).map(at_ten).chain([nameless, plain()]).collect()).await;
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(answers[..100].iter().all(|answer| matches!(answer, Err(CommandError::Unavailable(_)))), "{answers:?}");
+    assert!(matches!(answers[100..], [Err(CommandError::Invalid(_)), Ok(Outcome::Created(_))]), "{:?}", &answers[100..]);
+}
+
 #[tokio::test]
 async fn a_store_that_is_away_refuses_the_whole_batch() {
     let rig = Rig::new();

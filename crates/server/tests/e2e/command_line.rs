@@ -22,12 +22,14 @@ async fn version_and_help_read_well() {
     };
     assert_eq!(said(&["--version"]), format!("timer {}\n", env!("CARGO_PKG_VERSION")));
     let help = said(&["--help"]);
-    for command in ["serve", "dev", "migrate", "healthcheck"] {
+    for command in ["serve", "dev", "migrate", "healthcheck", "keys"] {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
     }
     let help = said(&["serve", "--help"]);
     for variable in [
         "API_KEY",
+        "RATE_LIMIT",
+        "RATE_LIMIT_BURST",
         "PORT",
         "BIND",
         "DATABASE_URL",
@@ -58,8 +60,10 @@ async fn help_never_shows_the_values_of_secrets() {
     let backend = Backend::sqlite();
     let secrets = ["API_KEY", "DATABASE_URL", "PG_PASSWORD", "SIGNING_SECRET", "NATS_URL", "TIMER_BROKER_URL", "NATS_PASSWORD"]
         .map(|variable| (variable, "Tr0ub4dor"));
-    let output = timer(backend.home()).args(["serve", "--help"]).envs(secrets).output().expect("the binary runs");
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("Tr0ub4dor"), "{output:?}");
+    for arguments in [["serve", "--help"].as_slice(), &["keys", "create", "--help"]] {
+        let output = timer(backend.home()).args(arguments).envs(secrets).output().expect("the binary runs");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("Tr0ub4dor"), "{output:?}");
+    }
 }
 
 async fn migrating_twice_is_as_good_as_once_and_serving_comes_after(backend: Backend) {

@@ -54,6 +54,8 @@ bugs! {
     RenewAlwaysStands
     ReleaseByAnybody
     PrefixIsAPattern
+    ListForgetsThePrefix
+    CountForgetsThePrefix
     ReopenMovesTheDueTime
     AttemptsAreKeptForEver
     RevokedKeysComeBack
@@ -159,6 +161,9 @@ impl Store for Liar {
             let uuid = if query.order == Order::Ascending { "f" } else { "0" }.repeat(32);
             after.id = TimerId::parse("id", &uuid).unwrap();
         }
+        if self.has(Bug::ListForgetsThePrefix) {
+            query.filter.key_prefix = None;
+        }
         let mut page = self.model.list(&query).await?;
         if self.has(Bug::ListAlwaysGoesOn) {
             page.next = page.timers.last().map(|last| last.cursor(query.sort));
@@ -167,6 +172,9 @@ impl Store for Liar {
     }
 
     async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        if self.has(Bug::CountForgetsThePrefix) {
+            return self.model.count(&Filter { key_prefix: None, ..filter.clone() }).await;
+        }
         let Some(namespace) = filter.namespace.as_ref().filter(|_| self.has(Bug::CountFoldsCase)) else {
             return self.model.count(filter).await;
         };

@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Client {
     http: legacy::Client<HttpConnector, Full<Bytes>>,
     base: String,
+    key: String,
 }
 
 /// The connection was lost, or no answer came: whether the request was carried out is unknown.
@@ -37,7 +38,20 @@ impl Client {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         let http = legacy::Client::builder(TokioExecutor::new()).build(connector);
-        Self { http, base: format!("http://127.0.0.1:{port}") }
+        Self { http, base: format!("http://127.0.0.1:{port}"), key: API_KEY.to_owned() }
+    }
+
+    /// The same service, asked with another key than the administrator's.
+    pub fn with_key(&self, key: &str) -> Self {
+        Self { key: key.to_owned(), ..self.clone() }
+    }
+
+    /// Issues a key for this namespace; a client that shows it.
+    pub async fn tenant(&self, namespace: &str) -> Self {
+        let wanted = json!({"name": namespace, "namespaces": [namespace], "rights": "write"});
+        let issued = self.send("POST", "/keys", Some(&wanted)).await;
+        assert_eq!(issued.status, 201, "{}", issued.text);
+        self.with_key(issued.json()["data"]["key"].as_str().expect("a key"))
     }
 
     /// The request exactly as given.
@@ -58,11 +72,17 @@ impl Client {
     }
 
     pub async fn try_send(&self, method: &str, path: &str, body: Option<String>) -> Result<Answer, Lost> {
-        let mut request = self.request(method, path).header("x-api-key", API_KEY);
+        let mut request = self.request(method, path).header("x-api-key", &self.key);
         if body.is_some() {
             request = request.header("content-type", "application/json");
         }
         self.send_raw(request, body.unwrap_or_default()).await
+    }
+
+    /// A request that must be answered, however.
+    pub async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        let answer = self.try_send(method, path, body.map(Value::to_string)).await;
+        answer.unwrap_or_else(|_| panic!("{method} {path} got no answer"))
     }
 
     pub async fn try_create(&self, timer: &Value) -> Result<Answer, Lost> {
@@ -78,7 +98,7 @@ impl Client {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        self.try_send("GET", path, None).await.unwrap_or_else(|_| panic!("GET {path} got no answer"))
+        self.send("GET", path, None).await
     }
 
     /// The text as the body: for content that must not go through a JSON value.

@@ -1,0 +1,391 @@
+//! Tenants that use the same names never meet: not in any call of any door, not in lists, not in what is done to many at once.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use throwaway::Nats;
+
+use crate::rig::{
+    Answer, Backend, Bus, Client, Receiver, Reply, Service, beside_others, blocking, callback_to, eventually, for_each_store,
+    instant, now, with_door,
+};
+
+const SOON: Duration = Duration::from_secs(15);
+const CLOSED: &str = "namespace must be one that this key opens";
+/// Every tenant has a timer under each of these, made through another call each.
+const KEYS: [&str; 4] = ["native", "batch", "v1 first", "v1/second"];
+const FAR: &str = "2099-01-01T00:00:00Z";
+
+for_each_store!(
+    timers_with_the_same_keys_fire_for_their_own_tenants,
+    nobody_touches_the_timers_of_another,
+    what_is_done_to_many_ends_at_the_namespace,
+    commands_with_the_same_names_lead_to_events_of_their_own,
+);
+
+/// A namespace, a key that opens it, and somebody who is called.
+struct Tenant {
+    namespace: &'static str,
+    client: Client,
+    receiver: Receiver,
+}
+
+impl Tenant {
+    async fn of(service: &Service, namespace: &'static str) -> Self {
+        let receiver = Receiver::replying(|call| if call.path == "/fails" { Reply::Status(500) } else { Reply::Status(200) });
+        Self { namespace, client: service.client().tenant(namespace).await, receiver }
+    }
+
+    fn content(&self, key: &str) -> Value {
+        json!(format!("{key} of {}", self.namespace))
+    }
+
+    fn timer(&self, key: &str) -> Value {
+        let callback = callback_to(&self.receiver.url("/native"), &self.content(key));
+        json!({"execute_at": FAR, "namespace": self.namespace, "key": key, "metadata": {"m": 1}, "callback": callback})
+    }
+
+    fn v1_timer(&self, group: &str, key: &str) -> Value {
+        let (url, payload) = (self.receiver.url("/v1"), self.content(key));
+        json!({"id": key, group: self.namespace, "executeAt": FAR, "callbackUrl": url, "payload": payload})
+    }
+
+    /// One timer through each call that makes some, far ahead.
+    async fn register(&self) {
+        self.client.create(&self.timer(KEYS[0])).await;
+        let results = self.batch(&[self.timer(KEYS[1])]).await;
+        assert_eq!(results[0]["status"], 201, "{results}");
+        for (path, group, key) in [("/api/v1/timers", "groupId", KEYS[2]), ("/api/v1/timers/create", "namespace", KEYS[3])] {
+            let made = self.client.send("POST", path, Some(&self.v1_timer(group, key))).await;
+            assert_eq!(made.status, 200, "{path}: {}", made.text);
+        }
+    }
+
+    async fn batch(&self, timers: &[Value]) -> Value {
+        let answer = self.client.send("POST", "/timers/batch", Some(&json!({"timers": timers}))).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()["data"]["results"].clone()
+    }
+
+    async fn list(&self, query: &str) -> Value {
+        let answer = self.client.get(&format!("/timers?{query}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()["data"].clone()
+    }
+
+    /// The id of the timer under this key.
+    async fn id(&self, key: &str) -> String {
+        let listed = self.list("limit=200").await;
+        let found = listed["timers"].as_array().expect("a list").iter().find(|timer| timer["key"] == key);
+        found.and_then(|timer| timer["id"].as_str()).unwrap_or_else(|| panic!("{key} in {listed}")).to_owned()
+    }
+
+    /// All that does not change by itself of all timers that this tenant has.
+    async fn everything(&self) -> Vec<Value> {
+        let mut timers = Vec::new();
+        for summary in self.list("limit=200&sort=created_at&order=asc").await["timers"].as_array().expect("a list") {
+            let mut timer = self.client.timer(summary["id"].as_str().expect("an id")).await;
+            timer.as_object_mut().expect("a timer").remove("time_left");
+            timers.push(timer);
+        }
+        timers
+    }
+
+    async fn cancel_matching(&self, conditions: Value) -> Answer {
+        let mut selection = json!({"expected_max": 1000});
+        selection.as_object_mut().expect("an object").extend(conditions.as_object().expect("an object").clone());
+        self.client.send("POST", "/timers/cancel", Some(&selection)).await
+    }
+}
+
+/// What another tenant is told.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    /// There is no such timer.
+    Missing,
+    /// The namespace that was named is not theirs.
+    Closed,
+    /// Keys are for the administrator.
+    Keys,
+}
+
+impl Refusal {
+    fn is_told_by(self, answer: &Answer, call: &str) {
+        let (status, code, word, message) = match self {
+            Self::Missing => (404, 3, "TIMER_NOT_FOUND", "timer not found"),
+            Self::Closed => (403, 4, "FORBIDDEN", CLOSED),
+            Self::Keys => (403, 4, "FORBIDDEN", "this takes the administrator's key"),
+        };
+        let body = answer.json();
+        assert_eq!((answer.status, answer.message().as_str()), (status, message), "{call}: {body}");
+        if call.contains("/api/v1") {
+            assert_eq!((&body["error"], &body["details"]), (&json!(word), &json!({})), "{call}");
+        } else {
+            assert_eq!((&body["code"], &body["data"]), (&json!(code), &Value::Null), "{call}");
+        }
+    }
+}
+
+/// Every call that could reach a timer of `victim`, and what somebody else is told.
+fn trespasses(victim: &Tenant, key: &str, id: &str) -> Vec<(&'static str, String, Option<Value>, Refusal)> {
+    use Refusal::{Closed, Keys, Missing};
+    let name = victim.namespace;
+    let by_id = |rest: &str| format!("/timers/{id}{rest}");
+    let by_name = format!("/api/v1/timers/{name}/{}", key.replace(' ', "%20").replace('/', "%2F"));
+    let selected = |group: &str, more: Value| {
+        let mut body = json!({group: name, "timerId": key});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        Some(body)
+    };
+    let mut calls = vec![
+        ("GET", by_id(""), None, Missing),
+        ("PUT", by_id(""), Some(json!({"delay": "1s"})), Missing),
+        ("PUT", by_id(""), Some(json!({"metadata": null})), Missing),
+        ("PUT", by_id(""), Some(json!({})), Missing),
+        ("DELETE", by_id(""), None, Missing),
+        ("POST", by_id("/fire"), None, Missing),
+        ("POST", by_id("/retry"), None, Missing),
+        ("GET", by_id("/attempts"), None, Missing),
+        ("GET", by_name.clone(), None, Missing),
+        ("PUT", by_name.clone(), Some(json!({"executeAt": FAR, "payload": "stolen"})), Missing),
+        ("PUT", by_name.clone(), Some(json!({})), Missing),
+        ("DELETE", by_name, None, Missing),
+        ("GET", format!("/timers?namespace={name}"), None, Closed),
+        ("GET", format!("/timers?namespace={name}&status=pending&limit=1"), None, Closed),
+        ("POST", "/timers/cancel".to_owned(), Some(json!({"namespace": name, "expected_max": 1000})), Closed),
+        (
+            "POST",
+            "/timers/cancel".to_owned(),
+            Some(json!({"namespace": name, "key_prefix": key, "metadata": {"m": 1}, "expected_max": 1000})),
+            Closed,
+        ),
+        ("GET", "/keys".to_owned(), None, Keys),
+        ("POST", "/keys".to_owned(), Some(json!({"name": "mine", "namespaces": [name], "rights": "read"})), Keys),
+        ("DELETE", format!("/keys/{id}"), None, Keys),
+    ];
+    for group in ["namespace", "groupId"] {
+        for (verb, more) in [("get", json!({})), ("update", json!({"payload": "stolen"})), ("delete", json!({}))] {
+            calls.push(("POST", format!("/api/v1/timers/{verb}"), selected(group, more), Missing));
+        }
+        for path in ["/api/v1/timers", "/api/v1/timers/create"] {
+            calls.push(("POST", path.to_owned(), Some(victim.v1_timer(group, key)), Closed));
+        }
+    }
+    for policy in ["reject", "replace", "keep"] {
+        let mut timer = victim.timer(key);
+        timer["on_conflict"] = json!(policy);
+        timer["callback"]["payload"] = json!("stolen");
+        calls.push(("POST", "/timers".to_owned(), Some(timer), Closed));
+    }
+    calls
+}
+
+async fn trespass(intruder: &Tenant, victim: &Tenant, key: &str, id: &str) {
+    for (method, path, body, refusal) in trespasses(victim, key, id) {
+        let answer = intruder.client.send(method, &path, body.as_ref()).await;
+        refusal.is_told_by(&answer, &format!("{method} {path} {body:?} by {}", intruder.namespace));
+        let shown =
+            answer.text.contains(victim.receiver.url("").as_str()) || answer.text.contains(&victim.content(key).to_string());
+        assert!(!shown, "{method} {path} shows something: {}", answer.text);
+    }
+}
+
+async fn pair(service: &Service) -> [Tenant; 2] {
+    let tenants = [Tenant::of(service, "acme").await, Tenant::of(service, "bolt").await];
+    for tenant in &tenants {
+        tenant.register().await;
+    }
+    tenants
+}
+
+async fn timers_with_the_same_keys_fire_for_their_own_tenants(backend: Backend) {
+    let _machine = beside_others().await;
+    let mut service = Service::start(&backend).await;
+    let [a, b] = pair(&service).await;
+    for (owner, other) in [(&a, &b), (&b, &a)] {
+        for key in KEYS {
+            trespass(other, owner, key, &owner.id(key).await).await;
+        }
+    }
+    // Each tenant moves its own, half of them through each door; the other tries to stop them.
+    for (owner, other) in [(&a, &b), (&b, &a)] {
+        for (n, key) in KEYS.into_iter().enumerate() {
+            let id = owner.id(key).await;
+            let at = instant(now() + 300_000);
+            let moved = if n % 2 == 0 {
+                owner.client.send("PUT", &format!("/timers/{id}"), Some(&json!({"execute_at": at}))).await
+            } else {
+                let body = json!({"namespace": owner.namespace, "timerId": key, "executeAt": at});
+                owner.client.send("POST", "/api/v1/timers/update", Some(&body)).await
+            };
+            assert_eq!(moved.status, 200, "{}", moved.text);
+            trespass(other, owner, key, &id).await;
+        }
+    }
+    service.client().wait_until_finished(SOON).await;
+    for tenant in [&a, &b] {
+        for timer in tenant.everything().await {
+            // The receiver does not speak the protocol of the namespaced door: such a timer fails, after one call.
+            let status = if timer["callback_config"]["protocol"] == "timer" { "failed" } else { "completed" };
+            assert_eq!((&timer["status"], &timer["attempt"]), (&json!(status), &json!(1)), "{timer}");
+        }
+        let calls = tenant.receiver.calls();
+        let mut told: Vec<Value> = calls
+            .iter()
+            .map(|call| {
+                assert_eq!(call.header("x-timer-namespace"), tenant.namespace, "{call:?}");
+                if call.path == "/v1" { call.json()["payload"].clone() } else { call.json() }
+            })
+            .collect();
+        told.sort_by_key(Value::to_string);
+        let mut expected = KEYS.map(|key| tenant.content(key));
+        expected.sort_by_key(Value::to_string);
+        assert_eq!(told, expected, "each once, at its own receiver, with its own content");
+    }
+    service.stop().await;
+}
+
+async fn nobody_touches_the_timers_of_another(backend: Backend) {
+    let _machine = beside_others().await;
+    let mut service = Service::start(&backend).await;
+    let [a, b] = pair(&service).await;
+    // One that its owner could try again, one that has ended well, one that was canceled: all with the same keys on both sides.
+    for tenant in [&a, &b] {
+        for (key, path) in [("failed", "/fails"), ("completed", "/")] {
+            let callback = callback_to(&tenant.receiver.url(path), &tenant.content(key));
+            let timer = json!({"delay": "0s", "namespace": tenant.namespace, "key": key, "callback": callback});
+            let id = tenant.client.create(&timer).await;
+            tenant.client.wait_for_status(&id, key).await;
+        }
+        let id = tenant.client.create(&tenant.timer("canceled")).await;
+        assert_eq!(tenant.client.try_cancel(&id).await.expect("an answer").status, 200);
+    }
+    let before = [a.everything().await, b.everything().await];
+    assert_eq!(before.each_ref().map(Vec::len), [KEYS.len() + 3; 2]);
+    for (owner, other) in [(&a, &b), (&b, &a)] {
+        for key in KEYS.into_iter().chain(["failed", "completed", "canceled"]) {
+            trespass(other, owner, key, &owner.id(key).await).await;
+        }
+    }
+    assert_eq!([a.everything().await, b.everything().await], before);
+    assert_eq!([a.receiver.count(), b.receiver.count()], [2, 2]);
+
+    // What its owner asks for is done all the same, for the owner alone.
+    let id = a.id("failed").await;
+    assert_eq!(a.client.send("POST", &format!("/timers/{id}/retry"), None).await.status, 200);
+    a.receiver.wait_for(3, SOON).await;
+    a.client.wait_for_status(&id, "failed").await;
+    assert_eq!((a.receiver.count(), b.receiver.count(), b.everything().await), (3, 2, before[1].clone()));
+
+    // A key of its own does not open what a caller leaves out: the default namespace is nobody's here.
+    let nameless = json!({"delay": "1h", "callback": callback_to(&a.receiver.url("/"), &json!(1))});
+    Refusal::Closed.is_told_by(&a.client.post(&nameless.to_string()).await, "POST /timers");
+    service.stop().await;
+}
+
+async fn what_is_done_to_many_ends_at_the_namespace(backend: Backend) {
+    let _machine = beside_others().await;
+    let mut service = Service::start(&backend).await;
+    let [a, b] = pair(&service).await;
+    let theirs = b.everything().await;
+
+    for (tenant, query) in
+        [(&a, "limit=200"), (&a, "limit=200&status=pending"), (&a, "limit=200&namespace=acme"), (&b, "limit=200")]
+    {
+        let listed = tenant.list(query).await;
+        let names: Vec<&Value> = listed["timers"].as_array().expect("a list").iter().map(|timer| &timer["namespace"]).collect();
+        assert_eq!((listed["total"].as_u64(), names), (Some(4), vec![&json!(tenant.namespace); 4]), "{query}");
+    }
+    // A cursor of another is only a place in the order.
+    let cursor = b.list("limit=1&order=asc").await["next_cursor"].as_str().expect("a cursor").to_owned();
+    let listed = a.list(&format!("limit=200&order=asc&cursor={cursor}")).await;
+    assert!(listed["timers"].as_array().expect("a list").iter().all(|timer| timer["namespace"] == "acme"), "{listed}");
+
+    let mut replacing = b.timer(KEYS[0]);
+    replacing["on_conflict"] = json!("replace");
+    replacing["callback"]["payload"] = json!("stolen");
+    let results = a.batch(&[a.timer("more"), replacing, b.timer("more"), a.timer(KEYS[0])]).await;
+    let results: Vec<_> =
+        results.as_array().expect("a list").iter().map(|result| (&result["status"], &result["message"])).collect();
+    let refused = (&json!(403), &json!(CLOSED));
+    assert_eq!((results[0].0, results[1], results[2], results[3].0), (&json!(201), refused, refused, &json!(200)), "{results:?}");
+    assert_eq!(b.everything().await, theirs);
+
+    for (conditions, canceled) in [
+        (json!({"key_prefix": "m"}), 1),
+        (json!({"metadata": {"m": 1}}), 2),
+        (json!({"status": "pending"}), 2),
+        (json!({"namespace": "acme"}), 0),
+    ] {
+        let answer = a.cancel_matching(conditions.clone()).await;
+        let data = &answer.json()["data"];
+        assert_eq!(
+            (answer.status, data["matched"].as_u64(), data["canceled"].as_u64()),
+            (200, Some(canceled), Some(canceled)),
+            "{conditions}"
+        );
+    }
+    Refusal::Closed.is_told_by(&a.cancel_matching(json!({"namespace": "bolt"})).await, "POST /timers/cancel");
+    assert_eq!(b.everything().await, theirs);
+
+    // Whoever has several namespaces says which is meant, and sees no third.
+    let admin = service.client();
+    let wanted = json!({"name": "both", "namespaces": ["acme", "bolt"], "rights": "write"});
+    let issued = admin.send("POST", "/keys", Some(&wanted)).await.json();
+    let both = admin.with_key(issued["data"]["key"].as_str().expect("a key"));
+    let unsaid = "namespace is required, because this key opens several";
+    for answer in [
+        both.get("/timers").await,
+        both.send("POST", "/timers/cancel", Some(&json!({"key_prefix": "n", "expected_max": 1000}))).await,
+    ] {
+        assert_eq!((answer.status, answer.message().as_str()), (400, unsaid));
+    }
+    assert_eq!(both.get("/timers?namespace=bolt").await.json()["data"]["total"], 4);
+    assert_eq!(both.get("/timers?namespace=default").await.status, 403);
+    assert_eq!(b.everything().await, theirs);
+    service.stop().await;
+}
+
+async fn commands_with_the_same_names_lead_to_events_of_their_own(backend: Backend) {
+    let _machine = beside_others().await;
+    let nats = blocking(Nats::start);
+    let mut service = Service::start_with(&backend, &with_door(&nats.url())).await;
+    let admin = service.client();
+    admin.wait_for_health("broker", "connected").await;
+    let bus = Bus::to_door(&nats.url()).await;
+    let (a, b) = (Tenant::of(&service, "acme").await, Tenant::of(&service, "bolt").await);
+    let soon = now() + 2_000_000;
+    for tenant in [&a, &b] {
+        bus.schedule(tenant.namespace, "call", soon).await;
+        bus.schedule(tenant.namespace, "kept", soon + 3_600_000_000).await;
+    }
+    eventually("all commands were carried out", SOON, async || {
+        (admin.get("/timers").await.json()["data"]["total"] == 4).then_some(())
+    })
+    .await;
+    let before = [a.everything().await, b.everything().await];
+    assert_eq!(before.each_ref().map(Vec::len), [2, 2]);
+    for (owner, other) in [(&a, &b), (&b, &a)] {
+        for key in ["call", "kept"] {
+            trespass(other, owner, key, &owner.id(key).await).await;
+        }
+    }
+    // A command speaks for its tenant alone, and so does a cancel.
+    let sooner = now();
+    bus.schedule("acme", "kept", sooner).await;
+    let mut events = bus.events();
+    events.wait_for_event_of("kept", SOON).await;
+    let canceled = b.cancel_matching(json!({"key_prefix": "kept"})).await.json();
+    assert_eq!(canceled["data"]["canceled"], 1, "{canceled}");
+
+    admin.wait_until_finished(SOON).await;
+    bus.schedule("marker", "end", now()).await;
+    let mut told: Vec<(String, String)> =
+        events.wait_for_event_of("end", SOON).await.into_iter().map(|event| (event.tenant, event.call)).collect();
+    told.sort_unstable();
+    let expected = [("acme", "call"), ("acme", "kept"), ("bolt", "call"), ("marker", "end")];
+    assert_eq!(told, expected.map(|(tenant, call)| (tenant.to_owned(), call.to_owned())));
+    let kept = b.client.timer(&b.id("kept").await).await;
+    assert_eq!(kept["status"], "canceled", "{kept}");
+    service.stop().await;
+}
