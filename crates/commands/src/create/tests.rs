@@ -184,30 +184,48 @@ async fn a_repeated_create_finds_its_timer_however_late_it_is() {
     }
 }
 
+/// What a create comes to whose time has passed: `E` the timer that there is, `C` a conflict, `P` refused for the past.
+async fn late(request: &NewTimerRequest, status: Status) -> char {
+    let rig = Rig::new();
+    rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
+    rig.clock.advance(Span::from_secs(10));
+    match status {
+        Status::Executing => _ = rig.claim_all().await,
+        Status::Completed => rig.complete_all().await,
+        _ => {}
+    }
+    let answer = rig.commands.create(request.clone()).await;
+    assert_eq!((rig.store.calls(Operation::Create), rig.count().await), (1, 1), "nothing was written");
+    match answer {
+        Ok(Outcome::Existing(_)) => 'E',
+        Err(CommandError::Conflict(_) | CommandError::Busy(_)) => 'C',
+        Err(CommandError::Invalid(invalid)) => {
+            assert_eq!(invalid.to_string(), "execute_at must be in the future");
+            'P'
+        }
+        other => panic!("{request:?} {other:?}"),
+    }
+}
+
 #[tokio::test]
-async fn a_create_that_comes_too_late_and_repeats_nothing_is_refused() {
+async fn a_create_that_comes_too_late_takes_no_time_that_has_passed() {
     let later = Asked::At(NOW.saturating_add(Span::from_secs(11)));
     let other_key = Key::parse("other").unwrap();
-    for request in [
-        at_ten("b", OnConflict::Reject),
-        NewTimerRequest { asked: later, ..at_ten("a", OnConflict::Reject) },
-        NewTimerRequest { key: Some(other_key), ..at_ten("a", OnConflict::Reject) },
-        NewTimerRequest { key: None, ..at_ten("a", OnConflict::Reject) },
-        at_ten("a", OnConflict::Replace),
-        at_ten("a", OnConflict::Keep),
+    // While it is pending, executing, completed.
+    for (request, expected) in [
+        (at_ten("a", OnConflict::Reject), "EEE"),
+        (at_ten("b", OnConflict::Reject), "CEC"),
+        (NewTimerRequest { asked: later, ..at_ten("a", OnConflict::Reject) }, "CEC"),
+        (at_ten("a", OnConflict::Replace), "PCP"),
+        (at_ten("b", OnConflict::Keep), "PEE"),
+        (NewTimerRequest { key: Some(other_key), ..at_ten("a", OnConflict::Reject) }, "PPP"),
+        (NewTimerRequest { key: None, ..at_ten("a", OnConflict::Reject) }, "PPP"),
     ] {
-        for has_fired in [false, true] {
-            let rig = Rig::new();
-            rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
-            rig.clock.advance(Span::from_secs(10));
-            if has_fired {
-                rig.complete_all().await;
-            }
-            let refused = rig.commands.create(request.clone()).await.unwrap_err();
-            assert!(matches!(refused, CommandError::Invalid(_)), "{request:?} {refused:?}");
-            assert_eq!(refused.to_string(), "execute_at must be in the future");
-            assert_eq!(rig.store.calls(Operation::Create), 1);
+        let mut met = String::new();
+        for status in [Status::Pending, Status::Executing, Status::Completed] {
+            met.push(late(&request, status).await);
         }
+        assert_eq!(met, expected, "{request:?}");
     }
 }
 

@@ -6,7 +6,9 @@ mod clock;
 mod faketime;
 mod machine;
 mod nats;
+mod python;
 mod receiver;
+mod scripted;
 mod service;
 
 use std::{future::Future, time::Duration};
@@ -19,7 +21,9 @@ pub use machine::{alone, beside_others};
 pub use nats::{
     Account, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Load, Message, Sent, Witness, schedule_timer,
 };
+pub use python::{beside_the_tests, python};
 pub use receiver::{Call, Receiver, Reply};
+pub use scripted::{Absent, Act, Exchange, Scripted, http_answer};
 pub use service::{API_KEY, Service, timer, with_door};
 
 /// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`.
