@@ -5,7 +5,7 @@ use std::{
 };
 
 use domain::{AccessKey, AccessKeyId, Clock, Span};
-use store::Store;
+use store::{Store, StoreResult};
 use tokio::sync::Mutex;
 
 use crate::{CommandError, call};
@@ -55,17 +55,25 @@ impl KeyRing {
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known::default();
     }
 
-    /// The keys as they were at most this long ago.
+    /// The keys as they were at most this long ago. Waiting for one's turn counts as waiting for the store: those who stand behind
+    /// each other while it hangs are all told in time.
     async fn read_within(&self, age_max: Span) -> Result<Keys, CommandError> {
         if let Some(keys) = self.known_within(age_max) {
             return Ok(keys);
         }
-        let _turn = self.reading.lock().await;
-        if let Some(keys) = self.known_within(age_max) {
-            return Ok(keys);
-        }
+        let read = async {
+            let _turn = self.reading.lock().await;
+            match self.known_within(age_max) {
+                Some(keys) => Ok(keys),
+                None => self.read().await,
+            }
+        };
+        Ok(call::reading(read).await?)
+    }
+
+    async fn read(&self) -> StoreResult<Keys> {
         let read_at = Some(self.clock.steady());
-        let keys = call::reading(self.store.keys()).await?;
+        let keys = self.store.keys().await?;
         let keys = Arc::new(keys.into_iter().map(|key| (key.id, Arc::new(key))).collect());
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known { keys: Arc::clone(&keys), read_at };
         Ok(keys)
@@ -130,5 +138,21 @@ mod tests {
         rig.store.plan(Operation::Keys, Fault::NotDone);
         assert!(matches!(ring.find(text.as_bytes()).await, Err(CommandError::Unavailable(_))));
         assert!(ring.find(text.as_bytes()).await.unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_hangs_is_not_waited_for_by_one_after_the_other() {
+        const CALLERS: usize = 5;
+        let rig = Rig::new();
+        let ring = ring(&rig);
+        let (_, text) = rig.commands.create_key("k", Access::FULL, [7; 32]).await.unwrap();
+        for _ in 0..CALLERS {
+            rig.store.plan(Operation::Keys, Fault::Late(Span::from_secs(3600)));
+        }
+        let begun = tokio::time::Instant::now();
+        for found in futures_util::future::join_all((0..CALLERS).map(|_| ring.find(text.as_bytes()))).await {
+            assert!(matches!(found, Err(CommandError::Unavailable(_))), "{found:?}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(11), "{:?}", begun.elapsed());
     }
 }

@@ -40,7 +40,7 @@ impl Pipeline {
             let attempt = claimed.attempt.saturating_sub(1);
             return (Next::Pending { at: claimed.entry.at, attempt, error: timer.last_error.clone() }, None);
         }
-        if let Some(late) = self.too_late(timer, claimed.attempt, now) {
+        if let Some(late) = self.too_late(timer, claimed, now) {
             return (late, None);
         }
         metrics::histogram!("timer_lateness_seconds").record(now.since(claimed.entry.at).as_duration().as_secs_f64());
@@ -50,12 +50,12 @@ impl Pipeline {
         (delivery::decide(outcome, timer, &self.namespaces, claimed.attempt, now, rand::random()), record)
     }
 
-    /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy. Events are
-    /// never too late: a command may have waited long, and somebody waits for its event.
-    fn too_late(&self, timer: &Timer, attempt: u32, now: Timestamp) -> Option<Next> {
+    /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy, or are what
+    /// its caller wants now. Events are never too late: a command may have waited long, and somebody waits for its event.
+    fn too_late(&self, timer: &Timer, claimed: &Claimed, now: Timestamp) -> Option<Next> {
         let window = self.overdue_window.filter(|_| timer.definition.callback != Callback::Event)?;
-        let late = now.since(timer.execute_at);
-        (attempt <= 1 && late > window).then(|| {
+        let late = now.since(claimed.entry.at);
+        (claimed.attempt <= 1 && late > window).then(|| {
             tracing::warn!(timer.id = %timer.id(), %late, "a timer is later than OVERDUE_WINDOW allows");
             Next::Failed { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
         })

@@ -110,6 +110,23 @@ async fn where_no_call_was_made_nothing_is_remembered() {
 }
 
 #[tokio::test]
+async fn what_its_caller_wants_tried_again_is_not_overdue() {
+    let (pipeline, claimed) = claimed(503, Config::default()).await;
+    let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };
+    let entry = claimed.entry;
+    let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+    assert_eq!(pipeline.store.settle(std::slice::from_ref(&settlement)).await.unwrap(), [true]);
+    pipeline.scheduler.settled(&[settlement]);
+
+    let now = pipeline.clock.now();
+    pipeline.store.reopen(entry.id, now).await.unwrap();
+    pipeline.scheduler.nudge(&[store::DueEntry { at: now, ..entry }]);
+    let (mut reopened, _) = pipeline.scheduler.claim_once().await.unwrap();
+    let settlement = pipeline.deliver(reopened.pop().expect("the timer again"), &CancellationToken::new()).await;
+    assert!(matches!(&settlement.next, Next::Failed { error, .. } if error.starts_with("answered 503")), "{settlement:?}");
+}
+
+#[tokio::test]
 async fn a_timer_without_a_policy_is_tried_again_as_its_namespace_says() {
     for (namespace, is_tried_again) in [("default", true), ("other", false)] {
         let rules = format!(r#"{{"{namespace}": {{"retry_policy": {{"max_retries": 1}}}}}}"#);
