@@ -11,7 +11,8 @@ use crate::{
 /// Fire a timer now
 ///
 /// Makes a pending timer due at this moment, whenever it would have been. The call is made as soon as this is on disk: read the timer
-/// to learn what became of it.
+/// to learn what became of it. It is a new due time, so attempts start over and the receiver sees a new `webhook-id`, also where
+/// the timer was waiting for a retry.
 #[utoipa::path(
     post, path = "/timers/{id}/fire", tag = "timers", operation_id = "fireTimer", security(("ApiKey" = [])),
     params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),

@@ -246,7 +246,8 @@ pub(crate) struct RetryPolicy {
     /// The longest pause; 10m unless given.
     #[schema(example = "10m")]
     pub max_interval: Option<String>,
-    /// No attempt starts later than this after the timer was due; no such limit unless given.
+    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its caller; no such limit
+    /// unless given.
     #[schema(example = "1d")]
     pub max_duration: Option<String>,
 }

@@ -19,7 +19,8 @@ pub fn decide(outcome: Outcome, timer: &Timer, rules: &NamespaceRules, attempt: 
         Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN)) },
         Outcome::Failed(failure) => match rules.retries(&timer.definition) {
             None => Next::Failed { at: now, error: last_error(&failure.message, "") },
-            Some(policy) => retry(&failure, &policy, timer.execute_at, attempt, now, jitter),
+            // A caller who has it tried again, or changes it, wants it tried from then on.
+            Some(policy) => retry(&failure, &policy, timer.execute_at.max(timer.updated_at), attempt, now, jitter),
         },
     }
 }

@@ -36,7 +36,8 @@ pub(super) struct RetryPolicy {
     /// The longest pause; 10m unless given.
     #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "10m")]
     max_interval: Option<String>,
-    /// No attempt starts later than this after the timer was due; no such limit unless given.
+    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its caller; no such limit
+    /// unless given.
     #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "24h")]
     max_retry_attempts_duration: Option<String>,
 }

@@ -22,6 +22,7 @@ fn timer(policy: Option<RetryPolicy>) -> Timer {
     let mut timer = timers::http("http://127.0.0.1/", "");
     timer.definition.retry_policy = policy;
     timer.execute_at = at(1000);
+    timer.updated_at = at(0);
     timer
 }
 
@@ -77,6 +78,14 @@ fn each_outcome_has_its_consequence() {
     for (outcome, policy, attempt, next) in table {
         assert_eq!(decide(outcome.clone(), &timer(policy), attempt, at(2000), MIDDLE), next, "{outcome:?} {policy:?} {attempt}");
     }
+}
+
+#[test]
+fn what_a_caller_has_tried_again_has_all_its_time_again() {
+    let mut timer = timer(Some(policy(3, Some(60))));
+    assert!(matches!(decide(failed(None), &timer, 1, at(2000), MIDDLE), Next::Failed { .. }));
+    timer.updated_at = at(1999);
+    assert!(matches!(decide(failed(None), &timer, 1, at(2000), MIDDLE), Next::Pending { .. }));
 }
 
 #[test]
@@ -159,6 +168,7 @@ fn event(policy: Option<RetryPolicy>) -> Timer {
     let mut timer = timers::event();
     timer.definition.retry_policy = policy;
     timer.execute_at = at(1000);
+    timer.updated_at = at(0);
     timer
 }
 

@@ -28,9 +28,19 @@ for_each_store!(
 
 async fn a_thousand_callbacks_are_verified_by_another_implementation(backend: Backend) {
     let _machine = alone().await;
-    let receiver = Receiver::start();
-    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("SIGNING_SECRET", OLD)]).await;
-    let client = service.client();
+    // Before a rotation, and during one.
+    for (secrets, by_new) in [(OLD.to_owned(), false), (format!("{NEW},{OLD}"), true)] {
+        let receiver = Receiver::start();
+        let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("SIGNING_SECRET", &secrets)]).await;
+        let calls = call_a_thousand_times(&service.client(), &receiver).await;
+        let checks: Vec<_> = calls.iter().flat_map(|call| checks_of(call, by_new)).collect();
+        assert_verdicts(&backend, &checks, "random bodies");
+        service.stop().await;
+    }
+}
+
+/// Registers random bodies and lets them be sent; each arrives as it was given.
+async fn call_a_thousand_times(client: &Client, receiver: &Receiver) -> Vec<Call> {
     let seed = rand::random();
     let bodies = bodies::random(seed, CALLBACKS);
     let register = async |body: &String| {
@@ -44,24 +54,24 @@ async fn a_thousand_callbacks_are_verified_by_another_implementation(backend: Ba
     let sent: HashMap<_, _> = stream::iter(&bodies).map(register).buffer_unordered(CALLERS).collect().await;
     let calls = receiver.wait_for(CALLBACKS, SOON).await;
     assert_eq!(calls.len(), CALLBACKS);
-
-    let mut checks = Vec::new();
     for call in &calls {
         assert_eq!(Some(&call.body), sent.get(call.timer_id()), "seed {seed}: the body is the payload, byte for byte");
-        let (is, other) = (Check::of(call, OLD), |name: &str, value: String| Check::of(call, OLD).with(name, value));
-        let seconds: i64 = call.header("webhook-timestamp").parse().expect("a number of seconds");
-        checks.extend([
-            (is, true),
-            (Check::of(call, NEW), false),
-            (other("webhook-id", format!("{}0", call.header("webhook-id"))), false),
-            (other("webhook-timestamp", (seconds - 1).to_string()), false),
-            (Check::of(call, OLD).with_body(format!("{} ", call.body)), false),
-        ]);
     }
-    assert_verdicts(&backend, &checks, &format!("seed {seed}"));
-    let longest = bodies.iter().map(String::len).max().unwrap_or_default();
-    println!("{}: {} signatures of {CALLBACKS} callbacks judged, bodies up to {longest} bytes", backend.name(), checks.len());
-    service.stop().await;
+    calls
+}
+
+/// What must be said of a call that was signed with the old secret, and perhaps with the new one too.
+fn checks_of(call: &Call, by_new: bool) -> [(Check, bool); 6] {
+    let other = |name: &str, value: String| Check::of(call, OLD).with(name, value);
+    let seconds: i64 = call.header("webhook-timestamp").parse().expect("a number of seconds");
+    [
+        (Check::of(call, OLD), true),
+        (Check::of(call, NEW), by_new),
+        (Check::of(call, OWN), false),
+        (other("webhook-id", format!("{}0", call.header("webhook-id"))), false),
+        (other("webhook-timestamp", (seconds - 1).to_string()), false),
+        (Check::of(call, OLD).with_body(format!("{} ", call.body)), false),
+    ]
 }
 
 async fn while_one_secret_replaces_another_a_receiver_may_know_either(backend: Backend) {
