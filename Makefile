@@ -1,6 +1,6 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt
+.PHONY: help run test fault lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -10,6 +10,9 @@ run: ## build and start `timer dev`: a SQLite file, loopback only, an API key ma
 
 test: ## set up what is missing, then lint and run every test, as CI does
 	@scripts/test.sh
+
+fault: ## the fault suite for about an hour and a half; FAULT_SCALE=1 is what `make test` runs of it
+	@scripts/fault.sh
 
 lint: ## formatting, clippy, crate arrows, licences and sources of dependencies
 	@scripts/lint.sh

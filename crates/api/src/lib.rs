@@ -16,6 +16,7 @@ mod batch;
 mod body;
 mod cancel;
 mod cancel_matching;
+mod cluster;
 mod create;
 mod cursor;
 mod docs;
@@ -140,6 +141,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
+        .route("/cluster", routing::get(cluster::cluster))
         .route("/healthz", routing::get(health::health))
         .route("/ping", routing::get(ping::ping))
         .route("/metrics", routing::get(metrics::metrics))

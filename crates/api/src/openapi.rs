@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, create, docs, door::Door, fire, get, health, keys, list, metrics, ping,
-    retry, update, v1,
+    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, docs, door::Door, fire, get, health, keys, list,
+    metrics, ping, retry, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -29,14 +29,14 @@ use crate::{
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         keys::create::create, keys::list::list, keys::revoke::revoke,
-        health::health, ping::ping, metrics::metrics, describe, docs::docs
+        cluster::cluster, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Keys for others, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
-        (name = "service", description = "How the service is, and how it is used. Open without a key."),
+        (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster`."),
     ),
     modifiers(&Common),
 )]

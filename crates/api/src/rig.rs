@@ -8,7 +8,7 @@ use domain::{CallbackUrl, Caller, Clock, Horizon, Invalid, ManualClock, Next, Sh
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use store::{Claim, ClaimToken, DueEntry, Model, NodeId, ShardCursor, Store};
+use store::{Claim, ClaimToken, DueEntry, Member, Model, NodeId, ShardCursor, Store};
 use tower::ServiceExt;
 
 use crate::{ApiConfig, ApiKey, HealthItem, Limits, RateLimit};
@@ -154,7 +154,8 @@ impl Rig {
 
     /// Takes everything that is pending, as a scheduler would; then it is executing.
     pub(crate) async fn claim_all(&self) -> Vec<store::Claimed> {
-        let tenures = self.store.acquire(NodeId(1), &[Shard(0)], Span::from_secs(60)).await.unwrap();
+        self.store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(60)).await.unwrap();
+        let tenures = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
         let from = [ShardCursor { shard: Shard(0), after: None }];
         let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
         let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60) };

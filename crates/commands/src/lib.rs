@@ -14,6 +14,7 @@
 mod call;
 mod cancel;
 mod cancel_matching;
+mod cluster;
 mod create;
 mod create_all;
 mod error;
@@ -45,7 +46,7 @@ pub use keyring::KeyRing;
 pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{Rules, Soonest};
-pub use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
+pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
 
 /// Tells the scheduler of timers that were just scheduled. It must not wait: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;

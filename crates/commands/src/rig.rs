@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use domain::{Asked, Callback, Caller, Horizon, Key, ManualClock, Next, OnConflict, Shard, Span, TimerId, Timestamp};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Model, NodeId, ShardCursor, Store};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Member, Model, NodeId, ShardCursor, Store};
 
 use crate::{Commands, NewTimerRequest, Rules, Target};
 
@@ -74,7 +74,8 @@ impl Rig {
 
     /// Takes everything that is pending, as a scheduler would; then it is executing.
     pub(crate) async fn claim_all(&self) -> Vec<Claimed> {
-        let tenures = self.store.acquire(NodeId(1), &[Shard(0)], Span::from_secs(60)).await.unwrap();
+        self.store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(60)).await.unwrap();
+        let tenures = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
         let from = [ShardCursor { shard: Shard(0), after: None }];
         let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
         let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60) };

@@ -1,8 +1,8 @@
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::atomic::Ordering, time::Duration};
 
 use store::{Claim, ClaimToken, Claimed, DueEntry, StoreResult};
 
-use crate::Scheduler;
+use crate::{Scheduler, mixing::mix};
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
@@ -13,12 +13,13 @@ impl Scheduler {
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<(Vec<Claimed>, bool)> {
-        if !self.may_claim() {
+        let now = self.now();
+        if !self.may_claim(now) {
             return Ok((Vec::new(), false));
         }
         let (entries, more_due) = {
             let mut window = self.window();
-            let more_due = window.promote(self.now(), PROMOTE_MAX);
+            let more_due = window.promote(now, PROMOTE_MAX);
             let entries = window.take(self.config.claim_batch_max);
             metrics::gauge!("timer_pending_in_memory").set(window.len() as f64);
             metrics::gauge!("timer_in_flight").set(window.in_flight() as f64);
@@ -44,7 +45,7 @@ impl Scheduler {
     /// One claim. An unknown outcome is read back by asking again with the same token, until there is an answer: a timer
     /// that may be claimed must neither be forgotten nor claimed anew.
     async fn claim(&self, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
-        let token = ClaimToken(rand::random_range(1..=i64::MAX));
+        let token = self.next_token();
         let claim = Claim { token, tenures: self.tenures(), lease: self.config.claim_lease };
         let mut unknown = false;
         let mut pause = Duration::from_millis(10);
@@ -60,6 +61,13 @@ impl Scheduler {
                 }
             }
         }
+    }
+
+    /// A name that no other claim of any node has: the node's own id is random, and it never counts the same number twice.
+    fn next_token(&self) -> ClaimToken {
+        let number = self.claims.fetch_add(1, Ordering::Relaxed);
+        let named = mix((self.node.0 >> 64) as u64 ^ mix(self.node.0 as u64 ^ mix(number)));
+        ClaimToken(((named >> 1) as i64).max(1))
     }
 
     fn let_go_of_unclaimed(&self, entries: &[DueEntry], claimed: &[Claimed]) {

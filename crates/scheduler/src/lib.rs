@@ -13,8 +13,15 @@
 //!
 //! Each piece of background work is one step that says what it did; [`tasks`] holds the loops around the steps.
 
+mod absence;
+mod assignment;
 mod claiming;
+mod clock_check;
 mod loading;
+mod mixing;
+mod nudging;
+mod outbox;
+mod ownership;
 mod recovery;
 mod retention;
 mod scheduler;

@@ -1,5 +1,6 @@
 use std::sync::atomic::Ordering;
 
+use domain::Shard;
 use store::StoreResult;
 
 use crate::Scheduler;
@@ -13,8 +14,13 @@ const OF_WHAT_FINISHED: usize = 2;
 impl Scheduler {
     /// Removes some of the timers that finished longer ago than they are kept. Returns whether there is more.
     pub async fn purge_once(&self) -> StoreResult<bool> {
+        // One node is enough for it.
+        if !self.tenancy().holds_shard(Shard(0)) {
+            return Ok(false);
+        }
         let before = self.now().saturating_sub(self.config.retention);
-        let finished = self.finished.swap(0, Ordering::Relaxed);
+        // The others have finished about as many each.
+        let finished = self.finished.swap(0, Ordering::Relaxed).saturating_mul(self.members.load(Ordering::Relaxed));
         let limit = finished.saturating_mul(OF_WHAT_FINISHED).clamp(BATCH_MIN, BATCH_MAX);
         let purged = self.store.purge(before, limit).await?;
         metrics::counter!("timer_purged_total").increment(purged as u64);

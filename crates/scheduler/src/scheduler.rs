@@ -1,20 +1,16 @@
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize},
     },
     time::Duration,
 };
 
-use domain::{Clock, Next, Shard, Span, Timestamp};
-use store::{DueEntry, NodeId, Settlement, Store, StoreResult, Tenure};
+use domain::{Clock, Span, Timestamp};
+use store::{NodeId, Store};
 use tokio::sync::Notify;
 
-use crate::{
-    slots::Slots,
-    tenancy::{Changes, Tenancy},
-    window::Window,
-};
+use crate::{absence::Absence, clock_check::ClockCheck, outbox::Outbox, slots::Slots, tenancy::Tenancy, window::Window};
 
 /// What can be set about the scheduler.
 #[derive(Debug, Clone)]
@@ -28,14 +24,17 @@ pub struct Config {
     /// How many deliveries may be under way, in all and to one destination.
     pub in_flight_max: usize,
     pub in_flight_per_destination_max: usize,
-    /// For how long a shard is taken. After a node's death nobody fires its timers for that long.
-    pub shard_lease: Span,
+    /// For how long a heartbeat counts. After a node's death nobody fires its timers for that long.
+    pub node_lease: Span,
     /// For how long a timer is claimed: longer than any delivery can last.
     pub claim_lease: Span,
     /// How often what was missed is looked for.
     pub sweep_interval: Duration,
     /// For how long finished timers are kept.
     pub retention: Span,
+    /// What people call this node, and what it runs.
+    pub name: String,
+    pub version: String,
 }
 
 impl Default for Config {
@@ -46,10 +45,12 @@ impl Default for Config {
             claim_batch_max: 1024,
             in_flight_max: 1024,
             in_flight_per_destination_max: 64,
-            shard_lease: Span::from_secs(3),
+            node_lease: Span::from_millis(3_500),
             claim_lease: Span::from_secs(600),
             sweep_interval: Duration::from_secs(1),
             retention: Span::from_secs(30 * 24 * 3600),
+            name: String::new(),
+            version: String::new(),
         }
     }
 }
@@ -60,71 +61,68 @@ pub struct Scheduler {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) config: Config,
-    node: NodeId,
+    pub(crate) node: NodeId,
+    pub(crate) started_at: Timestamp,
     window: Mutex<Window>,
     tenancy: Mutex<Tenancy>,
+    clock_check: Mutex<ClockCheck>,
+    absence: Mutex<Absence>,
+    outbox: Mutex<Outbox>,
+    /// How many claims were made: each has a name of its own.
+    pub(crate) claims: AtomicU64,
+    /// How many nodes there are, this one included.
+    pub(crate) members: AtomicUsize,
     /// Something may be ready earlier than the loop thinks.
     wake: Notify,
-    /// What is held has changed, or a lease was renewed.
-    renewed: Notify,
-    /// Shards came in, perhaps with claims of an owner that is gone.
-    taken_over: Notify,
-    leaving: AtomicBool,
+    /// What is held has changed, or the lease was renewed.
+    pub(crate) renewed: Notify,
+    /// Shards came in or a node is gone: there may be claims that nobody will settle.
+    pub(crate) taken_over: Notify,
+    /// Shards came in of which nothing has been read.
+    pub(crate) opened: Notify,
+    /// There is something to tell others.
+    pub(crate) outgoing: Notify,
+    pub(crate) leaving: AtomicBool,
+    /// Shards belong here that somebody else has not given away yet.
+    pub(crate) awaits_shards: AtomicBool,
     /// How many timers have finished here since the last purge.
     pub(crate) finished: AtomicUsize,
 }
 
 impl Scheduler {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, config: Config) -> Self {
+        Self::as_node(NodeId(rand::random()), store, clock, config)
+    }
+
+    /// One with this identity, which nobody may have had before.
+    pub fn as_node(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, config: Config) -> Self {
         let slots = Slots::new(config.in_flight_max, config.in_flight_per_destination_max);
         let window = Window::new(store.shards(), config.window_entries_max, slots);
         Self {
             store,
+            started_at: clock.now(),
             clock,
             config,
-            node: NodeId(rand::random()),
+            node,
             window: Mutex::new(window),
             tenancy: Mutex::default(),
+            clock_check: Mutex::default(),
+            absence: Mutex::default(),
+            outbox: Mutex::default(),
+            claims: AtomicU64::new(0),
+            members: AtomicUsize::new(1),
             wake: Notify::new(),
             renewed: Notify::new(),
             taken_over: Notify::new(),
+            opened: Notify::new(),
+            outgoing: Notify::new(),
             leaving: AtomicBool::new(false),
+            awaits_shards: AtomicBool::new(false),
             finished: AtomicUsize::new(0),
         }
     }
 
-    /// Tells the scheduler of timers that were created, moved or rescheduled: those of the near term enter the window.
-    /// Best effort: what is lost here is found by the sweep.
-    pub fn nudge(&self, entries: &[DueEntry]) {
-        let earlier = {
-            let mut window = self.window();
-            let next_before = window.next_due();
-            let admitted = entries.iter().filter(|entry| window.admit(**entry)).count();
-            admitted > 0 && window.next_due() != next_before
-        };
-        if earlier {
-            self.wake.notify_one();
-        }
-    }
-
-    /// Claimed timers have been settled: their places are free, and those that are pending again enter the window. The same for
-    /// claims of an owner that is gone, which have no place here.
-    pub fn settled(&self, settlements: &[Settlement]) {
-        {
-            let mut window = self.window();
-            for settlement in settlements {
-                window.done(&settlement.entry);
-                if let Next::Pending { at, .. } | Next::Again { at } = settlement.next {
-                    window.admit(DueEntry { at, ..settlement.entry });
-                }
-            }
-        }
-        let is_final = |settlement: &&Settlement| matches!(settlement.next, Next::Completed { .. } | Next::Failed { .. });
-        self.finished.fetch_add(settlements.iter().filter(is_final).count(), Ordering::Relaxed);
-        self.wake.notify_one();
-    }
-
-    /// Completes when shards have come in whose claims should be looked at, and after `longest` in any case.
+    /// Completes when there may be claims that nobody will settle, and after `longest` in any case.
     pub async fn wait_for_take_over(&self, longest: Duration) {
         // Either way there is something to look at.
         let _ = tokio::time::timeout(longest, self.taken_over.notified()).await;
@@ -136,119 +134,15 @@ impl Scheduler {
         const LONGEST: Duration = Duration::from_secs(1);
         // Registered before the window is read: a wake-up in between is not lost.
         let woken = self.wake.notified();
-        // Nothing can be claimed on a lease in doubt; its renewal wakes this up.
-        let next = if self.may_claim() { self.window().next_due() } else { None };
-        let pause = next.map_or(LONGEST, |at| at.since(self.clock.now()).as_duration().min(LONGEST));
+        // Nothing can be claimed on a lease or by a clock in doubt; the next heartbeat wakes this up.
+        let now = self.now();
+        let next = if self.may_claim(now) { self.window().next_due() } else { None };
+        let pause = next.map_or(LONGEST, |at| at.since(now).as_duration().min(LONGEST));
         tokio::select! {
+            biased;
             () = woken => {}
             () = tokio::time::sleep(pause) => {}
         }
-    }
-
-    // ── Ownership ──────────────────────────────────────────────────────────────────────────────────────────
-
-    /// Extends what is held and takes what is free. Says how many shards are held.
-    ///
-    /// Once the node is leaving, it takes nothing more, and gives back what it has nothing under way in.
-    pub async fn renew_once(&self) -> StoreResult<usize> {
-        let is_leaving = self.leaving.load(Ordering::Relaxed);
-        if is_leaving {
-            self.release_idle().await?;
-        }
-        let mut held = self.tenancy().all();
-        if !held.is_empty() {
-            let begun = self.clock.steady();
-            held = self.store.renew(self.node, &held, self.config.shard_lease).await?;
-            self.confirm(&held, begun);
-        }
-        let free: Vec<Shard> =
-            (0..self.store.shards()).map(Shard).filter(|shard| held.iter().all(|tenure| tenure.shard != *shard)).collect();
-        if !free.is_empty() && !is_leaving {
-            let begun = self.clock.steady();
-            held.extend(self.store.acquire(self.node, &free, self.config.shard_lease).await?);
-            self.confirm(&held, begun);
-        }
-        Ok(held.len())
-    }
-
-    fn confirm(&self, held: &[Tenure], begun: Duration) {
-        let changes = self.tenancy().confirm(held, begun, self.config.shard_lease.as_duration());
-        self.apply(&changes);
-        self.renewed.notify_waiters();
-        self.wake.notify_one();
-    }
-
-    fn apply(&self, changes: &Changes) {
-        let mut window = self.window();
-        for shard in &changes.lost {
-            metrics::counter!("timer_shards_lost_total").increment(1);
-            tracing::warn!(shard = shard.0, "lost a shard: another node took it, or its lease ran out unnoticed");
-            window.close(*shard);
-        }
-        for shard in &changes.gained {
-            window.open(*shard);
-        }
-        if !changes.gained.is_empty() {
-            tracing::info!(shards = changes.gained.len(), "took over shards");
-            self.taken_over.notify_one();
-        }
-        metrics::gauge!("timer_shards_owned").set(self.tenancy().len() as f64);
-    }
-
-    /// The node is about to stop: from now on it only finishes what is under way. Shards in which nothing is go to
-    /// others at once.
-    pub async fn leave(&self) -> StoreResult<()> {
-        self.leaving.store(true, Ordering::Relaxed);
-        self.release_idle().await
-    }
-
-    async fn release_idle(&self) -> StoreResult<()> {
-        let busy = self.window().busy_shards();
-        let (kept, idle): (Vec<_>, Vec<_>) = self.tenancy().all().into_iter().partition(|tenure| busy.contains(&tenure.shard));
-        self.give_back(&idle, &kept).await
-    }
-
-    /// Hands every shard back, so that others need not wait for the leases to run out.
-    pub async fn release(&self) -> StoreResult<()> {
-        let held = self.tenancy().all();
-        self.give_back(&held, &[]).await
-    }
-
-    async fn give_back(&self, given: &[Tenure], kept: &[Tenure]) -> StoreResult<()> {
-        if given.is_empty() {
-            return Ok(());
-        }
-        self.store.release(self.node, given).await?;
-        self.tenancy().keep(kept);
-        let mut window = self.window();
-        given.iter().for_each(|tenure| window.close(tenure.shard));
-        Ok(())
-    }
-
-    /// Whether a call for a timer of this tenure may be made now. While the lease is in doubt this waits for it to be
-    /// renewed; `false` means that the shard is in other hands.
-    pub async fn may_send(&self, tenure: Tenure) -> bool {
-        loop {
-            let renewed = self.renewed.notified();
-            {
-                let tenancy = self.tenancy();
-                if !tenancy.holds(tenure) {
-                    return false;
-                }
-                if tenancy.is_safe(self.clock.steady()) {
-                    return true;
-                }
-            }
-            renewed.await;
-        }
-    }
-
-    pub(crate) fn tenures(&self) -> Vec<Tenure> {
-        self.tenancy().all()
-    }
-
-    pub(crate) fn may_claim(&self) -> bool {
-        self.tenancy().is_safe(self.clock.steady())
     }
 
     // ── What operators want to know ────────────────────────────────────────────────────────────────────────
@@ -261,6 +155,12 @@ impl Scheduler {
     pub fn lag(&self) -> Span {
         let oldest = self.window().oldest();
         oldest.map_or(Span::ZERO, |at| self.clock.now().since(at))
+    }
+
+    /// How far this node's clock is ahead of the database's, in seconds, and whether that is too far for it to own shards.
+    pub fn clock_skew(&self) -> (f64, bool) {
+        let check = *self.clock_check();
+        (check.skew_micros() as f64 / 1e6, check.is_wrong())
     }
 
     pub fn in_memory(&self) -> usize {
@@ -284,8 +184,20 @@ impl Scheduler {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
+    pub(crate) fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
         self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn clock_check(&self) -> MutexGuard<'_, ClockCheck> {
+        self.clock_check.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn absence(&self) -> MutexGuard<'_, Absence> {
+        self.absence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -295,7 +207,18 @@ pub fn describe() {
     describe_gauge!("timer_pending_in_memory", "Timers of the near term that wait in memory");
     describe_gauge!("timer_in_flight", "Deliveries under way");
     describe_gauge!("timer_shards_owned", "Shards this node holds");
+    describe_gauge!("timer_nodes", "Nodes that live, this one included");
+    describe_gauge!("timer_clock_skew_seconds", "How far this node's clock is ahead of the database's");
+    describe_counter!("timer_shards_gained_total", "Shards that came to this node");
+    describe_counter!("timer_shards_handed_over_total", "Shards that this node gave to others");
     describe_counter!("timer_shards_lost_total", "Shards that were taken from this node");
+    describe_counter!("timer_leases_lost_total", "Times that this node's lease ran out and others took its shards");
+    describe_counter!("timer_nudges_sent_total", "Timers of other nodes that they were told of");
+    describe_counter!("timer_nudges_received_total", "Timers that other nodes told of");
+    describe_counter!(
+        "timer_nudges_dropped_total",
+        "Timers of other nodes that they could not be told of; they find them themselves"
+    );
     describe_counter!("timer_claims_total", "Timers claimed for delivery");
     describe_counter!("timer_claims_refused_total", "Due entries that were no longer pending, or moved, when claimed");
     describe_histogram!("timer_claim_batch_size", "Timers asked for in one claim");

@@ -63,5 +63,7 @@ fn full_pages(entries: &[DueEntry], limit: usize, shards: u16) -> Vec<ShardCurso
         *page = (page.0 + 1, page.1.max((entry.at, entry.id)));
     }
     let full = pages.into_iter().filter(|(_, (count, _))| *count >= limit);
-    full.map(|(shard, (_, last))| ShardCursor { shard, after: Some(last) }).collect()
+    let mut cursors: Vec<_> = full.map(|(shard, (_, last))| ShardCursor { shard, after: Some(last) }).collect();
+    cursors.sort_unstable_by_key(|cursor| cursor.shard);
+    cursors
 }

@@ -1,19 +1,51 @@
 //! The loops around the steps. A loop waits, calls its step and logs; no error ends it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use store::StoreResult;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Scheduler, sweeping::SweepPosition};
 
-/// Keeps the leases: often enough that one lost answer costs nothing.
-pub async fn renew(scheduler: Arc<Scheduler>, stop: CancellationToken) {
-    let interval = scheduler.config.shard_lease.as_duration() / 4;
+/// Keeps the node alive. So often that a pause of nine tenths of a lease, whenever it begins, does not let it run out.
+pub async fn beat(scheduler: Arc<Scheduler>, stop: CancellationToken) {
+    let interval = scheduler.config.node_lease.as_duration() / 14;
     while !stop.is_cancelled() {
-        let result = scheduler.renew_once().await;
-        report("renew", &result);
-        pause(&stop, if result.is_ok() { interval } else { interval / 4 }).await;
+        let result = scheduler.beat_once().await;
+        report("beat", &result);
+        // A shard that is handed over should not be nobody's for long.
+        let is_settled = result.is_ok() && !scheduler.awaits_shards.load(Ordering::Relaxed);
+        pause(&stop, if is_settled { interval } else { interval / 4 }).await;
+    }
+}
+
+/// Tells other nodes of their timers.
+pub async fn tell(scheduler: Arc<Scheduler>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            result = scheduler.tell_once() => report("tell", &result),
+        }
+    }
+}
+
+/// Hears from other nodes of timers that belong here.
+pub async fn hear(scheduler: Arc<Scheduler>, stop: CancellationToken) {
+    const AFTER_AN_ERROR: Duration = Duration::from_secs(1);
+    while !stop.is_cancelled() {
+        let result = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            result = scheduler.hear_once() => result,
+        };
+        report("hear", &result);
+        if result.is_err() {
+            pause(&stop, AFTER_AN_ERROR).await;
+        }
     }
 }
 
@@ -24,7 +56,11 @@ pub async fn load(scheduler: Arc<Scheduler>, stop: CancellationToken) {
         let result = scheduler.load_once().await;
         report("load", &result);
         if !matches!(result, Ok(true)) {
-            pause(&stop, INTERVAL).await;
+            tokio::select! {
+                biased;
+                () = scheduler.opened.notified() => {}
+                () = pause(&stop, INTERVAL) => {}
+            }
         }
     }
 }
@@ -61,6 +97,7 @@ pub fn report<T>(task: &'static str, result: &StoreResult<T>) {
 /// Waits, unless everything stops.
 pub async fn pause(stop: &CancellationToken, length: Duration) {
     tokio::select! {
+        biased;
         () = stop.cancelled() => {}
         () = tokio::time::sleep(length) => {}
     }

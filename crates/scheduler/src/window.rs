@@ -1,6 +1,6 @@
 //! The near term in memory.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use domain::{Destination, Shard, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
@@ -81,12 +81,6 @@ impl Window {
         self.known.retain(|position, stage| *stage != Stage::Ready || stays(position));
         self.turns.retain(|destination| self.ready.contains_key(destination));
         self.ready_len = self.ready.values().map(VecDeque::len).sum();
-    }
-
-    /// The shards in which something is being claimed or delivered.
-    pub fn busy_shards(&self) -> HashSet<Shard> {
-        let busy = self.known.iter().filter(|(_, stage)| matches!(stage, Stage::Busy(_)));
-        busy.map(|((_, id), _)| id.shard(self.shards)).collect()
     }
 
     /// How many entries wait in memory.

@@ -4,15 +4,16 @@
 
 use std::sync::Arc;
 
-use domain::{Clock, ManualClock, NewTimer, Next, Shard, Span, TimerId};
+use domain::{Clock, ManualClock, NewTimer, Next, Shard, Span, Status, TimerId, Timestamp};
 use scheduler::{Config, Scheduler, SweepPosition};
-use store::{Claimed, DueEntry, Epoch, Fault, Faulty, Model, NodeId, Operation, Settlement, Store, Tenure};
+use store::{Claimed, DueEntry, Epoch, Fault, Faulty, Member, Model, NodeId, Operation, Settlement, Store, Tenure};
 use store_conformance::{NOW, secs, timer};
 
 const RECEIVER: &str = "http://receiver.example/";
 
 struct Rig {
     clock: Arc<ManualClock>,
+    model: Arc<Model>,
     store: Arc<Faulty<Model>>,
     scheduler: Scheduler,
 }
@@ -25,17 +26,23 @@ impl Rig {
 
     async fn with(config: Config) -> Self {
         let rig = Self::new(config);
-        rig.scheduler.renew_once().await.unwrap();
+        rig.scheduler.beat_once().await.unwrap();
         rig.load_all().await;
         rig
     }
 
     fn new(config: Config) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
-        let model = Model::new(Arc::clone(&clock) as Arc<dyn Clock>, 4);
-        let store = Arc::new(Faulty::new(Arc::new(model)));
+        let model = Arc::new(Model::new(Arc::clone(&clock) as Arc<dyn Clock>, 4));
+        let store = Arc::new(Faulty::new(Arc::clone(&model)));
         let scheduler = Scheduler::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&clock) as Arc<dyn Clock>, config);
-        Self { clock, store, scheduler }
+        Self { clock, model, store, scheduler }
+    }
+
+    /// Another node on the same database.
+    fn another(&self) -> Scheduler {
+        let store = Arc::new(self.model.another_process());
+        Scheduler::new(store, Arc::clone(&self.clock) as Arc<dyn Clock>, Config::default())
     }
 
     async fn load_all(&self) {
@@ -83,13 +90,13 @@ fn entry(new: &NewTimer) -> DueEntry {
 async fn a_timer_read_ahead_is_claimed_when_it_is_due_and_not_before() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(10)).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     rig.clock.advance(secs(3));
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     assert!(rig.claim_ids().await.is_empty());
     rig.clock.advance(Span::from_micros(6_999_999));
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     assert!(rig.claim_ids().await.is_empty(), "a microsecond too early");
     rig.clock.advance(Span::from_micros(1));
     assert_eq!(rig.claim_ids().await, ids);
@@ -121,7 +128,7 @@ async fn a_lost_nudge_is_repaired_by_the_sweep() {
 async fn a_timer_canceled_or_moved_in_the_store_is_not_claimed_at_its_old_time() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build(), timer(RECEIVER).due_in(secs(1)).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     rig.store.cancel(ids[0], rig.clock.now()).await.unwrap();
     let mut moved = rig.store.get(ids[1]).await.unwrap().unwrap();
@@ -138,7 +145,7 @@ async fn a_timer_canceled_or_moved_in_the_store_is_not_claimed_at_its_old_time()
 async fn a_retry_comes_back_through_memory_at_its_time() {
     let rig = Rig::new(Config::default());
     rig.create(vec![timer(RECEIVER).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     let claimed = rig.claim().await;
     assert_eq!(claimed[0].attempt, 1);
@@ -155,7 +162,7 @@ async fn a_retry_comes_back_through_memory_at_its_time() {
 async fn no_more_is_claimed_than_can_start_and_places_become_free_again() {
     let rig = Rig::new(Config { in_flight_max: 8, in_flight_per_destination_max: 2, ..Config::default() });
     rig.create((0..5).map(|_| timer(RECEIVER).build()).collect()).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     let first = rig.claim().await;
     assert!((1..=2).contains(&first.len()));
@@ -183,7 +190,7 @@ async fn a_backlog_larger_than_the_window_fires_completely_and_oldest_first() {
     for batch in overdue.chunks(1000) {
         rig.create(batch.to_vec()).await;
     }
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     let mut fired = Vec::new();
     let mut position = SweepPosition::default();
     while fired.len() < overdue.len() {
@@ -205,7 +212,7 @@ async fn a_backlog_larger_than_the_window_fires_completely_and_oldest_first() {
 async fn a_claim_whose_answer_was_lost_is_read_back_and_fires_once() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     rig.store.plan(Operation::Claim, Fault::DoneUnknown);
     let claimed = rig.claim().await;
@@ -217,7 +224,7 @@ async fn a_claim_whose_answer_was_lost_is_read_back_and_fires_once() {
 async fn a_claim_that_failed_leaves_its_timers_due() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     rig.store.plan(Operation::Claim, Fault::NotDone);
     assert!(rig.scheduler.claim_once().await.is_err());
@@ -229,7 +236,7 @@ async fn a_claim_that_failed_leaves_its_timers_due() {
 async fn a_failed_load_is_tried_again() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.store.plan(Operation::Due, Fault::NotDone);
     assert!(rig.scheduler.load_once().await.is_err());
     rig.load_all().await;
@@ -240,11 +247,11 @@ async fn a_failed_load_is_tried_again() {
 async fn nothing_is_claimed_on_a_lease_that_may_have_run_out() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     rig.clock.advance(secs(4));
     assert!(rig.claim_ids().await.is_empty());
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     assert_eq!(rig.claim_ids().await, ids, "nobody took the shard, so the lease could be renewed");
 }
 
@@ -252,16 +259,17 @@ async fn nothing_is_claimed_on_a_lease_that_may_have_run_out() {
 async fn what_a_dead_owner_left_executing_is_found_after_the_take_over() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     let claimed = rig.claim().await;
     assert!(rig.scheduler.expired_once().await.unwrap().is_empty(), "it is being delivered here");
 
-    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
-    let successor = Scheduler::new(store, Arc::clone(&rig.clock) as Arc<dyn Clock>, Config::default());
-    assert_eq!(successor.renew_once().await.unwrap(), 0, "the leases stand");
-    rig.clock.advance(secs(5));
-    assert_eq!(successor.renew_once().await.unwrap(), 4);
+    let successor = rig.another();
+    assert_eq!(successor.beat_once().await.unwrap(), 0, "the first one lives");
+    rig.clock.advance(secs(3));
+    assert_eq!(successor.beat_once().await.unwrap(), 0, "and is still believed to");
+    rig.clock.advance(secs(1));
+    assert_eq!(successor.beat_once().await.unwrap(), 4);
     let expired = successor.expired_once().await.unwrap();
     assert_eq!(expired.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), ids);
 
@@ -274,46 +282,205 @@ async fn what_a_dead_owner_left_executing_is_found_after_the_take_over() {
     assert_eq!((again[0].entry.id, again[0].attempt), (ids[0], 2));
 
     // The old owner wakes up: it has lost its shards, and what it did counts for nothing.
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     assert!(!rig.scheduler.may_send(claimed[0].tenure).await);
     let late = [claimed[0].settle(Next::Completed { at: rig.clock.now() })];
     assert_eq!(rig.store.settle(&late).await.unwrap(), [false]);
 }
 
+/// Its first sign of life and the taking of its shards may pass each other: neither sees the other, and the answer still names
+/// shards whose claims the taker found abandoned.
 #[tokio::test]
-async fn released_shards_are_free_at_once() {
-    let rig = Rig::started().await;
-    rig.scheduler.release().await.unwrap();
-    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
-    let successor = Scheduler::new(store, Arc::clone(&rig.clock) as Arc<dyn Clock>, Config::default());
-    assert_eq!(successor.renew_once().await.unwrap(), 4);
+async fn after_a_break_one_heartbeat_is_not_enough_to_send() {
+    let rig = Rig::new(Config::default());
+    rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.beat_once().await.unwrap();
+    rig.load_all().await;
+    let tenure = rig.claim().await[0].tenure;
+    rig.clock.advance(secs(4));
+    rig.store.plan_none(Operation::Heartbeat);
+    rig.store.plan(Operation::Heartbeat, Fault::NotDone);
+    assert!(rig.scheduler.beat_once().await.is_err());
+    assert_eq!(futures_util::FutureExt::now_or_never(rig.scheduler.may_send(tenure)), None);
+    rig.scheduler.beat_once().await.unwrap();
+    assert!(rig.scheduler.may_send(tenure).await, "nobody took the shard");
 }
 
 #[tokio::test]
-async fn a_node_that_leaves_keeps_only_the_shards_it_is_busy_in() {
+async fn what_was_handed_over_is_not_sent_after_the_machine_was_suspended() {
     let rig = Rig::new(Config::default());
     rig.create(vec![timer(RECEIVER).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
+    rig.load_all().await;
+    let tenure = rig.claim().await[0].tenure;
+    rig.scheduler.leave().await.unwrap();
+    assert!(rig.scheduler.may_send(tenure).await);
+    let successor = rig.another();
+    // The steady clock knows nothing of it.
+    rig.clock.set(NOW.saturating_add(secs(10)));
+    assert_eq!(successor.beat_once().await.unwrap(), 4);
+    assert_eq!(successor.expired_once().await.unwrap().len(), 1);
+    rig.scheduler.beat_once().await.unwrap();
+    assert!(!rig.scheduler.may_send(tenure).await);
+}
+
+#[tokio::test]
+async fn a_claim_in_doubt_is_not_forgotten_by_one_that_was_dead_for_a_moment() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.beat_once().await.unwrap();
+    rig.load_all().await;
+    let successor = rig.another();
+    rig.store.plan(Operation::Claim, Fault::DoneUnknown);
+    let (claimed, ()) = tokio::join!(rig.claim(), async {
+        rig.clock.advance(secs(4));
+        assert_eq!(successor.beat_once().await.unwrap(), 4);
+    });
+    // It lives again before the successor has looked for what it left.
+    rig.scheduler.beat_once().await.unwrap();
+    assert!(successor.expired_once().await.unwrap().is_empty());
+    assert_eq!(claimed.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), ids, "so nobody else would fire it");
+    assert!(!rig.scheduler.may_send(claimed[0].tenure).await);
+    rig.settle(&claimed, |claimed| Next::Pending { at: claimed.entry.at, attempt: 0, error: None }).await;
+}
+
+/// What it claimed before it handed its shards over is nobody's now.
+#[tokio::test]
+async fn claims_are_looked_for_at_once_when_a_node_is_gone() {
+    let rig = Rig::started().await;
+    let other = rig.another();
+    other.leave().await.unwrap();
+    let is_time = || futures_util::FutureExt::now_or_never(rig.scheduler.wait_for_take_over(secs(60).as_duration())).is_some();
+    assert!(is_time() && !is_time(), "all shards came in once");
+    for is_gone in [false, true] {
+        rig.clock.advance(secs(2));
+        rig.scheduler.beat_once().await.unwrap();
+        assert_eq!(is_time(), is_gone);
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_departs_leaves_everything_to_others_at_once() {
+    let rig = Rig::started().await;
+    rig.scheduler.depart().await.unwrap();
+    assert_eq!(rig.another().beat_once().await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_node_that_leaves_hands_its_shards_over_at_once_and_finishes_what_is_under_way() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     let claimed = rig.claim().await;
     rig.scheduler.leave().await.unwrap();
-    assert_eq!(rig.scheduler.shards_held(), 1, "the one with a call under way");
+    assert_eq!(rig.scheduler.shards_held(), 0);
 
-    let store = Arc::clone(&rig.store) as Arc<dyn Store>;
-    let successor = Scheduler::new(store, Arc::clone(&rig.clock) as Arc<dyn Clock>, Config::default());
-    assert_eq!(successor.renew_once().await.unwrap(), 3);
-    assert_eq!(rig.scheduler.renew_once().await.unwrap(), 1, "it takes nothing back");
+    let successor = rig.another();
+    assert_eq!(successor.beat_once().await.unwrap(), 4);
+    assert_eq!(rig.scheduler.beat_once().await.unwrap(), 0, "it takes nothing back");
+    assert!(successor.expired_once().await.unwrap().is_empty(), "its claim is not up for grabs while it lives");
     assert!(rig.scheduler.may_send(claimed[0].tenure).await);
     rig.complete(&claimed).await;
-    assert_eq!(rig.scheduler.renew_once().await.unwrap(), 0);
-    assert_eq!(successor.renew_once().await.unwrap(), 4);
+    assert_eq!(rig.store.get(ids[0]).await.unwrap().unwrap().status, Status::Completed);
+}
+
+#[tokio::test]
+async fn what_a_leaving_node_does_not_finish_is_taken_up_once_it_lives_no_more() {
+    let rig = Rig::new(Config::default());
+    let ids = rig.create(vec![timer(RECEIVER).build()]).await;
+    rig.scheduler.beat_once().await.unwrap();
+    rig.load_all().await;
+    let claimed = rig.claim().await;
+    rig.scheduler.leave().await.unwrap();
+    let successor = rig.another();
+    successor.beat_once().await.unwrap();
+    rig.scheduler.depart().await.unwrap();
+    assert_eq!(successor.expired_once().await.unwrap()[0].entry.id, ids[0]);
+    rig.scheduler.beat_once().await.unwrap();
+    rig.clock.advance(secs(5));
+    rig.scheduler.beat_once().await.unwrap();
+    assert!(!rig.scheduler.may_send(claimed[0].tenure).await, "there was a break in its life");
+}
+
+#[tokio::test]
+async fn nodes_share_the_shards_and_those_that_come_get_theirs() {
+    let rig = Rig::new(Config::default());
+    let other = rig.another();
+    assert_eq!(rig.scheduler.beat_once().await.unwrap(), 4);
+    assert_eq!(other.beat_once().await.unwrap(), 0, "everything is taken");
+    other.beat_once().await.unwrap();
+    assert_eq!(rig.scheduler.beat_once().await.unwrap(), 2, "handed over");
+    assert_eq!(other.beat_once().await.unwrap(), 2);
+    rig.clock.advance(secs(3));
+    assert_eq!(other.beat_once().await.unwrap(), 2);
+    rig.clock.advance(secs(1));
+    assert_eq!(other.beat_once().await.unwrap(), 4, "the first one lives no more");
+    assert_eq!(rig.scheduler.beat_once().await.unwrap(), 0, "it lost its shards");
+    assert_eq!(other.beat_once().await.unwrap(), 2, "and gets its share again");
+    assert_eq!(rig.scheduler.beat_once().await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn timers_of_other_nodes_are_passed_on_and_reach_their_window() {
+    let rig = Rig::new(Config::default());
+    let other = rig.another();
+    for _ in 0..3 {
+        rig.scheduler.beat_once().await.unwrap();
+        other.beat_once().await.unwrap();
+    }
+    rig.load_all().await;
+    while other.load_once().await.unwrap() {}
+    let new: Vec<_> = (0..20).map(|_| timer(RECEIVER).due_in(secs(1)).build()).collect();
+    rig.create(new.clone()).await;
+    let entries: Vec<_> = new.iter().map(entry).collect();
+    rig.scheduler.nudge(&entries);
+    let told = rig.scheduler.tell_once().await.unwrap();
+    assert!((1..20).contains(&told), "{told}");
+    assert_eq!(other.hear_once().await.unwrap(), told);
+    assert_eq!((rig.scheduler.in_memory(), other.in_memory()), (20 - told, told));
+    // Alone, there is nobody to tell.
+    rig.clock.advance(secs(5));
+    rig.scheduler.beat_once().await.unwrap();
+    rig.scheduler.nudge(&entries);
+    assert!(futures_util::FutureExt::now_or_never(rig.scheduler.tell_once()).is_none());
+}
+
+/// A clock that is off by so much.
+struct Skewed(Arc<ManualClock>, i64);
+
+impl Clock for Skewed {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.now().as_micros() + self.1)
+    }
+
+    fn steady(&self) -> std::time::Duration {
+        self.0.steady()
+    }
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_is_wrong_owns_nothing() {
+    for (skew_millis, owns) in [(0, true), (499, true), (-499, true), (501, false), (-501, false), (3_600_000, false)] {
+        let rig = Rig::new(Config::default());
+        let clock = Arc::new(Skewed(Arc::clone(&rig.clock), skew_millis * 1000));
+        let scheduler = Scheduler::new(Arc::clone(&rig.store) as Arc<dyn Store>, clock, Config::default());
+        assert_eq!(scheduler.beat_once().await.unwrap() > 0, owns, "{skew_millis}");
+        assert_eq!(scheduler.clock_skew(), (skew_millis as f64 / 1e3, !owns));
+        // The other one owns what is left, whatever that one's clock says.
+        for _ in 0..3 {
+            rig.scheduler.beat_once().await.unwrap();
+            scheduler.beat_once().await.unwrap();
+        }
+        assert_eq!(rig.scheduler.shards_held(), if owns { 2 } else { 4 }, "{skew_millis}");
+    }
 }
 
 #[tokio::test]
 async fn a_timer_that_gets_another_receiver_fires_once_and_its_place_becomes_free() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     let mut changed = rig.store.get(ids[0]).await.unwrap().unwrap();
     changed.definition.callback = timer("http://other.example/").build().definition.callback;
@@ -328,15 +495,17 @@ async fn a_timer_that_gets_another_receiver_fires_once_and_its_place_becomes_fre
 }
 
 #[tokio::test]
-async fn a_failed_acquisition_does_not_undo_a_renewal() {
-    let rig = Rig::new(Config { shard_lease: secs(3), ..Config::default() });
-    let rival = NodeId(1);
-    let taken = rig.store.acquire(rival, &[Shard(0)], secs(60)).await.unwrap();
-    assert_eq!(rig.scheduler.renew_once().await.unwrap(), 3);
+async fn a_failed_acquisition_does_not_undo_a_heartbeat() {
+    let rig = Rig::new(Config { node_lease: secs(3), ..Config::default() });
+    // One that holds a shard, but wants none.
+    let rival = Member { takes_shards: false, ..Member::new(NodeId(1)) };
+    rig.store.heartbeat(&rival, secs(60)).await.unwrap();
+    let taken = rig.store.acquire(rival.node, &[Shard(0)]).await.unwrap();
+    assert_eq!(rig.scheduler.beat_once().await.unwrap(), 3);
     rig.clock.advance(secs(2));
-    rig.store.release(rival, &taken).await.unwrap();
+    rig.store.release(rival.node, &taken).await.unwrap();
     rig.store.plan(Operation::Acquire, Fault::NotDone);
-    assert!(rig.scheduler.renew_once().await.is_err());
+    assert!(rig.scheduler.beat_once().await.is_err());
     // Past the first lease, but not past the renewed one.
     rig.clock.advance(secs(2));
     let tenure = Tenure { shard: Shard(1), epoch: Epoch(1) };
@@ -348,7 +517,7 @@ async fn a_failed_acquisition_does_not_undo_a_renewal() {
 async fn the_lag_is_how_late_the_oldest_waiting_timer_is() {
     let rig = Rig::new(Config::default());
     rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     assert_eq!(rig.scheduler.lag(), Span::ZERO);
     rig.clock.advance(secs(3));
@@ -360,11 +529,13 @@ async fn a_wall_clock_that_jumps_fires_each_timer_once() {
     let rig = Rig::new(Config::default());
     let hour = Span::from_secs(3600);
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(60)).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     rig.clock.set(NOW.saturating_sub(hour));
     assert!(rig.claim_ids().await.is_empty(), "back an hour: not due");
     rig.clock.set(NOW.saturating_add(hour));
+    assert!(rig.claim_ids().await.is_empty(), "forward: not believed before it was compared with the database's");
+    rig.scheduler.beat_once().await.unwrap();
     assert_eq!(rig.claim_ids().await, ids, "forward: due");
     rig.clock.set(NOW);
     rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap();
@@ -377,7 +548,7 @@ async fn a_wall_clock_that_jumps_fires_each_timer_once() {
 async fn finished_timers_are_purged_when_they_are_old_enough() {
     let rig = Rig::new(Config { retention: secs(60), ..Config::default() });
     let ids = rig.create(vec![timer(RECEIVER).build()]).await;
-    rig.scheduler.renew_once().await.unwrap();
+    rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
     let claimed = rig.claim().await;
     rig.complete(&claimed).await;

@@ -23,6 +23,8 @@ pub enum Command {
     Migrate(StoreOptions),
     /// Ask a running service on this machine how it is; exits with 0 when it is healthy
     Healthcheck(HealthcheckOptions),
+    /// Show the processes that share the work, at a running service
+    Status(StatusOptions),
     /// Issue, list and revoke keys for others, at a running service
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -68,6 +70,15 @@ pub struct ListKeysOptions {
 pub struct RevokeKeyOptions {
     /// The id of the key, as the list shows it
     pub id: String,
+    #[command(flatten)]
+    pub service: ServiceOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StatusOptions {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub service: ServiceOptions,
 }
@@ -167,6 +178,9 @@ pub struct TimerOptions {
     /// Milliseconds between two sweeps for timers that a wake-up missed [default: 1000]
     #[arg(long, env = "TIMER_POLLING_INTERVAL", value_name = "MILLISECONDS")]
     pub polling_interval: Option<String>,
+    /// What to call this process among those that share a database [default: the name of this machine, and the port]
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    pub node_name: Option<String>,
     /// The most timers to claim at once [default: 1024]
     #[arg(long, env = "TIMER_BATCH_SIZE", value_name = "COUNT")]
     pub batch_size: Option<String>,

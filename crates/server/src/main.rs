@@ -16,6 +16,10 @@ mod pipeline;
 mod serve;
 mod settings;
 mod signals;
+#[cfg(test)]
+mod simulation;
+mod status;
+mod table;
 mod telemetry;
 
 use clap::Parser;
@@ -30,6 +34,7 @@ fn main() -> std::process::ExitCode {
         Command::Dev(options) => dev::main(options),
         Command::Migrate(options) => migrate::main(&options),
         Command::Healthcheck(options) => healthcheck::main(&options),
+        Command::Status(options) => status::main(&options),
         Command::Keys(command) => keys::main(&command),
     });
     exit::code(result)

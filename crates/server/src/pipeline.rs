@@ -17,8 +17,8 @@ pub use deliver::describe;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use delivery::{Deliverer, NamespaceRules};
-use domain::{Clock, Span};
+use delivery::{Attempted, Deliverer, NamespaceRules};
+use domain::{Clock, Span, Timer};
 use futures_util::{FutureExt, future::BoxFuture};
 use scheduler::{Scheduler, tasks};
 use store::{Claimed, Settlement, Store};
@@ -34,9 +34,21 @@ const CLAIM_TIME: Duration = Duration::from_secs(5);
 /// How long calls under way may take to finish when the service stops.
 const DRAIN_TIME: Duration = Duration::from_secs(30);
 
-pub struct Pipeline {
+/// Makes calls.
+pub trait Deliver: Send + Sync + 'static {
+    /// Makes the attempt with this number (1 for the first), and says how it ended.
+    fn attempt(&self, timer: &Timer, attempt: u32) -> impl Future<Output = Attempted> + Send;
+}
+
+impl Deliver for Deliverer {
+    async fn attempt(&self, timer: &Timer, attempt: u32) -> Attempted {
+        Self::attempt(self, timer, attempt).await
+    }
+}
+
+pub struct Pipeline<D = Deliverer> {
     pub scheduler: Arc<Scheduler>,
-    pub deliverer: Arc<Deliverer>,
+    pub deliverer: Arc<D>,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub overdue_window: Option<Span>,
@@ -54,15 +66,17 @@ pub enum Drained {
     Broken,
 }
 
-impl Pipeline {
-    /// Runs until `stop`, then finishes what is under way and hands the shards back.
+impl<D: Deliver> Pipeline<D> {
+    /// Runs until `stop`, then hands the shards over and finishes what is under way.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Drained {
         let broken = CancellationToken::new();
         let background = TaskTracker::new();
         let ended = CancellationToken::new();
         let keep = |name, task: BoxFuture<'static, ()>| background.spawn(watch(name, task, stop.clone(), broken.clone()));
-        // The leases are kept to the very end: what is being delivered is still ours.
-        keep("renew", tasks::renew(Arc::clone(&self.scheduler), ended.clone()).boxed());
+        // The node lives to the very end: what is being delivered is still ours.
+        keep("beat", tasks::beat(Arc::clone(&self.scheduler), ended.clone()).boxed());
+        keep("tell", tasks::tell(Arc::clone(&self.scheduler), ended.clone()).boxed());
+        keep("hear", tasks::hear(Arc::clone(&self.scheduler), stop.clone()).boxed());
         keep("load", tasks::load(Arc::clone(&self.scheduler), stop.clone()).boxed());
         keep("sweep", tasks::sweep(Arc::clone(&self.scheduler), stop.clone()).boxed());
         keep("purge", tasks::purge(Arc::clone(&self.scheduler), stop.clone()).boxed());
@@ -74,22 +88,23 @@ impl Pipeline {
         let deliveries = TaskTracker::new();
         // A claim under way is seen through: what it took must be delivered or given back, not left `executing`.
         tokio::select! {
+            biased;
             () = self.claim_loop(&deliveries, &settlements, &stop) => {}
             () = async { stop.cancelled().await; tokio::time::sleep(CLAIM_TIME).await } => {}
         }
 
         if let Err(error) = self.scheduler.leave().await {
-            tracing::warn!(%error, "idle shards could not be handed back yet");
+            tracing::warn!(%error, "the shards could not be handed over yet");
         }
         let drained = self.drain(deliveries, settlements, settling).await;
         ended.cancel();
         background.close();
         // Steps that still wait for a store that is away are given up: they would change nothing any more.
         let _ = tokio::time::timeout(RELEASE_TIME, background.wait()).await;
-        match tokio::time::timeout(RELEASE_TIME, self.scheduler.release()).await {
+        match tokio::time::timeout(RELEASE_TIME, self.scheduler.depart()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the shards could not be handed back; their leases will run out"),
-            Err(_) => tracing::warn!("the store did not answer; the leases of the shards will run out"),
+            Ok(Err(error)) => tracing::warn!(%error, "the store did not take the leave; the lease of this node will run out"),
+            Err(_) => tracing::warn!("the store did not answer; the lease of this node will run out"),
         }
         if broken.is_cancelled() { Drained::Broken } else { drained }
     }
@@ -115,6 +130,7 @@ impl Pipeline {
                         tokio::task::yield_now().await;
                     } else {
                         tokio::select! {
+                            biased;
                             () = self.scheduler.wait() => {}
                             () = stop.cancelled() => {}
                         }

@@ -76,7 +76,9 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let store: Arc<dyn Store> = Arc::new(Measured::new(store, Arc::clone(&clock)));
     let deliverer =
         Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
-    let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), settings.scheduler.clone()));
+    let address = listener.local_addr().unwrap_or(settings.address);
+    let scheduler = scheduler::Config { name: node_name(&settings.scheduler.name, address), ..settings.scheduler.clone() };
+    let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler));
     let messaging = Messaging::open(settings, &stop);
 
     let commands = wire_commands(settings, &store, &clock, &scheduler);
@@ -91,7 +93,6 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let fired = fire(Arc::new(pipeline), stop.clone())?;
     let door = messaging.open_door(commands.clone(), stop.clone());
 
-    let address = listener.local_addr().unwrap_or(settings.address);
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string(), nats });
     let mut api_config = api_config(settings, metrics, scheduler);
@@ -138,6 +139,15 @@ fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Cl
     }
 }
 
+/// What people call this process.
+fn node_name(given: &str, address: SocketAddr) -> String {
+    if !given.is_empty() {
+        return given.to_owned();
+    }
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", machine.trim(), address.port())
+}
+
 /// An address that callbacks may not reach is refused when the timer is registered, as far as the URL itself shows it.
 fn refuse_denied(egress: &Egress, url: &CallbackUrl) -> Result<(), Invalid> {
     egress.check_literal(url).map_err(|denied| Invalid::new("callback.url", format!("must not be called: {denied}")))
@@ -150,10 +160,19 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
     };
     let egress = settings.delivery.egress.to_string();
     let lagging = Arc::clone(&scheduler);
+    let compared = Arc::clone(&scheduler);
+    let clock_skew = HealthItem {
+        name: "clock_skew_seconds",
+        read: Arc::new(move || {
+            let (skew, is_wrong) = compared.clock_skew();
+            Reading { value: skew.into(), well: !is_wrong }
+        }),
+    };
     let health = vec![
         // None is no illness: another process holds them, and this one stands by.
         item("shards", Box::new(move || scheduler.shards_held().into())),
         item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
+        clock_skew,
         item("egress", Box::new(move || egress.clone().into())),
     ];
     ApiConfig {

@@ -49,6 +49,7 @@ pub struct Defaults {
 }
 
 const API_KEY_CHARS_MIN: usize = 32;
+const NODE_NAME_CHARS_MAX: usize = 100;
 
 pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure> {
     let nats = nats::parse_server(&options.nats)?;
@@ -182,6 +183,10 @@ fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Failure> {
 fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result<scheduler::Config, Failure> {
     let defaults = scheduler::Config::default();
     let count = |variable, text, default| number(variable, text, 1..=1_000_000, default);
+    let name = given(&timers.node_name).unwrap_or_default().to_owned();
+    if name.chars().count() > NODE_NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        return wrong("NODE_NAME", &format!("must have at most {NODE_NAME_CHARS_MAX} printable characters"));
+    }
     let sweep_millis = number("TIMER_POLLING_INTERVAL", &timers.polling_interval, 10..=60_000, 1000)?;
     Ok(scheduler::Config {
         claim_batch_max: number("TIMER_BATCH_SIZE", &timers.batch_size, 1..=10_000, defaults.claim_batch_max)?,
@@ -192,6 +197,8 @@ fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result
             defaults.in_flight_per_destination_max,
         )?,
         sweep_interval: Duration::from_millis(sweep_millis),
+        name,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         retention: optional_span("RETENTION", &timers.retention)?.unwrap_or(defaults.retention),
         ..defaults
     })

@@ -4,7 +4,7 @@ use domain::{Next, Status, Timer};
 use store::{Claim, Claimed, DueEntry, Epoch, NodeId, Tenure};
 
 use crate::{
-    Fixture, NOW, Stage, ago, ahead, micros, millis, secs,
+    Fixture, NOW, Stage, ago, ahead, micros, secs,
     stage::{LONG, entry, entry_at, ids_of, timers_of},
     timer,
 };
@@ -144,8 +144,7 @@ pub async fn a_lost_shard_is_claimed_only_by_its_new_owner(fixture: impl Fixture
     let stage = Stage::set(&fixture).await;
     let pending = stage.create(timer("http://a.example/")).await;
     let old = stage.new_claim();
-    stage.store.release(stage.node, &stage.tenures).await.unwrap();
-    let tenures = stage.store.acquire(NodeId(2), &stage.all_shards(), LONG).await.unwrap();
+    let tenures = stage.hand_over(NodeId(2)).await;
 
     assert_eq!(stage.store.claim(&old, &[entry(&pending)]).await.unwrap(), []);
     let new = Claim { token: stage.next_token(), tenures: tenures.clone(), lease: LONG };
@@ -155,15 +154,9 @@ pub async fn a_lost_shard_is_claimed_only_by_its_new_owner(fixture: impl Fixture
 }
 
 pub async fn a_tenure_whose_lease_ran_out_unnoticed_still_claims_and_settles(fixture: impl Fixture) {
-    let mut stage = Stage::unowned(&fixture).await;
-    stage.tenures = stage.store.acquire(stage.node, &stage.all_shards(), millis(1)).await.unwrap();
-    // A claim of the same length, made later, ends later: once it has run out, so have the tenures.
-    let first = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, millis(1)).await;
-    let run_out = || async {
-        let expired = stage.store.expired_claims(&stage.tenures, 10).await.unwrap();
-        (ids_of(&expired) == [first.entry.id]).then_some(())
-    };
-    stage.eventually("the claim runs out", run_out).await;
+    let stage = Stage::set(&fixture).await;
+    let first = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
+    stage.die(stage.node).await;
 
     let second = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     stage.settle(&second, Next::Completed { at: NOW }).await;

@@ -24,6 +24,11 @@ pub trait Fixture: Send + Sync + 'static {
         None
     }
 
+    /// The same database as another process would have it open, while `store` is in use. `None` where there can be no other.
+    async fn another_process(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     /// Damages the stored callback of a timer (`callback_config = '{'`), so that it cannot be read any more. `false`
     /// when this store has no way to do so.
     async fn spoil(&self, id: TimerId) -> bool {

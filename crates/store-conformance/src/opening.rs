@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::{Next, Status, Timer};
-use store::{NodeId, Store};
+use store::{Member, NodeId, Store};
 
 use crate::{
     Fixture, NOW, Stage, ahead,
@@ -40,9 +40,9 @@ pub async fn what_was_acknowledged_is_there_after_closing_and_opening_again(fixt
         assert_eq!(again.get(timer.id()).await, timer);
     }
     assert_eq!(again.due(ahead(secs(600))).await, due);
-    // A store that is open to one at a time knows that the old owner is gone; others keep its leases. Epochs only rise.
-    let standing = again.store.renew(node, &tenures, LONG).await.unwrap();
-    let taken = again.store.acquire(NodeId(2), &again.all_shards(), LONG).await.unwrap();
+    // A store that is open to one at a time knows that the old owner is gone; for others it lives on. Epochs only rise.
+    let standing = again.live(node).await.held;
+    let taken = again.join(NodeId(2)).await;
     for old in tenures {
         let is_taken_later = taken.iter().any(|new| new.shard == old.shard && new.epoch > old.epoch);
         assert_ne!(standing.contains(&old), is_taken_later, "{old:?}");
@@ -63,7 +63,7 @@ pub async fn opening_twice_is_harmless_and_shows_the_same_data(fixture: impl Fix
     for timer in timers {
         assert_eq!(again.get(timer.id()).await.unwrap(), Some(timer));
     }
-    assert_eq!(again.renew(stage.node, &stage.tenures, LONG).await.unwrap().len(), stage.tenures.len());
+    assert_eq!(again.heartbeat(&Member::new(stage.node), LONG).await.unwrap().held, stage.tenures);
 }
 
 pub async fn many_may_open_a_new_database_at_once(fixture: impl Fixture) {

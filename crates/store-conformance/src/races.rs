@@ -7,7 +7,7 @@ use std::{
 };
 
 use domain::{Next, OnConflict, Status, Timer};
-use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, StoreResult};
+use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, StoreResult, Tenure};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -247,30 +247,53 @@ pub async fn of_many_settlements_of_one_claim_one_counts(fixture: impl Fixture) 
     }
 }
 
-pub async fn what_the_old_owner_claims_during_a_take_over_is_found_and_void(fixture: impl Fixture) {
-    let stage = Stage::set(&fixture).await;
-    let timers = stage.create_new((0..100).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+/// The old owner claims while somebody else takes its shards. What it got, and the rest as the new owner claims it.
+async fn claimed_during(stage: &Stage, timers: &[Timer], take: impl Future<Output = Vec<Tenure>>) -> (Vec<Claimed>, Vec<Tenure>) {
     let mut tasks = JoinSet::new();
-    for timer in &timers {
-        tasks.spawn(claimer(&stage, vec![entry(timer)]));
+    for timer in timers {
+        tasks.spawn(claimer(stage, vec![entry(timer)]));
     }
-    stage.store.release(stage.node, &stage.tenures).await.unwrap();
-    let tenures = stage.store.acquire(NodeId(2), &stage.all_shards(), LONG).await.unwrap();
+    let tenures = take.await;
     let mut old = Vec::new();
     for answer in joined(tasks).await {
         old.extend(answer.unwrap());
     }
+    (old, tenures)
+}
 
-    // A claim that the take-over overtook may be there although its owner was told nothing of it.
-    let found = ids_of(&stage.store.expired_claims(&tenures, 1_000).await.unwrap());
-    assert!(ids_of(&old).iter().all(|id| found.contains(id)), "what the old owner had got is found");
-    let late: Vec<_> = old.iter().map(|claimed| claimed.settle(Next::Completed { at: NOW })).collect();
-    assert_eq!(stage.store.settle(&late).await.unwrap(), vec![false; late.len()]);
+pub async fn what_the_old_owner_claims_during_a_hand_over_is_its_own(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..100).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let (old, tenures) = claimed_during(&stage, &timers, stage.hand_over(NodeId(2))).await;
+
+    assert_eq!(stage.store.expired_claims(&tenures, 1_000).await.unwrap(), [], "its maker lives");
     let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
     let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
-    let mut all = [found, ids_of(&new)].concat();
+    let mut all = [ids_of(&old), ids_of(&new)].concat();
+    all.sort_unstable();
+    assert_eq!(all, timers.iter().map(Timer::id).collect::<Vec<_>>(), "each is either the old owner's or the new one's");
+    let settlements: Vec<_> = old.iter().chain(&new).map(|claimed| claimed.settle(Next::Completed { at: NOW })).collect();
+    assert_eq!(stage.store.settle(&settlements).await.unwrap(), vec![true; timers.len()]);
+}
+
+pub async fn what_the_old_owner_claims_during_a_take_over_is_found(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..100).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let (old, tenures) = claimed_during(&stage, &timers, stage.take_over(NodeId(2))).await;
+
+    // A claim that the take-over overtook may be there although its owner was told nothing of it.
+    let found = stage.store.expired_claims(&tenures, 1_000).await.unwrap();
+    assert!(ids_of(&old).iter().all(|id| ids_of(&found).contains(id)), "what the old owner had got is found");
+    let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
+    let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
+    let mut all = [ids_of(&found), ids_of(&new)].concat();
     all.sort_unstable();
     assert_eq!(all, timers.iter().map(Timer::id).collect::<Vec<_>>(), "each is either to be recovered or the new owner's");
+    for claimed in &found {
+        stage.settle(claimed, Next::Pending { at: ahead(secs(90)), attempt: 1, error: None }).await;
+    }
+    let late: Vec<_> = old.iter().map(|claimed| claimed.settle(Next::Completed { at: NOW })).collect();
+    assert_eq!(stage.store.settle(&late).await.unwrap(), vec![false; late.len()]);
 }
 
 pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixture) {

@@ -35,10 +35,10 @@ pub async fn empty_batches_are_no_trouble(fixture: impl Fixture) {
     assert_eq!(store.expired_claims(&[], 10).await.unwrap(), []);
     assert_eq!(store.expired_claims(&stage.tenures, 0).await.unwrap(), []);
     assert_eq!(store.purge(NOW.saturating_add(secs(60)), 0).await.unwrap(), 0);
-    assert_eq!(store.acquire(stage.node, &[], secs(60)).await.unwrap(), []);
-    assert_eq!(store.renew(stage.node, &[], secs(60)).await.unwrap(), []);
+    assert_eq!(store.acquire(stage.node, &[]).await.unwrap(), []);
+    store.nudge(&[]).await.unwrap();
     store.release(stage.node, &[]).await.unwrap();
 
     assert_eq!(stage.get(pending.id()).await, pending);
-    assert_eq!(store.renew(stage.node, &stage.tenures, secs(60)).await.unwrap().len(), stage.tenures.len());
+    assert_eq!(stage.live(stage.node).await.held, stage.tenures);
 }

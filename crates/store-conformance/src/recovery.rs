@@ -5,7 +5,7 @@ use store::{Claimed, NodeId, Tenure};
 
 use crate::{
     Fixture, NOW, Stage, ahead, micros, millis, secs,
-    stage::{LONG, entry, ids_of},
+    stage::{entry, ids_of},
     timer,
 };
 
@@ -19,12 +19,6 @@ async fn expired(stage: &Stage, tenures: &[Tenure], count: usize) -> Vec<Claimed
             (found.len() >= count).then_some(found)
         })
         .await
-}
-
-/// Another node gets all shards because the first one gives them back.
-async fn hand_over(stage: &Stage) -> Vec<Tenure> {
-    stage.store.release(stage.node, &stage.tenures).await.unwrap();
-    stage.store.acquire(NodeId(2), &stage.all_shards(), LONG).await.unwrap()
 }
 
 pub async fn a_claim_whose_lease_ran_out_is_found(fixture: impl Fixture) {
@@ -50,14 +44,14 @@ pub async fn a_claim_has_run_out_at_the_end_of_its_lease(fixture: impl Fixture) 
     assert_eq!(stage.store.expired_claims(&stage.tenures, 100).await.unwrap(), [claimed]);
 }
 
-pub async fn a_claim_of_an_earlier_epoch_is_found_at_once(fixture: impl Fixture) {
+pub async fn a_claim_of_a_dead_owner_is_found_at_once(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..16).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let claimed = stage.claim(&timers.iter().map(entry).collect::<Vec<_>>()).await;
     assert_eq!(claimed.len(), 16);
     assert_eq!(stage.store.expired_claims(&stage.tenures, 100).await.unwrap(), [], "their owner is still there");
 
-    let tenures = hand_over(&stage).await;
+    let tenures = stage.take_over(NodeId(2)).await;
     let mut found = stage.store.expired_claims(&tenures, 100).await.unwrap();
 
     found.sort_by_key(|claimed| claimed.entry.id);
@@ -72,7 +66,7 @@ pub async fn a_claim_of_an_earlier_epoch_is_found_at_once(fixture: impl Fixture)
 pub async fn a_claim_of_the_new_owner_is_not_taken_for_an_old_one(fixture: impl Fixture) {
     let mut stage = Stage::set(&fixture).await;
     let old = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    stage.tenures = hand_over(&stage).await;
+    stage.tenures = stage.take_over(NodeId(2)).await;
     let new = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     let found = stage.store.expired_claims(&stage.tenures, 100).await.unwrap();
     assert_eq!(ids_of(&found), [old.entry.id]);
@@ -114,7 +108,7 @@ pub async fn looking_at_expired_claims_changes_nothing(fixture: impl Fixture) {
 pub async fn an_expired_claim_is_settled_with_the_token_it_carries(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let old = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    let tenures = hand_over(&stage).await;
+    let tenures = stage.take_over(NodeId(2)).await;
     let found = stage.store.expired_claims(&tenures, 100).await.unwrap().remove(0);
 
     stage.settle(&found, Next::Pending { at: ahead(secs(90)), attempt: 1, error: Some("the node was lost".to_owned()) }).await;
@@ -123,14 +117,6 @@ pub async fn an_expired_claim_is_settled_with_the_token_it_carries(fixture: impl
     let timer = stage.get(old.entry.id).await;
     assert_eq!((timer.status, timer.attempt, timer.last_error.as_deref()), (Status::Pending, 1, Some("the node was lost")));
     assert_eq!(stage.store.expired_claims(&tenures, 100).await.unwrap(), []);
-}
-
-pub async fn the_old_owner_settles_nothing_once_its_shard_is_taken(fixture: impl Fixture) {
-    let stage = Stage::set(&fixture).await;
-    let old = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    hand_over(&stage).await;
-    assert_eq!(stage.store.settle(&[old.settle(Next::Completed { at: NOW })]).await.unwrap(), [false]);
-    assert_eq!(stage.get(old.entry.id).await.status, Status::Executing);
 }
 
 pub async fn a_late_owner_that_is_still_the_owner_may_settle(fixture: impl Fixture) {

@@ -201,7 +201,7 @@ pub async fn a_thousand_timers_are_settled_at_once(fixture: impl Fixture) {
     assert_eq!(stage.due(ahead(secs(600))).await.len(), 500);
 }
 
-fn every_next() -> [Next; 4] {
+pub(crate) fn every_next() -> [Next; 4] {
     [
         completed(),
         Next::Failed { at: NOW, error: "HTTP 500".to_owned() },

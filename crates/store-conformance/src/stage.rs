@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp};
-use store::{Changed, Claim, ClaimToken, Claimed, Created, DueEntry, NodeId, ShardCursor, Store, Tenure};
+use store::{Changed, Claim, ClaimToken, Claimed, Created, DueEntry, Member, NodeId, Pulse, ShardCursor, Store, Tenure};
 
 use crate::{Draft, Fixture, NOW, secs};
 
@@ -31,7 +31,7 @@ impl Stage {
     /// Opens the fixture's database and takes all its shards.
     pub async fn set(fixture: &impl Fixture) -> Self {
         let mut stage = Self::unowned(fixture).await;
-        stage.tenures = stage.store.acquire(stage.node, &stage.all_shards(), LONG).await.unwrap();
+        stage.tenures = stage.join(stage.node).await;
         assert_eq!(stage.tenures.len(), usize::from(stage.store.shards()), "a new database lets all its shards be acquired");
         stage
     }
@@ -53,6 +53,58 @@ impl Stage {
     pub fn tenure(&self, id: TimerId) -> Tenure {
         let shard = self.shard(id);
         *self.tenures.iter().find(|tenure| tenure.shard == shard).expect("the stage holds all shards")
+    }
+
+    // ── Nodes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    /// `node` says that it lives, for as long as any test takes.
+    pub async fn live(&self, node: NodeId) -> Pulse {
+        self.live_for(node, LONG).await
+    }
+
+    pub async fn live_for(&self, node: NodeId, lease: Span) -> Pulse {
+        self.store.heartbeat(&Member::new(node), lease).await.unwrap()
+    }
+
+    /// `node`'s lease runs out.
+    pub async fn die(&self, node: NodeId) {
+        self.live_for(node, Span::ZERO).await;
+    }
+
+    /// Those of `shards` that `node` gets, in order.
+    pub async fn acquire(&self, node: NodeId, shards: &[Shard]) -> Vec<Tenure> {
+        let mut tenures = self.store.acquire(node, shards).await.unwrap();
+        tenures.sort_unstable_by_key(|tenure| tenure.shard);
+        tenures
+    }
+
+    /// `node` comes to life and takes whatever it can get.
+    pub async fn join(&self, node: NodeId) -> Vec<Tenure> {
+        self.live(node).await;
+        self.acquire(node, &self.all_shards()).await
+    }
+
+    /// `heir` gets all shards, because the node of the stage gives them back; it lives on.
+    pub async fn hand_over(&self, heir: NodeId) -> Vec<Tenure> {
+        self.store.release(self.node, &self.tenures).await.unwrap();
+        self.inherit(heir).await
+    }
+
+    /// `heir` gets all shards, because the node of the stage is dead.
+    pub async fn take_over(&self, heir: NodeId) -> Vec<Tenure> {
+        self.die(self.node).await;
+        self.inherit(heir).await
+    }
+
+    async fn inherit(&self, heir: NodeId) -> Vec<Tenure> {
+        let tenures = self.join(heir).await;
+        assert_eq!(tenures.len(), self.tenures.len(), "nobody else holds a shard");
+        tenures
+    }
+
+    /// The database's clock, if it is ours to move.
+    pub fn clock(&self) -> Option<&ManualClock> {
+        self.clock.as_deref()
     }
 
     /// The same answer until it is there. Where the clock is ours to move, it moves a little before each look.

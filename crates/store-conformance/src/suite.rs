@@ -102,32 +102,63 @@ macro_rules! suite {
                 a_claim_whose_lease_ran_out_is_found
                 a_lease_counts_from_the_claim
                 a_claim_has_run_out_at_the_end_of_its_lease
-                a_claim_of_an_earlier_epoch_is_found_at_once
+                a_claim_of_a_dead_owner_is_found_at_once
                 a_claim_of_the_new_owner_is_not_taken_for_an_old_one
                 only_claims_of_the_named_shards_are_found
                 no_more_expired_claims_are_given_than_asked_for
                 looking_at_expired_claims_changes_nothing
                 an_expired_claim_is_settled_with_the_token_it_carries
-                the_old_owner_settles_nothing_once_its_shard_is_taken
                 a_late_owner_that_is_still_the_owner_may_settle
                 a_late_owner_and_a_recovery_do_not_both_count
+            }
+            handover {
+                what_a_living_former_owner_claimed_is_not_expired
+                a_living_former_owner_settles_what_it_claimed
+                nothing_new_is_claimed_under_an_earlier_epoch
+                a_claim_that_is_repeated_after_the_hand_over_gives_the_same
+                what_a_dead_former_owner_claimed_is_recovered_and_its_late_word_does_not_count
+                a_dead_former_owner_that_nobody_recovered_yet_may_settle
+                a_former_owner_that_lives_again_has_its_claims_again
+                a_claim_runs_out_although_its_maker_lives
+                a_settlement_under_any_other_tenure_counts_for_nothing
+                only_the_current_tenure_finds_expired_claims
+                the_claims_of_a_living_former_owner_do_not_hide_those_of_a_dead_one
+            }
+            members {
+                a_heartbeat_tells_who_lives
+                a_node_lives_until_its_lease_runs_out
+                a_lease_ends_to_the_microsecond
+                a_lease_runs_by_the_databases_clock_whatever_the_nodes_own_says
+                members_come_back_as_they_describe_themselves
+                a_member_may_say_something_else_each_time
+                a_heartbeat_tells_what_the_node_holds
+                a_node_that_lives_again_has_what_nobody_took
+                a_node_that_lives_again_has_lost_what_was_taken
+                whoever_leaves_is_no_member_and_holds_nothing
+                what_whoever_left_had_claimed_is_left_to_others
+                the_cluster_shows_who_holds_what
+                the_cluster_shows_what_is_overdue
             }
             ownership {
                 there_are_shards
                 shards_that_nobody_ever_had_can_be_acquired
                 only_the_shards_that_are_asked_for_are_acquired
-                a_shard_in_other_hands_is_refused
+                a_shard_that_does_not_exist_is_passed_over
+                a_shard_of_the_living_is_refused
                 acquiring_what_one_holds_gives_the_epoch_it_has
                 a_released_shard_can_be_taken_at_once_and_epochs_rise
-                a_released_tenure_is_lost
+                a_released_shard_is_not_held_any_more
                 a_released_shard_is_its_last_owners_until_it_is_taken
-                a_shard_can_be_taken_over_once_its_lease_ran_out
-                a_shard_is_free_at_the_end_of_its_lease
-                a_lost_tenure_is_missing_in_the_answer_to_renew
-                a_renewed_lease_lasts
-                only_the_owner_renews
+                a_shard_can_be_taken_at_the_end_of_its_owners_lease
+                a_shard_can_be_taken_over_once_its_owners_lease_ran_out
+                a_dead_node_acquires_nothing
                 releasing_what_is_not_ones_own_is_passed_over
                 of_many_nodes_each_shard_gets_one
+            }
+            nudges {
+                what_one_process_tells_the_others_hear
+                many_timers_can_be_told_of_at_once
+                a_process_does_not_hear_itself
             }
             attempts {
                 an_attempt_is_remembered_with_its_settlement
@@ -166,7 +197,8 @@ macro_rules! suite {
                 of_many_creates_of_one_key_one_creates
                 replacing_batches_in_opposite_orders_do_not_hinder_each_other
                 of_many_settlements_of_one_claim_one_counts
-                what_the_old_owner_claims_during_a_take_over_is_found_and_void
+                what_the_old_owner_claims_during_a_hand_over_is_its_own
+                what_the_old_owner_claims_during_a_take_over_is_found
                 a_call_that_is_abandoned_leaves_the_store_whole
             }
             texts {

@@ -33,6 +33,10 @@ impl Fixture for InMemory {
         self.clock.clone()
     }
 
+    async fn another_process(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(self.model.another_process()))
+    }
+
     async fn spoil(&self, id: TimerId) -> bool {
         self.model.spoil(id);
         true

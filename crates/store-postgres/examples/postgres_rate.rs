@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{Attempt, Clock, NewTimer, Next, Shard, Span, Status, SystemClock, TimerId};
 use futures_util::{StreamExt, stream};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Filter, NodeId, Settlement, ShardCursor, Store, Tenure};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Filter, Member, NodeId, Settlement, ShardCursor, Store, Tenure};
 use store_conformance::{NOW, timer};
 use store_postgres::{PostgresOptions, PostgresStore};
 
@@ -25,8 +25,13 @@ fn new_timer(number: usize) -> NewTimer {
     timer("http://a.example/hook").with_id(TimerId::random(now)).payload(&payload).due_in(due).created_at(now).build()
 }
 
+const LEASE: Span = Span::from_secs(3_600);
+/// How many heartbeats and nudges are measured.
+const SIGNS: usize = 1_000;
+
 struct Rates {
     clock: SystemClock,
+    url: String,
     store: Arc<PostgresStore>,
 }
 
@@ -64,6 +69,37 @@ impl Rates {
             .await;
     }
 
+    /// What nodes say to one another all the time.
+    async fn coordinate(&self, member: &Member) {
+        let heartbeats = stream::iter(0..SIGNS).for_each(|_| async { drop(self.store.heartbeat(member, LEASE).await.unwrap()) });
+        self.measure("heartbeat, one after the other", SIGNS, heartbeats).await;
+        let other = PostgresStore::connect(&PostgresOptions::Url(self.url.clone())).await.unwrap();
+        let entry = |number: usize| {
+            let NewTimer { definition, execute_at, .. } = new_timer(number);
+            DueEntry { at: execute_at, id: definition.id, destination: definition.callback.destination() }
+        };
+        let entries: Vec<_> = (0..SIGNS).map(entry).collect();
+        // The first ones may be said before the other one listens.
+        loop {
+            self.store.nudge(&entries[..1]).await.unwrap();
+            if tokio::time::timeout(Duration::from_millis(100), other.nudged()).await.is_ok() {
+                break;
+            }
+        }
+        let nudges = stream::iter(&entries).for_each(|entry| async move { self.store.nudge(&[*entry]).await.unwrap() });
+        self.measure("nudge, one after the other", SIGNS, nudges).await;
+        while other.nudged().await.unwrap() != entries[SIGNS - 1..] {}
+        let other = &other;
+        let echoes = stream::iter(&entries).for_each(|entry| async move {
+            self.store.nudge(&[*entry]).await.unwrap();
+            assert_eq!(other.nudged().await.unwrap(), [*entry]);
+        });
+        self.measure("nudge and hear it elsewhere", SIGNS, echoes).await;
+        other.close().await;
+        let looks = stream::iter(0..SIGNS).for_each(|_| async { drop(self.store.cluster().await.unwrap()) });
+        self.measure("cluster, one after the other", SIGNS, looks).await;
+    }
+
     /// All pending timers, by id.
     async fn pending(&self) -> Vec<TimerId> {
         let filter = Filter { status: Some(Status::Pending), ..Filter::default() };
@@ -96,9 +132,12 @@ async fn main() {
     let url = server.create_database();
     let store = PostgresStore::connect(&PostgresOptions::Url(url.clone())).await.unwrap();
     store.migrate().await.unwrap();
-    let rates = Rates { clock: SystemClock::default(), store: Arc::new(store) };
+    let rates = Rates { clock: SystemClock::default(), url: url.clone(), store: Arc::new(store) };
     let shards: Vec<_> = (0..rates.store.shards()).map(Shard).collect();
-    let tenures = rates.store.acquire(NodeId(1), &shards, Span::from_secs(3_600)).await.unwrap();
+    let member = Member { name: "host-1.example:8080".to_owned(), ..Member::new(NodeId(1)) };
+    rates.store.heartbeat(&member, LEASE).await.unwrap();
+    let tenures = rates.store.acquire(member.node, &shards).await.unwrap();
+    rates.coordinate(&member).await;
 
     let mut number = 0;
     let mut prepared = |orders: usize, size: usize| -> Vec<Vec<NewTimer>> {

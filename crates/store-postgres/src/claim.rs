@@ -97,32 +97,40 @@ pub(crate) const CLAIM_UNHELD: &str = concat!(
     may_be_taken!()
 );
 
+/// Asks for nothing but the token and the epoch: a claim is its maker's until somebody else has settled it.
 pub(crate) const READ_CLAIMED: &str = concat!(
-    "WITH ",
-    held!(),
-    "
-    SELECT d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
+    "SELECT d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
     definition_columns!(),
     "
-    FROM unnest($3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $8::bigint[]) AS e (shard, minute, id, at, epoch)
+    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $6::bigint[]) AS e (shard, minute, id, at, epoch)
     JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.at = e.at
-        AND d.claim = $7::bigint AND d.epoch = e.epoch
-    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])
-    WHERE ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+        AND d.claim = $5::bigint AND d.epoch = e.epoch
+    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])"
 );
 
 /// A claimed row was due, so it lies in the past; one minute more allows for a node whose clock runs ahead.
+///
+/// `kept` has the earlier tenures whose owners live: what was claimed under those is still theirs.
 pub(crate) const EXPIRED: &str = concat!(
     "WITH ",
     clock!(),
-    "
+    ", ",
+    held!(),
+    ", kept AS MATERIALIZED (
+        SELECT h.shard, h.epoch
+        FROM held t
+        JOIN tenure h ON h.shard = ANY (ARRAY[t.shard])
+        JOIN node n ON n.id = ANY (ARRAY[h.node])
+        WHERE n.lease_until > (SELECT now FROM clock)
+    )
     SELECT d.shard, d.minute, d.id, d.claim, t.epoch
-    FROM unnest($1::smallint[], $2::bigint[]) AS t (shard, epoch)
+    FROM held t
     CROSS JOIN LATERAL (
         SELECT due.shard, due.minute, due.id, due.claim
         FROM due
         WHERE due.shard = t.shard AND due.minute <= (SELECT now / 60000000 + 1 FROM clock) AND due.claim IS NOT NULL
-            AND (due.epoch < t.epoch OR due.lease_until <= (SELECT now FROM clock))
+            AND (due.lease_until <= (SELECT now FROM clock)
+                OR (due.epoch < t.epoch AND ((due.shard, due.epoch) IN (SELECT shard, epoch FROM kept)) IS NOT TRUE))
         LIMIT $3::bigint
     ) d
     LIMIT $3::bigint"
@@ -245,8 +253,6 @@ impl Wanted {
 
     async fn read(&self, portion: &Range<usize>, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
         let rows = sqlx::query(READ_CLAIMED)
-            .bind(&self.tenures.shards)
-            .bind(&self.tenures.epochs)
             .bind(&self.shards[portion.clone()])
             .bind(&self.minutes[portion.clone()])
             .bind(&self.ids[portion.clone()])
@@ -266,8 +272,9 @@ impl Wanted {
 /// read by the first would be the old one, although the update was acknowledged before the claim. The second one begins
 /// after the claim is committed, and a claimed timer cannot be changed any more: what it sees is what was claimed.
 ///
-/// It also asks once more whether the tenures are current. A shard that was taken while the first statement was under
-/// way gives nothing to its former owner; the new one finds those claims among the expired.
+/// It does not ask whether the tenures stand, nor whether the claimer lives. What was claimed just before somebody took the shard is
+/// its maker's until the new owner has recovered it; were it kept from a maker that is dead at this moment and lives again the
+/// next, nobody would settle it before the claim's own lease runs out. Whether a call may still be made is looked at right before it.
 enum Claiming {
     Take(Arc<Wanted>),
     Read(Arc<Wanted>, Range<usize>),

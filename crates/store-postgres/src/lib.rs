@@ -5,7 +5,9 @@
 //!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' lane ────┐
 //!   list, count, matching ─────────────────────────────▶ lists' lane ──────┼─▶ PostgreSQL
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's lane ─┤
-//!   acquire, renew, release ───────────────────────────▶ ownership's lane ─┘
+//!   heartbeat, acquire, release, leave ────────────────▶ ownership's lane ─┤
+//!   nudge ─────────────────────────────────────────────▶ nudges' lane ─────┘
+//!   nudged ◀──────────────────────────────────────────── a session that listens
 //! ```
 //!
 //! Each lane has sessions of its own, so that no list and no flood of requests keeps a due timer waiting, and no flood of due
@@ -26,7 +28,9 @@ mod due;
 mod failure;
 mod lane;
 mod matching;
+mod membership;
 mod migrate;
+mod nudge;
 mod open;
 mod options;
 mod ownership;
@@ -49,14 +53,14 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, Match, NodeId, Page, Settlement, ShardCursor, Store,
-    StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page, Pulse, Settlement,
+    ShardCursor, Store, StoreResult, Tenure,
 };
 
 use crate::{
-    claim::{TenureColumns, lease_column},
     create::Creates,
     lane::{Lane, LaneLimits},
+    nudge::{Inbox, Nudge, Sender},
 };
 pub use crate::{
     open::{Durability, OpenError},
@@ -87,7 +91,7 @@ const SCHEDULER: LaneLimits = LaneLimits {
     deadline: Duration::from_secs(5),
     is_keyed: true,
 };
-/// Shorter than a shard's lease: a session that hangs must leave time for another try before the shards are lost.
+/// Shorter than a node's lease: a session that hangs must leave time for another try before the shards are lost.
 const OWNERSHIP: LaneLimits = LaneLimits {
     name: "ownership",
     sessions_max: 2,
@@ -95,6 +99,17 @@ const OWNERSHIP: LaneLimits = LaneLimits {
     deadline: Duration::from_secs(2),
     is_keyed: true,
 };
+
+/// Nobody waits for these, and a late one is worth nothing.
+const NUDGES: LaneLimits = LaneLimits {
+    name: "nudges",
+    sessions_max: 1,
+    statement_timeout: Duration::from_millis(1_500),
+    deadline: Duration::from_secs(2),
+    is_keyed: true,
+};
+/// A notification makes its transaction one that commits, and with this it does not wait for the disk.
+const NUDGES_SESSION: [(&str, &str); 1] = [("synchronous_commit", "off")];
 
 /// A database that is shared with other nodes.
 #[derive(Debug)]
@@ -106,6 +121,9 @@ pub struct PostgresStore {
     lists: Lane,
     scheduler: Lane,
     ownership: Lane,
+    nudges: Lane,
+    inbox: Inbox,
+    sender: Sender,
     creates: Creates,
 }
 
@@ -121,6 +139,9 @@ impl PostgresStore {
             lists: Lane::new(&options, LISTS),
             scheduler: Lane::new(&options, SCHEDULER),
             ownership: Lane::new(&options, OWNERSHIP),
+            nudges: Lane::new(&options.clone().options(NUDGES_SESSION), NUDGES),
+            inbox: Inbox::new(&options),
+            sender: Sender::random(),
             creates: Creates::start(callers.clone(), Arc::clone(&shards)),
             options,
             shards,
@@ -143,7 +164,14 @@ impl PostgresStore {
 
     /// Ends all sessions. Calls that come later fail.
     pub async fn close(&self) {
-        tokio::join!(self.callers.close(), self.lists.close(), self.scheduler.close(), self.ownership.close());
+        tokio::join!(
+            self.callers.close(),
+            self.lists.close(),
+            self.scheduler.close(),
+            self.ownership.close(),
+            self.nudges.close(),
+            self.inbox.close()
+        );
     }
 }
 
@@ -153,6 +181,10 @@ pub fn describe() {
     metrics::describe_counter!(
         "timer_postgres_sessions_discarded_total",
         "Sessions with PostgreSQL that broke or did not answer in time, by lane."
+    );
+    metrics::describe_counter!(
+        "timer_postgres_nudges_unreadable_total",
+        "Notifications on this database's channel that made no sense and were passed over."
     );
     metrics::describe_counter!("timer_postgres_contention_total", "Statements made again because others were in their way.");
 }
@@ -248,17 +280,34 @@ impl Store for PostgresStore {
         self.shards.load(Ordering::Relaxed)
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        self.ownership.run(ownership::Acquire::new(node, shards, lease)).await
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+        self.ownership.run(membership::Heartbeat { member: member.clone(), lease }).await
     }
 
-    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
-        let tenures = TenureColumns::new(tenures.iter().copied());
-        self.ownership.run(ownership::Renew { node, tenures, lease_micros: lease_column(lease) }).await
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+        self.ownership.run(ownership::Acquire::new(node, shards)).await
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        let tenures = TenureColumns::new(tenures.iter().copied());
-        self.ownership.run(ownership::Release { node, tenures }).await
+        self.ownership.run(ownership::Release::new(node, tenures)).await
+    }
+
+    async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        self.ownership.run(ownership::Leave(node)).await
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        self.callers.run(membership::Look).await
+    }
+
+    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.nudges.run(Nudge::new(self.sender, entries)).await
+    }
+
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
+        self.inbox.next(self.sender).await
     }
 }

@@ -7,8 +7,11 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::Pg
 use crate::{OpenError, failure::describe};
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 2] =
-    [(1, include_str!("../migrations/0001_timers.sql")), (2, include_str!("../migrations/0002_attempts_and_keys.sql"))];
+const MIGRATIONS: [(i32, &str); 3] = [
+    (1, include_str!("../migrations/0001_timers.sql")),
+    (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
+    (3, include_str!("../migrations/0003_nodes.sql")),
+];
 
 /// Any number that nobody else locks in this database.
 const LOCK: i64 = 0x7469_6d65_7200;

@@ -1,4 +1,5 @@
-//! Recording what became of claimed timers.
+//! Recording what became of claimed timers: under the tenure that a claim was made under, or under the current one of its
+//! shard, in the place of an owner that is gone.
 
 use domain::{Next, Status, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
@@ -29,7 +30,7 @@ macro_rules! finish {
             $columns,
             ")
                 WHERE d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
-                    AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
+                    AND (d.epoch = e.epoch OR ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE)
                 RETURNING d.id, d.attempt, e.place, e.status, e.error, e.finished_at",
             $returned,
             "), kept AS (
@@ -63,7 +64,7 @@ macro_rules! postpone {
             $columns,
             ")
                 WHERE d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
-                    AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
+                    AND (d.epoch = e.epoch OR ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE)
                 RETURNING d.id, e.place, e.minute, e.next_minute, e.next_at, e.again",
             $returned,
             "), followed AS (

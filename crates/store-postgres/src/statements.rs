@@ -4,13 +4,16 @@ use domain::TimerId;
 use sqlx::types::Uuid;
 use store::Filter;
 
-use crate::{access, attempts, bulk, change, claim, conflict, create, due, matching, options, ownership, purge, read, settle};
+use crate::{
+    access, attempts, bulk, change, claim, conflict, create, due, matching, membership, nudge, options, ownership, purge, read,
+    settle,
+};
 
 /// How sessions that run these statements are set up.
 pub const SESSION: [(&str, &str); 6] = options::KEYED_STATEMENTS;
 
 /// What the scheduler says.
-pub const SCHEDULER: [(&str, &str); 14] = [
+pub const SCHEDULER: [(&str, &str); 17] = [
     ("due", due::DUE),
     ("claim", claim::CLAIM),
     ("claim what nobody holds", claim::CLAIM_UNHELD),
@@ -23,8 +26,11 @@ pub const SCHEDULER: [(&str, &str); 14] = [
     ("postpone, remembering", settle::POSTPONE_REMEMBERING),
     ("purge", purge::PURGE),
     ("acquire", ownership::ACQUIRE),
-    ("renew", ownership::RENEW),
     ("release", ownership::RELEASE),
+    ("leave", ownership::LEAVE),
+    ("heartbeat", membership::HEARTBEAT),
+    ("cluster", membership::CLUSTER),
+    ("nudge", nudge::NUDGE),
 ];
 
 /// What callers say about timers they know by id.

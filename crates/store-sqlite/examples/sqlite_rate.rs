@@ -7,13 +7,14 @@ use domain::{
     Asked, Callback, CallbackUrl, Clock, Definition, Delivery, Headers, HttpCallback, JsonText, Namespace, NewTimer, Next,
     OnConflict, Protocol, Shard, Span, SystemClock, TimerId, Timestamp, limits,
 };
-use store::{Claim, ClaimToken, Claimed, DueEntry, NodeId, ShardCursor, Store, Tenure};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Member, NodeId, ShardCursor, Store, Tenure};
 use store_sqlite::SqliteStore;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const BATCH: usize = 1000;
 const CALLERS: usize = 256;
+const HEARTBEATS: usize = 1000;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
@@ -57,7 +58,14 @@ async fn main() -> Result<(), Failure> {
     }
     phase.end("creates, one caller, in batches of 1,000", batches);
 
-    let tenures = store.acquire(NodeId(1), &[Shard(0)], Span::from_secs(600)).await?;
+    let member = Member::new(NodeId(1));
+    let (commits, phase) = (store.commits(), Phase::start(clock.as_ref()));
+    for _ in 0..HEARTBEATS {
+        store.heartbeat(&member, Span::from_secs(600)).await?;
+    }
+    phase.end("heartbeats, one after the other", HEARTBEATS);
+    say(&format!("  in {} commits", store.commits() - commits));
+    let tenures = store.acquire(member.node, &[Shard(0)]).await?;
     let phase = Phase::start(clock.as_ref());
     let mut entries = store.due(&[ShardCursor { shard: Shard(0), after: None }], Timestamp::MAX, usize::MAX).await?;
     phase.end("due entries read", entries.len());

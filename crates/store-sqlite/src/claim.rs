@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
-use store::{Claim, ClaimToken, Claimed, DueEntry, StoredTimer, Tenure, Unreadable};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, StoredTimer, Tenure, Unreadable};
 
 use crate::{
     failure::Failure,
     migrate::SHARDS,
-    ownership::is_current,
+    ownership::{Nodes, is_current},
     rows::{Id, definition, definition_columns, from_column, is_senseless},
     writer::Write,
 };
@@ -21,8 +21,8 @@ pub const TAKE: &str = "UPDATE due SET claim = ?3, epoch = ?4, lease_until = ?5,
      WHERE shard = 0 AND minute = ?1 AND id = ?2";
 pub const DEFINITION_BY_ID: &str = concat!("SELECT ", definition_columns!(), " FROM definition d WHERE d.id = ?1");
 /// Only what was due can have been claimed, so the key bounds the search by the minute.
-pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error FROM due \
-     WHERE shard = ?1 AND minute <= ?2 AND claim IS NOT NULL AND (epoch < ?3 OR lease_until <= ?4) LIMIT ?5";
+pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error, epoch, lease_until FROM due \
+     WHERE shard = ?1 AND minute <= ?2 AND claim IS NOT NULL AND (epoch < ?3 OR lease_until <= ?4)";
 
 /// A claimed timer whose texts are still to be understood, which is the caller's work.
 pub struct Taken {
@@ -56,11 +56,10 @@ impl Write for Take {
     }
 
     fn run(&self, connection: &Connection) -> Result<Vec<Taken>, Failure> {
-        let mut current = Vec::new();
+        // A tenure that is over takes nothing more, but what was taken under it is given again.
+        let mut tenures = Vec::with_capacity(self.claim.tenures.len());
         for tenure in &self.claim.tenures {
-            if is_current(connection, *tenure)? {
-                current.push(*tenure);
-            }
+            tenures.push((*tenure, is_current(connection, *tenure)?));
         }
         let token = self.claim.token;
         let lease_until = self.now.saturating_add(self.claim.lease).as_micros();
@@ -72,7 +71,8 @@ impl Write for Take {
         let mut given = HashSet::with_capacity(self.entries.len());
         for entry in &self.entries {
             let shard = entry.id.shard(SHARDS);
-            let Some(tenure) = current.iter().copied().find(|tenure| tenure.shard == shard) else { continue };
+            let found = tenures.iter().copied().find(|(tenure, _)| tenure.shard == shard);
+            let Some((tenure, is_current)) = found else { continue };
             let (minute, id, epoch) = (entry.at.minute(), Id::of(entry.id), tenure.epoch.0);
             // Nobody comes between: this transaction is the only one that writes.
             let row = standing
@@ -81,7 +81,7 @@ impl Write for Take {
                 })
                 .optional()?;
             let Some((mut attempt, last_error, destination, claim)) = row else { continue };
-            if !given.insert(entry.id) {
+            if (claim.is_none() && !is_current) || !given.insert(entry.id) {
                 continue;
             }
             if claim.is_none() {
@@ -111,7 +111,13 @@ fn executing(
     }
 }
 
-pub fn expired(connection: &Connection, tenures: &[Tenure], now: Timestamp, limit: usize) -> Result<Vec<Taken>, Failure> {
+pub fn expired(
+    connection: &Connection,
+    tenures: &[Tenure],
+    nodes: &Nodes,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Taken>, Failure> {
     // One more minute, should a claim have been made by a clock that was a little ahead.
     let minute_max = now.minute() + 1;
     let mut expired = Vec::new();
@@ -122,10 +128,16 @@ pub fn expired(connection: &Connection, tenures: &[Tenure], now: Timestamp, limi
         if !is_current(&snapshot, *tenure)? {
             continue;
         }
-        let left = i64::try_from(limit.saturating_sub(expired.len())).unwrap_or(i64::MAX);
         let mut statement = snapshot.prepare_cached(EXPIRED)?;
-        let mut rows = statement.query(params![tenure.shard.0, minute_max, tenure.epoch.0, now.as_micros(), left])?;
-        while let Some(row) = rows.next()? {
+        let mut rows = statement.query(params![tenure.shard.0, minute_max, tenure.epoch.0, now.as_micros()])?;
+        while expired.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            let claimed_under = Tenure { shard: tenure.shard, epoch: Epoch(row.get(6)?) };
+            // What an earlier owner has claimed is its own for as long as it lives.
+            if row.get::<_, i64>(7)? > now.as_micros() && nodes.is_alive_who_held(claimed_under, now) {
+                continue;
+            }
             let id: Id = row.get(0)?;
             let entry =
                 DueEntry { at: Timestamp::from_micros(row.get(1)?), id: id.timer(), destination: from_column(row.get(2)?) };

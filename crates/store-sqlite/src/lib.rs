@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Writing is one thread's work, so that every commit carries all that has gathered and nobody waits for a lock.
-//! An answer means that the commit is on disk. One process at a time may have the file open.
+//! An answer means that the commit is on disk. One process at a time may have the file open, so that who lives is known in memory
+//! alone.
 
 mod access;
 mod attempts;
@@ -38,8 +39,8 @@ use std::{fs::File, path::Path, sync::Arc, thread::JoinHandle};
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, Match, NodeId, Page, Settlement, ShardCursor, Store,
-    StoreError, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page, Pulse, Settlement,
+    ShardCursor, Store, StoreError, StoreResult, Tenure,
 };
 use tokio::sync::Semaphore;
 
@@ -52,7 +53,7 @@ use crate::{
     connection::Role,
     create::Create,
     open::Opened,
-    ownership::{Acquire, Release, Renew},
+    ownership::{Acquire, Leave, Nodes, Release},
     purge::Purge,
     readers::{Readers, StartError},
     settle::Settle,
@@ -77,6 +78,7 @@ pub struct SqliteStore {
     writer: Writer,
     _checkpoint: Joined,
     clock: Arc<dyn Clock>,
+    nodes: Nodes,
     _lock: File,
 }
 
@@ -112,6 +114,7 @@ impl SqliteStore {
             writer: Writer::start(writer, log).map_err(no_thread)?,
             _checkpoint: Joined(Some(checkpoint)),
             clock,
+            nodes: Nodes::default(),
             _lock: lock,
         })
     }
@@ -186,8 +189,8 @@ impl Store for SqliteStore {
     }
 
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        let (tenures, now) = (tenures.to_vec(), self.clock.now());
-        let expired = self.for_scheduler.read(move |connection| claim::expired(connection, &tenures, now, limit)).await?;
+        let (tenures, nodes, now) = (tenures.to_vec(), self.nodes.clone(), self.clock.now());
+        let expired = self.for_scheduler.read(move |connection| claim::expired(connection, &tenures, &nodes, now, limit)).await?;
         Ok(expired.into_iter().map(Taken::into_claimed).collect())
     }
 
@@ -211,19 +214,39 @@ impl Store for SqliteStore {
         migrate::SHARDS
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        let acquire = Acquire { node, shards: shards.to_vec(), now: self.clock.now(), lease };
-        Ok(self.writer.write(acquire).await?.1)
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+        let (node, now) = (member.node, self.clock.now());
+        // Nobody lives if the file cannot be read.
+        let held = self.for_scheduler.read(move |connection| ownership::held(connection, node)).await?;
+        Ok(Pulse { now, members: self.nodes.heartbeat(member, now, lease), held })
     }
 
-    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
-        let renew = Renew { node, tenures: tenures.to_vec(), now: self.clock.now(), lease };
-        Ok(self.writer.write(renew).await?.1)
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+        let acquire = Acquire { node, shards: shards.to_vec(), now: self.clock.now(), nodes: self.nodes.clone() };
+        Ok(self.writer.write(acquire).await?.1)
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
         self.writer.write(Release { node, tenures: tenures.to_vec() }).await?;
         Ok(())
+    }
+
+    async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        self.writer.write(Leave { node, nodes: self.nodes.clone() }).await?;
+        Ok(())
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        let (nodes, now) = (self.nodes.clone(), self.clock.now());
+        self.for_callers.read(move |connection| ownership::cluster(connection, &nodes, now)).await
+    }
+
+    async fn nudge(&self, _entries: &[DueEntry]) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
+        std::future::pending().await
     }
 }
 

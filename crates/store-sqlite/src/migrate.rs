@@ -11,8 +11,11 @@ pub const APPLICATION_ID: i32 = 0x746d_7231;
 pub const SHARDS: u16 = 1;
 
 /// Every version of the schema, in order; the first is version 1. What has been released never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_timers.sql"), include_str!("../migrations/0002_attempts_and_keys.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_timers.sql"),
+    include_str!("../migrations/0002_attempts_and_keys.sql"),
+    include_str!("../migrations/0003_nodes.sql"),
+];
 
 /// How a database stands to this program.
 #[derive(Debug, PartialEq, Eq)]

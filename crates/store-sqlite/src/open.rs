@@ -72,7 +72,7 @@ pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
     migrate(&path, &mut writer, now)?;
     // The lock proves that no other process lives that could own anything. Epochs stay, so that whatever an earlier
     // process claimed is known to be from before.
-    writer.execute("UPDATE shard SET owner = NULL, lease_until = 0", []).map_err(refused)?;
+    writer.execute("UPDATE shard SET owner = NULL", []).map_err(refused)?;
     Ok(Opened { path, writer, lock })
 }
 

@@ -1,16 +1,30 @@
 //! Who works on a shard. One file has one process, but the promises are those of every store.
+//!
+//! Whoever opens the file knows that everybody before is gone. So who lives, and who held what before, is kept in memory:
+//! a sign of life several times a second must not cost a write to the disk each. Only the epochs, which must never
+//! fall, and their owners are in the file.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use domain::{Shard, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
-use store::{Epoch, NodeId, Tenure};
+use store::{Cluster, DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, ShardState, Tenure};
 
-use crate::{failure::Failure, writer::Write};
+use crate::{failure::Failure, rows::Id, writer::Write};
 
 pub const EPOCH: &str = "SELECT epoch FROM shard WHERE shard = ?1";
-const ACQUIRE: &str = "UPDATE shard SET epoch = epoch + (owner IS NOT ?2), owner = ?2, lease_until = ?3 \
-     WHERE shard = ?1 AND (owner IS NULL OR owner = ?2 OR lease_until <= ?4) RETURNING epoch";
-const RENEW: &str = "UPDATE shard SET lease_until = ?4 WHERE shard = ?1 AND epoch = ?2 AND owner = ?3";
-const RELEASE: &str = "UPDATE shard SET owner = NULL, lease_until = 0 WHERE shard = ?1 AND epoch = ?2 AND owner = ?3";
+pub const HOLDING: &str = "SELECT epoch, owner FROM shard WHERE shard = ?1";
+pub const TAKE: &str = "UPDATE shard SET epoch = ?2, owner = ?3 WHERE shard = ?1";
+pub const RELEASE: &str = "UPDATE shard SET owner = NULL WHERE shard = ?1 AND epoch = ?2 AND owner = ?3";
+// These walk over the one row there is.
+const LEAVE: &str = "UPDATE shard SET owner = NULL WHERE owner = ?1";
+const HELD: &str = "SELECT shard, epoch FROM shard WHERE owner = ?1 ORDER BY shard";
+const SHARDS: &str = "SELECT shard, epoch, owner FROM shard ORDER BY shard";
+pub const OVERDUE: &str = "SELECT at FROM due WHERE shard = ?1 AND minute <= ?2 AND at <= ?3 AND claim IS NULL \
+     ORDER BY minute, at LIMIT 1";
 
 /// Whether nobody has taken the shard since.
 pub fn is_current(connection: &Connection, tenure: Tenure) -> Result<bool, Failure> {
@@ -23,11 +37,77 @@ pub fn look(connection: &Connection) -> Result<(), Failure> {
     Ok(connection.prepare_cached(EPOCH)?.query_row([0], |_| Ok(()))?)
 }
 
+/// Everybody who ever lived in this process, and what they held.
+#[derive(Clone, Default)]
+pub struct Nodes(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    members: BTreeMap<NodeId, (Member, Timestamp)>,
+    /// Who took a shard, by the epoch that began with it. An entry that was made by a transaction that then failed does no harm:
+    /// nothing was claimed in its epoch, and whoever takes the shard next makes it anew.
+    history: BTreeMap<(Shard, Epoch), NodeId>,
+}
+
+impl Nodes {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Nothing in here panics half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everybody who lives, once this sign of life has been noted.
+    pub fn heartbeat(&self, member: &Member, now: Timestamp, lease: Span) -> Vec<Member> {
+        let mut known = self.known();
+        known.members.insert(member.node, (member.clone(), now.saturating_add(lease)));
+        known.members.values().filter(|(_, lease_until)| *lease_until > now).map(|(member, _)| member.clone()).collect()
+    }
+
+    pub fn is_alive(&self, node: NodeId, now: Timestamp) -> bool {
+        self.known().is_alive(node, now)
+    }
+
+    /// Whether whoever began this tenure still lives.
+    pub fn is_alive_who_held(&self, tenure: Tenure, now: Timestamp) -> bool {
+        let known = self.known();
+        known.history.get(&(tenure.shard, tenure.epoch)).is_some_and(|node| known.is_alive(*node, now))
+    }
+
+    /// Nodes that are long dead are forgotten at the same time, with all they held.
+    fn remember(&self, tenure: Tenure, node: NodeId, now: Timestamp) {
+        let mut known = self.known();
+        let Known { members, history } = &mut *known;
+        members.retain(|_, (_, lease_until)| is_remembered(*lease_until, now));
+        history.retain(|_, holder| members.contains_key(holder));
+        history.insert((tenure.shard, tenure.epoch), node);
+    }
+
+    fn forget(&self, node: NodeId) {
+        let mut known = self.known();
+        known.members.remove(&node);
+        known.history.retain(|_, holder| *holder != node);
+    }
+
+    fn members(&self, now: Timestamp) -> Vec<(Member, Timestamp)> {
+        let known = self.known();
+        known.members.values().filter(|(_, lease_until)| is_remembered(*lease_until, now)).cloned().collect()
+    }
+}
+
+impl Known {
+    fn is_alive(&self, node: NodeId, now: Timestamp) -> bool {
+        self.members.get(&node).is_some_and(|(_, lease_until)| *lease_until > now)
+    }
+}
+
+fn is_remembered(lease_until: Timestamp, now: Timestamp) -> bool {
+    lease_until.saturating_add(DEAD_MEMBERS_KEPT) > now
+}
+
 pub struct Acquire {
     pub node: NodeId,
     pub shards: Vec<Shard>,
     pub now: Timestamp,
-    pub lease: Span,
+    pub nodes: Nodes,
 }
 
 impl Write for Acquire {
@@ -39,44 +119,27 @@ impl Write for Acquire {
     }
 
     fn run(&self, connection: &Connection) -> Result<Vec<Tenure>, Failure> {
-        let mut acquire = connection.prepare_cached(ACQUIRE)?;
-        let mut tenures = Vec::new();
-        let lease_until = self.now.saturating_add(self.lease).as_micros();
-        for shard in &self.shards {
-            let epoch = acquire
-                .query_row(params![shard.0, self.node.0.to_be_bytes(), lease_until, self.now.as_micros()], |row| row.get(0))
-                .optional()?;
-            tenures.extend(epoch.map(|epoch| Tenure { shard: *shard, epoch: Epoch(epoch) }));
+        if !self.nodes.is_alive(self.node, self.now) {
+            return Ok(Vec::new());
         }
-        Ok(tenures)
-    }
-}
-
-pub struct Renew {
-    pub node: NodeId,
-    pub tenures: Vec<Tenure>,
-    pub now: Timestamp,
-    pub lease: Span,
-}
-
-impl Write for Renew {
-    type Answer = Vec<Tenure>;
-    const NAME: &'static str = "renew";
-
-    fn rows(&self) -> usize {
-        self.tenures.len()
-    }
-
-    fn run(&self, connection: &Connection) -> Result<Vec<Tenure>, Failure> {
-        let mut renew = connection.prepare_cached(RENEW)?;
-        let mut standing = Vec::new();
-        let lease_until = self.now.saturating_add(self.lease).as_micros();
-        for tenure in &self.tenures {
-            if renew.execute(params![tenure.shard.0, tenure.epoch.0, self.node.0.to_be_bytes(), lease_until])? == 1 {
-                standing.push(*tenure);
+        let mut holding = connection.prepare_cached(HOLDING)?;
+        let mut take = connection.prepare_cached(TAKE)?;
+        let mut tenures = Vec::new();
+        for shard in &self.shards {
+            let found =
+                holding.query_row([shard.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<Id>>(1)?))).optional()?;
+            let Some((epoch, owner)) = found else { continue };
+            let owner = owner.map(node);
+            if owner == Some(self.node) {
+                tenures.push(Tenure { shard: *shard, epoch: Epoch(epoch) });
+            } else if owner.is_none_or(|owner| !self.nodes.is_alive(owner, self.now)) {
+                let tenure = Tenure { shard: *shard, epoch: Epoch(epoch + 1) };
+                take.execute(params![shard.0, tenure.epoch.0, column(self.node)])?;
+                self.nodes.remember(tenure, self.node, self.now);
+                tenures.push(tenure);
             }
         }
-        Ok(standing)
+        Ok(tenures)
     }
 }
 
@@ -96,8 +159,64 @@ impl Write for Release {
     fn run(&self, connection: &Connection) -> Result<(), Failure> {
         let mut release = connection.prepare_cached(RELEASE)?;
         for tenure in &self.tenures {
-            release.execute(params![tenure.shard.0, tenure.epoch.0, self.node.0.to_be_bytes()])?;
+            release.execute(params![tenure.shard.0, tenure.epoch.0, column(self.node)])?;
         }
         Ok(())
     }
+}
+
+pub struct Leave {
+    pub node: NodeId,
+    pub nodes: Nodes,
+}
+
+impl Write for Leave {
+    type Answer = ();
+    const NAME: &'static str = "leave";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn run(&self, connection: &Connection) -> Result<(), Failure> {
+        self.nodes.forget(self.node);
+        connection.prepare_cached(LEAVE)?.execute([column(self.node)])?;
+        Ok(())
+    }
+}
+
+/// What a node holds, by shard.
+pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<Tenure>, Failure> {
+    let mut statement = connection.prepare_cached(HELD)?;
+    let tenures =
+        statement.query_map([column(node)], |row| Ok(Tenure { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?) }))?;
+    Ok(tenures.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Everybody and everything, as the file and this process know it.
+pub fn cluster(connection: &Connection, nodes: &Nodes, now: Timestamp) -> Result<Cluster, Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let state = |row: &rusqlite::Row<'_>| {
+        let owner = row.get::<_, Option<Id>>(2)?.map(node);
+        Ok(ShardState { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?), owner })
+    };
+    let shards: Vec<_> = snapshot.prepare_cached(SHARDS)?.query_map([], state)?.collect::<rusqlite::Result<_>>()?;
+    let mut overdue = snapshot.prepare_cached(OVERDUE)?;
+    let mut oldest_overdue: Option<Timestamp> = None;
+    for state in &shards {
+        let first = overdue
+            .query_row(params![state.shard.0, now.minute(), now.as_micros()], |row| row.get(0))
+            .optional()?
+            .map(Timestamp::from_micros);
+        oldest_overdue = [oldest_overdue, first].into_iter().flatten().min();
+    }
+    Ok(Cluster { now, members: nodes.members(now), shards, oldest_overdue })
+}
+
+const fn column(node: NodeId) -> [u8; 16] {
+    node.0.to_be_bytes()
+}
+
+const fn node(id: Id) -> NodeId {
+    NodeId(u128::from_be_bytes(id.bytes()))
 }

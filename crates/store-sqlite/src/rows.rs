@@ -17,6 +17,10 @@ impl Id {
         Self(id.as_uuid().into_bytes())
     }
 
+    pub const fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+
     pub const fn timer(self) -> TimerId {
         TimerId::from_uuid(Uuid::from_bytes(self.0))
     }

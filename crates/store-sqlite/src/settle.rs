@@ -7,10 +7,10 @@ use store::{DueEntry, Settlement, Tenure};
 use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, writer::Write};
 
 pub const FINISH: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
-     SELECT id, ?5, attempt, ?6, ?7, ?7 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4";
+     SELECT id, ?5, attempt, ?6, ?7, ?7 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?8 OR epoch = ?9)";
 pub const DELETE_DUE: &str = "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2";
 pub const RELEASE: &str = "UPDATE due SET minute = ?5, at = ?6, attempt = ?7, last_error = ?8, claim = NULL, epoch = NULL, lease_until = NULL \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4";
+     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?9 OR epoch = ?10)";
 pub const FOLLOW_DUE: &str = "UPDATE definition SET due_minute = ?2 WHERE id = ?1";
 pub const FOLLOW_AGAIN: &str =
     "UPDATE definition SET due_minute = ?2, execute_minute = ?2, execute_at = ?3, revision = revision + 1 WHERE id = ?1";
@@ -43,7 +43,7 @@ impl Write for Settle {
                 }
             };
             let is_its_shard = tenure.shard == settlement.entry.id.shard(SHARDS);
-            let is_settled = current && is_its_shard && statements.settle(settlement)?;
+            let is_settled = is_its_shard && statements.settle(settlement, current)?;
             if let Some(attempt) = settlement.attempt.as_ref().filter(|_| is_settled) {
                 let memory = match &mut memory {
                     Some(memory) => memory,
@@ -76,21 +76,21 @@ impl<'connection> Statements<'connection> {
         })
     }
 
-    /// Whether the claim still stood.
-    fn settle(&mut self, settlement: &Settlement) -> rusqlite::Result<bool> {
+    /// Whether the claim still stood. It must have been made under the tenure of the settlement, unless that is the current one.
+    fn settle(&mut self, settlement: &Settlement, is_current: bool) -> rusqlite::Result<bool> {
         let id = Id::of(settlement.entry.id);
         match &settlement.next {
-            Next::Completed { at } => self.finish(settlement, Status::Completed, None, *at),
-            Next::Failed { at, error } => self.finish(settlement, Status::Failed, Some(error), *at),
+            Next::Completed { at } => self.finish(settlement, is_current, Status::Completed, None, *at),
+            Next::Failed { at, error } => self.finish(settlement, is_current, Status::Failed, Some(error), *at),
             Next::Pending { at, attempt, error } => {
-                let released = self.release(settlement, *at, *attempt, error.as_deref())?;
+                let released = self.release(settlement, is_current, *at, *attempt, error.as_deref())?;
                 if released && at.minute() != settlement.entry.at.minute() {
                     self.follow_due.execute(params![id, at.minute()])?;
                 }
                 Ok(released)
             }
             Next::Again { at } => {
-                let released = self.release(settlement, *at, 0, None)?;
+                let released = self.release(settlement, is_current, *at, 0, None)?;
                 if released {
                     self.follow_again.execute(params![id, at.minute(), at.as_micros()])?;
                 }
@@ -99,19 +99,42 @@ impl<'connection> Statements<'connection> {
         }
     }
 
-    fn finish(&mut self, settlement: &Settlement, status: Status, error: Option<&str>, at: Timestamp) -> rusqlite::Result<bool> {
+    fn finish(
+        &mut self,
+        settlement: &Settlement,
+        is_current: bool,
+        status: Status,
+        error: Option<&str>,
+        at: Timestamp,
+    ) -> rusqlite::Result<bool> {
         let DueEntry { at: was_due_at, id, .. } = settlement.entry;
         let (minute, id) = (was_due_at.minute(), Id::of(id));
         let token = settlement.token.0;
-        let finished =
-            self.finish.execute(params![minute, id, was_due_at.as_micros(), token, status.as_str(), error, at.as_micros()])?;
+        let finished = self.finish.execute(params![
+            minute,
+            id,
+            was_due_at.as_micros(),
+            token,
+            status.as_str(),
+            error,
+            at.as_micros(),
+            is_current,
+            settlement.tenure.epoch.0
+        ])?;
         if finished == 1 {
             self.delete_due.execute(params![minute, id])?;
         }
         Ok(finished == 1)
     }
 
-    fn release(&mut self, settlement: &Settlement, to: Timestamp, attempt: u32, error: Option<&str>) -> rusqlite::Result<bool> {
+    fn release(
+        &mut self,
+        settlement: &Settlement,
+        is_current: bool,
+        to: Timestamp,
+        attempt: u32,
+        error: Option<&str>,
+    ) -> rusqlite::Result<bool> {
         let DueEntry { at, id, .. } = settlement.entry;
         let released = self.release.execute(params![
             at.minute(),
@@ -121,7 +144,9 @@ impl<'connection> Statements<'connection> {
             to.minute(),
             to.as_micros(),
             attempt,
-            error
+            error,
+            is_current,
+            settlement.tenure.epoch.0
         ])?;
         Ok(released == 1)
     }

@@ -10,7 +10,7 @@ mod writing;
 use std::{path::PathBuf, sync::Arc};
 
 use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, Timestamp};
-use store::{Claim, ClaimToken, Claimed, Created, DueEntry, NodeId, Store, Tenure};
+use store::{Claim, ClaimToken, Claimed, Created, DueEntry, Member, NodeId, Store, Tenure};
 use store_conformance::{NOW, timer};
 
 use crate::{OpenError, SqliteStore};
@@ -73,7 +73,8 @@ async fn create(store: &SqliteStore, batch: Vec<NewTimer>) -> Vec<Timer> {
 }
 
 async fn own(store: &SqliteStore, node: u128) -> Vec<Tenure> {
-    store.acquire(NodeId(node), &[Shard(0)], LONG).await.unwrap()
+    store.heartbeat(&Member::new(NodeId(node)), LONG).await.unwrap();
+    store.acquire(NodeId(node), &[Shard(0)]).await.unwrap()
 }
 
 fn entry(timer: &Timer) -> DueEntry {

@@ -18,7 +18,7 @@ pub struct ShardCursor {
 }
 
 /// One start of one process. Never used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u128);
 
 /// Counts the owners of a shard.
@@ -26,8 +26,8 @@ pub struct NodeId(pub u128);
 pub struct Epoch(pub i64);
 
 /// A shard in the hands of a node. Everything the node writes for the shard carries it; once somebody else
-/// has taken the shard, it counts for nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// has taken the shard, nothing new can be done with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenure {
     pub shard: Shard,
     pub epoch: Epoch,

@@ -19,8 +19,8 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, Match, NodeId, Operation, Page, Settlement, ShardCursor,
-    Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Operation, Page, Pulse,
+    Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
 };
 
 /// What goes wrong with one call.
@@ -47,6 +47,7 @@ pub struct Odds {
     pub done_unknown_per_mille: u16,
     pub not_done_unknown_per_mille: u16,
     pub late_per_mille: u16,
+    pub late_answer_per_mille: u16,
     /// How late at most.
     pub late_by_max: Span,
 }
@@ -152,12 +153,13 @@ impl Odds {
     fn fault(&self, operation: Operation, dice: &mut Dice) -> Option<Fault> {
         let (mut roll, lateness) = (dice.below(1_000), dice.below(self.late_by_max.as_micros().unsigned_abs() + 1));
         let unknown = |odds: u16| if operation.writes() { odds } else { 0 };
-        let late = Fault::Late(Span::from_micros_clamped(i64::try_from(lateness).unwrap_or(i64::MAX)));
+        let lateness = Span::from_micros_clamped(i64::try_from(lateness).unwrap_or(i64::MAX));
         let table = [
             (self.not_done_per_mille, Fault::NotDone),
             (unknown(self.done_unknown_per_mille), Fault::DoneUnknown),
             (unknown(self.not_done_unknown_per_mille), Fault::NotDoneUnknown),
-            (self.late_per_mille, late),
+            (self.late_per_mille, Fault::Late(lateness)),
+            (self.late_answer_per_mille, Fault::LateAnswer(lateness)),
         ];
         for (odds, fault) in table {
             if roll < u64::from(odds) {
@@ -264,16 +266,32 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         self.inner.shards()
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        self.call(Operation::Acquire, self.inner.acquire(node, shards, lease)).await
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+        self.call(Operation::Heartbeat, self.inner.heartbeat(member, lease)).await
     }
 
-    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
-        self.call(Operation::Renew, self.inner.renew(node, tenures, lease)).await
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+        self.call(Operation::Acquire, self.inner.acquire(node, shards)).await
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
         self.call(Operation::Release, self.inner.release(node, tenures)).await
+    }
+
+    async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        self.call(Operation::Leave, self.inner.leave(node)).await
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        self.call(Operation::Cluster, self.inner.cluster()).await
+    }
+
+    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
+        self.call(Operation::Nudge, self.inner.nudge(entries)).await
+    }
+
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
+        self.call(Operation::Nudged, self.inner.nudged()).await
     }
 }
 
@@ -288,22 +306,27 @@ mod tests {
     const SHARDS: [Shard; 1] = [Shard(0)];
     const LEASE: Span = Span::from_secs(60);
 
-    fn model() -> Arc<Model> {
-        Arc::new(Model::new(Arc::new(ManualClock::at(Timestamp::from_micros(0))), 4))
+    /// One in which both nodes live.
+    async fn model() -> Arc<Model> {
+        let model = Model::new(Arc::new(ManualClock::at(Timestamp::from_micros(0))), 4);
+        for node in [NODE, NodeId(2)] {
+            model.heartbeat(&Member::new(node), LEASE).await.unwrap();
+        }
+        Arc::new(model)
     }
 
     /// Whether somebody else can still take the shard: then the acquire was not done.
     async fn is_free(model: &Model) -> bool {
-        !model.acquire(NodeId(2), &SHARDS, LEASE).await.unwrap().is_empty()
+        !model.acquire(NodeId(2), &SHARDS).await.unwrap().is_empty()
     }
 
     #[tokio::test]
     async fn what_is_not_done_is_not_done_and_says_so() {
         for (fault, kind) in [(Fault::NotDone, "unavailable"), (Fault::Corrupt, "corrupt")] {
-            let model = model();
+            let model = model().await;
             let faulty = Faulty::new(Arc::clone(&model));
             faulty.plan(Operation::Acquire, fault);
-            let error = faulty.acquire(NODE, &SHARDS, LEASE).await.unwrap_err();
+            let error = faulty.acquire(NODE, &SHARDS).await.unwrap_err();
             assert!(error.is_not_done() && error.kind() == kind, "{error}");
             assert!(is_free(&model).await);
         }
@@ -312,10 +335,10 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_outcome_can_be_either() {
         for (fault, done) in [(Fault::DoneUnknown, true), (Fault::NotDoneUnknown, false)] {
-            let model = model();
+            let model = model().await;
             let faulty = Faulty::new(Arc::clone(&model));
             faulty.plan(Operation::Acquire, fault);
-            let error = faulty.acquire(NODE, &SHARDS, LEASE).await.unwrap_err();
+            let error = faulty.acquire(NODE, &SHARDS).await.unwrap_err();
             assert!(matches!(error, StoreError::Unknown(_)), "{error}");
             assert_eq!(is_free(&model).await, !done, "{fault:?}");
         }
@@ -324,10 +347,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_late_call_waits_before_and_a_late_answer_after() {
         for (fault, done) in [(Fault::Late(LEASE), false), (Fault::LateAnswer(LEASE), true)] {
-            let model = model();
+            let model = model().await;
             let faulty = Faulty::new(Arc::clone(&model));
             faulty.plan(Operation::Acquire, fault);
-            let call = faulty.acquire(NODE, &SHARDS, LEASE);
+            let call = faulty.acquire(NODE, &SHARDS);
             let half = LEASE.as_duration() / 2;
             assert!(tokio::time::timeout(half, call).await.is_err(), "{fault:?} takes its time");
             assert_eq!(is_free(&model).await, !done, "{fault:?}");
@@ -336,7 +359,7 @@ mod tests {
 
     #[tokio::test]
     async fn plans_are_followed_call_by_call_and_for_their_operation_only() {
-        let faulty = Faulty::new(model());
+        let faulty = Faulty::new(model().await);
         faulty.plan(Operation::Ping, Fault::NotDone);
         faulty.plan_none(Operation::Ping);
         faulty.plan(Operation::Ping, Fault::NotDone);
@@ -351,7 +374,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_store_that_is_down_fails_until_it_is_up() {
-        let faulty = Faulty::new(model());
+        let faulty = Faulty::new(model().await);
         faulty.set_down(true);
         assert!(faulty.ping().await.unwrap_err().is_not_done());
         assert!(faulty.get(TimerId::random(Timestamp::from_micros(0))).await.is_err());
@@ -362,7 +385,7 @@ mod tests {
     async fn fates(seed: u64) -> Vec<&'static str> {
         let odds =
             Odds { not_done_per_mille: 200, done_unknown_per_mille: 200, not_done_unknown_per_mille: 100, ..Odds::default() };
-        let faulty = Faulty::by_chance(model(), seed, odds);
+        let faulty = Faulty::by_chance(model().await, seed, odds);
         let mut fates = Vec::new();
         for _ in 0..1_000 {
             fates.push(faulty.settle(&[]).await.map_or_else(|error| error.kind(), |_| "well"));
@@ -384,7 +407,7 @@ mod tests {
     #[tokio::test]
     async fn reads_are_never_unknown_and_a_healed_store_never_fails() {
         let odds = Odds { done_unknown_per_mille: 500, not_done_unknown_per_mille: 500, ..Odds::default() };
-        let faulty = Faulty::by_chance(model(), 1, odds);
+        let faulty = Faulty::by_chance(model().await, 1, odds);
         faulty.ping().await.unwrap();
         faulty.settle(&[]).await.unwrap_err();
         faulty.heal();

@@ -15,6 +15,7 @@ mod claim;
 mod error;
 mod faulty;
 mod measured;
+mod membership;
 mod model;
 mod operation;
 mod query;
@@ -27,6 +28,7 @@ pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, Settlement,
 pub use error::{StoreError, StoreResult};
 pub use faulty::{Fault, Faulty, Odds};
 pub use measured::{Measured, describe};
+pub use membership::{Cluster, DEAD_MEMBERS_KEPT, Member, Pulse, ShardState};
 pub use model::Model;
 pub use operation::Operation;
 pub use query::{Cursor, Filter, ListQuery, Match, Order, Page, Sort, Summary};
@@ -104,19 +106,21 @@ pub trait Store: Send + Sync {
     /// this moment may be passed over: it stays pending, and [`due`](Store::due) shows it again.
     ///
     /// Repeating a call with the same token gives the same timers again and counts nothing twice: that is how an
-    /// unknown outcome is read back.
+    /// unknown outcome is read back. That holds after the shard was lost, too, and even if the claimer was dead for a while, until
+    /// somebody else has settled them: once it lives again nobody else would, so it must never be left in the dark.
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>>;
 
-    /// Records what became of claimed timers. Each settlement counts only while its claim stands and its tenure is
-    /// the current one of its shard; says for each whether it counted. Repeating an unknown call is harmless.
+    /// Records what became of claimed timers. Each settlement counts only while its claim stands, and only under the tenure under
+    /// which it was claimed, or, in the place of an owner that is gone, under the current one of its shard; says for each whether
+    /// it counted. Repeating an unknown call is harmless.
     ///
     /// A timer that is due again takes a new due time, so its revision rises. A retry leaves the revision as it is. The
     /// attempt that a settlement carries is remembered if the settlement counts.
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>>;
 
-    /// Claims whose owner will not settle them, in the shards of `tenures`: made in an earlier epoch, or with a lease
-    /// that has run out by the database's clock. At most `limit`. They are not changed: settle them, with the token they
-    /// carry.
+    /// Claims that nobody will settle, in those shards of which `tenures` holds the current epoch: made in an earlier epoch by a node
+    /// that lives no more, or with a lease that has run out by the database's clock. At most `limit`. They are not changed: settle
+    /// them, with the token they carry.
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>>;
 
     /// Removes timers that finished before `before`, oldest first, at most `limit`. Says how many.
@@ -138,20 +142,33 @@ pub trait Store: Send + Sync {
     /// How many shards there are: fixed when the database was set up.
     fn shards(&self) -> u16;
 
-    /// Takes those of `shards` that nobody holds: never owned, released, or with a lease that has run out by the
-    /// database's clock. Each comes with an epoch above all its earlier ones. A shard that `node` itself holds already
-    /// comes with the epoch it has.
-    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>>;
+    /// Says that `member` lives for another `lease` by the database's clock, and tells how things stand. A node whose lease had run
+    /// out lives again; what others took from it meanwhile is theirs.
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse>;
 
-    /// Extends what `node` holds. Answers with the tenures that still stand: one that is missing is lost. A lease that
-    /// has run out but that nobody took is still the node's.
-    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>>;
+    /// Takes those of `shards` that nobody holds: never owned, released, or owned by a node that lives no more. Each comes with an
+    /// epoch above all its earlier ones. A shard that `node` itself holds already comes with the epoch it has. A node that does not
+    /// live gets nothing.
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>>;
 
     /// Gives shards back at once. A tenure that no longer stands is passed over.
     ///
-    /// A tenure ends when somebody acquires the shard, for only that raises the epoch. Until then what its last owner
-    /// claims and settles under it still counts; it only can no longer be renewed.
+    /// A tenure ends when somebody acquires the shard, for only that raises the epoch. Until then its last owner can still claim
+    /// under it. What it has claimed stays its own for as long as it lives, whoever holds the shard: see
+    /// [`settle`](Store::settle) and [`expired_claims`](Store::expired_claims).
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()>;
+
+    /// The node lives no more: everything it holds is given back, and its claims are left to others.
+    async fn leave(&self, node: NodeId) -> StoreResult<()>;
+
+    /// Who lives, who holds what, and whether anything is late.
+    async fn cluster(&self) -> StoreResult<Cluster>;
+
+    /// Tells every other process on this database of timers that became due soon. Best effort: nobody may depend on it.
+    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()>;
+
+    /// Waits until another process tells of such timers. Waits for ever where there can be no other.
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>>;
 }
 
 /// What became of one timer of a batch.

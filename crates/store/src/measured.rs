@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Created, DueEntry, Filter, ListQuery, Match, NodeId, Operation, Page, Settlement, ShardCursor,
-    Store, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Operation, Page, Pulse,
+    Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 
 const CALL_DURATION: &str = "timer_store_call_duration_seconds";
@@ -152,16 +152,33 @@ impl<S: Store + ?Sized> Store for Measured<S> {
         self.inner.shards()
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        self.call(Operation::Acquire, self.inner.acquire(node, shards, lease)).await
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+        self.call(Operation::Heartbeat, self.inner.heartbeat(member, lease)).await
     }
 
-    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
-        self.call(Operation::Renew, self.inner.renew(node, tenures, lease)).await
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+        self.call(Operation::Acquire, self.inner.acquire(node, shards)).await
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
         self.call(Operation::Release, self.inner.release(node, tenures)).await
+    }
+
+    async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        self.call(Operation::Leave, self.inner.leave(node)).await
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        self.call(Operation::Cluster, self.inner.cluster()).await
+    }
+
+    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
+        self.call(Operation::Nudge, self.inner.nudge(entries)).await
+    }
+
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
+        // Waiting for others is no measure of the store.
+        self.inner.nudged().await
     }
 }
 

@@ -3,11 +3,15 @@
 //! It keeps nothing when the process ends, so it serves tests: as the measure for the real stores, and as the store under
 //! everything that is tested without a database.
 
+mod ownership;
 mod row;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -15,10 +19,12 @@ use domain::{
     AccessKey, AccessKeyId, Attempt, Clock, Event, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp, resolve,
 };
 
-use self::row::Row;
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use self::{ownership::Ownership, row::Row};
 use crate::{
-    Changed, Claim, Claimed, Created, Cursor, DueEntry, Epoch, Filter, ListQuery, Match, NodeId, Order, Page, Settlement,
-    ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
+    Changed, Claim, Claimed, Cluster, Created, Cursor, DueEntry, Filter, ListQuery, Match, Member, NodeId, Order, Page, Pulse,
+    Settlement, ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
 };
 
 /// The in-memory store.
@@ -26,28 +32,51 @@ pub struct Model {
     /// The database's clock: leases run by it, and by nothing else.
     clock: Arc<dyn Clock>,
     shards: u16,
-    tables: Mutex<Tables>,
+    tables: Arc<Mutex<Tables>>,
+    process: u32,
+    processes: Arc<AtomicU32>,
+    nudges: broadcast::Sender<Nudge>,
+    inbox: tokio::sync::Mutex<broadcast::Receiver<Nudge>>,
 }
+
+/// Which process tells, and of what.
+type Nudge = (u32, Vec<DueEntry>);
+
+/// How many nudges may wait for a process before it loses the oldest.
+const NUDGES_MAX: usize = 1024;
 
 #[derive(Default)]
 struct Tables {
     timers: BTreeMap<TimerId, Row>,
-    shards: BTreeMap<Shard, Holding>,
+    ownership: Ownership,
     keys: Vec<AccessKey>,
-}
-
-/// The last one who took a shard.
-#[derive(Clone, Copy)]
-struct Holding {
-    epoch: Epoch,
-    /// `None` once it was given back.
-    owner: Option<NodeId>,
-    lease_until: Timestamp,
 }
 
 impl Model {
     pub fn new(clock: Arc<dyn Clock>, shards: u16) -> Self {
-        Self { clock, shards: shards.max(1), tables: Mutex::default() }
+        let (nudges, inbox) = broadcast::channel(NUDGES_MAX);
+        Self {
+            clock,
+            shards: shards.max(1),
+            tables: Arc::default(),
+            process: 0,
+            processes: Arc::new(AtomicU32::new(1)),
+            nudges,
+            inbox: tokio::sync::Mutex::new(inbox),
+        }
+    }
+
+    /// The same database, as another process sees it.
+    pub fn another_process(&self) -> Self {
+        Self {
+            clock: Arc::clone(&self.clock),
+            shards: self.shards,
+            tables: Arc::clone(&self.tables),
+            process: self.processes.fetch_add(1, Ordering::Relaxed),
+            processes: Arc::clone(&self.processes),
+            nudges: self.nudges.clone(),
+            inbox: tokio::sync::Mutex::new(self.nudges.subscribe()),
+        }
     }
 
     /// Makes a stored timer impossible to read, as a damaged row would be.
@@ -64,10 +93,6 @@ impl Model {
 }
 
 impl Tables {
-    fn is_current(&self, tenure: Tenure) -> bool {
-        self.shards.get(&tenure.shard).is_some_and(|holding| holding.epoch == tenure.epoch)
-    }
-
     fn create(&mut self, new: NewTimer) -> Created {
         let NewTimer { definition, execute_at, on_conflict, created_at } = new;
         let id = definition.id;
@@ -184,25 +209,27 @@ impl Tables {
 
     fn claim(&mut self, claim: &Claim, entry: DueEntry, shard: Shard, now: Timestamp) -> Option<Claimed> {
         let tenure = *claim.tenures.iter().find(|tenure| tenure.shard == shard)?;
-        if !self.is_current(tenure) {
-            return None;
-        }
+        let is_current = self.ownership.is_current(tenure);
         let row = self.timers.get_mut(&entry.id).filter(|row| row.at == entry.at)?;
-        row.claim(claim, tenure, now).then(|| row.claimed(tenure)).flatten()
+        ((is_current || row.held.is_some()) && row.claim(claim, tenure, now)).then(|| row.claimed(tenure)).flatten()
     }
 
     fn settle(&mut self, settlement: &Settlement) -> bool {
-        self.is_current(settlement.tenure) && self.timers.get_mut(&settlement.entry.id).is_some_and(|row| row.settle(settlement))
+        let is_current = self.ownership.is_current(settlement.tenure);
+        let Some(row) = self.timers.get_mut(&settlement.entry.id) else { return false };
+        (is_current || row.is_claimed_under(settlement.tenure)) && row.settle(settlement)
     }
 
     fn expired_claims(&self, tenures: &[Tenure], limit: usize, shards: u16, now: Timestamp) -> Vec<Claimed> {
         let expired = |row: &Row| {
             let shard = row.timer.id().shard(shards);
-            let tenure = *tenures.iter().find(|tenure| tenure.shard == shard)?;
-            row.held
-                .is_some_and(|held| held.epoch < tenure.epoch || held.lease_until <= now)
-                .then(|| row.claimed(tenure))
-                .flatten()
+            let tenure = *tenures.iter().find(|tenure| tenure.shard == shard && self.ownership.is_current(**tenure))?;
+            let is_abandoned = |held: row::Held| {
+                let claimed_under = Tenure { shard, epoch: held.epoch };
+                let is_its_own = held.epoch == tenure.epoch || self.ownership.is_alive_who_held(claimed_under, now);
+                held.lease_until <= now || !is_its_own
+            };
+            row.held.is_some_and(is_abandoned).then(|| row.claimed(tenure)).flatten()
         };
         self.timers.values().filter_map(expired).take(limit).collect()
     }
@@ -220,23 +247,6 @@ impl Tables {
             self.timers.remove(id);
         }
         finished.len()
-    }
-
-    fn acquire(&mut self, node: NodeId, shard: Shard, now: Timestamp, lease: Span) -> Option<Tenure> {
-        let last = self.shards.get(&shard).copied();
-        let epoch = match last {
-            None => Epoch(1),
-            Some(Holding { epoch, owner: Some(owner), .. }) if owner == node => epoch,
-            Some(Holding { epoch, owner, lease_until }) if owner.is_none() || lease_until <= now => Epoch(epoch.0 + 1),
-            Some(_) => return None,
-        };
-        self.shards.insert(shard, Holding { epoch, owner: Some(node), lease_until: now.saturating_add(lease) });
-        Some(Tenure { shard, epoch })
-    }
-
-    /// What `node` holds under exactly this tenure, be its lease over or not.
-    fn holding(&mut self, node: NodeId, tenure: Tenure) -> Option<&mut Holding> {
-        self.shards.get_mut(&tenure.shard).filter(|holding| holding.epoch == tenure.epoch && holding.owner == Some(node))
     }
 }
 
@@ -367,31 +377,54 @@ impl Store for Model {
         self.shards
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        let (now, mut tables) = (self.clock.now(), self.tables());
-        let existing = shards.iter().filter(|shard| shard.0 < self.shards);
-        Ok(existing.filter_map(|shard| tables.acquire(node, *shard, now, lease)).collect())
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+        Ok(self.tables().ownership.heartbeat(member, self.clock.now(), lease))
     }
 
-    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
         let (now, mut tables) = (self.clock.now(), self.tables());
-        let mut standing = Vec::new();
-        for tenure in tenures {
-            if let Some(holding) = tables.holding(node, *tenure) {
-                holding.lease_until = now.saturating_add(lease);
-                standing.push(*tenure);
-            }
-        }
-        Ok(standing)
+        let existing = shards.iter().filter(|shard| shard.0 < self.shards);
+        Ok(existing.filter_map(|shard| tables.ownership.acquire(node, *shard, now)).collect())
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        let mut tables = self.tables();
-        for tenure in tenures {
-            if let Some(holding) = tables.holding(node, *tenure) {
-                holding.owner = None;
-            }
+        self.tables().ownership.release(node, tenures);
+        Ok(())
+    }
+
+    async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        self.tables().ownership.leave(node);
+        Ok(())
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        let (now, tables) = (self.clock.now(), self.tables());
+        let pending = tables.timers.values().filter(|row| row.timer.status == domain::Status::Pending && row.at <= now);
+        Ok(Cluster {
+            now,
+            members: tables.ownership.members(now),
+            shards: (0..self.shards).map(|shard| tables.ownership.state(Shard(shard))).collect(),
+            oldest_overdue: pending.map(|row| row.at).min(),
+        })
+    }
+
+    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
+        if !entries.is_empty() {
+            // Nobody listens if there is no other process.
+            let _ = self.nudges.send((self.process, entries.to_vec()));
         }
         Ok(())
+    }
+
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
+        let mut inbox = self.inbox.lock().await;
+        loop {
+            match inbox.recv().await {
+                Ok((process, entries)) if process != self.process => return Ok(entries),
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                // Cannot be: this very store could still send.
+                Err(RecvError::Closed) => std::future::pending().await,
+            }
+        }
     }
 }

@@ -20,9 +20,13 @@ pub enum Operation {
     AddKey,
     Keys,
     RevokeKey,
+    Heartbeat,
     Acquire,
-    Renew,
     Release,
+    Leave,
+    Cluster,
+    Nudge,
+    Nudged,
 }
 
 impl Operation {
@@ -47,9 +51,13 @@ impl Operation {
             Self::AddKey => "add_key",
             Self::Keys => "keys",
             Self::RevokeKey => "revoke_key",
+            Self::Heartbeat => "heartbeat",
             Self::Acquire => "acquire",
-            Self::Renew => "renew",
             Self::Release => "release",
+            Self::Leave => "leave",
+            Self::Cluster => "cluster",
+            Self::Nudge => "nudge",
+            Self::Nudged => "nudged",
         }
     }
 
@@ -66,9 +74,11 @@ impl Operation {
             | Self::Claim
             | Self::Settle
             | Self::Purge
+            | Self::Heartbeat
             | Self::Acquire
-            | Self::Renew
-            | Self::Release => true,
+            | Self::Release
+            | Self::Leave
+            | Self::Nudge => true,
             Self::Get
             | Self::List
             | Self::Count
@@ -77,7 +87,9 @@ impl Operation {
             | Self::Keys
             | Self::Ping
             | Self::Due
-            | Self::ExpiredClaims => false,
+            | Self::ExpiredClaims
+            | Self::Cluster
+            | Self::Nudged => false,
         }
     }
 }

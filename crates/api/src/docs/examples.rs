@@ -5,7 +5,7 @@ pub(super) fn of(operation_id: &str) -> Option<&'static str> {
     EXAMPLES.iter().find(|(id, _)| *id == operation_id).map(|(_, example)| *example)
 }
 
-const EXAMPLES: [(&str, &str); 23] = [
+const EXAMPLES: [(&str, &str); 24] = [
     (
         "createTimer",
         r#"# At an instant, with everything
@@ -139,6 +139,7 @@ curl -sS http://localhost:8080/keys \
     ),
     ("listKeys", r#"curl -sS http://localhost:8080/keys -H "X-API-Key: $API_KEY""#),
     ("revokeKey", r#"curl -sS -X DELETE "http://localhost:8080/keys/$ID" -H "X-API-Key: $API_KEY""#),
+    ("cluster", r#"curl -sS http://localhost:8080/cluster -H "X-API-Key: $API_KEY""#),
     ("health", "curl -sS http://localhost:8080/healthz"),
     ("ping", "curl -sS http://localhost:8080/ping"),
 ];

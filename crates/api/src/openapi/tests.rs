@@ -47,6 +47,7 @@ async fn every_described_route_is_there_and_no_other() {
         "/timers/cancel",
         "/keys",
         "/keys/{id}",
+        "/cluster",
         "/api/v1/timers",
         "/api/v1/timers/{groupId}/{timerId}",
         "/api/v1/timers/create",

@@ -118,6 +118,7 @@ async fn keys_are_for_the_administrator() {
     let holder = rig.commands.on_behalf_of(Caller::Holder(Arc::new(key.clone())));
     assert!(is_forbidden(holder.create_key("k2", Access::FULL, [8; 32]).await));
     assert!(is_forbidden(holder.keys().await));
+    assert!(is_forbidden(holder.cluster().await));
     assert!(is_forbidden(holder.revoke_key(key.id).await));
     // It opens every namespace all the same.
     assert!(holder.create(in_namespace("a")).await.is_ok());

@@ -1,14 +1,14 @@
 use std::panic::AssertUnwindSafe;
 
 use delivery::Attempted;
-use domain::{Attempt, Callback, Next, Timer, Timestamp};
+use domain::{Attempt, Callback, Next, Timer, TimerId, Timestamp};
 use futures_util::FutureExt;
-use store::{Claimed, Settlement};
+use store::{ClaimToken, Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
 
-use super::Pipeline;
+use super::{Deliver, Pipeline};
 
-impl Pipeline {
+impl<D: Deliver> Pipeline<D> {
     /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
     pub(super) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
         // A panic must not leave a timer `executing` for ever, nor keep its place.
@@ -32,6 +32,7 @@ impl Pipeline {
         // The last look before the call: a node that was paused must not call in the name of shards it has lost. While
         // the store is away this waits, unless the service stops: then the timer goes back as if it had not been claimed.
         let may_send = tokio::select! {
+            biased;
             may_send = self.scheduler.may_send(claimed.tenure) => may_send,
             () = stop.cancelled() => false,
         };
@@ -47,7 +48,10 @@ impl Pipeline {
         metrics::counter!("timer_fired_total").increment(1);
         let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt).await;
         let now = self.clock.now();
-        (delivery::decide(outcome, timer, &self.namespaces, claimed.attempt, now, rand::random()), record)
+        (
+            delivery::decide(outcome, timer, &self.namespaces, claimed.attempt, now, jitter(claimed.token, claimed.entry.id)),
+            record,
+        )
     }
 
     /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy, or are what
@@ -60,6 +64,12 @@ impl Pipeline {
             Next::Failed { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
         })
     }
+}
+
+/// Some part of one, as good as random: retries of timers that failed together must not come together.
+fn jitter(token: ClaimToken, id: TimerId) -> f64 {
+    let mixed = (token.0.cast_unsigned() ^ id.as_uuid().as_u64_pair().1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 fn log(claimed: &Claimed, next: &Next) {

@@ -4,13 +4,13 @@ use scheduler::tasks;
 use store::{Claimed, Settlement, StoreResult};
 use tokio_util::sync::CancellationToken;
 
-use super::{Pipeline, settle};
+use super::{Deliver, Pipeline, settle};
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Takes up what a dead owner left `executing`: at once when shards come in, and now and then to be sure.
-pub(super) async fn run(pipeline: Arc<Pipeline>, stop: CancellationToken) {
+pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let result = pipeline.recover_once().await;
         tasks::report("recover", &result);
@@ -18,6 +18,7 @@ pub(super) async fn run(pipeline: Arc<Pipeline>, stop: CancellationToken) {
             // There may be more.
             Ok(recovered) if recovered > 0 => {}
             Ok(_) => tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = pipeline.scheduler.wait_for_take_over(INTERVAL) => {}
             },
@@ -26,7 +27,7 @@ pub(super) async fn run(pipeline: Arc<Pipeline>, stop: CancellationToken) {
     }
 }
 
-impl Pipeline {
+impl<D: Deliver> Pipeline<D> {
     /// One batch. Returns how many there were.
     async fn recover_once(&self) -> StoreResult<usize> {
         let expired = self.scheduler.expired_once().await?;

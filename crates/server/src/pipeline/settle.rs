@@ -4,7 +4,7 @@ use domain::Next;
 use store::Settlement;
 use tokio::sync::mpsc;
 
-use super::Pipeline;
+use super::{Deliver, Pipeline};
 
 /// The most results recorded in one commit.
 const BATCH_MAX: usize = 1024;
@@ -12,7 +12,7 @@ const BATCH_MAX: usize = 1024;
 const BATCHES_IN_FLIGHT: usize = 2;
 
 /// Records results until there are no more senders: whatever has come in goes into one batch.
-pub(super) async fn run(pipeline: Arc<Pipeline>, mut results: mpsc::Receiver<Settlement>) {
+pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mpsc::Receiver<Settlement>) {
     let mut in_flight = tokio::task::JoinSet::new();
     loop {
         if in_flight.len() >= BATCHES_IN_FLIGHT {
@@ -28,7 +28,7 @@ pub(super) async fn run(pipeline: Arc<Pipeline>, mut results: mpsc::Receiver<Set
     while in_flight.join_next().await.is_some() {}
 }
 
-impl Pipeline {
+impl<D: Deliver> Pipeline<D> {
     /// Records one batch, for as long as it takes: a call that was made and not recorded would be made again.
     async fn record(&self, batch: Vec<Settlement>) {
         let counted = self.settle_until_answered(&batch).await;

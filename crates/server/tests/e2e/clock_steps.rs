@@ -1,13 +1,12 @@
-//! The wall clock is set back and forward by an hour while the service runs: nothing early, nothing twice, nothing stuck.
+//! The wall clock is set back and forward by an hour while the service runs: nothing early, nothing twice, nothing stuck. Beside a
+//! database with a clock of its own, nothing is fired by a clock that differs from it.
 
 use std::{collections::HashSet, time::Duration};
 
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::rig::{
-    Backend, Client, FakeTime, Receiver, Reply, Service, alone, callback_to, eventually, for_each_store, instant, micros, now,
-};
+use crate::rig::{Backend, Client, FakeTime, Receiver, Reply, Service, alone, callback_to, eventually, instant, micros, now};
 
 const MINUTE_MICROS: i64 = 60_000_000;
 const GROUP: usize = 20;
@@ -16,10 +15,10 @@ const SOON: Duration = Duration::from_secs(8);
 /// A call that is under way while the clock steps, and for longer than the service takes to look for calls that were left behind (5 s).
 const LONG_CALL: Duration = Duration::from_secs(12);
 
-for_each_store!(when_the_clock_steps_nothing_is_early_nothing_twice_nothing_stuck);
-
-async fn when_the_clock_steps_nothing_is_early_nothing_twice_nothing_stuck(backend: Backend) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_only_clock_steps_nothing_is_early_nothing_twice_nothing_stuck() {
     let _machine = alone().await;
+    let backend = Backend::sqlite();
     let receiver = Receiver::replying(|call| if call.path == "/long" { Reply::OkAfter(LONG_CALL) } else { Reply::Status(200) });
     let time = FakeTime::new();
     let mut service = Service::start_at(&backend, &time, &[("MIN_DELAY", "0s")]).await;
@@ -67,6 +66,40 @@ async fn when_the_clock_steps_nothing_is_early_nothing_twice_nothing_stuck(backe
     service.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_clock_differs_from_the_databases_nothing_fires_and_afterwards_everything_once() {
+    let _machine = alone().await;
+    let backend = Backend::postgres();
+    let time = FakeTime::new();
+    let mut service = Service::start_at(&backend, &time, &[("MIN_DELAY", "0s")]).await;
+    let steps = Steps { client: service.client(), receiver: Receiver::start(), time };
+    let begun = now();
+    let half_hour = steps.register("half-hour", begun + 30 * MINUTE_MICROS).await;
+    steps.fires_new_timers("before any step").await;
+
+    let mut fired = Vec::new();
+    for (offset, minutes) in [("-1h", -60), ("+1h", 60)] {
+        let soon = steps.register("soon", now() + 1_500_000).await;
+        steps.step_to(offset, minutes).await;
+        steps.says_that_it_owns_nothing(minutes).await;
+        // They are due now by the true time, and those of the half hour are due by the service's.
+        crate::rig::wait_for_wall(now() + 2_500_000).await;
+        steps.says_that_it_owns_nothing(minutes).await;
+        steps.have_fired(&fired.iter().collect::<Vec<_>>());
+
+        steps.step_to("+0", 0).await;
+        steps.wait_for(&soon).await;
+        fired.push(soon);
+        steps.have_fired(&fired.iter().collect::<Vec<_>>());
+        steps.fires_new_timers("after a step and back").await;
+        assert_eq!(steps.client.get("/healthz").await.status, 200);
+    }
+    for id in &half_hour {
+        assert_eq!(steps.client.timer(id).await["status"], "pending");
+    }
+    service.stop().await;
+}
+
 struct Steps {
     client: Client,
     receiver: Receiver,
@@ -81,6 +114,17 @@ impl Steps {
             let theirs = micros(self.client.get("/healthz").await.json()["data"]["timestamp"].as_str()?);
             let off_by = theirs - now() - minutes * MINUTE_MICROS;
             (off_by.abs() < 10_000_000).then_some(())
+        })
+        .await;
+    }
+
+    async fn says_that_it_owns_nothing(&self, minutes: i64) {
+        eventually("/healthz says that the clock is wrong and nothing is owned", SOON, async || {
+            let health = self.client.get("/healthz").await;
+            let data = health.json()["data"].clone();
+            let skew = data["clock_skew_seconds"].as_f64()?;
+            let is_known = (skew - (minutes * 60) as f64).abs() < 1.0;
+            (health.status == 500 && data["shards"] == 0 && is_known).then_some(())
         })
         .await;
     }

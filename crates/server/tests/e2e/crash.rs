@@ -1,15 +1,13 @@
 //! `kill -9` at random under load: what was acknowledged holds.
 
-mod history;
-mod load;
-
 use std::{sync::Arc, time::Duration};
 
-use crate::rig::{Backend, Receiver, Reply, Service, alone, for_each_store, now};
-use history::History;
-use load::Load;
+use crate::{
+    history::{Doors, Fault, History, Load, Mixture},
+    rig::{Backend, Receiver, Reply, Service, alone, for_each_store, now},
+};
 
-/// On PostgreSQL each costs a few seconds: a dead owner's shards are nobody's until their lease has run out.
+/// On PostgreSQL each costs a few seconds: a dead node's shards are nobody's until its lease has run out.
 const KILLS: usize = 20;
 /// The limit of calls under way to one destination; there is only one here.
 const IN_FLIGHT: usize = 64;
@@ -24,8 +22,9 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
     let _machine = alone().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut service = Service::start(&backend).await;
-    let history = Arc::new(History::default());
-    let load = Load::start(service.client(), receiver.url("/crash"), Arc::clone(&history));
+    let history = Arc::new(History::new(CALL_TIME));
+    let load =
+        Load::start(&Doors::new(vec![service.client()]), receiver.url("/crash"), &history, Mixture::default(), rand::random());
 
     let mut kills = Vec::new();
     for _ in 0..KILLS {
@@ -33,14 +32,14 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
         receiver.wait_for(receiver.count() + 20, TAKE_OVER).await;
         tokio::time::sleep(Duration::from_millis(rand::random_range(0..700))).await;
         service.kill();
-        kills.push(now());
+        kills.push(Fault::kill(now()));
         service.start_again().await;
     }
     load.stop().await;
     service.client().wait_until_finished(DRAIN).await;
 
-    let calls = receiver.calls();
-    let summary = history.check(&calls, &kills);
+    history.read_back(&service.client()).await;
+    let summary = history.check(&receiver.calls(), &kills);
     println!("{}: {KILLS} kills: {summary}", backend.name());
     assert!(summary.repeated <= KILLS * IN_FLIGHT, "{summary}");
     assert!(summary.created > 50 * KILLS, "too little load to mean anything: {summary}");

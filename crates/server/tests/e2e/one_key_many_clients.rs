@@ -2,9 +2,9 @@
 //! one of them is told the truth about it.
 //!
 //! ```text
-//!   8 clients ──▶ timer serve (owns the shards) ──┐
-//!                                                 ├──▶ one row ──▶ one call
-//!   8 clients ──▶ timer serve (stands by) ────────┘
+//!   8 clients ──▶ timer serve ──┐
+//!                               ├──▶ one row ──▶ one call
+//!   8 clients ──▶ timer serve ──┘
 //! ```
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -72,7 +72,7 @@ impl Field {
         let winners = rounds.iter().map(Round::winner).collect::<std::collections::HashSet<_>>().len();
         println!(
             "PostgreSQL: {CLIENTS} clients for each of {ROUNDS} keys, {mode}: {winners} of them were first at least once, \
-             the service that stands by {second} times"
+             the second {second} times"
         );
         assert!((1..ROUNDS).contains(&second), "no race between the services: the second was first {second} times");
     }

@@ -17,7 +17,7 @@ const REQUESTS_MIN: u64 = 1_000;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_as_the_openapi_document_says() {
     let _machine = alone().await;
-    let backend = Backend::sqlite();
+    let backend = Backend::postgres();
     let nats = blocking(Nats::start);
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("NATS_URL", &nats.url()), ("ATTEMPTS", "all")]).await;
     let client = service.client();
@@ -57,11 +57,13 @@ async fn one_of_each_status(client: &Client) {
     assert_eq!(client.try_cancel(&id).await.expect("an answer").status, 200);
 }
 
-/// Gives the shard to an owner that does not exist, for ever. The service answers requests as before and calls nobody: the
-/// addresses that will be registered from here on are made up and must not be dialled.
+/// Gives every shard to a node that does not exist and yet lives for a day. The service answers requests as before and calls nobody:
+/// the addresses that will be registered from here on are made up and must not be dialled.
 async fn keep_from_firing(backend: &Backend, client: &Client) {
-    let lease = "UPDATE shard SET owner = x'00', epoch = epoch + 1, lease_until = 9000000000000000000";
-    backend.execute(&format!("PRAGMA busy_timeout = 5000; {lease}"), "");
+    let another = "INSERT INTO node (id, started_at, skew_micros, lease_until, takes_shards, name, version)
+        SELECT '00000000-0000-0000-0000-000000000001', 0, 0, (extract(epoch FROM now()) * 1e6)::bigint + 86400000000, true, 'no', '0';
+        UPDATE shard SET owner = '00000000-0000-0000-0000-000000000001', epoch = epoch + 1";
+    backend.execute("", another);
     eventually("the service has no shard", SOON, async || {
         (client.get("/healthz").await.json()["data"]["shards"] == 0).then_some(())
     })

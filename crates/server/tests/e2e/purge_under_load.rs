@@ -110,6 +110,8 @@ async fn purging_a_million(backend: Backend) {
     let portion =
         |n: usize| Finished { count: MILLION / PORTIONS, ago_micros: (2 + n as i64) * HOUR_MICROS, status: "completed" };
     fill(&backend, &(0..PORTIONS).rev().map(portion).collect::<Vec<_>>()).await;
+    // What the filling left in memory would be written while the first figures are taken.
+    assert!(std::process::Command::new("sync").status().expect("sync runs").success());
 
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("RETENTION", "1000d")]).await;
     let without = load(&service.client(), WITHOUT).await;

@@ -4,8 +4,10 @@ mod backend;
 mod client;
 mod clock;
 mod faketime;
+mod link;
 mod machine;
 mod nats;
+mod nodes;
 mod python;
 mod receiver;
 mod scripted;
@@ -17,10 +19,12 @@ pub use backend::Backend;
 pub use client::{Answer, Client, callback_to, stored_at, told_to};
 pub use clock::{instant, micros, now, wait_for_wall};
 pub use faketime::FakeTime;
+pub use link::{DATABASE_PASSWORD, Link};
 pub use machine::{alone, beside_others};
 pub use nats::{
     Account, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Load, Message, Sent, Witness, schedule_timer,
 };
+pub use nodes::{Cluster, LEASE_MICROS, Nodes, SHARDS, shard_of, wait_until_shared};
 pub use python::{beside_the_tests, python};
 pub use receiver::{Call, Receiver, Reply};
 pub use scripted::{Absent, Act, Exchange, Scripted, http_answer};

@@ -11,8 +11,8 @@ use domain::{
     Timestamp,
 };
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Created, DueEntry, Epoch, Filter, ListQuery, Match, Model, NodeId, Order, Page,
-    Settlement, ShardCursor, Store, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Cluster, Created, DueEntry, Epoch, Filter, ListQuery, Match, Member, Model, NodeId,
+    Order, Page, Pulse, Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 use store_conformance::Fixture;
 
@@ -51,7 +51,19 @@ bugs! {
     TimesAreMilliseconds
     PurgeWithoutLimit
     LeasesNeverEnd
-    RenewAlwaysStands
+    HeartbeatByOwnClock
+    HeartbeatTellsOfTheDead
+    HeldWhatWasTaken
+    AcquireFromTheLiving
+    AcquireByTheDead
+    EpochNotRising
+    LeaveKeepsTheShards
+    SettleOnlyUnderTheCurrentTenure
+    ExpiredIgnoresLivingOwner
+    ExpiredWhateverTheTenure
+    RepeatedClaimNeedsTheShard
+    NudgesAreLost
+    NudgesComeBack
     ReleaseByAnybody
     PrefixIsAPattern
     ListForgetsThePrefix
@@ -76,6 +88,8 @@ struct Seen {
     claims: BTreeMap<TimerId, Claimed>,
     tokens: BTreeSet<i64>,
     owners: BTreeMap<Shard, (NodeId, Tenure)>,
+    members: BTreeMap<NodeId, Member>,
+    said: Vec<Vec<DueEntry>>,
 }
 
 impl Planted {
@@ -94,6 +108,12 @@ impl Fixture for Planted {
 
     fn clock(&self) -> Option<Arc<ManualClock>> {
         Some(Arc::clone(&self.0.clock))
+    }
+
+    async fn another_process(&self) -> Option<Arc<dyn Store>> {
+        let Liar { bug, clock, model, .. } = &*self.0;
+        let (clock, model) = (Arc::clone(clock), model.another_process());
+        Some(Arc::new(Liar { bug: *bug, clock, model, seen: Mutex::default() }))
     }
 }
 
@@ -282,6 +302,10 @@ impl Store for Liar {
                 entry.at = self.due_time(entry.id).await.unwrap_or(entry.at);
             }
         }
+        let is_lost = |tenure: &Tenure| self.current(tenure.shard) != Some(*tenure);
+        if self.has(Bug::RepeatedClaimNeedsTheShard) && claim.tenures.iter().any(is_lost) {
+            return Ok(Vec::new());
+        }
         let is_repeated = !self.seen.lock().unwrap().tokens.insert(claim.token.0);
         if is_repeated && self.has(Bug::RepeatedClaimIsEmpty) {
             return Ok(Vec::new());
@@ -313,17 +337,25 @@ impl Store for Liar {
             settlement
         };
         let batch: Vec<_> = batch.iter().map(lie).collect();
+        let is_lost = |settlement: &Settlement| self.current(settlement.tenure.shard) != Some(settlement.tenure);
+        if self.has(Bug::SettleOnlyUnderTheCurrentTenure) && batch.iter().any(is_lost) {
+            return Ok(vec![false; batch.len()]);
+        }
         self.model.settle(&batch).await
     }
 
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
         let mut tenures = tenures.to_vec();
-        if self.has(Bug::ExpiredIncludesLiving) {
-            for tenure in &mut tenures {
-                tenure.epoch = Epoch(tenure.epoch.0 + 1);
-            }
+        if self.has(Bug::ExpiredWhateverTheTenure) {
+            tenures = tenures.iter().filter_map(|tenure| self.current(tenure.shard)).collect();
         }
-        self.model.expired_claims(&tenures, limit).await
+        let mut expired = self.model.expired_claims(&tenures, limit).await?;
+        let is_found = |claimed: &Claimed| {
+            let is_current = tenures.contains(&claimed.tenure);
+            self.has(Bug::ExpiredIncludesLiving) && is_current || self.has(Bug::ExpiredIgnoresLivingOwner) && !is_current
+        };
+        expired.extend(self.seen.lock().unwrap().claims.values().filter(|claimed| is_found(claimed)).cloned());
+        Ok(expired)
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
@@ -334,16 +366,42 @@ impl Store for Liar {
         self.model.shards()
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard], lease: Span) -> StoreResult<Vec<Tenure>> {
-        let tenures = self.model.acquire(node, shards, self.lease(lease)).await?;
-        let owners = tenures.iter().map(|tenure| (tenure.shard, (node, *tenure)));
-        self.seen.lock().unwrap().owners.extend(owners);
-        Ok(tenures)
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+        let mut lease = self.lease(lease);
+        if self.has(Bug::HeartbeatByOwnClock) {
+            lease = Span::from_micros_clamped(lease.as_micros().saturating_add(member.skew_micros));
+        }
+        let mut pulse = self.model.heartbeat(member, lease).await?;
+        let mut seen = self.seen.lock().unwrap();
+        seen.members.insert(member.node, member.clone());
+        if self.has(Bug::HeartbeatTellsOfTheDead) {
+            pulse.members = seen.members.values().cloned().collect();
+        }
+        if self.has(Bug::HeldWhatWasTaken) {
+            let others = seen.owners.values().filter(|(node, _)| *node != member.node);
+            pulse.held.extend(others.map(|(_, tenure)| *tenure));
+            pulse.held.sort_unstable();
+        }
+        Ok(pulse)
     }
 
-    async fn renew(&self, node: NodeId, tenures: &[Tenure], lease: Span) -> StoreResult<Vec<Tenure>> {
-        let standing = self.model.renew(node, tenures, self.lease(lease)).await?;
-        Ok(if self.has(Bug::RenewAlwaysStands) { tenures.to_vec() } else { standing })
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+        let owners = self.seen.lock().unwrap().owners.clone();
+        if self.has(Bug::AcquireFromTheLiving) {
+            for (owner, tenure) in owners.values().filter(|(owner, _)| *owner != node) {
+                self.model.release(*owner, &[*tenure]).await?;
+            }
+        }
+        if self.has(Bug::AcquireByTheDead) {
+            self.model.heartbeat(&Member::new(node), Span::from_secs(60)).await?;
+        }
+        let mut tenures = self.model.acquire(node, shards).await?;
+        if self.has(Bug::EpochNotRising) {
+            tenures.iter_mut().for_each(|tenure| tenure.epoch = Epoch(1));
+        }
+        let taken = tenures.iter().map(|tenure| (tenure.shard, (node, *tenure)));
+        self.seen.lock().unwrap().owners.extend(taken);
+        Ok(tenures)
     }
 
     async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
@@ -355,5 +413,32 @@ impl Store for Liar {
             return Ok(());
         }
         self.model.release(node, tenures).await
+    }
+
+    async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        if self.has(Bug::LeaveKeepsTheShards) {
+            return Ok(());
+        }
+        self.model.leave(node).await
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        self.model.cluster().await
+    }
+
+    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
+        if self.has(Bug::NudgesAreLost) {
+            return Ok(());
+        }
+        self.seen.lock().unwrap().said.push(entries.to_vec());
+        self.model.nudge(entries).await
+    }
+
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
+        let said = self.seen.lock().unwrap().said.pop();
+        match said.filter(|_| self.has(Bug::NudgesComeBack)) {
+            Some(said) => Ok(said),
+            None => self.model.nudged().await,
+        }
     }
 }

@@ -21,6 +21,10 @@ impl store_conformance::Fixture for Postgres {
         Arc::new(super::open(&self.url).await)
     }
 
+    async fn another_process(&self) -> Option<Arc<dyn Store>> {
+        Some(self.open().await)
+    }
+
     async fn spoil(&self, id: TimerId) -> bool {
         let spoiling = format!("UPDATE definition SET callback_config = '{{' WHERE id = '{id}' RETURNING 'spoiled'");
         assert_eq!(throwaway::postgres().query(&self.url, &spoiling), "spoiled");

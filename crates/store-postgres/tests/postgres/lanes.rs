@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{Next, Shard, Span};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Filter, ListQuery, NodeId, Order, ShardCursor, Sort, Store};
+use store::{Filter, ListQuery, Member, NodeId, Order, ShardCursor, Sort, Store};
 use store_conformance::{NOW, timer};
 use tokio::time::timeout;
 
@@ -90,10 +90,11 @@ async fn shards_are_kept_while_everything_else_hangs() {
     }
 
     let ownership = async {
-        let lease = Span::from_secs(600);
-        assert_eq!(store.renew(NodeId(1), &tenures, lease).await.unwrap(), tenures);
-        assert_eq!(store.acquire(NodeId(1), &[Shard(0)], lease).await.unwrap(), tenures[..1]);
+        let pulse = store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(600)).await.unwrap();
+        assert_eq!(pulse.held, tenures);
+        assert_eq!(store.acquire(NodeId(1), &[Shard(0)]).await.unwrap(), tenures[..1]);
         store.release(NodeId(1), &tenures[..1]).await.unwrap();
+        store.leave(NodeId(1)).await.unwrap();
     };
     timeout(PROMPTLY, ownership).await.expect("ownership goes on");
     blocker.execute("ROLLBACK").await.unwrap();

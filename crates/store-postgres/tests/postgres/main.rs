@@ -5,6 +5,8 @@ mod bulk;
 mod conformance;
 mod held_rows;
 mod lanes;
+mod nodes;
+mod nudges;
 mod outages;
 mod plans;
 mod proxy;
@@ -14,7 +16,7 @@ mod upgrade;
 mod waiting_claims;
 
 use domain::{Shard, Span};
-use store::{Claim, ClaimToken, DueEntry, NodeId, ShardCursor, Store, Tenure};
+use store::{Claim, ClaimToken, DueEntry, Member, NodeId, ShardCursor, Store, Tenure};
 use store_postgres::{PostgresOptions, PostgresStore};
 
 /// A store on the database at `url`, set up.
@@ -29,7 +31,13 @@ fn all_shards(store: &impl Store) -> Vec<Shard> {
 }
 
 async fn acquire_all(store: &impl Store) -> Vec<Tenure> {
-    store.acquire(NodeId(1), &all_shards(store), Span::from_secs(600)).await.unwrap()
+    acquire_all_for(store, NodeId(1)).await
+}
+
+/// `node` comes to life and takes what it can get.
+async fn acquire_all_for(store: &impl Store, node: NodeId) -> Vec<Tenure> {
+    store.heartbeat(&Member::new(node), Span::from_secs(600)).await.unwrap();
+    store.acquire(node, &all_shards(store)).await.unwrap()
 }
 
 async fn everything_due(store: &impl Store) -> Vec<DueEntry> {

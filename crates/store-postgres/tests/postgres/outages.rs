@@ -250,7 +250,7 @@ async fn a_database_that_may_not_be_written_says_so() {
     let store = open(&format!("{url}?options[default_transaction_read_only]=on")).await;
     let refused = store.create(vec![plain(1)]).await;
     assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
-    let refused = store.acquire(NodeId(1), &[domain::Shard(0)], Span::from_secs(1)).await;
+    let refused = store.heartbeat(&store::Member::new(NodeId(1)), Span::from_secs(1)).await;
     assert!(matches!(refused, Err(StoreError::Full(_))), "{refused:?}");
     assert!(store.get(plain(1).definition.id).await.unwrap().is_none(), "reading goes on");
 }

@@ -1,10 +1,9 @@
 //! Payloads that are large, on a wire that is slow: more than one answer may take, and no more than many may.
 
-use domain::Span;
 use store::{NodeId, Store};
 use store_conformance::timer;
 
-use crate::{acquire_all, all_shards, claim, everything_due, outages::behind_a_wire};
+use crate::{acquire_all, acquire_all_for, claim, everything_due, outages::behind_a_wire};
 
 const PAYLOAD_BYTES: usize = 16 * 1024;
 const TIMERS: u64 = 640;
@@ -27,8 +26,8 @@ async fn large_payloads_are_claimed_and_recovered_over_a_slow_wire() {
     let has_payload = |timer: &domain::Timer| timer.definition.callback.payload().is_some_and(|json| json.as_str() == payload);
     assert!(claimed.iter().all(|claimed| claimed.timer.as_ref().is_ok_and(has_payload)));
 
-    direct.release(NodeId(1), &tenures).await.unwrap();
-    let tenures = direct.acquire(NodeId(2), &all_shards(&direct), Span::from_secs(600)).await.unwrap();
+    direct.leave(NodeId(1)).await.unwrap();
+    let tenures = acquire_all_for(&direct, NodeId(2)).await;
     let mut expired = behind.expired_claims(&tenures, 1_000).await.unwrap();
     expired.sort_by_key(|claimed| claimed.entry.id);
     claimed.sort_by_key(|claimed| claimed.entry.id);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Attempt, Namespace, Next, Shard, Status, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Changed, ClaimToken, DueEntry, Epoch, Filter, Settlement, Store, Tenure};
+use store::{Changed, ClaimToken, DueEntry, Epoch, Filter, NodeId, Settlement, Store, Tenure};
 use store_conformance::{NOW, ahead, millis, secs, timer};
 use tokio::time::timeout;
 
@@ -21,6 +21,18 @@ fn of_version_1() -> String {
     url
 }
 
+/// The same timers as the second version left them: with an attempt, a key, and an owner whose lease may still run.
+fn of_version_2(lease_until: &str) -> String {
+    let url = of_version_1();
+    throwaway::postgres().query(&url, include_str!("../../migrations/0002_attempts_and_keys.sql"));
+    throwaway::postgres().query(&url, include_str!("version_2.sql"));
+    throwaway::postgres().query(&url, &format!("UPDATE shard SET lease_until = {lease_until} WHERE owner IS NOT NULL"));
+    url
+}
+
+/// The owner of every shard in those databases.
+const FORMER: NodeId = NodeId(7);
+
 fn numbered(number: u64) -> TimerId {
     timer("http://a.example/").numbered(number).id()
 }
@@ -29,7 +41,7 @@ fn numbered(number: u64) -> TimerId {
 async fn a_database_of_version_1_is_carried_over_by_however_many_start_at_once() {
     let url = of_version_1();
     let mut opened = futures_util::future::join_all((0..8).map(|_| open(&url))).await;
-    assert_eq!(throwaway::postgres().query(&url, "SELECT version FROM timer_migration ORDER BY version"), "1\n2");
+    assert_eq!(throwaway::postgres().query(&url, "SELECT version FROM timer_migration ORDER BY version"), "1\n2\n3");
     let store = opened.remove(0);
     let expected = [
         (1, Status::Pending, 0),
@@ -89,16 +101,62 @@ async fn timers_of_version_1_live_on() {
     assert_eq!(store.attempts(numbered(3)).await.unwrap(), []);
 }
 
-/// Nodes of the version before go on while this one starts: neither may wait for the other.
 #[tokio::test]
-async fn a_migration_waits_for_nobody_who_uses_the_tables() {
+async fn what_version_2_knew_is_carried_over() {
+    let url = of_version_2("0");
+    let mut opened = futures_util::future::join_all((0..8).map(|_| open(&url))).await;
+    let store = opened.remove(0);
+    let attempts = store.attempts(numbered(2)).await.unwrap();
+    assert_eq!(
+        attempts.iter().map(|attempt| (attempt.number, attempt.outcome.as_str())).collect::<Vec<_>>(),
+        [(1, "status_5xx")]
+    );
+    assert_eq!(store.keys().await.unwrap().iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ops"]);
+    let columns = "SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute
+                   WHERE attrelid = 'shard'::regclass AND attnum > 0 AND NOT attisdropped";
+    assert_eq!(throwaway::postgres().query(&url, columns), "shard epoch owner");
+
+    // Its owner is dead: shards and claims go to whoever comes.
+    let before = store.cluster().await.unwrap();
+    assert!(before.shards.iter().all(|state| state.epoch == Epoch(1) && state.owner == Some(FORMER)), "{before:?}");
+    let tenures = acquire_all(&store).await;
+    assert_eq!(tenures.len(), 64);
+    assert!(tenures.iter().all(|tenure| tenure.epoch == Epoch(2)), "{tenures:?}");
+    let left = store.expired_claims(&tenures, 10).await.unwrap();
+    assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [numbered(3)]);
+}
+
+#[tokio::test]
+async fn an_owner_of_version_2_is_respected_to_the_end_of_its_lease() {
+    let in_an_hour = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 3600000000";
+    let url = of_version_2(in_an_hour);
+    throwaway::postgres().query(&url, &format!("UPDATE due SET lease_until = {in_an_hour} WHERE claim IS NOT NULL"));
+    let store = open(&url).await;
+    assert_eq!(acquire_all(&store).await, []);
+    let cluster = store.cluster().await.unwrap();
+    assert_eq!(
+        cluster.members.iter().map(|(member, _)| (member.node, member.takes_shards)).collect::<Vec<_>>(),
+        [(NodeId(1), true), (FORMER, false)]
+    );
+
+    // It gave a shard back; what it had claimed in it is still its own, until it is dead.
+    throwaway::postgres().query(&url, "UPDATE shard SET owner = NULL WHERE shard = 3");
+    let tenures = acquire_all(&store).await;
+    assert_eq!(tenures, [Tenure { shard: Shard(3), epoch: Epoch(2) }]);
+    assert_eq!(store.expired_claims(&tenures, 10).await.unwrap(), []);
+    throwaway::postgres().query(&url, "UPDATE node SET lease_until = 0 WHERE takes_shards IS FALSE");
+    assert_eq!(store.expired_claims(&tenures, 10).await.unwrap().len(), 1);
+    assert_eq!(acquire_all(&store).await.len(), 64);
+}
+
+/// Callers of the version before go on while this one starts: neither may wait for the other. Only for the shards the migration
+/// has to wait: nobody may own one by the old rules and another by the new ones.
+#[tokio::test]
+async fn a_migration_waits_for_nobody_who_uses_timers() {
     let url = of_version_1();
     let mut earlier = PgConnection::connect(&url).await.unwrap();
     earlier
-        .execute(
-            "BEGIN; UPDATE definition SET revision = 2; UPDATE due SET attempt = 1; UPDATE outcome SET attempt = 2;
-             UPDATE shard SET epoch = 2",
-        )
+        .execute("BEGIN; UPDATE definition SET revision = 2; UPDATE due SET attempt = 1; UPDATE outcome SET attempt = 2")
         .await
         .unwrap();
     let store = timeout(PROMPTLY, open(&url)).await.expect("a migration goes through");

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{Callback, TimerId};
-use store::{Claimed, Store};
-use store_conformance::timer;
+use domain::{Callback, Next, TimerId};
+use store::{Claimed, Epoch, Store, Tenure};
+use store_conformance::{NOW, timer};
 use store_postgres::PostgresStore;
 use tokio::time::timeout;
 
-use crate::{acquire_all, claim, everything_due, held_rows::Holder, open};
+use crate::{acquire_all, all_shards, claim, everything_due, held_rows::Holder, open};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -40,22 +40,54 @@ async fn a_claim_that_waited_for_an_update_carries_the_new_content() {
     assert_eq!(http.url.as_str(), "http://new.example/");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_shard_taken_while_a_claim_waits_gives_nothing_to_its_former_owner() {
-    let url = throwaway::postgres().create_database();
-    let store = Arc::new(open(&url).await);
+/// Somebody else takes all shards.
+macro_rules! take {
+    () => {
+        "UPDATE shard SET epoch = epoch + 1, owner = gen_random_uuid();"
+    };
+}
+
+/// A store with one timer.
+async fn one_timer(url: &str) -> (Arc<PostgresStore>, TimerId) {
+    let store = Arc::new(open(url).await);
     let new = timer("http://a.example/").build();
     let id = new.definition.id;
     store.create(vec![new]).await.unwrap();
-    let take = "UPDATE shard SET epoch = epoch + 1, owner = gen_random_uuid()";
+    (store, id)
+}
+
+fn tenures_of_the_new_owner(store: &PostgresStore) -> Vec<Tenure> {
+    all_shards(store).into_iter().map(|shard| Tenure { shard, epoch: Epoch(2) }).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_was_overtaken_by_a_hand_over_is_its_makers() {
+    let url = throwaway::postgres().create_database();
+    let (store, id) = one_timer(&url).await;
+
+    let claimed = claimed_during(&url, id, Arc::clone(&store), take!()).await;
+
+    let left = store.expired_claims(&tenures_of_the_new_owner(&store), 10).await.unwrap();
+    assert_eq!(left, [], "its maker lives");
+    let again = everything_due(&*store).await;
+    assert_eq!(claimed.len() + again.len(), 1, "it is either pending, or its maker was told of it");
+    for claimed in claimed {
+        assert_eq!(store.settle(&[claimed.settle(Next::Completed { at: NOW })]).await.unwrap(), [true]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_was_overtaken_by_its_makers_death_is_found() {
+    let url = throwaway::postgres().create_database();
+    let (store, id) = one_timer(&url).await;
+    let take = concat!(take!(), " UPDATE node SET lease_until = 0");
 
     let claimed = claimed_during(&url, id, Arc::clone(&store), take).await;
 
-    assert_eq!(claimed, []);
-    // The new owner finds what the former one had claimed, if it got that far.
-    let tenures: Vec<_> =
-        (0..store.shards()).map(|shard| store::Tenure { shard: domain::Shard(shard), epoch: store::Epoch(2) }).collect();
-    let left = store.expired_claims(&tenures, 10).await.unwrap();
+    // The new owner finds what the former one had claimed, if it got that far. That one knows of it, too, should it live again.
+    let left = store.expired_claims(&tenures_of_the_new_owner(&store), 10).await.unwrap();
     let again = everything_due(&*store).await;
     assert_eq!(left.len() + again.len(), 1, "it is either pending or to be taken up");
+    let names = |claimed: &[Claimed]| claimed.iter().map(|claimed| (claimed.entry.id, claimed.token)).collect::<Vec<_>>();
+    assert_eq!(names(&claimed), names(&left));
 }

@@ -63,6 +63,10 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         bulk::DUE_MINUTE,
         rows::TIMER_BY_ID,
         ownership::EPOCH,
+        ownership::HOLDING,
+        ownership::TAKE,
+        ownership::RELEASE,
+        ownership::OVERDUE,
     ] {
         let plan = plan(&shell, sql);
         assert!(!plan.is_empty() && !plan.iter().any(|step| step.starts_with("SCAN")), "{sql}\n{plan:#?}");
@@ -72,9 +76,13 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
 #[tokio::test]
 async fn due_timers_are_sorted_only_inside_a_minute() {
     let (_place, shell) = filled().await;
-    for sql in [due::DUE_FROM_START, due::DUE_AFTER] {
+    for (sql, sorted) in [
+        (due::DUE_FROM_START, "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY"),
+        (due::DUE_AFTER, "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY"),
+        (ownership::OVERDUE, "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"),
+    ] {
         let plan = plan(&shell, sql);
-        assert!(plan.contains(&"USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY".to_owned()), "{sql}\n{plan:#?}");
+        assert!(plan.contains(&sorted.to_owned()), "{sql}\n{plan:#?}");
     }
 }
 

@@ -19,6 +19,16 @@ fn version_1() -> Place {
     place
 }
 
+/// The same timers as version 2 left them, with what it knew more: an attempt and a key.
+fn version_2() -> Place {
+    let place = version_1();
+    place
+        .shell()
+        .execute_batch(concat!(include_str!("../../migrations/0002_attempts_and_keys.sql"), include_str!("version_2.sql")))
+        .unwrap();
+    place
+}
+
 /// What was registered with version 1, in the order of [`Status::ALL`].
 fn registered() -> [NewTimer; 5] {
     let policy = r#"{"max_retries":3,"initial_interval":"1s","backoff_multiplier":2.0,"max_interval":"60s"}"#;
@@ -121,4 +131,30 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     assert_eq!(store.purge(RETRY_AT, 10).await.unwrap(), 5);
     assert_eq!(store.attempts(executing).await.unwrap(), []);
     assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_version_2_knew_is_carried_over_and_its_owner_is_forgotten() {
+    let place = version_2();
+    // The second time there is nothing left to do.
+    for node in [2, 3] {
+        let store = place.open();
+        let [pending, executing, ..] = ids();
+        assert_eq!(get(&store, pending).await.status, Status::Pending);
+        let attempts = store.attempts(pending).await.unwrap();
+        assert_eq!(
+            attempts.iter().map(|attempt| (attempt.number, attempt.outcome.as_str())).collect::<Vec<_>>(),
+            [(1, "status_5xx")]
+        );
+        assert_eq!(store.keys().await.unwrap().iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ops"]);
+
+        let before = store.cluster().await.unwrap();
+        assert_eq!((before.members, before.shards[0].owner), (vec![], None));
+        let tenures = own(&store, node).await;
+        assert!(tenures[0].epoch > before.shards[0].epoch);
+        let left = store.expired_claims(&tenures, 10).await.unwrap();
+        assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [executing]);
+    }
+    let columns: i64 = place.shell().query_row("SELECT count(*) FROM pragma_table_info('shard')", [], |row| row.get(0)).unwrap();
+    assert_eq!(columns, 3);
 }

@@ -99,6 +99,10 @@ impl Row {
         true
     }
 
+    pub(super) fn is_claimed_under(&self, tenure: Tenure) -> bool {
+        self.held.is_some_and(|held| held.epoch == tenure.epoch)
+    }
+
     /// Whether the settlement counted: its claim is the one that stands.
     pub(super) fn settle(&mut self, settlement: &Settlement) -> bool {
         if self.held.is_none_or(|held| held.token != settlement.token) || self.at != settlement.entry.at {

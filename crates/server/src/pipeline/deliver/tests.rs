@@ -55,7 +55,7 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
     let store: Arc<dyn Store> = Arc::new(Model::new(Arc::clone(&clock), 1));
     store.create(vec![timer(receiver(status).await, due)]).await.unwrap();
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler::Config::default()));
-    scheduler.renew_once().await.unwrap();
+    scheduler.beat_once().await.unwrap();
     while scheduler.load_once().await.unwrap() {}
     let (mut claimed, _) = scheduler.claim_once().await.unwrap();
     let namespaces = Arc::clone(&config.namespaces);

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Backend, Client, FakeTime, eventually};
+use super::{Backend, Client, DATABASE_PASSWORD, FakeTime, eventually};
 
 pub const API_KEY: &str = "e2e-0123456789abcdef0123456789abcdef";
 
@@ -38,9 +38,9 @@ impl Service {
 
     /// A service whose wall clock the test can set, healthy.
     pub async fn start_at(backend: &Backend, time: &FakeTime, settings: &[(&str, &str)]) -> Self {
-        let mut environment = environment(backend, settings);
-        environment.extend(time.environment());
-        Self::start_in(backend, environment).await
+        let mut service = Self::begin_at(backend, time, settings);
+        service.wait_until_healthy().await;
+        service
     }
 
     pub async fn start_with(backend: &Backend, settings: &[(&str, &str)]) -> Self {
@@ -70,6 +70,13 @@ impl Service {
     /// Not yet waited for.
     pub fn begin(backend: &Backend, settings: &[(&str, &str)]) -> Self {
         Self::spawn(backend, environment(backend, settings))
+    }
+
+    /// Not yet waited for, and with a wall clock of its own.
+    pub fn begin_at(backend: &Backend, time: &FakeTime, settings: &[(&str, &str)]) -> Self {
+        let mut environment = environment(backend, settings);
+        environment.extend(time.environment());
+        Self::spawn(backend, environment)
     }
 
     fn spawn(backend: &Backend, environment: Vec<(String, String)>) -> Self {
@@ -238,6 +245,8 @@ impl Drop for Service {
         }
         let log = self.log();
         assert!(!log.contains("panicked"), "something panicked in the service\n{log}");
-        assert!(!log.contains(API_KEY), "the API key stands in the log\n{log}");
+        for secret in [API_KEY, DATABASE_PASSWORD] {
+            assert!(!log.contains(secret), "a secret stands in the log\n{log}");
+        }
     }
 }

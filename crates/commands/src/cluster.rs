@@ -1,0 +1,11 @@
+use store::Cluster;
+
+use crate::{CommandError, Commands, call};
+
+impl Commands {
+    /// Who shares the work, who holds what, and whether anything is late.
+    pub async fn cluster(&self) -> Result<Cluster, CommandError> {
+        self.check_administrator()?;
+        Ok(call::reading(self.store.cluster()).await?)
+    }
+}

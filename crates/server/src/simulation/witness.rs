@@ -1,0 +1,151 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use store::{
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, Model, NodeId, Page, Pulse,
+    Settlement, ShardCursor, Store, StoreResult, Tenure,
+};
+
+use super::{ledger::Ledger, planted::Tampering};
+
+/// The database as one node reaches it, with somebody who writes down what really happens there, in the order in which it does.
+pub struct Witness {
+    pub node: NodeId,
+    pub model: Model,
+    pub tampering: Arc<Tampering>,
+    pub ledger: Arc<Ledger>,
+}
+
+#[async_trait]
+impl Store for Witness {
+    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        let created = self.model.create(batch).await?;
+        created.iter().for_each(|created| self.ledger.created(self.node, created));
+        Ok(created)
+    }
+
+    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
+        self.tampering.get(&self.model, id).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
+        self.model.list(query).await
+    }
+
+    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+        self.model.count(filter).await
+    }
+
+    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        let answer = self.model.update(changed, now).await?;
+        self.ledger.changed(self.node, "updated", &answer);
+        Ok(answer)
+    }
+
+    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        let answer = self.tampering.cancel(&self.model, id, now).await?;
+        self.ledger.changed(self.node, "canceled", &answer);
+        Ok(answer)
+    }
+
+    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
+        self.model.cancel_all(ids, now).await
+    }
+
+    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+        let answer = self.model.reopen(id, now).await?;
+        self.ledger.changed(self.node, "reopened", &answer);
+        Ok(answer)
+    }
+
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+        self.model.matching(filter, after, limit).await
+    }
+
+    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
+        self.model.attempts(id).await
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        self.model.ping().await
+    }
+
+    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
+        self.tampering.due(&self.model, from, until, limit).await
+    }
+
+    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
+        let claimed = self.tampering.claim(&self.model, claim, entries).await?;
+        claimed.iter().for_each(|claimed| self.ledger.claimed(self.node, claimed));
+        Ok(claimed)
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+        let counted = self.tampering.settle(&self.model, batch).await?;
+        for (settlement, counted) in batch.iter().zip(&counted) {
+            self.ledger.settled(self.node, settlement, *counted);
+        }
+        Ok(counted)
+    }
+
+    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        self.tampering.expired_claims(&self.model, tenures, limit).await
+    }
+
+    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.model.purge(before, limit).await
+    }
+
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
+        self.model.add_key(key).await
+    }
+
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
+        self.model.keys().await
+    }
+
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
+        self.model.revoke_key(id, now).await
+    }
+
+    fn shards(&self) -> u16 {
+        self.model.shards()
+    }
+
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+        let pulse = self.model.heartbeat(member, lease).await?;
+        self.ledger.lives(member.node, lease);
+        Ok(pulse)
+    }
+
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+        let taken = self.model.acquire(node, shards).await?;
+        taken.iter().for_each(|tenure| self.ledger.acquired(node, *tenure));
+        Ok(taken)
+    }
+
+    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+        self.model.release(node, tenures).await?;
+        tenures.iter().for_each(|tenure| self.ledger.released(node, *tenure));
+        Ok(())
+    }
+
+    async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        self.model.leave(node).await?;
+        self.ledger.left(node);
+        Ok(())
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        self.model.cluster().await
+    }
+
+    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
+        self.model.nudge(entries).await
+    }
+
+    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
+        self.model.nudged().await
+    }
+}

@@ -1,0 +1,8 @@
+//! Several services on one PostgreSQL: they share the work, and nobody is called twice for it.
+
+mod division;
+mod lateness;
+mod pauses;
+mod skew;
+mod status;
+mod stopping;

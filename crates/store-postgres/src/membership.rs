@@ -1,0 +1,190 @@
+//! Signs of life, and what the database knows of everybody. Each is one statement that answers with rows of several kinds:
+//! one with the time, one for each node, one for each shard.
+
+use domain::{Span, Timestamp};
+use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
+use store::{Cluster, DEAD_MEMBERS_KEPT, Member, NodeId, Pulse, ShardState};
+
+use crate::{
+    claim::{clock, lease_column},
+    failure::{Failure, Step},
+    lane::Call,
+    ownership::{tenure, uuid},
+    rows::text_column,
+};
+
+/// What `node` has, as [`member`] reads it.
+macro_rules! member_columns {
+    () => {
+        "id, name, version, started_at, takes_shards, skew_micros, lease_until"
+    };
+}
+
+/// The same columns in a row that is about something else.
+macro_rules! no_member {
+    () => {
+        "NULL::uuid AS id, NULL::text AS name, NULL::text AS version, NULL::bigint AS started_at, NULL::boolean AS takes_shards, \
+         NULL::bigint AS skew_micros, NULL::bigint AS lease_until"
+    };
+}
+
+/// Writes one row and reads two small tables. The reading sees the table of nodes as it was before the writing, so the node itself
+/// comes from what was written.
+pub(crate) const HEARTBEAT: &str = concat!(
+    "WITH ",
+    clock!(),
+    ", beat AS (
+        INSERT INTO node (",
+    member_columns!(),
+    ")
+        SELECT $1::uuid, $2::text, $3::text, $4::bigint, $5::boolean, $6::bigint, now + $7::bigint FROM clock
+        ON CONFLICT (id) DO UPDATE SET
+            name = excluded.name, version = excluded.version, started_at = excluded.started_at,
+            takes_shards = excluded.takes_shards, skew_micros = excluded.skew_micros, lease_until = excluded.lease_until
+        RETURNING ",
+    member_columns!(),
+    ")
+    SELECT now, ",
+    no_member!(),
+    ", NULL::smallint AS shard, NULL::bigint AS epoch FROM clock
+    UNION ALL
+    SELECT NULL, ",
+    member_columns!(),
+    ", NULL, NULL FROM beat WHERE lease_until > (SELECT now FROM clock)
+    UNION ALL
+    SELECT NULL, ",
+    member_columns!(),
+    ", NULL, NULL FROM node WHERE lease_until > (SELECT now FROM clock) AND id <> $1::uuid
+    UNION ALL
+    SELECT NULL, ",
+    no_member!(),
+    ", shard, epoch FROM shard WHERE owner = $1::uuid"
+);
+
+/// The first timer of each shard is found by the key, which has the minutes in order: of what is overdue, only the first minute
+/// of each shard is read.
+pub(crate) const CLUSTER: &str = concat!(
+    "WITH ",
+    clock!(),
+    "
+    SELECT now, (
+        SELECT min(first.at)
+        FROM shard s
+        CROSS JOIN LATERAL (
+            SELECT d.at
+            FROM due d
+            WHERE d.shard = s.shard AND d.minute <= (SELECT now / 60000000 FROM clock)
+                AND d.at <= (SELECT now FROM clock) AND d.claim IS NULL
+            ORDER BY d.minute, d.at
+            LIMIT 1
+        ) first
+    ) AS overdue, ",
+    no_member!(),
+    ", NULL::smallint AS shard, NULL::bigint AS epoch, NULL::uuid AS owner FROM clock
+    UNION ALL
+    SELECT NULL, NULL, ",
+    member_columns!(),
+    ", NULL, NULL, NULL FROM node WHERE lease_until > (SELECT now FROM clock) - $1::bigint
+    UNION ALL
+    SELECT NULL, NULL, ",
+    no_member!(),
+    ", shard, epoch, owner FROM shard"
+);
+
+pub struct Heartbeat {
+    pub member: Member,
+    pub lease: Span,
+}
+
+impl Call for Heartbeat {
+    type Answer = Pulse;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Pulse, Failure> {
+        let Member { node, name, version, started_at, takes_shards, skew_micros } = &self.member;
+        let rows = sqlx::query(HEARTBEAT)
+            .bind(uuid(*node))
+            .bind(text_column(name))
+            .bind(text_column(version))
+            .bind(started_at.as_micros())
+            .bind(takes_shards)
+            .bind(skew_micros)
+            .bind(lease_column(self.lease))
+            .fetch_all(session)
+            .await
+            .or_unknown()?;
+        pulse(&rows).or_unknown()
+    }
+}
+
+fn pulse(rows: &[PgRow]) -> Result<Pulse, sqlx::Error> {
+    let mut pulse = Pulse { now: Timestamp::MIN, members: Vec::new(), held: Vec::new() };
+    for row in rows {
+        match About::of(row)? {
+            About::Time(now) => pulse.now = now,
+            About::Member(member, _) => pulse.members.push(member),
+            About::Shard => pulse.held.push(tenure(row)?),
+        }
+    }
+    pulse.members.sort_unstable_by_key(|member| member.node);
+    pulse.held.sort_unstable_by_key(|tenure| tenure.shard);
+    Ok(pulse)
+}
+
+pub struct Look;
+
+impl Call for Look {
+    type Answer = Cluster;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Cluster, Failure> {
+        let rows = sqlx::query(CLUSTER).bind(DEAD_MEMBERS_KEPT.as_micros()).fetch_all(session).await.or_not_done()?;
+        cluster(&rows).or_not_done()
+    }
+}
+
+fn cluster(rows: &[PgRow]) -> Result<Cluster, sqlx::Error> {
+    let mut cluster = Cluster { now: Timestamp::MIN, members: Vec::new(), shards: Vec::new(), oldest_overdue: None };
+    for row in rows {
+        match About::of(row)? {
+            About::Time(now) => {
+                cluster.now = now;
+                cluster.oldest_overdue = row.try_get::<Option<i64>, _>("overdue")?.map(Timestamp::from_micros);
+            }
+            About::Member(member, lease_until) => cluster.members.push((member, lease_until)),
+            About::Shard => {
+                let (tenure, owner) = (tenure(row)?, row.try_get::<Option<Uuid>, _>("owner")?);
+                let owner = owner.map(|owner| NodeId(owner.as_u128()));
+                cluster.shards.push(ShardState { shard: tenure.shard, epoch: tenure.epoch, owner });
+            }
+        }
+    }
+    cluster.members.sort_unstable_by_key(|(member, _)| member.node);
+    cluster.shards.sort_unstable_by_key(|state| state.shard);
+    Ok(cluster)
+}
+
+/// What a row is about.
+enum About {
+    Time(Timestamp),
+    Member(Member, Timestamp),
+    Shard,
+}
+
+impl About {
+    fn of(row: &PgRow) -> Result<Self, sqlx::Error> {
+        if let Some(now) = row.try_get::<Option<i64>, _>("now")? {
+            return Ok(Self::Time(Timestamp::from_micros(now)));
+        }
+        let Some(id) = row.try_get::<Option<Uuid>, _>("id")? else { return Ok(Self::Shard) };
+        let member = Member {
+            node: NodeId(id.as_u128()),
+            name: row.try_get("name")?,
+            version: row.try_get("version")?,
+            started_at: Timestamp::from_micros(row.try_get("started_at")?),
+            takes_shards: row.try_get("takes_shards")?,
+            skew_micros: row.try_get("skew_micros")?,
+        };
+        Ok(Self::Member(member, Timestamp::from_micros(row.try_get("lease_until")?)))
+    }
+}

@@ -1,0 +1,94 @@
+use std::collections::BTreeMap;
+
+use domain::{Shard, Span, Timestamp};
+
+use crate::{DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, Pulse, ShardState, Tenure};
+
+/// Who lives, who holds what, and who held what before.
+#[derive(Default)]
+pub(super) struct Ownership {
+    members: BTreeMap<NodeId, (Member, Timestamp)>,
+    shards: BTreeMap<Shard, Holding>,
+    /// Everybody who ever took a shard, by the epoch that began with it.
+    history: BTreeMap<(Shard, Epoch), NodeId>,
+}
+
+/// The last one who took a shard.
+#[derive(Clone, Copy)]
+struct Holding {
+    epoch: Epoch,
+    /// `None` once it was given back.
+    owner: Option<NodeId>,
+}
+
+impl Ownership {
+    pub(super) fn is_current(&self, tenure: Tenure) -> bool {
+        self.shards.get(&tenure.shard).is_some_and(|holding| holding.epoch == tenure.epoch)
+    }
+
+    /// Whether whoever began this tenure still lives.
+    pub(super) fn is_alive_who_held(&self, tenure: Tenure, now: Timestamp) -> bool {
+        self.history.get(&(tenure.shard, tenure.epoch)).is_some_and(|node| self.is_alive(*node, now))
+    }
+
+    fn is_alive(&self, node: NodeId, now: Timestamp) -> bool {
+        self.members.get(&node).is_some_and(|(_, lease_until)| *lease_until > now)
+    }
+
+    pub(super) fn heartbeat(&mut self, member: &Member, now: Timestamp, lease: Span) -> Pulse {
+        self.members.insert(member.node, (member.clone(), now.saturating_add(lease)));
+        let alive = self.members.values().filter(|(_, lease_until)| *lease_until > now);
+        let held = self.shards.iter().filter(|(_, holding)| holding.owner == Some(member.node));
+        Pulse {
+            now,
+            members: alive.map(|(member, _)| member.clone()).collect(),
+            held: held.map(|(shard, holding)| Tenure { shard: *shard, epoch: holding.epoch }).collect(),
+        }
+    }
+
+    pub(super) fn acquire(&mut self, node: NodeId, shard: Shard, now: Timestamp) -> Option<Tenure> {
+        if !self.is_alive(node, now) {
+            return None;
+        }
+        let epoch = match self.shards.get(&shard).copied() {
+            None => Epoch(1),
+            Some(Holding { epoch, owner }) => match owner {
+                Some(owner) if owner == node => epoch,
+                Some(owner) if self.is_alive(owner, now) => return None,
+                _ => Epoch(epoch.0 + 1),
+            },
+        };
+        self.shards.insert(shard, Holding { epoch, owner: Some(node) });
+        self.history.insert((shard, epoch), node);
+        Some(Tenure { shard, epoch })
+    }
+
+    pub(super) fn release(&mut self, node: NodeId, tenures: &[Tenure]) {
+        for tenure in tenures {
+            let holding = self.shards.get_mut(&tenure.shard);
+            if let Some(holding) = holding.filter(|holding| holding.epoch == tenure.epoch && holding.owner == Some(node)) {
+                holding.owner = None;
+            }
+        }
+    }
+
+    pub(super) fn leave(&mut self, node: NodeId) {
+        self.members.remove(&node);
+        self.history.retain(|_, holder| *holder != node);
+        self.shards.values_mut().filter(|holding| holding.owner == Some(node)).for_each(|holding| holding.owner = None);
+    }
+
+    pub(super) fn members(&self, now: Timestamp) -> Vec<(Member, Timestamp)> {
+        let is_remembered = |lease_until: Timestamp| lease_until.saturating_add(DEAD_MEMBERS_KEPT) > now;
+        self.members.values().filter(|(_, lease_until)| is_remembered(*lease_until)).cloned().collect()
+    }
+
+    pub(super) fn state(&self, shard: Shard) -> ShardState {
+        let holding = self.shards.get(&shard);
+        ShardState {
+            shard,
+            epoch: holding.map_or(Epoch(0), |holding| holding.epoch),
+            owner: holding.and_then(|holding| holding.owner),
+        }
+    }
+}
