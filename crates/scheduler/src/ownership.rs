@@ -1,7 +1,7 @@
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
 use domain::{Shard, Timestamp};
-use store::{Member, Pulse, StoreError, StoreResult, Tenure};
+use store::{Member, NodeId, Pulse, StoreError, StoreResult, Tenure};
 
 use crate::{Scheduler, assignment, clock_check::ClockCheck, tenancy::Changes};
 
@@ -64,7 +64,8 @@ impl Scheduler {
             lease_end = Some(sign.begun + lease);
         };
         let members = sign.pulse.members.len();
-        if members < self.members.swap(members, Ordering::Relaxed) {
+        self.members.store(members, Ordering::Relaxed);
+        if self.is_somebody_gone(&sign.pulse.members) {
             // What somebody claimed in shards that it then gave away is now for others to take up.
             self.taken_over.notify_one();
         }
@@ -77,6 +78,15 @@ impl Scheduler {
         self.renewed.notify_waiters();
         self.wake();
         Ok(sign.pulse)
+    }
+
+    /// Whether one who lived at the last heartbeat lives no more. Others may have come meanwhile, so that their number says nothing.
+    fn is_somebody_gone(&self, members: &[Member]) -> bool {
+        let living: BTreeSet<NodeId> = members.iter().map(|member| member.node).collect();
+        let mut seen = self.seen();
+        let is_somebody_gone = !seen.is_subset(&living);
+        *seen = living;
+        is_somebody_gone
     }
 
     async fn give_a_sign(&self) -> StoreResult<SignOfLife> {

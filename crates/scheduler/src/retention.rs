@@ -12,12 +12,13 @@ const BATCH_MAX: usize = 2_000;
 const OF_WHAT_FINISHED: usize = 2;
 
 impl Scheduler {
+    /// Whether it is for this node to remove what is old.
+    pub fn is_purger(&self) -> bool {
+        self.tenancy().holds_shard(Shard(0))
+    }
+
     /// Removes some of the timers that finished longer ago than they are kept. Returns whether there is more.
     pub async fn purge_once(&self) -> StoreResult<bool> {
-        // One node is enough for it.
-        if !self.tenancy().holds_shard(Shard(0)) {
-            return Ok(false);
-        }
         let before = self.now().saturating_sub(self.config.retention);
         // The others have finished about as many each.
         let finished = self.finished.swap(0, Ordering::Relaxed).saturating_mul(self.members.load(Ordering::Relaxed));

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize},
@@ -70,6 +71,8 @@ pub struct Scheduler {
     outbox: Mutex<Outbox>,
     /// How many claims were made: each has a name of its own.
     pub(crate) claims: AtomicU64,
+    /// Who lived at the last heartbeat.
+    seen: Mutex<BTreeSet<NodeId>>,
     /// How many nodes there are, this one included.
     pub(crate) members: AtomicUsize,
     /// Something may be ready earlier than the loop thinks.
@@ -110,6 +113,7 @@ impl Scheduler {
             absence: Mutex::default(),
             outbox: Mutex::default(),
             claims: AtomicU64::new(0),
+            seen: Mutex::default(),
             members: AtomicUsize::new(1),
             wake: Notify::new(),
             renewed: Notify::new(),
@@ -194,6 +198,10 @@ impl Scheduler {
 
     pub(crate) fn absence(&self) -> MutexGuard<'_, Absence> {
         self.absence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seen(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn outbox(&self) -> MutexGuard<'_, Outbox> {

@@ -79,7 +79,13 @@ pub async fn sweep(scheduler: Arc<Scheduler>, stop: CancellationToken) {
 pub async fn purge(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     const INTERVAL: Duration = Duration::from_secs(60);
     const BETWEEN_BATCHES: Duration = Duration::from_millis(50);
+    const UNTIL_IT_IS_OURS: Duration = Duration::from_millis(100);
     while !stop.is_cancelled() {
+        // One node is enough for it.
+        if !scheduler.is_purger() {
+            pause(&stop, UNTIL_IT_IS_OURS).await;
+            continue;
+        }
         let result = scheduler.purge_once().await;
         report("purge", &result);
         pause(&stop, if matches!(result, Ok(true)) { BETWEEN_BATCHES } else { INTERVAL }).await;

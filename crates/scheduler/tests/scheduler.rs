@@ -347,15 +347,21 @@ async fn a_claim_in_doubt_is_not_forgotten_by_one_that_was_dead_for_a_moment() {
 /// What it claimed before it handed its shards over is nobody's now.
 #[tokio::test]
 async fn claims_are_looked_for_at_once_when_a_node_is_gone() {
-    let rig = Rig::started().await;
-    let other = rig.another();
-    other.leave().await.unwrap();
-    let is_time = || futures_util::FutureExt::now_or_never(rig.scheduler.wait_for_take_over(secs(60).as_duration())).is_some();
-    assert!(is_time() && !is_time(), "all shards came in once");
-    for is_gone in [false, true] {
-        rig.clock.advance(secs(2));
-        rig.scheduler.beat_once().await.unwrap();
-        assert_eq!(is_time(), is_gone);
+    for another_comes in [false, true] {
+        let rig = Rig::started().await;
+        let (other, newcomer) = (rig.another(), rig.another());
+        other.leave().await.unwrap();
+        let is_time =
+            || futures_util::FutureExt::now_or_never(rig.scheduler.wait_for_take_over(secs(60).as_duration())).is_some();
+        assert!(is_time() && !is_time(), "all shards came in once");
+        for is_gone in [false, true] {
+            rig.clock.advance(secs(2));
+            if is_gone && another_comes {
+                newcomer.leave().await.unwrap();
+            }
+            rig.scheduler.beat_once().await.unwrap();
+            assert_eq!(is_time(), is_gone);
+        }
     }
 }
 

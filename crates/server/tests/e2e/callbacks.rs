@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::rig::{Backend, FakeTime, Receiver, Reply, Service, beside_others, callback_to, for_each_store, instant, micros, now};
+use crate::rig::{
+    Backend, Receiver, Reply, Service, beside_others, callback_to, for_each_store, instant, micros, now, wait_for_wall,
+};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -158,16 +160,16 @@ async fn a_retry_policy_repeats_a_failed_call_under_the_same_webhook_id(backend:
 async fn what_is_later_than_the_overdue_window_fails_with_a_reason(backend: Backend) {
     let _machine = beside_others().await;
     let receiver = Receiver::start();
-    let time = FakeTime::new();
-    let mut service = Service::start_at(&backend, &time, &[("MIN_DELAY", "0s"), ("OVERDUE_WINDOW", "5m")]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("OVERDUE_WINDOW", "10s")]).await;
     let client = service.client();
     let register = async |delay: &str| {
         client.create(&json!({"delay": delay, "callback": callback_to(&receiver.url("/late"), &json!(1))})).await
     };
-    let (too_late, late) = (register("10m").await, register("58m").await);
+    let (late, too_late) = (register("14s").await, register("3s").await);
     service.stop().await;
 
-    time.set("+1h");
+    // The one is eleven seconds late by then, and the other is just due.
+    wait_for_wall(now() + 14_000_000).await;
     service.start_again().await;
     let client = service.client();
     let failed = client.wait_for_status(&too_late, "failed").await;

@@ -192,10 +192,9 @@ async fn a_full_disk_stops_only_what_needs_room() {
 async fn what_is_queued_is_still_written_when_the_store_is_dropped() {
     let place = Place::new();
     let store = place.open();
-    for new in numbered(0..100) {
-        // Sent, and then left alone by its caller.
-        assert!(store.create(vec![new]).now_or_never().is_none());
-    }
+    // Sent, and then left alone by its caller. A few may be answered that soon.
+    let left_alone = numbered(0..100).into_iter().filter(|new| store.create(vec![new.clone()]).now_or_never().is_none()).count();
+    assert!(left_alone > 50, "{left_alone}");
     drop(store);
     assert_eq!(place.open().count(&Filter::default()).await.unwrap(), 100);
 }
