@@ -27,6 +27,8 @@ pub(crate) struct TimerPage {
     /// How many timers match in all.
     #[schema(minimum = 0, example = 2)]
     pub total: u64,
+    /// Whether `total` is an estimate, as it may be past 100,000.
+    pub total_is_estimate: bool,
     #[schema(minimum = 1, maximum = 200, example = 50)]
     pub limit: u32,
     #[schema(minimum = 0, example = 0)]
@@ -66,7 +68,8 @@ pub(crate) async fn list(Permitted(commands): Permitted, RawQuery(query): RawQue
 fn page(listed: Listed, query: &ListQuery, now: Timestamp) -> TimerPage {
     TimerPage {
         timers: listed.page.timers.into_iter().map(|summary| TimerView::of_summary(summary, now)).collect(),
-        total: listed.total,
+        total: listed.total.timers,
+        total_is_estimate: listed.total.is_estimate,
         limit: query.limit,
         offset: query.offset,
         next_cursor: listed.page.next.map(|next| cursor::write(next, query.sort, query.order)),

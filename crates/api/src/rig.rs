@@ -149,7 +149,7 @@ impl Rig {
 
     /// How many timers there are.
     pub(crate) async fn count(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap()
+        self.store.count(&Filter::default()).await.unwrap().timers
     }
 
     /// Takes everything that is pending, as a scheduler would; then it is executing.

@@ -41,7 +41,7 @@ impl Rig {
 
     /// How many timers there are. Asks the store behind the faults.
     pub(crate) async fn timers(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap()
+        self.store.count(&Filter::default()).await.unwrap().timers
     }
 
     pub(crate) async fn timer(&self, key: &str) -> Option<Timer> {

@@ -1,4 +1,4 @@
-use store::{ListQuery, Page};
+use store::{Count, ListQuery, Page};
 
 use crate::{CommandError, Commands, call};
 
@@ -6,7 +6,7 @@ use crate::{CommandError, Commands, call};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     pub page: Page,
-    pub total: u64,
+    pub total: Count,
 }
 
 impl Commands {

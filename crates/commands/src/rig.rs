@@ -53,7 +53,7 @@ impl Rig {
     }
 
     pub(crate) async fn count(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap()
+        self.store.count(&Filter::default()).await.unwrap().timers
     }
 
     /// Creates one and gives its id.

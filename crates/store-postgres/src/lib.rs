@@ -208,7 +208,7 @@ impl Store for PostgresStore {
         self.lists.run(read::List { query: query.clone(), shards: self.shards() }).await
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+    async fn count(&self, filter: &Filter) -> StoreResult<store::Count> {
         self.lists.run(read::Count { filter: filter.clone() }).await
     }
 

@@ -263,17 +263,17 @@ pub fn whereabouts(filter: &Filter, asks_the_definition: bool) -> String {
 }
 
 impl Call for Count {
-    type Answer = u64;
+    type Answer = store::Count;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<u64, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<store::Count, Failure> {
         let count: i64 = sqlx::query_scalar(AssertSqlSafe(self.statement()))
             .bind(namespace_column(&self.filter))
             .bind(key_prefix_column(&self.filter))
             .fetch_one(session)
             .await
             .or_not_done()?;
-        Ok(count.unsigned_abs())
+        Ok(store::Count::exactly(count.unsigned_abs()))
     }
 }
 

@@ -39,8 +39,8 @@ use std::{fs::File, path::Path, sync::Arc, thread::JoinHandle};
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page, Pulse, Settlement,
-    ShardCursor, Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page, Pulse,
+    Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
 };
 use tokio::sync::Semaphore;
 
@@ -137,7 +137,7 @@ impl Store for SqliteStore {
         self.for_callers.read(move |connection| read::list(connection, &query)).await
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
         let _scan = self.scan().await?;
         let filter = filter.clone();
         self.for_callers.read(move |connection| read::count(connection, &filter)).await

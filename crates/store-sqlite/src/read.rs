@@ -2,7 +2,7 @@
 
 use domain::{Namespace, Status, Timer, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, ToSql};
-use store::{Cursor, Filter, ListQuery, Order, Page, Sort};
+use store::{Count, Cursor, Filter, ListQuery, Order, Page, Sort};
 
 use crate::{
     failure::Failure,
@@ -172,7 +172,7 @@ pub fn has_prefix(prefix: &str, bind: &mut impl FnMut(Box<dyn ToSql>) -> String)
     format!("substr(d.key, 1, {chars}) = {prefix}")
 }
 
-pub fn count(connection: &Connection, filter: &Filter) -> Result<u64, Failure> {
+pub fn count(connection: &Connection, filter: &Filter) -> Result<Count, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let walk = match filter.status {
         Some(status) if filter.key_prefix.is_some() && !is_rare(&snapshot, status)? => Walk::InOrder,
@@ -182,7 +182,7 @@ pub fn count(connection: &Connection, filter: &Filter) -> Result<u64, Failure> {
     let mut statement = snapshot.prepare_cached(&sql)?;
     let parameters: Vec<&dyn ToSql> = parameters.iter().map(AsRef::as_ref).collect();
     let count: i64 = statement.query_row(parameters.as_slice(), |row| row.get(0))?;
-    Ok(count.unsigned_abs())
+    Ok(Count::exactly(count.unsigned_abs()))
 }
 
 /// `walk` says where to start from when there is no index on what is asked for.

@@ -31,7 +31,7 @@ pub use measured::{Measured, describe};
 pub use membership::{Cluster, DEAD_MEMBERS_KEPT, Member, Pulse, ShardState};
 pub use model::Model;
 pub use operation::Operation;
-pub use query::{Cursor, Filter, ListQuery, Match, Order, Page, Sort, Summary};
+pub use query::{COUNTED_MAX, Count, Cursor, Filter, ListQuery, Match, Order, Page, Sort, Summary};
 pub use stored::StoredTimer;
 
 /// The contract. Every method is one round trip and, where it writes, one commit.
@@ -60,8 +60,8 @@ pub trait Store: Send + Sync {
     /// wanted direction, so that pages by cursor neither repeat nor miss a timer that stays where it is.
     async fn list(&self, query: &ListQuery) -> StoreResult<Page>;
 
-    /// How many timers match.
-    async fn count(&self, filter: &Filter) -> StoreResult<u64>;
+    /// How many timers match: exactly as long as they are no more than [`COUNTED_MAX`].
+    async fn count(&self, filter: &Filter) -> StoreResult<Count>;
 
     /// Puts `changed.definition` and `changed.execute_at` in the place of what is there, if the timer is pending and
     /// still has the revision that `changed` carries. The revision rises, `updated_at` becomes `now`, and the destination

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Operation, Page, Pulse,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Operation, Page, Pulse,
     Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 
@@ -76,7 +76,7 @@ impl<S: Store + ?Sized> Store for Measured<S> {
         Ok(page)
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
         self.call(Operation::Count, self.inner.count(filter)).await
     }
 

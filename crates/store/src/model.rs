@@ -23,8 +23,8 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use self::{ownership::Ownership, row::Row};
 use crate::{
-    Changed, Claim, Claimed, Cluster, Created, Cursor, DueEntry, Filter, ListQuery, Match, Member, NodeId, Order, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, Filter, ListQuery, Match, Member, NodeId, Order, Page,
+    Pulse, Settlement, ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
 };
 
 /// The in-memory store.
@@ -289,8 +289,8 @@ impl Store for Model {
         Ok(self.tables().list(query))
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
-        Ok(self.tables().matching(filter).count() as u64)
+    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
+        Ok(Count::exactly(self.tables().matching(filter).count() as u64))
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {

@@ -55,6 +55,34 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
+/// Up to so many timers are counted one by one.
+pub const COUNTED_MAX: u64 = 100_000;
+
+/// How many timers there are of a kind. Many are not counted anew for everybody who asks: past [`COUNTED_MAX`] the number may be
+/// an estimate, and says so. An estimate is never below that limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    pub timers: u64,
+    pub is_estimate: bool,
+}
+
+impl Count {
+    pub const fn exactly(timers: u64) -> Self {
+        Self { timers, is_estimate: false }
+    }
+
+    pub fn about(timers: u64) -> Self {
+        Self { timers: timers.max(COUNTED_MAX), is_estimate: true }
+    }
+}
+
+/// An estimate is no number that one could rely on.
+impl PartialEq<u64> for Count {
+    fn eq(&self, timers: &u64) -> bool {
+        *self == Self::exactly(*timers)
+    }
+}
+
 /// A timer without what can be large.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {

@@ -87,7 +87,7 @@ impl Process {
     }
 
     pub async fn timers(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap()
+        self.store.count(&Filter::default()).await.unwrap().timers
     }
 
     pub async fn timer(&self, key: &str) -> Option<Timer> {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page,
+    Pulse, Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
 };
 
 use super::{clock::NodeClock, dice::Dice, gate::Gate, planted::Bug};
@@ -97,7 +97,7 @@ impl Store for Wire {
         self.read(self.inner.list(query)).await
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
         self.read(self.inner.count(filter)).await
     }
 

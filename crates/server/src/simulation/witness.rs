@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, Model, NodeId, Page, Pulse,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, Model, NodeId, Page, Pulse,
     Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 
@@ -33,7 +33,7 @@ impl Store for Witness {
         self.model.list(query).await
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
         self.model.count(filter).await
     }
 

@@ -11,8 +11,8 @@ use domain::{
     Timestamp,
 };
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Created, DueEntry, Epoch, Filter, ListQuery, Match, Member, Model, NodeId,
-    Order, Page, Pulse, Settlement, ShardCursor, Store, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Epoch, Filter, ListQuery, Match, Member, Model,
+    NodeId, Order, Page, Pulse, Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 use store_conformance::Fixture;
 
@@ -191,7 +191,7 @@ impl Store for Liar {
         Ok(page)
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<u64> {
+    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
         if self.has(Bug::CountForgetsThePrefix) {
             return self.model.count(&Filter { key_prefix: None, ..filter.clone() }).await;
         }
@@ -202,9 +202,9 @@ impl Store for Liar {
         let mut count = 0;
         for text in texts {
             let namespace = Namespace::parse(&text).ok();
-            count += self.model.count(&Filter { namespace, ..filter.clone() }).await?;
+            count += self.model.count(&Filter { namespace, ..filter.clone() }).await?.timers;
         }
-        Ok(count)
+        Ok(Count::exactly(count))
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
