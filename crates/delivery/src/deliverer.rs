@@ -7,7 +7,7 @@ use crate::{
     answer::Answer,
     call::Call,
     http::{HttpSender, Lookups, SystemNames, roots},
-    metrics,
+    metrics::Figures,
     nats::NatsSender,
 };
 
@@ -53,6 +53,7 @@ pub struct Deliverer {
     namespaces: Arc<NamespaceRules>,
     remember: Remember,
     clock: Arc<dyn Clock>,
+    figures: Figures,
 }
 
 impl Deliverer {
@@ -70,7 +71,7 @@ impl Deliverer {
     ) -> Result<Self, SetupError> {
         let Config { egress, signing, namespaces, remember, version } = config;
         let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?;
-        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock })
+        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures: Figures::default() })
     }
 
     /// The same, for `nats` callbacks too.
@@ -108,7 +109,7 @@ impl Deliverer {
         let took = self.clock.steady().saturating_sub(started);
         let record = record(&answer, &call, took);
         let outcome = answer.outcome;
-        metrics::record(callback.kind(), &outcome, took);
+        self.figures.record(callback.kind(), &outcome, took);
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
         Attempted { outcome, record }
     }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod connect;
+mod connections;
 mod failure;
 mod lookups;
 mod names;
@@ -10,36 +11,26 @@ pub(crate) mod roots;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use ::http::{HeaderValue, Response, StatusCode};
-use bytes::Bytes;
 use domain::{Clock, HttpCallback, Protocol, Remember};
-use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_util::{
-    client::legacy::Client,
-    rt::{TokioExecutor, TokioTimer},
-};
 use tokio::time::{Instant, timeout_at};
 
-use self::{connect::Connector, failure::Place};
+use self::{connect::Connector, connections::Connections, failure::Place, request::Outgoing};
 pub(crate) use self::{
     lookups::Lookups,
     names::{Names, SystemNames},
 };
 use crate::{Egress, Failure, FailureKind, Outcome, SetupError, answer::Answer, call::Call};
 
-/// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
-/// written while the receiver closes the connection fails, and must not be repeated, since it may have arrived.
-const IDLE_MAX: Duration = Duration::from_millis(1500);
-const IDLE_CONNECTIONS_PER_HOST_MAX: usize = 256;
 /// Of the head of an answer. hyper stops reading somewhere behind it, so what has been read is measured, too.
 /// At most 100 headers are taken as well: that is hyper's own limit.
 const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) struct HttpSender {
-    client: Client<Connector, Full<Bytes>>,
+    connections: Connections,
     agent: HeaderValue,
     clock: Arc<dyn Clock>,
 }
@@ -54,33 +45,26 @@ impl HttpSender {
     ) -> Result<Self, SetupError> {
         let agent = HeaderValue::try_from(format!("timer-platform/{version}")).map_err(|_| SetupError::Version)?;
         let connector = Connector::new(egress, lookups, roots)?;
-        // A call that was not even begun when its connection closed is sent over another one; nothing else is sent twice.
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST_MAX)
-            .http1_max_buf_size(ANSWER_HEAD_BYTES_MAX)
-            .retry_canceled_requests(true)
-            .build(connector);
-        Ok(Self { client, agent, clock })
+        Ok(Self { connections: Connections::new(connector), agent, clock })
     }
 
     pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>) -> Answer {
         let place = Place(callback.url.as_url());
         let deadline = Instant::now() + callback.timeout.as_duration();
-        let request = match request::write(callback, call, &self.agent) {
-            Ok(request) => request,
+        let Outgoing { place: to, request } = match request::write(callback, call, &self.agent) {
+            Ok(outgoing) => outgoing,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
-        let response = match timeout_at(deadline, self.client.request(request)).await {
+        let (response, mut connection) = match timeout_at(deadline, self.connections.send(&to, request)).await {
             Err(_) => return Outcome::from(place.late(callback.timeout)).into(),
             Ok(Err(error)) => return Outcome::from(place.explain(&error)).into(),
-            Ok(Ok(response)) => response,
+            Ok(Ok(answered)) => answered,
         };
         let status = Some(response.status().as_u16());
-        let (outcome, body) = if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
-            (place.long_head().into(), Vec::new())
-        } else {
+        if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
+            return Answer { outcome: place.long_head().into(), status, body: Vec::new() };
+        }
+        let taking = async {
             match callback.protocol {
                 Protocol::Webhook => self.take_webhook(response, place, deadline, call.remember).await,
                 Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call.remember))
@@ -88,6 +72,8 @@ impl HttpSender {
                     .unwrap_or_else(|_| (place.late(callback.timeout).into(), Vec::new())),
             }
         };
+        let (outcome, body) = connection.drive(taking).await;
+        self.connections.keep(connection).await;
         Answer { outcome, status, body }
     }
 

@@ -1,6 +1,11 @@
 //! What this crate counts.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use ::metrics::{Counter, Histogram};
 
 use crate::Outcome;
 
@@ -17,17 +22,39 @@ pub fn describe() {
     metrics::describe_counter!(TOTAL, "Callback attempts that ended, by kind of callback and by outcome");
 }
 
-pub(crate) fn record(kind: &'static str, outcome: &Outcome, took: Duration) {
-    let labels = [("kind", kind), ("outcome", outcome.label())];
-    metrics::histogram!(DURATION, &labels).record(took);
-    metrics::counter!(TOTAL, &labels).increment(1);
+/// What is counted of attempts. Each series is looked up once: there are few, and each is used for ever.
+#[derive(Default)]
+pub(crate) struct Figures(Mutex<Vec<Series>>);
+
+struct Series {
+    kind: &'static str,
+    outcome: &'static str,
+    duration: Histogram,
+    total: Counter,
+}
+
+impl Figures {
+    pub(crate) fn record(&self, kind: &'static str, outcome: &Outcome, took: Duration) {
+        let outcome = outcome.label();
+        // Series are only ever added, each as a whole.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().position(|series| series.kind == kind && series.outcome == outcome);
+        let at = known.unwrap_or_else(|| {
+            let labels = [("kind", kind), ("outcome", outcome)];
+            let (duration, total) = (metrics::histogram!(DURATION, &labels), metrics::counter!(TOTAL, &labels));
+            all.push(Series { kind, outcome, duration, total });
+            all.len() - 1
+        });
+        all[at].duration.record(took);
+        all[at].total.increment(1);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
-    use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder};
+    use ::metrics::{Gauge, Key, KeyName, Metadata, Recorder, SharedString, Unit, with_local_recorder};
 
     use super::*;
     use crate::{Failure, FailureKind};
@@ -64,8 +91,10 @@ mod tests {
     fn an_attempt_is_counted_and_timed_by_kind_and_outcome() {
         let notes = Arc::new(Notes::default());
         with_local_recorder(&notes, || {
-            record("http", &Outcome::Delivered, Duration::from_millis(3));
-            record("nats", &Failure::new(FailureKind::Status(503), "").into(), Duration::ZERO);
+            let figures = Figures::default();
+            figures.record("http", &Outcome::Delivered, Duration::from_millis(3));
+            figures.record("http", &Outcome::Delivered, Duration::from_millis(4));
+            figures.record("nats", &Failure::new(FailureKind::Status(503), "").into(), Duration::ZERO);
         });
         let expected = [
             "timer_callback_duration_seconds{kind=http,outcome=delivered}",

@@ -9,7 +9,7 @@ const PROMOTE_MAX: usize = 10_000;
 
 impl Scheduler {
     /// Claims what is due, as far as deliveries may start now. Returns the claimed timers (each busy until it is
-    /// [`settled`](Scheduler::settled)), and whether it is worth calling again at once.
+    /// [`called`](Scheduler::called)), and whether it is worth calling again at once.
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<(Vec<Claimed>, bool)> {

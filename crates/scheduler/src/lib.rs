@@ -11,9 +11,12 @@
 //! a claim checks each of them there. So a window that is wrong costs time, never a timer: what is missing in it is
 //! found by the sweep within a second, and what is stale in it is not claimed.
 //!
+//! The loop sleeps by an [`Alarm`] until the next one is due, and polls nothing.
+//!
 //! Each piece of background work is one step that says what it did; [`tasks`] holds the loops around the steps.
 
 mod absence;
+mod alarm;
 mod assignment;
 mod claiming;
 mod clock_check;
@@ -31,5 +34,6 @@ pub mod tasks;
 mod tenancy;
 mod window;
 
+pub use alarm::Alarm;
 pub use scheduler::{Config, Scheduler, describe};
 pub use sweeping::SweepPosition;

@@ -13,8 +13,14 @@ impl Scheduler {
         self.pass_on(entries);
     }
 
-    /// Claimed timers have been settled: their places are free, and those that are pending again enter the window. The same for
-    /// claims of an owner that is gone, which have no place here.
+    /// The call of a claimed timer is over, and its place is free for the next. What became of it is still to be recorded.
+    pub fn called(&self, entry: &DueEntry) {
+        self.window().called(entry);
+        self.wake();
+    }
+
+    /// Claimed timers have been settled: those that are pending again enter the window. The same for claims of an owner that is
+    /// gone, which have no place here.
     pub fn settled(&self, settlements: &[Settlement]) {
         let mut again = Vec::new();
         {

@@ -11,7 +11,7 @@ use domain::{Clock, Span, Timestamp};
 use store::{NodeId, Store};
 use tokio::sync::Notify;
 
-use crate::{absence::Absence, clock_check::ClockCheck, outbox::Outbox, slots::Slots, tenancy::Tenancy, window::Window};
+use crate::{Alarm, absence::Absence, clock_check::ClockCheck, outbox::Outbox, slots::Slots, tenancy::Tenancy, window::Window};
 
 /// What can be set about the scheduler.
 #[derive(Debug, Clone)]
@@ -75,6 +75,7 @@ pub struct Scheduler {
     seen: Mutex<BTreeSet<NodeId>>,
     /// How many nodes there are, this one included.
     pub(crate) members: AtomicUsize,
+    alarm: Alarm,
     /// Something may be ready earlier than the loop thinks.
     wake: Notify,
     /// What is held has changed, or the lease was renewed.
@@ -115,6 +116,7 @@ impl Scheduler {
             claims: AtomicU64::new(0),
             seen: Mutex::default(),
             members: AtomicUsize::new(1),
+            alarm: Alarm::coarse(),
             wake: Notify::new(),
             renewed: Notify::new(),
             taken_over: Notify::new(),
@@ -124,6 +126,12 @@ impl Scheduler {
             awaits_shards: AtomicBool::new(false),
             finished: AtomicUsize::new(0),
         }
+    }
+
+    /// The same, woken by this alarm.
+    #[must_use]
+    pub fn woken_by(self, alarm: Alarm) -> Self {
+        Self { alarm, ..self }
     }
 
     /// Completes when there may be claims that nobody will settle, and after `longest` in any case.
@@ -145,7 +153,7 @@ impl Scheduler {
         tokio::select! {
             biased;
             () = woken => {}
-            () = tokio::time::sleep(pause) => {}
+            () = self.alarm.sleep(pause) => {}
         }
     }
 

@@ -1,18 +1,22 @@
 //! The near term in memory.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    hash::BuildHasherDefault,
+};
 
 use domain::{Destination, Shard, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
 
-use crate::slots::Slots;
+use crate::{mixing::Mixing, slots::Slots};
 
 /// A place in the order of due timers. It also names an entry: a timer is due at one time only, so of two entries of one
 /// timer with different times one is stale, and the claim will tell which.
 type Position = (Timestamp, TimerId);
 
-/// What is due soon in the shards of this node, in three stages: upcoming (ordered by time), ready (due, in line for
-/// its destination) and busy (being claimed or delivered). A pure structure: time is an argument, and it does no I/O.
+/// What is due soon in the shards of this node, in four stages: upcoming (ordered by time), ready (due, in line for
+/// its destination), busy (being claimed or called) and called (to be recorded). A pure structure: time is an argument, and it
+/// does no I/O.
 #[derive(Debug)]
 pub struct Window {
     shards: u16,
@@ -23,17 +27,23 @@ pub struct Window {
     /// Destinations with something ready, in the order of their turns.
     turns: VecDeque<Destination>,
     /// What has left `upcoming`: it must not enter a second time.
-    known: HashMap<Position, Stage>,
+    known: HashMap<Position, Stage, BuildHasherDefault<Mixing>>,
     slots: Slots,
+    unrecorded: usize,
     reach: HashMap<Shard, Reach>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Ready,
-    /// Being claimed or delivered, in a place of this destination.
+    /// Being claimed or called, in a place of this destination.
     Busy(Destination),
+    /// The call is over. Its place is free, and what became of it is being recorded.
+    Called,
 }
+
+/// How many calls may be waiting for their record. A store that takes claims but no results must not fill the memory.
+const UNRECORDED_MAX: usize = 8192;
 
 /// A destination may have at most this part of the room that the ready ones leave, and always a few entries. Those of a
 /// receiver that hangs can thus pile up, but never fill the window; what does not fit stays in the store, where
@@ -59,8 +69,9 @@ impl Window {
             ready: HashMap::new(),
             ready_len: 0,
             turns: VecDeque::new(),
-            known: HashMap::new(),
+            known: HashMap::default(),
             slots,
+            unrecorded: 0,
             reach: HashMap::new(),
         }
     }
@@ -209,8 +220,9 @@ impl Window {
         self.next_due().is_some_and(|at| at <= now)
     }
 
-    /// Takes what may start now, one of each destination in turn, at most `limit`. They are busy until `done`.
+    /// Takes what may start now, one of each destination in turn, at most `limit`. They are busy until `called` or `done`.
     pub fn take(&mut self, limit: usize) -> Vec<DueEntry> {
+        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded));
         let mut taken = Vec::new();
         let mut passed_over = 0;
         while taken.len() < limit && passed_over < self.turns.len() && self.slots.free() > 0 {
@@ -236,11 +248,23 @@ impl Window {
         taken
     }
 
-    /// A busy one is settled, or was not ours to take: its place is free. Saying so twice is harmless.
-    pub fn done(&mut self, entry: &DueEntry) {
+    /// The call of a busy one is over: its place is free. It stays known until it is recorded. Saying so twice is harmless.
+    pub fn called(&mut self, entry: &DueEntry) {
         // The place is that of the destination it was taken for; the timer may have got another one since.
-        if let Some(Stage::Busy(destination)) = self.known.get(&(entry.at, entry.id)) {
-            self.slots.give_back(*destination);
+        if let Some(stage) = self.known.get_mut(&(entry.at, entry.id))
+            && let Stage::Busy(destination) = *stage
+        {
+            *stage = Stage::Called;
+            self.unrecorded += 1;
+            self.slots.give_back(destination);
+        }
+    }
+
+    /// A busy or called one is settled, or was not ours to take. Saying so twice is harmless.
+    pub fn done(&mut self, entry: &DueEntry) {
+        self.called(entry);
+        if self.known.get(&(entry.at, entry.id)) == Some(&Stage::Called) {
+            self.unrecorded -= 1;
             self.known.remove(&(entry.at, entry.id));
         }
     }

@@ -6,14 +6,15 @@
 //!       └──────────────────────────── places free, pending again ◀─────────────────────────────────┘
 //! ```
 //!
-//! Nothing is claimed that cannot start at once, so "executing" means "being delivered now". A place becomes free only
-//! when the result is on disk: a store that is away stops the claiming, and memory stays bounded.
+//! Nothing is claimed that cannot start at once, so "executing" means "being delivered now". A place becomes free when the
+//! call is over; how many results may wait for the disk is bounded as well, and a store that is away stops the claiming.
 
 mod deliver;
+mod figures;
 mod recover;
 mod settle;
 
-pub use deliver::describe;
+pub use figures::{Figures, describe};
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -53,6 +54,7 @@ pub struct Pipeline<D = Deliverer> {
     pub clock: Arc<dyn Clock>,
     pub overdue_window: Option<Span>,
     pub namespaces: Arc<NamespaceRules>,
+    pub figures: Figures,
 }
 
 /// How a pipeline ended.
@@ -154,11 +156,13 @@ impl<D: Deliver> Pipeline<D> {
         let pipeline = Arc::clone(self);
         let settlements = settlements.clone();
         let stop = stop.clone();
-        deliveries.spawn(async move {
+        // Boxed before it is handed around: it is large, and the runtime moves what it is given several times.
+        deliveries.spawn(Box::pin(async move {
             let settlement = pipeline.deliver(claimed, &stop).await;
+            pipeline.scheduler.called(&settlement.entry);
             // Fails only when the settling has been given up at the end of a drain.
             let _ = settlements.send(settlement).await;
-        });
+        }));
     }
 
     async fn drain(

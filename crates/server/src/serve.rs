@@ -9,7 +9,7 @@ use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Rules};
 use delivery::{Deliverer, Egress};
 use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
-use scheduler::Scheduler;
+use scheduler::{Alarm, Scheduler};
 use store::{Measured, Store};
 use tokio::{net::TcpListener, sync::oneshot};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use crate::{
     exit::Failure,
     messaging::Messaging,
     opening::{self, Opened},
-    pipeline::{Drained, Pipeline},
+    pipeline::{Drained, Figures, Pipeline},
     settings::{self, Defaults, Settings},
     signals, telemetry,
 };
@@ -78,7 +78,8 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
     let address = listener.local_addr().unwrap_or(settings.address);
     let scheduler = scheduler::Config { name: node_name(&settings.scheduler.name, address), ..settings.scheduler.clone() };
-    let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler));
+    let alarm = Alarm::exact(Arc::clone(&clock)).map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
+    let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let messaging = Messaging::open(settings, &stop);
 
     let commands = wire_commands(settings, &store, &clock, &scheduler);
@@ -89,6 +90,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         clock,
         overdue_window: settings.overdue_window,
         namespaces: Arc::clone(&settings.delivery.namespaces),
+        figures: Figures::default(),
     };
     let fired = fire(Arc::new(pipeline), stop.clone())?;
     let door = messaging.open_door(commands.clone(), stop.clone());

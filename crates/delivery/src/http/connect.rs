@@ -78,7 +78,6 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.0.call(uri);
-        // The limit stands here and not only around the whole call, because the pool may go on connecting after the call is over.
         Box::pin(async {
             match timeout(CONNECT_MAX, connecting).await {
                 Ok(Ok(stream)) => Ok(stream),

@@ -4,12 +4,12 @@ use std::{error::Error, fmt, io};
 
 use ::http::StatusCode;
 use domain::Span;
-use hyper_util::client::legacy;
 use url::{Position, Url};
 
 use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{CONNECT_MAX, ConnectError},
+    connections::CallError,
 };
 use crate::{Failure, FailureKind};
 
@@ -50,10 +50,10 @@ impl Place<'_> {
         self.failure(FailureKind::TooLarge, reason)
     }
 
-    pub fn explain(self, error: &legacy::Error) -> Failure {
-        match cause::<ConnectError>(error) {
-            Some(error) => self.explain_connect(error),
-            None => self.explain_exchange(error),
+    pub fn explain(self, error: &CallError) -> Failure {
+        match error {
+            CallError::Connect(error) => self.explain_connect(error),
+            CallError::Exchange(error) => self.explain_exchange(error),
         }
     }
 
@@ -83,12 +83,15 @@ impl Place<'_> {
         }
     }
 
-    fn explain_exchange(self, error: &legacy::Error) -> Failure {
-        match cause::<hyper::Error>(error) {
-            Some(error) if error.is_parse_too_large() => self.long_head(),
-            Some(error) if error.is_parse() => self.failure(FailureKind::Answer, "the answer is not HTTP/1.1"),
-            Some(error) if error.is_user() => self.failure(FailureKind::Request, format!("cannot be sent: {error}")),
-            _ => self.failure(FailureKind::Reset, "connection closed before an answer came"),
+    fn explain_exchange(self, error: &hyper::Error) -> Failure {
+        if error.is_parse_too_large() {
+            self.long_head()
+        } else if error.is_parse() {
+            self.failure(FailureKind::Answer, "the answer is not HTTP/1.1")
+        } else if error.is_user() {
+            self.failure(FailureKind::Request, format!("cannot be sent: {error}"))
+        } else {
+            self.failure(FailureKind::Reset, "connection closed before an answer came")
         }
     }
 }

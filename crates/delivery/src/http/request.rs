@@ -2,7 +2,7 @@
 
 use ::http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Uri,
-    header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT},
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT},
 };
 use bytes::Bytes;
 use domain::{HttpCallback, JsonText, Protocol};
@@ -16,24 +16,33 @@ use crate::{
 
 const HEADERS_OF_OURS: usize = 12;
 
-pub(super) fn write(
-    callback: &HttpCallback,
-    call: &Call<'_>,
-    agent: &HeaderValue,
-) -> Result<Request<Full<Bytes>>, ::http::Error> {
+/// A request, and whom it goes to.
+pub(super) struct Outgoing {
+    pub place: Uri,
+    pub request: Request<Full<Bytes>>,
+}
+
+pub(super) fn write(callback: &HttpCallback, call: &Call<'_>, agent: &HeaderValue) -> Result<Outgoing, ::http::Error> {
     let body = match callback.protocol {
         Protocol::Webhook => payload::bytes(callback.payload.as_ref()),
         Protocol::Timer => Bytes::from(timer_body(callback.payload.as_ref(), call)),
     };
+    let place = Uri::try_from(callback.url.as_str())?;
     let mut request = Request::new(Full::new(body.clone()));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = Uri::try_from(callback.url.as_str())?;
+    // A server gets the path only; who is meant stands in a header.
+    if let Some(path) = place.path_and_query() {
+        *request.uri_mut() = path.clone().into();
+    }
     *request.headers_mut() = headers(callback, call, agent, &body)?;
+    if let Some(authority) = place.authority() {
+        request.headers_mut().insert(HOST, HeaderValue::from_str(authority.as_str())?);
+    }
     if body.is_empty() {
         // Some servers refuse a POST that says nothing about its length.
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
-    Ok(request)
+    Ok(Outgoing { place, request })
 }
 
 /// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.
@@ -45,7 +54,7 @@ fn headers(callback: &HttpCallback, call: &Call<'_>, agent: &HeaderValue, body: 
     headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(headers::JSON));
     headers.entry(USER_AGENT).or_insert_with(|| agent.clone());
     for Header { name, value, is_default } in headers::of(call, body) {
-        let (name, value) = (HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(&value)?);
+        let (name, value) = (HeaderName::from_bytes(name.as_bytes())?, HeaderValue::try_from(value.into_owned())?);
         if !is_default || !headers.contains_key(&name) {
             headers.insert(name, value);
         }

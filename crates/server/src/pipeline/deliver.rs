@@ -44,8 +44,7 @@ impl<D: Deliver> Pipeline<D> {
         if let Some(late) = self.too_late(timer, claimed, now) {
             return (late, None);
         }
-        metrics::histogram!("timer_lateness_seconds").record(now.since(claimed.entry.at).as_duration().as_secs_f64());
-        metrics::counter!("timer_fired_total").increment(1);
+        self.figures.fired(now.since(claimed.entry.at));
         let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt).await;
         let now = self.clock.now();
         (
@@ -77,11 +76,13 @@ fn log(claimed: &Claimed, next: &Next) {
     let definition = claimed.timer.as_ref().ok().map(|timer| &timer.definition);
     let correlation_id = definition.and_then(|definition| definition.correlation_id.as_ref()).map(tracing::field::display);
     // The receiver without its path, which may hold a token; `last_error` has it, for those who may read the timer.
-    let receiver = definition.map(|definition| definition.callback.receiver()).unwrap_or_default();
+    let receiver = || definition.map(|definition| definition.callback.receiver()).unwrap_or_default();
     match next {
-        Next::Completed { .. } => tracing::debug!(timer.id = %id, attempt, correlation_id, receiver, "delivered"),
+        Next::Completed { .. } => {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "delivered");
+        }
         Next::Again { at } => {
-            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver, %at, "delivered; the receiver asked to be called again");
+            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivered; the receiver asked to be called again");
         }
         // Tried for ever, perhaps by the thousand: the connection itself is logged.
         Next::Pending { at, error: Some(_), .. }
@@ -90,24 +91,13 @@ fn log(claimed: &Claimed, next: &Next) {
             tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "the event could not be published; trying again later");
         }
         Next::Pending { at, error: Some(_), .. } => {
-            tracing::info!(timer.id = %id, attempt, correlation_id, receiver, %at, "delivery failed; trying again later");
+            tracing::info!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
         }
         Next::Pending { at, .. } => tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "given back without a call"),
         Next::Failed { .. } => {
-            tracing::warn!(timer.id = %id, attempt, correlation_id, receiver, "failed; its last_error says why")
+            tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "failed; its last_error says why")
         }
     }
-}
-
-/// Names and explains every metric of the pipeline.
-pub fn describe() {
-    use metrics::{describe_counter, describe_histogram};
-    describe_histogram!("timer_lateness_seconds", "From the time a timer was due to the start of its call");
-    describe_counter!("timer_fired_total", "Calls started");
-    describe_counter!("timer_completed_total", "Timers completed");
-    describe_counter!("timer_failed_total", "Timers that failed for good");
-    describe_counter!("timer_retries_total", "Failed attempts that will be repeated");
-    describe_counter!("timer_fenced_total", "Results that did not count, because the timer was in other hands");
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use scheduler::tasks;
 use store::{Claimed, Settlement, StoreResult};
 use tokio_util::sync::CancellationToken;
 
-use super::{Deliver, Pipeline, settle};
+use super::{Deliver, Pipeline};
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl<D: Deliver> Pipeline<D> {
         let recover = |claimed: &Claimed| claimed.settle(delivery::recover(claimed, &self.namespaces, now));
         let batch: Vec<Settlement> = expired.iter().map(recover).collect();
         let counted = self.store.settle(&batch).await?;
-        settle::count(&batch, &counted);
+        self.figures.settled(&batch, &counted);
         self.scheduler.settled(&batch);
         Ok(expired.len())
     }

@@ -1,6 +1,5 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::Next;
 use store::Settlement;
 use tokio::sync::mpsc;
 
@@ -34,13 +33,13 @@ impl<D: Deliver> Pipeline<D> {
         let counted = self.settle_until_answered(&batch).await;
         let fenced = counted.iter().filter(|counted| !**counted).count();
         if fenced > 0 {
-            metrics::counter!("timer_fenced_total").increment(fenced as u64);
+            self.figures.fenced(fenced);
             tracing::warn!(
                 results = fenced,
                 "results did not count: their timers are in other hands, or they were recorded before"
             );
         }
-        count(&batch, &counted);
+        self.figures.settled(&batch, &counted);
         self.scheduler.settled(&batch);
     }
 
@@ -55,18 +54,6 @@ impl<D: Deliver> Pipeline<D> {
                     pause = (pause * 2).min(Duration::from_secs(1));
                 }
             }
-        }
-    }
-}
-
-/// Counts what is on record now, by what became of it.
-pub(super) fn count(batch: &[Settlement], counted: &[bool]) {
-    for (settlement, _) in batch.iter().zip(counted).filter(|(_, counted)| **counted) {
-        match settlement.next {
-            Next::Completed { .. } => metrics::counter!("timer_completed_total").increment(1),
-            Next::Failed { .. } => metrics::counter!("timer_failed_total").increment(1),
-            Next::Pending { error: Some(_), .. } => metrics::counter!("timer_retries_total").increment(1),
-            Next::Pending { .. } | Next::Again { .. } => {}
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     wire::Wire,
     witness::Witness,
 };
-use crate::pipeline::{Drained, Pipeline};
+use crate::pipeline::{Drained, Figures, Pipeline};
 
 pub const LEASE: Span = Span::from_millis(3_500);
 /// Short, so that finished timers are removed while the simulation runs.
@@ -90,6 +90,7 @@ impl Node {
             clock: as_clock,
             overdue_window: None,
             namespaces: Arc::new(NamespaceRules::default()),
+            figures: Figures::default(),
         });
         let stop = CancellationToken::new();
         let running = tokio::spawn(pipeline.run(stop.clone()));

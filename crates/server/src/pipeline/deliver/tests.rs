@@ -60,7 +60,15 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
     let (mut claimed, _) = scheduler.claim_once().await.unwrap();
     let namespaces = Arc::clone(&config.namespaces);
     let deliverer = Arc::new(Deliverer::new(config, Arc::clone(&clock)).unwrap());
-    let pipeline = Pipeline { scheduler, deliverer, store, clock, overdue_window: None, namespaces };
+    let pipeline = Pipeline {
+        scheduler,
+        deliverer,
+        store,
+        clock,
+        overdue_window: None,
+        namespaces,
+        figures: crate::pipeline::Figures::default(),
+    };
     (pipeline, claimed.pop().unwrap())
 }
 

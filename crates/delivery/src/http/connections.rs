@@ -1,0 +1,232 @@
+//! Connections to receivers: dialled when there is none, and kept for a while after a call.
+//!
+//! ```text
+//!   call ──▶ a kept one that is still open, or a new one ──▶ request out, answer in ──▶ kept again, if it can take another call
+//! ```
+//!
+//! A connection has no task of its own: whoever makes a call drives it meanwhile, so that a call wakes nobody but itself.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::Poll,
+    time::Duration,
+};
+
+use ::http::{Request, Response, Uri, uri::Authority};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    body::Incoming,
+    client::conn::{TrySendError, http1},
+};
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, sleep},
+};
+use tower::Service;
+
+use super::{
+    ANSWER_HEAD_BYTES_MAX,
+    connect::{ConnectError, Connector},
+};
+
+/// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
+/// written while the receiver closes the connection fails, and must not be repeated, since it may have arrived.
+const IDLE_MAX: Duration = Duration::from_millis(1500);
+/// How many may wait, for all receivers together.
+const IDLE_CONNECTIONS_MAX: usize = 2048;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Exchange(#[from] hyper::Error),
+}
+
+pub(super) struct Connections {
+    connector: Connector,
+    kept: Arc<Kept>,
+}
+
+impl Connections {
+    pub fn new(connector: Connector) -> Self {
+        Self { connector, kept: Arc::default() }
+    }
+
+    /// Sends `request` to the receiver at `place`. The answer is only as far in as its head: whoever wants more must
+    /// [`drive`](Connection::drive) the connection.
+    pub async fn send(
+        &self,
+        place: &Uri,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, Box<Connection>), CallError> {
+        let origin = Origin::of(place);
+        loop {
+            let kept = self.kept.take(&origin);
+            let is_new = kept.is_none();
+            let mut connection = match kept {
+                Some(connection) => connection,
+                // Rare and large, which every call would have to carry along.
+                None => Box::pin(self.dial(place, origin.clone())).await?,
+            };
+            match connection.exchange(request).await {
+                Ok(response) => return Ok((response, connection)),
+                // The receiver had closed it, and nothing was sent: that is no attempt.
+                Err(mut error) => match error.take_message().filter(|_| !is_new) {
+                    Some(unsent) => request = unsent,
+                    None => return Err(error.into_error().into()),
+                },
+            }
+        }
+    }
+
+    /// Keeps a connection for the next call, if it can take one.
+    pub async fn keep(&self, mut connection: Box<Connection>) {
+        connection.look().await;
+        if connection.is_free() {
+            self.kept.put(connection);
+        }
+    }
+
+    async fn dial(&self, place: &Uri, origin: Origin) -> Result<Box<Connection>, CallError> {
+        let stream = self.connector.clone().call(place.clone()).await?;
+        let (sender, driver) = http1::Builder::new().max_buf_size(ANSWER_HEAD_BYTES_MAX).handshake(stream).await?;
+        Ok(Box::new(Connection { origin, sender, driver, is_over: false }))
+    }
+}
+
+/// Where a connection leads: whether it is encrypted, host and port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Origin {
+    is_encrypted: bool,
+    authority: Option<Authority>,
+}
+
+impl Origin {
+    fn of(place: &Uri) -> Self {
+        Self { is_encrypted: place.scheme_str() == Some("https"), authority: place.authority().cloned() }
+    }
+}
+
+/// One connection, which lives while somebody drives it.
+pub(super) struct Connection {
+    origin: Origin,
+    sender: http1::SendRequest<Full<Bytes>>,
+    driver: http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, Full<Bytes>>,
+    is_over: bool,
+}
+
+impl Connection {
+    async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        let answer = self.sender.try_send_request(request);
+        self.drive(answer).await
+    }
+
+    /// Does `work` that waits for what comes over this connection.
+    pub async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            let done = work.as_mut().poll(cx);
+            if done.is_ready() || self.is_over {
+                return done;
+            }
+            // How it ended, the work learns from its own side.
+            self.is_over = Pin::new(&mut self.driver).poll(cx).is_ready();
+            work.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Takes notice of what has happened meanwhile.
+    async fn look(&mut self) {
+        let mut looked = false;
+        let once = poll_fn(|_| if std::mem::replace(&mut looked, true) { Poll::Ready(()) } else { Poll::Pending });
+        self.drive(once).await;
+    }
+
+    fn is_free(&self) -> bool {
+        !self.is_over && self.sender.is_ready()
+    }
+}
+
+/// Connections that wait for their next call.
+#[derive(Default)]
+struct Kept(Mutex<Shelf>);
+
+#[derive(Default)]
+struct Shelf {
+    waiting: HashMap<Origin, Vec<Waiting>>,
+    count: usize,
+    is_watched: bool,
+}
+
+struct Waiting {
+    connection: Box<Connection>,
+    since: Instant,
+}
+
+impl Kept {
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // Whatever a panic left undone, each connection is looked at before it is used.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one that was used last: the others may get old.
+    fn take(&self, origin: &Origin) -> Option<Box<Connection>> {
+        let now = Instant::now();
+        let mut shelf = self.shelf();
+        let waiting = shelf.waiting.get_mut(origin)?;
+        let last = waiting.pop()?;
+        shelf.count -= 1;
+        (now - last.since <= IDLE_MAX).then_some(last.connection)
+    }
+
+    fn put(self: &Arc<Self>, connection: Box<Connection>) {
+        let mut shelf = self.shelf();
+        if shelf.count >= IDLE_CONNECTIONS_MAX {
+            return;
+        }
+        shelf.count += 1;
+        let waiting = Waiting { since: Instant::now(), connection };
+        match shelf.waiting.get_mut(&waiting.connection.origin) {
+            Some(others) => others.push(waiting),
+            None => _ = shelf.waiting.insert(waiting.connection.origin.clone(), vec![waiting]),
+        }
+        if !std::mem::replace(&mut shelf.is_watched, true) {
+            tokio::spawn(close_in_time(Arc::downgrade(self)));
+        }
+    }
+
+    /// Closes what has waited for too long; whether any are left.
+    fn close_old(&self) -> bool {
+        let now = Instant::now();
+        let mut shelf = self.shelf();
+        for waiting in shelf.waiting.values_mut() {
+            waiting.retain(|waiting| now - waiting.since < IDLE_MAX);
+        }
+        shelf.waiting.retain(|_, waiting| !waiting.is_empty());
+        shelf.count = shelf.waiting.values().map(Vec::len).sum();
+        shelf.is_watched = shelf.count > 0;
+        shelf.is_watched
+    }
+}
+
+/// A receiver that is not called again gets its connections back.
+async fn close_in_time(kept: Weak<Kept>) {
+    loop {
+        sleep(IDLE_MAX).await;
+        if !kept.upgrade().is_some_and(|kept| kept.close_old()) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What the loop sleeps by.
+//!
+//! The runtime's own timers count in milliseconds and wake up to two of them late. The last stretch before a deadline is
+//! therefore waited for by a thread that does nothing else.
+
+use std::{
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use domain::Clock;
+use tokio::sync::Notify;
+
+/// The runtime wakes up at most this much too late, so that so much is left for the thread.
+const LAST_STRETCH: Duration = Duration::from_millis(3);
+
+/// Wakes the loop in time. There is one loop, and it sets one alarm at a time.
+pub struct Alarm {
+    thread: Option<Thread>,
+}
+
+struct Thread {
+    shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
+    handle: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    setting: Mutex<Setting>,
+    changed: Condvar,
+    rung: Notify,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Setting {
+    /// On the steady clock.
+    rings_at: Option<Duration>,
+    is_over: bool,
+}
+
+impl Shared {
+    fn setting(&self) -> MutexGuard<'_, Setting> {
+        // A setting is put in place as a whole.
+        self.setting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Alarm {
+    /// One that counts in milliseconds, as the runtime does.
+    pub const fn coarse() -> Self {
+        Self { thread: None }
+    }
+
+    /// One that is exact to a fraction of a millisecond, by a thread of its own.
+    pub fn exact(clock: Arc<dyn Clock>) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (watched, steady) = (Arc::clone(&shared), Arc::clone(&clock));
+        let watch = move || watch(&watched, steady.as_ref());
+        let handle = std::thread::Builder::new().name("alarm".to_owned()).spawn(watch)?;
+        Ok(Self { thread: Some(Thread { shared, clock, handle: Some(handle) }) })
+    }
+
+    /// Completes after `pause`, or somewhat before the end of a long one: the caller looks at the time anyway.
+    pub async fn sleep(&self, pause: Duration) {
+        match &self.thread {
+            None => tokio::time::sleep(pause).await,
+            Some(_) if pause > LAST_STRETCH => tokio::time::sleep(pause - LAST_STRETCH).await,
+            Some(thread) => thread.sleep(pause).await,
+        }
+    }
+}
+
+impl Thread {
+    async fn sleep(&self, pause: Duration) {
+        let rung = self.shared.rung.notified();
+        let rings_at = self.clock.steady() + pause;
+        {
+            let mut setting = self.shared.setting();
+            // A thread that wakes up earlier goes on sleeping by itself.
+            let is_earlier = setting.rings_at.is_none_or(|before| rings_at < before);
+            setting.rings_at = Some(rings_at);
+            if is_earlier {
+                self.shared.changed.notify_one();
+            }
+        }
+        rung.await;
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.shared.setting().is_over = true;
+        self.shared.changed.notify_one();
+        if let Some(handle) = self.handle.take()
+            && handle.join().is_err()
+        {
+            tracing::error!("the alarm ended by a panic");
+        }
+    }
+}
+
+fn watch(shared: &Shared, clock: &dyn Clock) {
+    let mut setting = shared.setting();
+    while !setting.is_over {
+        let Some(rings_at) = setting.rings_at else {
+            setting = shared.changed.wait(setting).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let left = rings_at.saturating_sub(clock.steady());
+        if left.is_zero() {
+            setting.rings_at = None;
+            // Nobody may be waiting any more, and the next one must not take this ring for its own.
+            shared.rung.notify_waiters();
+        } else {
+            setting = shared
+                .changed
+                .wait_timeout(setting, left)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(setting, _)| setting);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::SystemClock;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_alarm_never_rings_early_in_the_last_stretch() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let alarm = Alarm::exact(Arc::clone(&clock)).unwrap();
+        for micros in [0, 1, 200, 900, 2500, 100] {
+            let (pause, started) = (Duration::from_micros(micros), clock.steady());
+            alarm.sleep(pause).await;
+            assert!(clock.steady() - started >= pause, "{pause:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_alarm_that_nobody_waited_for_does_not_stop_the_next_one() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let alarm = Alarm::exact(Arc::clone(&clock)).unwrap();
+        for _ in 0..100 {
+            tokio::select! {
+                biased;
+                () = alarm.sleep(Duration::from_millis(2)) => {}
+                () = tokio::task::yield_now() => {}
+            }
+            alarm.sleep(Duration::from_micros(50)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn most_of_a_long_pause_is_left_to_the_runtime() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let alarm = Alarm::exact(Arc::clone(&clock)).unwrap();
+        let started = clock.steady();
+        alarm.sleep(Duration::from_millis(50)).await;
+        assert!(clock.steady() - started >= Duration::from_millis(47));
+    }
+}

@@ -1,0 +1,71 @@
+use domain::{Next, Span};
+use metrics::{Counter, Histogram, counter, histogram};
+use store::Settlement;
+
+const LATENESS: &str = "timer_lateness_seconds";
+const FIRED: &str = "timer_fired_total";
+const COMPLETED: &str = "timer_completed_total";
+const FAILED: &str = "timer_failed_total";
+const RETRIES: &str = "timer_retries_total";
+const FENCED: &str = "timer_fenced_total";
+
+/// What the pipeline counts. Looked up once: a timer is counted three times in its life.
+pub struct Figures {
+    lateness: Histogram,
+    fired: Counter,
+    completed: Counter,
+    failed: Counter,
+    retries: Counter,
+    fenced: Counter,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        Self {
+            lateness: histogram!(LATENESS),
+            fired: counter!(FIRED),
+            completed: counter!(COMPLETED),
+            failed: counter!(FAILED),
+            retries: counter!(RETRIES),
+            fenced: counter!(FENCED),
+        }
+    }
+}
+
+impl Figures {
+    pub fn fired(&self, late: Span) {
+        self.lateness.record(late.as_duration().as_secs_f64());
+        self.fired.increment(1);
+    }
+
+    pub fn fenced(&self, results: usize) {
+        self.fenced.increment(results as u64);
+    }
+
+    /// Counts what is on record now, by what became of it.
+    pub fn settled(&self, batch: &[Settlement], counted: &[bool]) {
+        let (mut completed, mut failed, mut retries) = (0, 0, 0);
+        for (settlement, _) in batch.iter().zip(counted).filter(|(_, counted)| **counted) {
+            match settlement.next {
+                Next::Completed { .. } => completed += 1,
+                Next::Failed { .. } => failed += 1,
+                Next::Pending { error: Some(_), .. } => retries += 1,
+                Next::Pending { .. } | Next::Again { .. } => {}
+            }
+        }
+        self.completed.increment(completed);
+        self.failed.increment(failed);
+        self.retries.increment(retries);
+    }
+}
+
+/// Names and explains every metric of the pipeline.
+pub fn describe() {
+    use metrics::{describe_counter, describe_histogram};
+    describe_histogram!(LATENESS, "From the time a timer was due to the start of its call");
+    describe_counter!(FIRED, "Calls started");
+    describe_counter!(COMPLETED, "Timers completed");
+    describe_counter!(FAILED, "Timers that failed for good");
+    describe_counter!(RETRIES, "Failed attempts that will be repeated");
+    describe_counter!(FENCED, "Results that did not count, because the timer was in other hands");
+}
