@@ -32,6 +32,7 @@ impl Scheduler {
         match self.claim(&entries).await {
             Ok(claimed) => {
                 self.let_go_of_unclaimed(&entries, &claimed);
+                self.window().weigh(claimed.iter().map(|claimed| ((claimed.entry.at, claimed.entry.id), weight(claimed))));
                 metrics::counter!("timer_claims_total").increment(claimed.len() as u64);
                 Ok((claimed, true))
             }
@@ -80,4 +81,15 @@ impl Scheduler {
         metrics::counter!("timer_claims_refused_total").increment(refused.clone().count() as u64);
         refused.for_each(|entry| window.done(entry));
     }
+}
+
+/// What a claimed timer holds in memory, as far as that can be much.
+fn weight(claimed: &Claimed) -> usize {
+    const OF_ANY: usize = 1024;
+    let of_texts = claimed.timer.as_ref().map_or(0, |timer| {
+        let definition = &timer.definition;
+        let texts = definition.callback.payload().into_iter().chain(definition.metadata.as_ref());
+        texts.map(|text| text.as_str().len()).sum()
+    });
+    OF_ANY + of_texts
 }

@@ -20,6 +20,7 @@ mod alarm;
 mod assignment;
 mod claiming;
 mod clock_check;
+mod load;
 mod loading;
 mod mixing;
 mod nudging;

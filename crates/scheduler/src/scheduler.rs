@@ -43,7 +43,7 @@ impl Default for Config {
         Self {
             window_entries_max: 1_000_000,
             look_ahead: Span::from_secs(600),
-            claim_batch_max: 1024,
+            claim_batch_max: 256,
             in_flight_max: 1024,
             in_flight_per_destination_max: 64,
             node_lease: Span::from_millis(3_500),

@@ -8,11 +8,11 @@ use std::{
 use domain::{Destination, Shard, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
 
-use crate::{mixing::Mixing, slots::Slots};
+use crate::{load::Load, mixing::Mixing, slots::Slots};
 
 /// A place in the order of due timers. It also names an entry: a timer is due at one time only, so of two entries of one
 /// timer with different times one is stale, and the claim will tell which.
-type Position = (Timestamp, TimerId);
+pub type Position = (Timestamp, TimerId);
 
 /// What is due soon in the shards of this node, in four stages: upcoming (ordered by time), ready (due, in line for
 /// its destination), busy (being claimed or called) and called (to be recorded). A pure structure: time is an argument, and it
@@ -29,6 +29,7 @@ pub struct Window {
     /// What has left `upcoming`: it must not enter a second time.
     known: HashMap<Position, Stage, BuildHasherDefault<Mixing>>,
     slots: Slots,
+    load: Load,
     unrecorded: usize,
     reach: HashMap<Shard, Reach>,
 }
@@ -36,8 +37,11 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Ready,
-    /// Being claimed or called, in a place of this destination.
-    Busy(Destination),
+    /// Being claimed or called, in a place of this destination; so many bytes of it are in memory.
+    Busy {
+        destination: Destination,
+        bytes: usize,
+    },
     /// The call is over. Its place is free, and what became of it is being recorded.
     Called,
 }
@@ -71,6 +75,7 @@ impl Window {
             turns: VecDeque::new(),
             known: HashMap::default(),
             slots,
+            load: Load::default(),
             unrecorded: 0,
             reach: HashMap::new(),
         }
@@ -222,7 +227,7 @@ impl Window {
 
     /// Takes what may start now, one of each destination in turn, at most `limit`. They are busy until `called` or `done`.
     pub fn take(&mut self, limit: usize) -> Vec<DueEntry> {
-        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded));
+        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded)).min(self.load.room());
         let mut taken = Vec::new();
         let mut passed_over = 0;
         while taken.len() < limit && passed_over < self.turns.len() && self.slots.free() > 0 {
@@ -236,7 +241,7 @@ impl Window {
             passed_over = 0;
             if let Some(position @ (at, id)) = queue.pop_front() {
                 self.ready_len -= 1;
-                self.known.insert(position, Stage::Busy(destination));
+                self.known.insert(position, Stage::Busy { destination, bytes: 0 });
                 taken.push(DueEntry { at, id, destination });
             }
             if queue.is_empty() {
@@ -248,14 +253,28 @@ impl Window {
         taken
     }
 
+    /// Busy ones have been claimed, and this is how many bytes of each are in memory now.
+    pub fn weigh(&mut self, claimed: impl Iterator<Item = (Position, usize)>) {
+        let mut heaviest = 0;
+        for (position, weight) in claimed {
+            if let Some(Stage::Busy { bytes, .. }) = self.known.get_mut(&position) {
+                *bytes = weight;
+                self.load.add(weight);
+                heaviest = heaviest.max(weight);
+            }
+        }
+        self.load.expect(heaviest);
+    }
+
     /// The call of a busy one is over: its place is free. It stays known until it is recorded. Saying so twice is harmless.
     pub fn called(&mut self, entry: &DueEntry) {
         // The place is that of the destination it was taken for; the timer may have got another one since.
         if let Some(stage) = self.known.get_mut(&(entry.at, entry.id))
-            && let Stage::Busy(destination) = *stage
+            && let Stage::Busy { destination, bytes } = *stage
         {
             *stage = Stage::Called;
             self.unrecorded += 1;
+            self.load.remove(bytes);
             self.slots.give_back(destination);
         }
     }

@@ -181,7 +181,7 @@ pub struct TimerOptions {
     /// What to call this process among those that share a database [default: the name of this machine, and the port]
     #[arg(long, env = "NODE_NAME", value_name = "NAME")]
     pub node_name: Option<String>,
-    /// The most timers to claim at once [default: 1024]
+    /// The most timers to claim at once [default: 256]
     #[arg(long, env = "TIMER_BATCH_SIZE", value_name = "COUNT")]
     pub batch_size: Option<String>,
 }
