@@ -1,6 +1,6 @@
 use sha2::{Digest, Sha256};
 
-use crate::{Definition, JsonText};
+use crate::{Definition, JsonText, json::without_blanks};
 
 /// A short stand-in for everything a request said except when: equal for requests that mean the same.
 ///
@@ -10,17 +10,22 @@ pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
     pub fn of(definition: &Definition) -> Self {
+        Self::with(definition, &definition.callback.to_json())
+    }
+
+    /// The same, for somebody who has written the callback as JSON already.
+    pub fn with(definition: &Definition, callback_json: &str) -> Self {
         let mut hash = Sha256::new();
         let mut part = |text: Option<&str>| {
             // Lengths keep neighbouring parts apart; no text at all differs from an empty one.
             hash.update(text.map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
             hash.update(text.unwrap_or_default());
         };
-        let Definition { id: _, namespace, key, asked: _, callback, metadata, correlation_id, retry_policy, delivery } =
+        let Definition { id: _, namespace, key, asked: _, callback: _, metadata, correlation_id, retry_policy, delivery } =
             definition;
         part(Some(namespace.as_str()));
         part(key.as_ref().map(|key| key.as_str()));
-        part(Some(&JsonText::trusted(callback.to_json()).without_blanks()));
+        part(Some(&without_blanks(callback_json)));
         part(metadata.as_ref().map(JsonText::without_blanks).as_deref());
         part(correlation_id.as_ref().map(|id| id.as_str()));
         part(retry_policy.as_ref().map(crate::RetryPolicy::to_json).as_deref());

@@ -35,21 +35,7 @@ impl JsonText {
 
     /// The text without the blanks between tokens, for comparing what two requests meant.
     pub fn without_blanks(&self) -> String {
-        let mut compact = String::with_capacity(self.0.len());
-        let mut in_string = false;
-        let mut escaped = false;
-        for c in self.0.chars() {
-            if in_string {
-                in_string = escaped || c != '"';
-                escaped = !escaped && c == '\\';
-            } else if c.is_ascii_whitespace() {
-                continue;
-            } else {
-                in_string = c == '"';
-            }
-            compact.push(c);
-        }
-        compact
+        without_blanks(&self.0)
     }
 }
 
@@ -58,6 +44,33 @@ impl serde::Serialize for JsonText {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
+}
+
+pub(crate) fn without_blanks(text: &str) -> String {
+    let mut compact = String::with_capacity(text.len());
+    let mut rest = text;
+    // Whole pieces at once: what lies between two blanks, and strings with all that is in them.
+    while let Some(at) = rest.find(['"', ' ', '\t', '\r', '\n']) {
+        let end = if rest.as_bytes()[at] == b'"' { at + string_bytes(&rest[at..]) } else { at };
+        compact.push_str(&rest[..end]);
+        rest = rest[end..].trim_start_matches([' ', '\t', '\r', '\n']);
+    }
+    compact.push_str(rest);
+    compact
+}
+
+/// How long the string is that `text` begins with, its quotes included.
+fn string_bytes(text: &str) -> usize {
+    let mut end = 1;
+    while let Some(at) = text[end..].find(['"', '\\']) {
+        end += at + 1;
+        if text.as_bytes()[end - 1] == b'"' {
+            return end;
+        }
+        // What is escaped ends nothing, and may be longer than a byte only where the text is no JSON.
+        end += text[end..].chars().next().map_or(0, char::len_utf8);
+    }
+    text.len()
 }
 
 /// Reads the object that `field` must be. Complaints are serde's, but without positions: the caller sent a field, not a file.
@@ -140,5 +153,14 @@ mod tests {
     fn blanks_between_tokens_mean_nothing() {
         let json = parse(r#"{ "a b" : [ 1, "\" x" ] }"#).unwrap();
         assert_eq!(json.without_blanks(), r#"{"a b":[1,"\" x"]}"#);
+        for (text, compact) in [
+            ("[ 1 ,\t2\r\n]", "[1,2]"),
+            (r#"[ "\\" , " \\\" " ]"#, r#"["\\"," \\\" "]"#),
+            (r#"{ "é ü" : "\u00e9 \n" }"#, r#"{"é ü":"\u00e9 \n"}"#),
+            ("null", "null"),
+            (r#""  ""#, r#""  ""#),
+        ] {
+            assert_eq!(parse(text).unwrap().without_blanks(), compact, "{text}");
+        }
     }
 }

@@ -1,9 +1,13 @@
 //! Listing and counting: filters, orders, pages.
 
 use domain::{Namespace, Next, Status, TimerId};
-use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
+use store::{Changed, Cursor, DueEntry, Filter, ListQuery, Order, Page, Sort, Summary};
 
-use crate::{Draft, Fixture, NOW, Stage, ago, ahead, secs, stage::retried, timer};
+use crate::{
+    Draft, Fixture, NOW, Stage, ago, ahead, secs,
+    stage::{entry, retried},
+    timer,
+};
 
 const SORTS: [Sort; 2] = [Sort::CreatedAt, Sort::ExecuteAt];
 const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
@@ -281,4 +285,70 @@ pub async fn a_moved_timer_moves_in_the_list(fixture: impl Fixture) {
     let claimed = stage.claim_one(&late).await;
     stage.settle(&claimed, Next::Again { at: ahead(secs(7_200)) }).await;
     assert_eq!(ids(&page(&stage, &query).await), [early.id(), late.id()]);
+}
+
+pub async fn a_timer_that_is_tried_again_keeps_its_place_in_the_list(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let drafts = (1..=3).map(|n: u32| timer("http://a.example/").numbered(u64::from(n)).due_in(secs(n * 50)));
+    let timers = stage.create_new(drafts.collect()).await;
+    let expected: Vec<_> = timers.iter().map(|timer| timer.id()).collect();
+    let in_place = async |what: &str| {
+        for order in ORDERS {
+            let query = ListQuery { sort: Sort::ExecuteAt, order, limit: 1, ..everything() };
+            let mut read = read_on(&stage, &query).await;
+            if order == Order::Descending {
+                read.reverse();
+            }
+            assert_eq!(read, expected, "{what}, {order:?}");
+        }
+    };
+    // Later in the same minute, then long after all the others.
+    let mut middle = timers[1].clone();
+    let mut at = middle.execute_at;
+    for later in [ahead(secs(110)), ahead(secs(7_200))] {
+        let claimed = stage.claim(&[DueEntry { at, ..entry(&middle) }]).await;
+        stage.settle(&claimed[0], Next::Pending { at: later, attempt: 1, error: Some("timeout".to_owned()) }).await;
+        at = later;
+        in_place("before a retry").await;
+    }
+    let claimed = stage.claim(&[DueEntry { at, ..entry(&middle) }]).await;
+    in_place("during a retry").await;
+    stage.settle(&claimed[0], Next::Failed { at: NOW, error: "HTTP 500".to_owned() }).await;
+    in_place("after the last retry").await;
+    assert!(matches!(stage.store.reopen(middle.id(), ahead(secs(9_000))).await.unwrap(), Changed::Done(_)));
+    in_place("opened again").await;
+    middle = stage.cancel(middle.id()).await;
+    assert_eq!(middle.execute_at, timers[1].execute_at);
+    in_place("canceled").await;
+}
+
+pub async fn counts_follow_a_timer_through_its_life(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for name in ["default", "tenant"] {
+        let is_in = async |expected: Option<Status>| {
+            for status in [None].into_iter().chain(Status::ALL.map(Some)) {
+                let filter = Filter { status, namespace: Some(Namespace::parse(name).unwrap()), key_prefix: None };
+                let there = expected.is_some() && (status.is_none() || status == expected);
+                let everywhere = Filter { namespace: None, ..filter.clone() };
+                for filter in [filter, everywhere] {
+                    assert_eq!(stage.store.count(&filter).await.unwrap(), u64::from(there), "{expected:?}, {filter:?}");
+                }
+            }
+        };
+        let timer = stage.create(timer("http://a.example/").namespace(name).key("k")).await;
+        is_in(Some(Status::Pending)).await;
+        let claimed = stage.claim_one(&timer).await;
+        is_in(Some(Status::Executing)).await;
+        stage.settle(&claimed, Next::Pending { at: timer.execute_at, attempt: 1, error: None }).await;
+        is_in(Some(Status::Pending)).await;
+        let claimed = stage.claim_one(&timer).await;
+        stage.settle(&claimed, Next::Failed { at: NOW, error: "HTTP 500".to_owned() }).await;
+        is_in(Some(Status::Failed)).await;
+        assert!(matches!(stage.store.reopen(timer.id(), NOW).await.unwrap(), Changed::Done(_)));
+        is_in(Some(Status::Pending)).await;
+        stage.cancel(timer.id()).await;
+        is_in(Some(Status::Canceled)).await;
+        assert_eq!(stage.store.purge(ahead(secs(1)), 10).await.unwrap(), 1);
+        is_in(None).await;
+    }
 }

@@ -38,6 +38,8 @@ macro_rules! suite {
                 timers_that_come_and_go_do_not_shift_pages_by_cursor
                 a_cursor_may_lie_between_timers
                 a_moved_timer_moves_in_the_list
+                a_timer_that_is_tried_again_keeps_its_place_in_the_list
+                counts_follow_a_timer_through_its_life
             }
             change {
                 an_update_replaces_content_and_time

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use store::Unreadable;
 use uuid::Uuid;
 
-use crate::{failure::Failure, writer::Write};
+use crate::{failure::Failure, tally::Tally, writer::Write};
 
 const ADD: &str = "INSERT INTO access_key (id, name, hash, namespaces, rights, created_at, revoked_at) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
@@ -24,7 +24,7 @@ impl Write for AddKey {
         1
     }
 
-    fn run(&self, connection: &Connection) -> Result<bool, Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<bool, Failure> {
         let AccessKey { id, name, hash, access, created_at, revoked_at } = &self.key;
         let added = connection.prepare_cached(ADD)?.execute(params![
             id.0.as_bytes(),
@@ -52,7 +52,7 @@ impl Write for RevokeKey {
         1
     }
 
-    fn run(&self, connection: &Connection) -> Result<bool, Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<bool, Failure> {
         Ok(connection.prepare_cached(REVOKE)?.execute(params![self.id.0.as_bytes(), self.now.as_micros()])? == 1)
     }
 }

@@ -1,21 +1,19 @@
 //! Finding and canceling many at once.
 
-use domain::{JsonText, Namespace, Status, TimerId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use domain::{JsonText, Status, TimerId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, ToSql};
 use store::{Filter, Match};
 
 use crate::{
-    change::CANCEL,
+    change::Canceling,
     failure::Failure,
-    read::{self, FEW, Walk},
+    read::{self, Walk},
     rows::Id,
-    settle::DELETE_DUE,
+    tally::Tally,
     writer::Write,
 };
 
 pub const DUE_MINUTE: &str = "SELECT due_minute FROM definition WHERE id = ?1";
-pub const OF_NAMESPACE: &str =
-    "SELECT count(*) FROM (SELECT 1 FROM definition d WHERE d.namespace = ?1 AND d.namespace <> 'default' LIMIT ?2)";
 
 /// Where the search for what matches starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +23,8 @@ pub enum Start {
     /// All timers as they stand in the file, in no order: many times as fast as by id, since the id of a timer with a key
     /// is a hash.
     File,
-    /// Those that have the status. Finished ones stand in the order of their ids; the others must be few, for they are
-    /// sorted anew for each page.
+    /// Those that have the status. Failed and canceled ones stand in the order of their ids; the others must be few, for they
+    /// are sorted anew for each page.
     Status(Status),
     /// The few of a namespace, to be sorted.
     Namespace,
@@ -34,23 +32,17 @@ pub enum Start {
 
 impl Start {
     pub fn choose(connection: &Connection, filter: &Filter) -> Result<Self, Failure> {
-        if let Some(namespace) = named(filter) {
-            let mut statement = connection.prepare_cached(OF_NAMESPACE)?;
-            let count: i64 = statement.query_row(params![namespace.as_str(), FEW + 1], |row| row.get(0))?;
-            if count <= FEW {
-                return Ok(Self::Namespace);
-            }
+        if let Some(namespace) = &filter.namespace
+            && read::is_small(connection, namespace)?
+        {
+            return Ok(Self::Namespace);
         }
         Ok(match filter.status {
-            Some(status) if status.is_finished() || read::is_rare(connection, status)? => Self::Status(status),
+            Some(status @ (Status::Failed | Status::Canceled)) => Self::Status(status),
+            Some(status) if read::is_rare(connection, status)? => Self::Status(status),
             _ => Self::Ids,
         })
     }
-}
-
-/// The namespace that is asked for, if an index knows it.
-fn named(filter: &Filter) -> Option<&Namespace> {
-    filter.namespace.as_ref().filter(|namespace| namespace.as_str() != Namespace::DEFAULT)
 }
 
 pub fn matching(connection: &Connection, filter: &Filter, after: Option<TimerId>, limit: usize) -> Result<Vec<Match>, Failure> {
@@ -131,21 +123,16 @@ impl Write for CancelAll {
         self.ids.len()
     }
 
-    fn run(&self, connection: &Connection) -> Result<Vec<bool>, Failure> {
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<bool>, Failure> {
         let mut due_minute = connection.prepare_cached(DUE_MINUTE)?;
-        let mut cancel = connection.prepare_cached(CANCEL)?;
-        let mut delete_due = connection.prepare_cached(DELETE_DUE)?;
+        let mut canceling = Canceling::prepare(connection)?;
         let mut canceled = Vec::with_capacity(self.ids.len());
         for id in self.ids.iter().copied().map(Id::of) {
             let minute: Option<i64> = due_minute.query_row([id], |row| row.get(0)).optional()?;
-            let is_canceled = match minute {
-                Some(minute) => cancel.execute(params![minute, id, self.now.as_micros()])? == 1,
+            canceled.push(match minute {
+                Some(minute) => canceling.run(minute, id, self.now, tally)?,
                 None => false,
-            };
-            if is_canceled {
-                delete_due.execute(params![minute, id])?;
-            }
-            canceled.push(is_canceled);
+            });
         }
         Ok(canceled)
     }

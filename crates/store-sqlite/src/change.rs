@@ -1,14 +1,15 @@
 //! Changing and canceling what is still pending, and trying again what has failed.
 
 use domain::{Asked, Definition, Event, Status, Timer, TimerId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::Changed;
 
 use crate::{
     create::{DELETE_OUTCOME, INSERT_DUE, read_back},
     failure::Failure,
     rows::{Found, Id, TIMER_BY_ID, Texts, found, to_column},
-    settle::DELETE_DUE,
+    settle::{Finish, Finished},
+    tally::{Tally, namespace_column},
     writer::Write,
 };
 
@@ -18,12 +19,14 @@ pub const REPLACE_DEFINITION: &str = "UPDATE definition SET namespace = ?2, key 
 pub const MOVE_DEFINITION: &str = "UPDATE definition SET asked = ?2, execute_at = ?3, execute_minute = ?4, due_minute = ?4, revision = revision + 1, \
      updated_at = ?5 WHERE id = ?1";
 /// A new due time: attempts start over. The destination stays unless a new one is given.
-pub const RESET_DUE: &str = "UPDATE due SET minute = ?3, at = ?4, attempt = 0, last_error = NULL, destination = coalesce(?5, destination) \
+pub const RESET_DUE: &str = "UPDATE due SET minute = ?3, at = ?4, execute_at = NULL, attempt = 0, last_error = NULL, \
+     destination = coalesce(?5, destination), namespace = ?6 \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
 /// The next attempt stays when it was, and goes where the new callback says.
-pub const READDRESS_DUE: &str = "UPDATE due SET destination = ?3 WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
-pub const CANCEL: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
-     SELECT id, 'canceled', attempt, last_error, NULL, ?3 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
+pub const READDRESS_DUE: &str =
+    "UPDATE due SET destination = ?3, namespace = ?4 WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
+pub const PENDING: &str = "SELECT attempt, coalesce(execute_at, at), namespace, last_error FROM due \
+     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
 
 /// The next attempt is due at another time; `execute_at` stays.
 pub const REOPEN_DEFINITION: &str =
@@ -47,7 +50,13 @@ pub enum NextAttempt {
 }
 
 /// New content and time for a timer that was found pending in this transaction.
-pub fn replace(connection: &Connection, existing: &Found, new: &Replacement<'_>, next: NextAttempt) -> Result<(), Failure> {
+pub fn replace(
+    connection: &Connection,
+    existing: &Found,
+    new: &Replacement<'_>,
+    next: NextAttempt,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
     let Replacement { definition, texts, execute_at, now } = *new;
     let id = Id::of(existing.timer.id);
     let minute = execute_at.minute();
@@ -72,16 +81,20 @@ pub fn replace(connection: &Connection, existing: &Found, new: &Replacement<'_>,
         texts.callback_config,
         due_minute,
     ])?;
+    let namespace = namespace_column(definition.namespace.as_str());
+    tally.remove(namespace_column(&existing.timer.namespace), Status::Pending);
+    tally.add(namespace, Status::Pending);
     match next {
         NextAttempt::AtTheNewTime => connection.prepare_cached(RESET_DUE)?.execute(params![
             existing.due_minute,
             id,
             minute,
             execute_at.as_micros(),
-            texts.destination
+            texts.destination,
+            namespace
         ])?,
         NextAttempt::AsItWas => {
-            connection.prepare_cached(READDRESS_DUE)?.execute(params![existing.due_minute, id, texts.destination])?
+            connection.prepare_cached(READDRESS_DUE)?.execute(params![existing.due_minute, id, texts.destination, namespace])?
         }
     };
     Ok(())
@@ -109,7 +122,8 @@ pub fn move_to(
         id,
         minute,
         execute_at.as_micros(),
-        None::<i64>
+        None::<i64>,
+        namespace_column(&existing.timer.namespace)
     ])?;
     Ok(())
 }
@@ -134,7 +148,11 @@ impl Write for Update {
         1
     }
 
-    fn run(&self, connection: &Connection) -> Result<Changed, Failure> {
+    fn bytes(&self) -> usize {
+        self.texts.bytes(&self.changed.definition)
+    }
+
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Changed, Failure> {
         let id = Id::of(self.changed.id());
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
@@ -153,7 +171,7 @@ impl Write for Update {
         };
         let is_moved = existing.timer.execute_at != self.changed.execute_at.as_micros();
         let next = if is_moved { NextAttempt::AtTheNewTime } else { NextAttempt::AsItWas };
-        replace(connection, &existing, &replacement, next)?;
+        replace(connection, &existing, &replacement, next, tally)?;
         read_back(connection, id).map(Changed::Done)
     }
 }
@@ -171,17 +189,48 @@ impl Write for Cancel {
         1
     }
 
-    fn run(&self, connection: &Connection) -> Result<Changed, Failure> {
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Changed, Failure> {
         let id = Id::of(self.id);
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
         };
-        let canceled = connection.prepare_cached(CANCEL)?.execute(params![existing.due_minute, id, self.now.as_micros()])?;
-        if canceled == 0 {
+        if !Canceling::prepare(connection)?.run(existing.due_minute, id, self.now, tally)? {
             return Ok(Changed::Met(existing.timer.into_timer()?));
         }
-        connection.prepare_cached(DELETE_DUE)?.execute(params![existing.due_minute, id])?;
         read_back(connection, id).map(Changed::Done)
+    }
+}
+
+/// The statements that cancel.
+pub struct Canceling<'connection> {
+    pending: CachedStatement<'connection>,
+    finish: Finish<'connection>,
+}
+
+impl<'connection> Canceling<'connection> {
+    pub fn prepare(connection: &'connection Connection) -> rusqlite::Result<Self> {
+        Ok(Self { pending: connection.prepare_cached(PENDING)?, finish: Finish::prepare(connection)? })
+    }
+
+    /// Whether the timer was pending.
+    pub fn run(&mut self, due_minute: i64, id: Id, now: Timestamp, tally: &mut Tally) -> rusqlite::Result<bool> {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let found = self.pending.query_row(params![due_minute, id], row).optional()?;
+        let Some((attempt, execute_at, namespace, last_error)) = found else { return Ok(false) };
+        let (namespace, last_error): (Option<String>, Option<String>) = (namespace, last_error);
+        self.finish.run(&Finished {
+            due_minute,
+            id,
+            execute_at: Timestamp::from_micros(execute_at),
+            status: Status::Canceled,
+            attempt,
+            namespace: namespace.as_deref(),
+            last_error: last_error.as_deref(),
+            executed_at: None,
+            finished_at: now,
+        })?;
+        tally.turn(namespace.as_deref(), Status::Pending, Status::Canceled);
+        Ok(true)
     }
 }
 
@@ -198,18 +247,23 @@ impl Write for Reopen {
         1
     }
 
-    fn run(&self, connection: &Connection) -> Result<Changed, Failure> {
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Changed, Failure> {
         let (id, now) = (Id::of(self.id), self.now);
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
         };
+        let execute_minute = existing.execute_minute();
         let timer = existing.timer.into_timer()?;
         if timer.status.after(Event::Reopen).is_none() {
             return Ok(Changed::Met(timer));
         }
         let destination = to_column(timer.definition.callback.destination());
-        connection.prepare_cached(DELETE_OUTCOME)?.execute([id])?;
-        connection.prepare_cached(INSERT_DUE)?.execute(params![now.minute(), id, now.as_micros(), destination])?;
+        let namespace = namespace_column(timer.definition.namespace.as_str());
+        let moved = (timer.execute_at != now).then_some(timer.execute_at.as_micros());
+        connection.prepare_cached(DELETE_OUTCOME)?.execute(params![execute_minute, id])?;
+        let due = params![now.minute(), id, now.as_micros(), destination, moved, namespace];
+        connection.prepare_cached(INSERT_DUE)?.execute(due)?;
+        tally.turn(namespace, timer.status, Status::Pending);
         connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, now.minute(), now.as_micros()])?;
         read_back(connection, id).map(Changed::Done)
     }

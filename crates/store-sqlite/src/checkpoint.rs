@@ -11,7 +11,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
@@ -82,6 +82,8 @@ pub struct LogKeeper {
     limits: Limits,
     ask: SyncSender<()>,
     only_a_tail_is_left: Arc<AtomicBool>,
+    /// Held by whoever copies: SQLite turns a second one away without letting it wait.
+    copying: Arc<Mutex<()>>,
     rows_since_look: usize,
 }
 
@@ -101,7 +103,10 @@ impl LogKeeper {
             // When the thread has been asked already, that is enough.
             Step::Ask => drop(self.ask.try_send(())),
             Step::Finish => drop(run(connection, "PRAGMA wal_checkpoint(PASSIVE)")),
-            Step::Restart => drop(run(connection, "PRAGMA wal_checkpoint(RESTART)")),
+            Step::Restart => {
+                let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
+                run(connection, "PRAGMA wal_checkpoint(RESTART)");
+            }
         }
     }
 
@@ -116,15 +121,18 @@ pub fn start(connection: Connection, limits: Limits) -> std::io::Result<(LogKeep
     let (ask, asked) = sync_channel(1);
     let only_a_tail_is_left = Arc::new(AtomicBool::new(false));
     let tell = Arc::clone(&only_a_tail_is_left);
+    let copying = Arc::new(Mutex::new(()));
+    let mine = Arc::clone(&copying);
     let thread = std::thread::Builder::new()
         .name("sqlite-checkpoint".to_owned())
-        .spawn(move || checkpoint_when_asked(&connection, &asked, &tell))?;
-    Ok((LogKeeper { limits, ask, only_a_tail_is_left, rows_since_look: 0 }, thread))
+        .spawn(move || checkpoint_when_asked(&connection, &asked, &tell, &mine))?;
+    Ok((LogKeeper { limits, ask, only_a_tail_is_left, copying, rows_since_look: 0 }, thread))
 }
 
-fn checkpoint_when_asked(connection: &Connection, asked: &Receiver<()>, only_a_tail_is_left: &AtomicBool) {
+fn checkpoint_when_asked(connection: &Connection, asked: &Receiver<()>, only_a_tail_is_left: &AtomicBool, copying: &Mutex<()>) {
     while asked.recv().is_ok() {
         for _ in 0..PASSES_MAX {
+            let _copying = copying.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(log) = run(connection, "PRAGMA wal_checkpoint(PASSIVE)") else { break };
             metrics::checkpoint();
             if log.copied >= log.pages {

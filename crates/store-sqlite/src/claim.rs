@@ -11,18 +11,19 @@ use crate::{
     migrate::SHARDS,
     ownership::{Nodes, is_current},
     rows::{Id, definition, definition_columns, from_column, is_senseless},
+    tally::Tally,
     writer::Write,
 };
 
 /// Pending, or taken by an earlier call with the same token.
-pub const STANDING: &str = "SELECT attempt, last_error, destination, claim FROM due \
+pub const STANDING: &str = "SELECT attempt, last_error, destination, claim, namespace FROM due \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND (claim IS NULL OR (claim = ?4 AND epoch = ?5))";
 pub const TAKE: &str = "UPDATE due SET claim = ?3, epoch = ?4, lease_until = ?5, attempt = ?6 \
      WHERE shard = 0 AND minute = ?1 AND id = ?2";
 pub const DEFINITION_BY_ID: &str = concat!("SELECT ", definition_columns!(), " FROM definition d WHERE d.id = ?1");
-/// Only what was due can have been claimed, so the key bounds the search by the minute.
-pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error, epoch, lease_until FROM due \
-     WHERE shard = ?1 AND minute <= ?2 AND claim IS NOT NULL AND (epoch < ?3 OR lease_until <= ?4)";
+/// Along an index that holds what is claimed and nothing else, however long the backlog is.
+pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error, epoch, lease_until FROM due INDEXED BY due_claimed \
+     WHERE claim IS NOT NULL AND shard = ?1 AND (epoch < ?2 OR lease_until <= ?3)";
 
 /// A claimed timer whose texts are still to be understood, which is the caller's work.
 pub struct Taken {
@@ -55,7 +56,7 @@ impl Write for Take {
         self.entries.len()
     }
 
-    fn run(&self, connection: &Connection) -> Result<Vec<Taken>, Failure> {
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<Taken>, Failure> {
         // A tenure that is over takes nothing more, but what was taken under it is given again.
         let mut tenures = Vec::with_capacity(self.claim.tenures.len());
         for tenure in &self.claim.tenures {
@@ -77,16 +78,23 @@ impl Write for Take {
             // Nobody comes between: this transaction is the only one that writes.
             let row = standing
                 .query_row(params![minute, id, entry.at.as_micros(), token.0, epoch], |row| {
-                    Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get::<_, Option<i64>>(3)?))
+                    Ok((
+                        row.get::<_, i64>(0)?,
+                        row.get(1)?,
+                        row.get(2)?,
+                        row.get::<_, Option<i64>>(3)?,
+                        row.get::<_, Option<String>>(4)?,
+                    ))
                 })
                 .optional()?;
-            let Some((mut attempt, last_error, destination, claim)) = row else { continue };
+            let Some((mut attempt, last_error, destination, claim, namespace)) = row else { continue };
             if (claim.is_none() && !is_current) || !given.insert(entry.id) {
                 continue;
             }
             if claim.is_none() {
                 attempt = attempt.saturating_add(1);
                 take.execute(params![minute, id, token.0, epoch, lease_until, attempt])?;
+                tally.turn(namespace.as_deref(), Status::Pending, Status::Executing);
             }
             let entry = DueEntry { destination: from_column(destination), ..*entry };
             let timer = executing(&mut whole, id, attempt, last_error)?;
@@ -118,8 +126,6 @@ pub fn expired(
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<Taken>, Failure> {
-    // One more minute, should a claim have been made by a clock that was a little ahead.
-    let minute_max = now.minute() + 1;
     let mut expired = Vec::new();
     // All statements of one look must see the same state, or a claim could end between its row and its definition.
     let snapshot = connection.unchecked_transaction()?;
@@ -129,7 +135,7 @@ pub fn expired(
             continue;
         }
         let mut statement = snapshot.prepare_cached(EXPIRED)?;
-        let mut rows = statement.query(params![tenure.shard.0, minute_max, tenure.epoch.0, now.as_micros()])?;
+        let mut rows = statement.query(params![tenure.shard.0, tenure.epoch.0, now.as_micros()])?;
         while expired.len() < limit
             && let Some(row) = rows.next()?
         {

@@ -8,14 +8,16 @@ use crate::{
     change::{self, NextAttempt, Replacement},
     failure::Failure,
     rows::{Id, TIMER_BY_ID, Texts, found},
+    tally::{Tally, namespace_column},
     writer::Write,
 };
 
 pub const INSERT_DEFINITION: &str = "INSERT INTO definition (id, namespace, key, asked, execute_at, execute_minute, due_minute, callback_type, delivery, \
      revision, created_at, updated_at, fingerprint, correlation_id, retry_policy, metadata, callback_config) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?15, ?9, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO NOTHING";
-pub const INSERT_DUE: &str = "INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES (0, ?1, ?2, ?3, 0, ?4)";
-pub const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE id = ?1";
+pub const INSERT_DUE: &str = "INSERT INTO due (shard, minute, id, at, attempt, destination, execute_at, namespace) \
+     VALUES (0, ?1, ?2, ?3, 0, ?4, ?5, ?6)";
+pub const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE minute = ?1 AND id = ?2";
 pub const DELETE_DEFINITION: &str = "DELETE FROM definition WHERE id = ?1";
 
 const FIRST_REVISION: i64 = 1;
@@ -76,15 +78,19 @@ impl Write for Create {
         self.batch.len()
     }
 
-    fn run(&self, connection: &Connection) -> Result<Vec<Done>, Failure> {
+    fn bytes(&self) -> usize {
+        self.batch.iter().map(|(new, texts)| texts.bytes(&new.definition)).sum()
+    }
+
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<Done>, Failure> {
         let mut insert =
             Insert { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? };
         let mut done = Vec::with_capacity(self.batch.len());
         for (new, texts) in &self.batch {
-            done.push(if insert.run(new, texts, FIRST_REVISION)? {
+            done.push(if insert.run(new, texts, FIRST_REVISION, tally)? {
                 Done::Created
             } else {
-                settle_conflict(connection, &mut insert, new, texts)?
+                settle_conflict(connection, &mut insert, new, texts, tally)?
             });
         }
         Ok(done)
@@ -98,7 +104,7 @@ struct Insert<'connection> {
 
 impl Insert<'_> {
     /// Whether the id was free.
-    fn run(&mut self, new: &NewTimer, texts: &Texts, revision: i64) -> rusqlite::Result<bool> {
+    fn run(&mut self, new: &NewTimer, texts: &Texts, revision: i64, tally: &mut Tally) -> rusqlite::Result<bool> {
         let definition = &new.definition;
         let id = Id::of(definition.id);
         let minute = new.execute_at.minute();
@@ -122,12 +128,20 @@ impl Insert<'_> {
         if inserted == 0 {
             return Ok(false);
         }
-        self.due.execute(params![minute, id, new.execute_at.as_micros(), texts.destination])?;
+        let namespace = namespace_column(definition.namespace.as_str());
+        self.due.execute(params![minute, id, new.execute_at.as_micros(), texts.destination, None::<i64>, namespace])?;
+        tally.add(namespace, Status::Pending);
         Ok(true)
     }
 }
 
-fn settle_conflict(connection: &Connection, insert: &mut Insert<'_>, new: &NewTimer, texts: &Texts) -> Result<Done, Failure> {
+fn settle_conflict(
+    connection: &Connection,
+    insert: &mut Insert<'_>,
+    new: &NewTimer,
+    texts: &Texts,
+    tally: &mut Tally,
+) -> Result<Done, Failure> {
     let id = Id::of(new.definition.id);
     let existing = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?;
     let Some(existing) = existing.transpose()? else {
@@ -146,7 +160,7 @@ fn settle_conflict(connection: &Connection, insert: &mut Insert<'_>, new: &NewTi
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),
         Resolution::Overwrite => {
             let replacement = Replacement { definition: &new.definition, texts, execute_at: new.execute_at, now: new.created_at };
-            change::replace(connection, &existing, &replacement, NextAttempt::AtTheNewTime)?;
+            change::replace(connection, &existing, &replacement, NextAttempt::AtTheNewTime, tally)?;
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Move => {
@@ -154,11 +168,12 @@ fn settle_conflict(connection: &Connection, insert: &mut Insert<'_>, new: &NewTi
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Revive => {
-            connection.prepare_cached(DELETE_OUTCOME)?.execute([id])?;
+            connection.prepare_cached(DELETE_OUTCOME)?.execute(params![existing.execute_minute(), id])?;
             connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
             // Above the one of its former life, so that nobody takes the two for the same.
             let revision = existing.timer.revision.saturating_add(1);
-            insert.run(new, texts, revision)?;
+            tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
+            insert.run(new, texts, revision, tally)?;
             return Ok(Done::Revived { revision });
         }
     };

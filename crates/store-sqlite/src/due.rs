@@ -1,7 +1,7 @@
 //! What is due, as light entries for the scheduler.
 
-use domain::Timestamp;
-use rusqlite::{Connection, params};
+use domain::{TimerId, Timestamp};
+use rusqlite::{Connection, Row, params};
 use store::{DueEntry, ShardCursor};
 
 use crate::{
@@ -9,34 +9,77 @@ use crate::{
     rows::{Id, from_column},
 };
 
-/// The minute orders coarsely and comes from the key; only inside a minute something is left to sort.
-pub const DUE_FROM_START: &str = "SELECT at, id, destination FROM due WHERE shard = ?1 AND minute <= ?2 AND claim IS NULL AND at <= ?3 \
-     ORDER BY minute, at, id LIMIT ?4";
-pub const DUE_AFTER: &str = "SELECT at, id, destination FROM due WHERE shard = ?1 AND minute <= ?2 AND claim IS NULL AND at <= ?3 \
-     AND minute >= ?5 AND (at, id) > (?6, ?7) ORDER BY minute, at, id LIMIT ?4";
+/// The minute orders coarsely and comes from the key; the order inside a minute is made in memory.
+pub const DUE: &str = "SELECT minute, at, id, destination FROM due \
+     WHERE shard = ?1 AND minute >= ?2 AND minute <= ?3 AND claim IS NULL AND at <= ?4 ORDER BY minute";
 
 pub fn due(connection: &Connection, from: &[ShardCursor], until: Timestamp, limit: usize) -> Result<Vec<DueEntry>, Failure> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(DUE)?;
     let mut entries = Vec::new();
     for ShardCursor { shard, after } in from {
-        let (minute, until) = (until.minute(), until.as_micros());
-        let entry = |row: &rusqlite::Row<'_>| {
-            Ok(DueEntry {
-                at: Timestamp::from_micros(row.get(0)?),
-                id: row.get::<_, Id>(1)?.timer(),
-                destination: from_column(row.get(2)?),
-            })
-        };
-        let mut statement = connection.prepare_cached(if after.is_some() { DUE_AFTER } else { DUE_FROM_START })?;
-        let rows = match after {
-            None => statement.query_map(params![shard.0, minute, until, limit], entry)?,
-            Some((at, id)) => {
-                statement.query_map(params![shard.0, minute, until, limit, at.minute(), at.as_micros(), Id::of(*id)], entry)?
+        let first_minute = after.map_or(i64::MIN, |(at, _)| at.minute());
+        let mut rows = statement.query(params![shard.0, first_minute, until.minute(), until.as_micros()])?;
+        let mut page = Earliest { entries: Vec::new(), sorted: 0, limit };
+        let mut minute = i64::MIN;
+        while let Some(row) = rows.next()? {
+            let of: i64 = row.get(0)?;
+            if of != minute {
+                minute = of;
+                // Whatever follows is later than all there is.
+                if page.close_minute() {
+                    break;
+                }
             }
-        };
-        for row in rows {
-            entries.push(row?);
+            page.offer(entry(row)?, *after);
         }
+        page.close_minute();
+        entries.append(&mut page.entries);
     }
     Ok(entries)
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<DueEntry> {
+    Ok(DueEntry {
+        at: Timestamp::from_micros(row.get(1)?),
+        id: row.get::<_, Id>(2)?.timer(),
+        destination: from_column(row.get(3)?),
+    })
+}
+
+/// The earliest entries of those that are offered minute by minute. However crowded a minute is, never more than about twice
+/// the limit is kept.
+struct Earliest {
+    entries: Vec<DueEntry>,
+    /// So many are of earlier minutes, and in order.
+    sorted: usize,
+    limit: usize,
+}
+
+impl Earliest {
+    fn offer(&mut self, entry: DueEntry, after: Option<(Timestamp, TimerId)>) {
+        if after.is_some_and(|after| (entry.at, entry.id) <= after) {
+            return;
+        }
+        self.entries.push(entry);
+        let wanted = self.limit.saturating_sub(self.sorted);
+        if self.entries.len() - self.sorted > wanted.saturating_mul(2).max(wanted) {
+            self.shorten(wanted);
+        }
+    }
+
+    fn shorten(&mut self, wanted: usize) {
+        let of_minute = &mut self.entries[self.sorted..];
+        if of_minute.len() > wanted {
+            of_minute.select_nth_unstable(wanted);
+            self.entries.truncate(self.sorted + wanted);
+        }
+    }
+
+    /// Whether there are enough.
+    fn close_minute(&mut self) -> bool {
+        self.shorten(self.limit.saturating_sub(self.sorted));
+        self.entries[self.sorted..].sort_unstable();
+        self.sorted = self.entries.len();
+        self.sorted >= self.limit
+    }
 }

@@ -14,6 +14,7 @@
 mod access;
 mod attempts;
 mod bulk;
+mod by_time;
 mod change;
 mod checkpoint;
 mod claim;
@@ -30,6 +31,7 @@ mod read;
 mod readers;
 mod rows;
 mod settle;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod writer;

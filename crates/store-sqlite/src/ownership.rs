@@ -13,7 +13,7 @@ use domain::{Shard, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::{Cluster, DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, ShardState, Tenure};
 
-use crate::{failure::Failure, rows::Id, writer::Write};
+use crate::{failure::Failure, rows::Id, tally::Tally, writer::Write};
 
 pub const EPOCH: &str = "SELECT epoch FROM shard WHERE shard = ?1";
 pub const HOLDING: &str = "SELECT epoch, owner FROM shard WHERE shard = ?1";
@@ -118,7 +118,7 @@ impl Write for Acquire {
         self.shards.len()
     }
 
-    fn run(&self, connection: &Connection) -> Result<Vec<Tenure>, Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<Vec<Tenure>, Failure> {
         if !self.nodes.is_alive(self.node, self.now) {
             return Ok(Vec::new());
         }
@@ -156,7 +156,7 @@ impl Write for Release {
         self.tenures.len()
     }
 
-    fn run(&self, connection: &Connection) -> Result<(), Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<(), Failure> {
         let mut release = connection.prepare_cached(RELEASE)?;
         for tenure in &self.tenures {
             release.execute(params![tenure.shard.0, tenure.epoch.0, column(self.node)])?;
@@ -178,7 +178,7 @@ impl Write for Leave {
         1
     }
 
-    fn run(&self, connection: &Connection) -> Result<(), Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<(), Failure> {
         self.nodes.forget(self.node);
         connection.prepare_cached(LEAVE)?.execute([column(self.node)])?;
         Ok(())

@@ -1,6 +1,6 @@
 //! Removing what finished long ago.
 
-use domain::Timestamp;
+use domain::{Status, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::{
@@ -8,10 +8,12 @@ use crate::{
     create::{DELETE_DEFINITION, DELETE_OUTCOME},
     failure::Failure,
     rows::Id,
+    tally::Tally,
     writer::Write,
 };
 
-pub const FINISHED_BEFORE: &str = "SELECT id FROM outcome WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2";
+pub const FINISHED_BEFORE: &str =
+    "SELECT minute, id, namespace, status FROM outcome WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2";
 
 pub struct Purge {
     pub before: Timestamp,
@@ -26,20 +28,24 @@ impl Write for Purge {
         self.limit
     }
 
-    fn run(&self, connection: &Connection) -> Result<usize, Failure> {
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<usize, Failure> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
-        let ids: Vec<Id> = connection
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let finished: Vec<(i64, Id, Option<String>, String)> = connection
             .prepare_cached(FINISHED_BEFORE)?
-            .query_map(params![self.before.as_micros(), limit], |row| row.get(0))?
+            .query_map(params![self.before.as_micros(), limit], row)?
             .collect::<rusqlite::Result<_>>()?;
         let mut outcome = connection.prepare_cached(DELETE_OUTCOME)?;
         let mut definition = connection.prepare_cached(DELETE_DEFINITION)?;
         let mut attempts = connection.prepare_cached(DELETE_ATTEMPTS)?;
-        for id in &ids {
+        for (minute, id, namespace, status) in &finished {
             attempts.execute([id])?;
-            outcome.execute([id])?;
+            outcome.execute(params![minute, id])?;
             definition.execute([id])?;
+            if let Some(status) = Status::parse(status) {
+                tally.remove(namespace.as_deref(), status);
+            }
         }
-        Ok(ids.len())
+        Ok(finished.len())
     }
 }

@@ -2,11 +2,13 @@
 
 use domain::{Namespace, Status, Timer, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, ToSql};
-use store::{Count, Cursor, Filter, ListQuery, Order, Page, Sort};
+use store::{Count, Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
 
 use crate::{
+    by_time,
     failure::Failure,
     rows::{CREATED_AT, EXECUTE_AT, Id, SUMMARY_COLUMNS, TIMER_BY_ID, found, summary},
+    tally,
 };
 
 /// Up to so many timers of a status are fetched and sorted; where there are more, walking through all timers in the
@@ -28,14 +30,32 @@ pub enum Walk {
     InOrder,
     /// The few that have the status, to be sorted.
     Few,
+    /// The few of a namespace, to be sorted.
+    Namespace,
+}
+
+impl Walk {
+    fn choose(connection: &Connection, query: &ListQuery) -> Result<Self, Failure> {
+        let ListQuery { filter, sort, .. } = query;
+        if let Some(status) = filter.status
+            && is_rare(connection, status)?
+        {
+            return Ok(Self::Few);
+        }
+        // In the order of creation an index knows every namespace.
+        match filter.namespace.as_ref() {
+            Some(namespace) if *sort == Sort::ExecuteAt && is_small(connection, namespace)? => Ok(Self::Namespace),
+            _ => Ok(Self::InOrder),
+        }
+    }
 }
 
 pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure> {
     let snapshot = connection.unchecked_transaction()?;
-    let walk = match query.filter.status {
-        Some(status) if is_rare(&snapshot, status)? => Walk::Few,
-        _ => Walk::InOrder,
-    };
+    let walk = Walk::choose(&snapshot, query)?;
+    if query.sort == Sort::ExecuteAt && walk == Walk::InOrder {
+        return by_time::list(&snapshot, query);
+    }
     let (sql, parameters) = list_statement(query, walk);
     let mut statement = snapshot.prepare_cached(&sql)?;
     let parameters: Vec<&dyn ToSql> = parameters.iter().map(AsRef::as_ref).collect();
@@ -54,12 +74,17 @@ pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure>
             Sort::ExecuteAt => EXECUTE_AT,
         })?);
         last = Some(Cursor { at, id: row.get::<_, Id>(0)?.timer() });
-        match summary(row)? {
-            Ok(summary) => page.timers.push(summary),
-            Err(error) => tracing::warn!(error = %error, "a timer cannot be listed"),
-        }
+        show(&mut page, summary(row)?);
     }
     Ok(page)
+}
+
+/// A timer that cannot be read leaves a gap, not an error.
+pub fn show(page: &mut Page, summary: Result<Summary, Unreadable>) {
+    match summary {
+        Ok(summary) => page.timers.push(summary),
+        Err(error) => tracing::warn!(error = %error, "a timer cannot be listed"),
+    }
 }
 
 pub fn is_rare(connection: &Connection, status: Status) -> Result<bool, Failure> {
@@ -75,6 +100,15 @@ pub fn is_rare(connection: &Connection, status: Status) -> Result<bool, Failure>
     };
     let count: i64 = connection.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
     Ok(count <= FEW)
+}
+
+/// Whether a namespace has few timers. Nothing is known of the default one.
+pub fn is_small(connection: &Connection, namespace: &Namespace) -> Result<bool, Failure> {
+    if namespace.as_str() == Namespace::DEFAULT {
+        return Ok(false);
+    }
+    let few = Filter { namespace: Some(namespace.clone()), ..Filter::default() };
+    Ok(tally::count(connection, &few)? <= FEW.unsigned_abs())
 }
 
 /// The text of a list and what is bound to it. One text for each combination, so that SQLite can pick the index
@@ -93,51 +127,47 @@ pub fn list_statement(query: &ListQuery, walk: Walk) -> (String, Vec<Box<dyn ToS
 
     let direction = if *order == Order::Ascending { "ASC" } else { "DESC" };
     let beyond = if *order == Order::Ascending { ">" } else { "<" };
-    let order_by = match sort {
-        Sort::CreatedAt => format!("d.created_at {direction}, d.id {direction}"),
-        // The index knows the minute; what is inside a minute is sorted.
-        Sort::ExecuteAt => format!("d.execute_minute {direction}, d.execute_at {direction}, d.id {direction}"),
+    let time = match sort {
+        Sort::CreatedAt => "d.created_at",
+        Sort::ExecuteAt => "d.execute_at",
     };
     if let Some(Cursor { at, id }) = after {
         let (micros, id) = (bind(Box::new(at.as_micros())), bind(Box::new(Id::of(*id))));
-        conditions.push(match sort {
-            Sort::CreatedAt => format!("(d.created_at, d.id) {beyond} ({micros}, {id})"),
-            Sort::ExecuteAt => {
-                let minute = bind(Box::new(at.minute()));
-                format!("(d.execute_minute, d.execute_at, d.id) {beyond} ({minute}, {micros}, {id})")
-            }
-        });
+        conditions.push(format!("({time}, d.id) {beyond} ({micros}, {id})"));
     }
     let one_more = bind(Box::new(i64::from(*limit) + 1));
     let offset = bind(Box::new(i64::try_from(*offset).unwrap_or(i64::MAX)));
     let tables = tables(filter.status, walk);
     let conditions = conditions.join(" AND ");
-    let sql =
-        format!("SELECT {SUMMARY_COLUMNS} FROM {tables} WHERE {conditions} ORDER BY {order_by} LIMIT {one_more} OFFSET {offset}");
-    (sql, parameters)
+    let order = format!("ORDER BY {time} {direction}, d.id {direction}");
+    (format!("SELECT {SUMMARY_COLUMNS} FROM {tables} WHERE {conditions} {order} LIMIT {one_more} OFFSET {offset}"), parameters)
 }
 
 /// CROSS JOIN is SQLite's word for "in this order".
 pub const fn tables(status: Option<Status>, walk: Walk) -> &'static str {
     match (status, walk) {
-        (Some(Status::Pending | Status::Executing), Walk::InOrder) => {
+        (Some(Status::Executing), Walk::Few) => {
+            "due u INDEXED BY due_claimed CROSS JOIN definition d ON d.id = u.id \
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
+        }
+        (Some(Status::Pending), Walk::Few) => {
+            "due u CROSS JOIN definition d ON d.id = u.id LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
+        }
+        (Some(Status::Pending | Status::Executing), _) => {
             "definition d CROSS JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
-             LEFT JOIN outcome o ON o.id = u.id"
-        }
-        (Some(Status::Pending | Status::Executing), Walk::Few) => {
-            "due u CROSS JOIN definition d ON d.id = u.id LEFT JOIN outcome o ON o.id = u.id"
-        }
-        (Some(_), Walk::InOrder) => {
-            "definition d CROSS JOIN outcome o ON o.id = d.id \
-             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id"
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
         }
         (Some(_), Walk::Few) => {
             "outcome o CROSS JOIN definition d ON d.id = o.id \
              LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id"
         }
+        (Some(_), _) => {
+            "definition d CROSS JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id \
+             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id"
+        }
         (None, _) => {
             "definition d LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
-             LEFT JOIN outcome o ON o.id = d.id"
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
         }
     }
 }
@@ -173,48 +203,30 @@ pub fn has_prefix(prefix: &str, bind: &mut impl FnMut(Box<dyn ToSql>) -> String)
 }
 
 pub fn count(connection: &Connection, filter: &Filter) -> Result<Count, Failure> {
+    let Some(prefix) = &filter.key_prefix else { return tally::count(connection, filter).map(Count::exactly) };
     let snapshot = connection.unchecked_transaction()?;
-    let walk = match filter.status {
-        Some(status) if filter.key_prefix.is_some() && !is_rare(&snapshot, status)? => Walk::InOrder,
-        _ => Walk::Few,
+    let walk = match (filter.status, &filter.namespace) {
+        (_, Some(namespace)) if is_small(&snapshot, namespace)? => Walk::Namespace,
+        (Some(status), _) if is_rare(&snapshot, status)? => Walk::Few,
+        _ => Walk::InOrder,
     };
-    let (sql, parameters) = count_statement(filter, walk);
+    let (sql, parameters) = count_statement(filter, prefix, walk);
     let mut statement = snapshot.prepare_cached(&sql)?;
     let parameters: Vec<&dyn ToSql> = parameters.iter().map(AsRef::as_ref).collect();
     let count: i64 = statement.query_row(parameters.as_slice(), |row| row.get(0))?;
     Ok(Count::exactly(count.unsigned_abs()))
 }
 
-/// `walk` says where to start from when there is no index on what is asked for.
-pub fn count_statement(filter: &Filter, walk: Walk) -> (String, Vec<Box<dyn ToSql>>) {
-    let Filter { status, namespace, key_prefix } = filter;
+/// Those with the prefix, counted one by one.
+pub fn count_statement(filter: &Filter, prefix: &str, walk: Walk) -> (String, Vec<Box<dyn ToSql>>) {
     let mut parameters: Vec<Box<dyn ToSql>> = Vec::new();
     let mut bind = |value: Box<dyn ToSql>| {
         parameters.push(value);
         format!("?{}", parameters.len())
     };
-    let is_default = namespace.as_ref().is_some_and(|namespace| namespace.as_str() == Namespace::DEFAULT);
-    let tables = match (status, namespace, key_prefix) {
-        // Everything but the others: those have an index.
-        (None, Some(_), None) if is_default => {
-            let sql = "SELECT (SELECT count(*) FROM definition) - (SELECT count(*) FROM definition WHERE namespace <> 'default')";
-            return (sql.to_owned(), parameters);
-        }
-        (None, ..) => "definition d",
-        (Some(status), None, None) => {
-            if status.is_finished() {
-                "outcome o"
-            } else {
-                "due u"
-            }
-        }
-        (Some(status), Some(_), _) if !is_default => tables(Some(*status), Walk::InOrder),
-        (Some(status), ..) => tables(Some(*status), walk),
-    };
-    let mut conditions = Vec::new();
-    conditions.extend(status.map(|status| has_status(status).to_owned()));
-    conditions.extend(namespace.as_ref().map(|namespace| in_namespace(namespace, &mut bind)));
-    conditions.extend(key_prefix.as_deref().map(|prefix| has_prefix(prefix, &mut bind)));
-    let condition = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-    (format!("SELECT count(*) FROM {tables}{condition}"), parameters)
+    let tables = if filter.status.is_some() { tables(filter.status, walk) } else { "definition d" };
+    let mut conditions = vec![has_prefix(prefix, &mut bind)];
+    conditions.extend(filter.status.map(|status| has_status(status).to_owned()));
+    conditions.extend(filter.namespace.as_ref().map(|namespace| in_namespace(namespace, &mut bind)));
+    (format!("SELECT count(*) FROM {tables} WHERE {}", conditions.join(" AND ")), parameters)
 }

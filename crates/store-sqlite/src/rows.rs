@@ -55,7 +55,7 @@ pub const TIMER_BY_ID: &str = concat!(
      d.fingerprint, d.due_minute
      FROM definition d
      LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id
-     LEFT JOIN outcome o ON o.id = d.id
+     LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id
      WHERE d.id = ?1"
 );
 
@@ -64,6 +64,12 @@ pub struct Found {
     pub timer: StoredTimer,
     pub fingerprint: Fingerprint,
     pub due_minute: i64,
+}
+
+impl Found {
+    pub const fn execute_minute(&self) -> i64 {
+        Timestamp::from_micros(self.timer.execute_at).minute()
+    }
 }
 
 /// The part of a timer that its definition holds; what the rest of the row says is for the caller to fill in.
@@ -113,10 +119,21 @@ pub fn found(row: &Row<'_>) -> rusqlite::Result<Result<Found, Unreadable>> {
 }
 
 /// Columns of a list, as [`summary`] reads them.
-pub const SUMMARY_COLUMNS: &str = "d.id, d.namespace, d.key, d.callback_type, d.correlation_id, d.execute_at, d.created_at, \
-     coalesce(o.finished_at, d.updated_at), \
-     CASE WHEN o.id IS NOT NULL THEN o.status WHEN u.claim IS NOT NULL THEN 'executing' ELSE 'pending' END, \
-     coalesce(u.attempt, o.attempt, 0), coalesce(u.last_error, o.last_error), o.executed_at";
+macro_rules! summary_columns {
+    () => {
+        "d.id, d.namespace, d.key, d.callback_type, d.correlation_id, d.execute_at, d.created_at, \
+         coalesce(o.finished_at, d.updated_at), \
+         CASE WHEN o.id IS NOT NULL THEN o.status WHEN u.claim IS NOT NULL THEN 'executing' ELSE 'pending' END, \
+         coalesce(u.attempt, o.attempt, 0), coalesce(u.last_error, o.last_error), o.executed_at"
+    };
+}
+pub const SUMMARY_COLUMNS: &str = summary_columns!();
+pub const SUMMARY_BY_ID: &str = concat!(
+    "SELECT ",
+    summary_columns!(),
+    " FROM definition d LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
+     LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id WHERE d.id = ?1"
+);
 
 /// Where a list finds the times it can be sorted by.
 pub const EXECUTE_AT: usize = 5;
@@ -173,12 +190,18 @@ pub struct Texts {
 
 impl Texts {
     pub fn of(definition: &Definition) -> Self {
+        let callback_config = definition.callback.to_json();
         Self {
-            callback_config: definition.callback.to_json(),
+            fingerprint: Fingerprint::with(definition, &callback_config),
+            callback_config,
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
-            fingerprint: definition.fingerprint(),
             destination: to_column(definition.callback.destination()),
         }
+    }
+
+    /// About how much a definition and its columns hold in memory: the payload is in both.
+    pub fn bytes(&self, definition: &Definition) -> usize {
+        2 * self.callback_config.len() + definition.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
     }
 }
 

@@ -1,16 +1,19 @@
 //! Recording what became of claimed timers.
 
 use domain::{Next, Status, Timestamp};
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{DueEntry, Settlement, Tenure};
 
-use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, writer::Write};
+use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, tally::Tally, writer::Write};
 
-pub const FINISH: &str = "INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at) \
-     SELECT id, ?5, attempt, ?6, ?7, ?7 FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?8 OR epoch = ?9)";
+/// The claim, if it still stands. It must have been made under the tenure of the settlement, unless that is the current one.
+pub const CLAIMED: &str = "SELECT attempt, coalesce(execute_at, at), namespace FROM due \
+     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?5 OR epoch = ?6)";
+pub const INSERT_OUTCOME: &str = "INSERT INTO outcome (minute, id, execute_at, status, attempt, namespace, last_error, executed_at, finished_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 pub const DELETE_DUE: &str = "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2";
-pub const RELEASE: &str = "UPDATE due SET minute = ?5, at = ?6, attempt = ?7, last_error = ?8, claim = NULL, epoch = NULL, lease_until = NULL \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?9 OR epoch = ?10)";
+pub const RELEASE: &str = "UPDATE due SET minute = ?3, at = ?4, execute_at = ?5, attempt = ?6, last_error = ?7, claim = NULL, epoch = NULL, \
+     lease_until = NULL WHERE shard = 0 AND minute = ?1 AND id = ?2";
 pub const FOLLOW_DUE: &str = "UPDATE definition SET due_minute = ?2 WHERE id = ?1";
 pub const FOLLOW_AGAIN: &str =
     "UPDATE definition SET due_minute = ?2, execute_minute = ?2, execute_at = ?3, revision = revision + 1 WHERE id = ?1";
@@ -27,7 +30,7 @@ impl Write for Settle {
         self.batch.len()
     }
 
-    fn run(&self, connection: &Connection) -> Result<Vec<bool>, Failure> {
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<bool>, Failure> {
         let mut statements = Statements::prepare(connection)?;
         let mut memory = None;
         let mut known: Vec<(Tenure, bool)> = Vec::new();
@@ -43,7 +46,7 @@ impl Write for Settle {
                 }
             };
             let is_its_shard = tenure.shard == settlement.entry.id.shard(SHARDS);
-            let is_settled = is_its_shard && statements.settle(settlement, current)?;
+            let is_settled = is_its_shard && statements.settle(settlement, current, tally)?;
             if let Some(attempt) = settlement.attempt.as_ref().filter(|_| is_settled) {
                 let memory = match &mut memory {
                     Some(memory) => memory,
@@ -58,8 +61,8 @@ impl Write for Settle {
 }
 
 struct Statements<'connection> {
-    finish: CachedStatement<'connection>,
-    delete_due: CachedStatement<'connection>,
+    claimed: CachedStatement<'connection>,
+    finish: Finish<'connection>,
     release: CachedStatement<'connection>,
     follow_due: CachedStatement<'connection>,
     follow_again: CachedStatement<'connection>,
@@ -68,86 +71,102 @@ struct Statements<'connection> {
 impl<'connection> Statements<'connection> {
     fn prepare(connection: &'connection Connection) -> rusqlite::Result<Self> {
         Ok(Self {
-            finish: connection.prepare_cached(FINISH)?,
-            delete_due: connection.prepare_cached(DELETE_DUE)?,
+            claimed: connection.prepare_cached(CLAIMED)?,
+            finish: Finish::prepare(connection)?,
             release: connection.prepare_cached(RELEASE)?,
             follow_due: connection.prepare_cached(FOLLOW_DUE)?,
             follow_again: connection.prepare_cached(FOLLOW_AGAIN)?,
         })
     }
 
-    /// Whether the claim still stood. It must have been made under the tenure of the settlement, unless that is the current one.
-    fn settle(&mut self, settlement: &Settlement, is_current: bool) -> rusqlite::Result<bool> {
-        let id = Id::of(settlement.entry.id);
-        match &settlement.next {
-            Next::Completed { at } => self.finish(settlement, is_current, Status::Completed, None, *at),
-            Next::Failed { at, error } => self.finish(settlement, is_current, Status::Failed, Some(error), *at),
-            Next::Pending { at, attempt, error } => {
-                let released = self.release(settlement, is_current, *at, *attempt, error.as_deref())?;
-                if released && at.minute() != settlement.entry.at.minute() {
-                    self.follow_due.execute(params![id, at.minute()])?;
-                }
-                Ok(released)
-            }
-            Next::Again { at } => {
-                let released = self.release(settlement, is_current, *at, 0, None)?;
-                if released {
-                    self.follow_again.execute(params![id, at.minute(), at.as_micros()])?;
-                }
-                Ok(released)
-            }
-        }
-    }
-
-    fn finish(
-        &mut self,
-        settlement: &Settlement,
-        is_current: bool,
-        status: Status,
-        error: Option<&str>,
-        at: Timestamp,
-    ) -> rusqlite::Result<bool> {
+    /// Whether the claim still stood.
+    fn settle(&mut self, settlement: &Settlement, is_current: bool, tally: &mut Tally) -> rusqlite::Result<bool> {
         let DueEntry { at: was_due_at, id, .. } = settlement.entry;
         let (minute, id) = (was_due_at.minute(), Id::of(id));
-        let token = settlement.token.0;
-        let finished = self.finish.execute(params![
-            minute,
+        let (token, epoch) = (settlement.token.0, settlement.tenure.epoch.0);
+        let key = params![minute, id, was_due_at.as_micros(), token, is_current, epoch];
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?));
+        let Some((attempt, execute_at, namespace)) = self.claimed.query_row(key, row).optional()? else { return Ok(false) };
+        let execute_at = Timestamp::from_micros(execute_at);
+        let finished = |status, last_error, at| Finished {
+            due_minute: minute,
             id,
-            was_due_at.as_micros(),
-            token,
-            status.as_str(),
-            error,
-            at.as_micros(),
-            is_current,
-            settlement.tenure.epoch.0
-        ])?;
-        if finished == 1 {
-            self.delete_due.execute(params![minute, id])?;
-        }
-        Ok(finished == 1)
+            execute_at,
+            status,
+            attempt,
+            namespace: namespace.as_deref(),
+            last_error,
+            executed_at: Some(at),
+            finished_at: at,
+        };
+        let status = match &settlement.next {
+            Next::Completed { at } => {
+                self.finish.run(&finished(Status::Completed, None, *at))?;
+                Status::Completed
+            }
+            Next::Failed { at, error } => {
+                self.finish.run(&finished(Status::Failed, Some(error), *at))?;
+                Status::Failed
+            }
+            Next::Pending { at, attempt, error } => {
+                let moved = (*at != execute_at).then_some(execute_at.as_micros());
+                self.release.execute(params![minute, id, at.minute(), at.as_micros(), moved, attempt, error])?;
+                if at.minute() != minute {
+                    self.follow_due.execute(params![id, at.minute()])?;
+                }
+                Status::Pending
+            }
+            Next::Again { at } => {
+                self.release.execute(params![minute, id, at.minute(), at.as_micros(), None::<i64>, 0, None::<&str>])?;
+                self.follow_again.execute(params![id, at.minute(), at.as_micros()])?;
+                Status::Pending
+            }
+        };
+        tally.turn(namespace.as_deref(), Status::Executing, status);
+        Ok(true)
+    }
+}
+
+/// A timer that leaves `due` for good.
+pub struct Finished<'a> {
+    pub due_minute: i64,
+    pub id: Id,
+    pub execute_at: Timestamp,
+    pub status: Status,
+    pub attempt: i64,
+    pub namespace: Option<&'a str>,
+    pub last_error: Option<&'a str>,
+    pub executed_at: Option<Timestamp>,
+    pub finished_at: Timestamp,
+}
+
+/// The statements that take a timer from `due` to `outcome`.
+pub struct Finish<'connection> {
+    insert_outcome: CachedStatement<'connection>,
+    delete_due: CachedStatement<'connection>,
+}
+
+impl<'connection> Finish<'connection> {
+    pub fn prepare(connection: &'connection Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            insert_outcome: connection.prepare_cached(INSERT_OUTCOME)?,
+            delete_due: connection.prepare_cached(DELETE_DUE)?,
+        })
     }
 
-    fn release(
-        &mut self,
-        settlement: &Settlement,
-        is_current: bool,
-        to: Timestamp,
-        attempt: u32,
-        error: Option<&str>,
-    ) -> rusqlite::Result<bool> {
-        let DueEntry { at, id, .. } = settlement.entry;
-        let released = self.release.execute(params![
-            at.minute(),
-            Id::of(id),
-            at.as_micros(),
-            settlement.token.0,
-            to.minute(),
-            to.as_micros(),
-            attempt,
-            error,
-            is_current,
-            settlement.tenure.epoch.0
+    pub fn run(&mut self, finished: &Finished<'_>) -> rusqlite::Result<()> {
+        self.insert_outcome.execute(params![
+            finished.execute_at.minute(),
+            finished.id,
+            finished.execute_at.as_micros(),
+            finished.status.as_str(),
+            finished.attempt,
+            finished.namespace,
+            finished.last_error,
+            finished.executed_at.map(Timestamp::as_micros),
+            finished.finished_at.as_micros(),
         ])?;
-        Ok(released == 1)
+        self.delete_due.execute(params![finished.due_minute, finished.id])?;
+        Ok(())
     }
 }

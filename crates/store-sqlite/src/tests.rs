@@ -3,6 +3,7 @@
 mod bulk;
 mod opening;
 mod plans;
+mod tallies;
 mod upgrading;
 mod view;
 mod writing;

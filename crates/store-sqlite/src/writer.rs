@@ -6,7 +6,8 @@
 //!   settle ─┘                    └ COMMIT
 //! ```
 //!
-//! While one batch commits the next one gathers. A request that fails takes nobody with it: its batch is rolled
+//! While one batch commits the next one gathers. The answers are given out by a task of the callers' runtime: waking each caller from
+//! another thread costs much more than waking them all from one of their own. A request that fails takes nobody with it: its batch is rolled
 //! back, and its requests run once more, each in a transaction of its own.
 
 use std::{
@@ -21,17 +22,27 @@ use std::{
 
 use rusqlite::Connection;
 use store::{StoreError, StoreResult};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+};
 
 use crate::{
     checkpoint::LogKeeper,
     failure::{self, Failure},
     metrics,
+    tally::Tally,
 };
 
 /// A batch is full with this many rows: a larger one makes those that are waiting wait longer than it saves.
 const BATCH_ROWS_MAX: usize = 1024;
+/// The same for large payloads. One request may be larger than that, and then is a batch by itself.
+const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 const QUEUED_REQUESTS_MAX: usize = 1024;
+/// What all requests that wait or run may hold together; who comes with more waits before the queue.
+const QUEUED_KIB_MAX: u32 = 32 * 1024;
+/// From so many answers on they are given out by a task.
+const ANSWERS_BY_TASK_MIN: usize = 4;
 
 /// Work for the writer. It may be run more than once, but only one run is ever committed.
 pub trait Write: Send + 'static {
@@ -41,12 +52,18 @@ pub trait Write: Send + 'static {
     /// About how many rows it writes.
     fn rows(&self) -> usize;
 
-    fn run(&self, connection: &Connection) -> Result<Self::Answer, Failure>;
+    /// About how much it holds in memory, where that can be much.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Self::Answer, Failure>;
 }
 
 /// The way to the writer.
 pub struct Writer {
     queue: Option<mpsc::Sender<Box<dyn Queued>>>,
+    room_kib: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
     commits: Arc<AtomicU64>,
 }
@@ -55,9 +72,14 @@ impl Writer {
     pub fn start(connection: Connection, log: LogKeeper) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(QUEUED_REQUESTS_MAX);
         let commits = Arc::new(AtomicU64::new(0));
-        let worker = Worker { connection, log, commits: Arc::clone(&commits) };
+        let worker = Worker { connection, log, tally: Tally::default(), commits: Arc::clone(&commits) };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(receiver))?;
-        Ok(Self { queue: Some(sender), thread: Some(thread), commits })
+        Ok(Self {
+            queue: Some(sender),
+            room_kib: Arc::new(Semaphore::new(QUEUED_KIB_MAX as usize)),
+            thread: Some(thread),
+            commits,
+        })
     }
 
     /// Has `work` done and committed. Gives the work back with the answer, for what is left to do off the writer's thread.
@@ -65,7 +87,13 @@ impl Writer {
         let gone = || StoreError::Unavailable("the writer has stopped".to_owned());
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(gone)?;
-        queue.send(Box::new(Request { work, outcome: None, reply })).await.map_err(|_| gone())?;
+        let kib = u32::try_from(work.bytes().div_ceil(1024)).unwrap_or(u32::MAX).min(QUEUED_KIB_MAX);
+        let room = match Arc::clone(&self.room_kib).try_acquire_many_owned(kib) {
+            Ok(room) => room,
+            Err(_) => Arc::clone(&self.room_kib).acquire_many_owned(kib).await.map_err(|_| gone())?,
+        };
+        let runtime = Handle::try_current().ok();
+        queue.send(Box::new(Request { work, outcome: None, reply, runtime, _room: room })).await.map_err(|_| gone())?;
         answer.await.map_err(|_| StoreError::Unknown("the writer stopped before it answered".to_owned()))?
     }
 
@@ -96,13 +124,18 @@ struct Request<W: Write> {
     work: W,
     outcome: Option<W::Answer>,
     reply: oneshot::Sender<StoreResult<(W, W::Answer)>>,
+    /// Where the caller waits.
+    runtime: Option<Handle>,
+    _room: OwnedSemaphorePermit,
 }
 
 /// A request of any kind.
 trait Queued: Send {
     fn name(&self) -> &'static str;
     fn rows(&self) -> usize;
-    fn run(&mut self, connection: &Connection) -> Result<(), Failure>;
+    fn bytes(&self) -> usize;
+    fn runtime(&self) -> Option<&Handle>;
+    fn run(&mut self, connection: &Connection, tally: &mut Tally) -> Result<(), Failure>;
     /// Tells the caller; `committed` says what became of the transaction.
     fn answer(self: Box<Self>, committed: StoreResult<()>);
 }
@@ -116,14 +149,22 @@ impl<W: Write> Queued for Request<W> {
         self.work.rows()
     }
 
-    fn run(&mut self, connection: &Connection) -> Result<(), Failure> {
+    fn bytes(&self) -> usize {
+        self.work.bytes()
+    }
+
+    fn runtime(&self) -> Option<&Handle> {
+        self.runtime.as_ref()
+    }
+
+    fn run(&mut self, connection: &Connection, tally: &mut Tally) -> Result<(), Failure> {
         self.outcome = None;
-        self.outcome = Some(self.work.run(connection)?);
+        self.outcome = Some(self.work.run(connection, tally)?);
         Ok(())
     }
 
     fn answer(self: Box<Self>, committed: StoreResult<()>) {
-        let Self { work, outcome, reply } = *self;
+        let Self { work, outcome, reply, .. } = *self;
         let answer = match (committed, outcome) {
             (Ok(()), Some(outcome)) => Ok((work, outcome)),
             (Ok(()), None) => Err(StoreError::Unavailable("the request was not run".to_owned())),
@@ -134,9 +175,29 @@ impl<W: Write> Queued for Request<W> {
     }
 }
 
+/// Requests that are committed, and whose callers do not know it yet. Whatever becomes of this, they are told.
+struct Answers(Vec<Box<dyn Queued>>);
+
+impl Answers {
+    fn give(self) {
+        let runtime = self.0.first().filter(|_| self.0.len() >= ANSWERS_BY_TASK_MIN).and_then(|first| first.runtime().cloned());
+        if let Some(runtime) = runtime {
+            // A runtime that is shutting down drops the task, and that is as good.
+            drop(runtime.spawn(async move { drop(self) }));
+        }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|request| request.answer(Ok(())));
+    }
+}
+
 struct Worker {
     connection: Connection,
     log: LogKeeper,
+    tally: Tally,
     commits: Arc<AtomicU64>,
 }
 
@@ -144,12 +205,14 @@ impl Worker {
     fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Queued>>) {
         let mut batch = Vec::new();
         while let Some(first) = queue.blocking_recv() {
-            let mut rows = first.rows();
+            let (mut rows, mut bytes) = (first.rows(), first.bytes());
             batch.push(first);
             while rows < BATCH_ROWS_MAX
+                && bytes < BATCH_BYTES_MAX
                 && let Ok(next) = queue.try_recv()
             {
                 rows = rows.saturating_add(next.rows());
+                bytes = bytes.saturating_add(next.bytes());
                 batch.push(next);
             }
             metrics::batch(rows);
@@ -162,7 +225,7 @@ impl Worker {
     /// Failures are told to those who asked, and logged by them.
     fn process(&mut self, batch: &mut Vec<Box<dyn Queued>>) {
         match self.commit(batch) {
-            Ok(()) => batch.drain(..).for_each(|request| request.answer(Ok(()))),
+            Ok(()) => Answers(std::mem::take(batch)).give(),
             Err(error) if batch.len() == 1 || !error.is_not_done() => {
                 tracing::debug!(error = %error, requests = batch.len(), "a SQLite transaction failed");
                 batch.drain(..).for_each(|request| request.answer(Err(failure::copy(&error))));
@@ -180,7 +243,7 @@ impl Worker {
     }
 
     /// All of `batch`, or nothing of it.
-    fn commit(&self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
+    fn commit(&mut self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
         let done = self.run_transaction(batch);
         if done.is_err() && !self.connection.is_autocommit() {
             // Some errors end the transaction by themselves. Should this one fail, the next BEGIN does as well.
@@ -191,11 +254,12 @@ impl Worker {
         done
     }
 
-    fn run_transaction(&self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
+    fn run_transaction(&mut self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
+        self.tally.clear();
         self.execute("BEGIN IMMEDIATE").map_err(|error| Failure::from(error).0)?;
         for request in batch {
             // The connection survives an unwinding request: its statements are reset as they are dropped.
-            match catch_unwind(AssertUnwindSafe(|| request.run(&self.connection))) {
+            match catch_unwind(AssertUnwindSafe(|| request.run(&self.connection, &mut self.tally))) {
                 Ok(Ok(())) => {}
                 Ok(Err(Failure(error))) => return Err(error),
                 Err(panic) => {
@@ -205,6 +269,7 @@ impl Worker {
                 }
             }
         }
+        self.tally.write(&self.connection).map_err(|error| Failure::from(error).0)?;
         self.execute("COMMIT").map_err(|error| failure::classify_commit(&error))?;
         self.commits.fetch_add(1, Ordering::Relaxed);
         metrics::commit();

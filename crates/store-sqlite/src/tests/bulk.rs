@@ -67,8 +67,10 @@ async fn every_start_finds_the_same_and_counts_agree() {
             }
             assert_eq!(found, expected, "{start:?} {filter:?}");
         }
-        for walk in [Walk::InOrder, Walk::Few] {
-            let (sql, parameters) = read::count_statement(&filter, walk);
+        assert_eq!(store.count(&filter).await.unwrap(), expected.len() as u64, "{filter:?}");
+        for walk in [Walk::InOrder, Walk::Few, Walk::Namespace] {
+            let Some(prefix) = &filter.key_prefix else { continue };
+            let (sql, parameters) = read::count_statement(&filter, prefix, walk);
             let parameters = rusqlite::params_from_iter(parameters);
             let count: i64 = shell.query_row(&sql, parameters, |row| row.get(0)).unwrap();
             assert_eq!(count, expected.len() as i64, "{walk:?} {filter:?}");

@@ -8,9 +8,10 @@ use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
     attempts,
     bulk::{self, Start},
+    by_time::{self, Source},
     change, claim as claims, create as creates, due, ownership, purge,
     read::{self, Walk},
-    rows, settle,
+    rows, settle, tally,
 };
 
 async fn filled() -> (Place, rusqlite::Connection) {
@@ -36,13 +37,11 @@ fn plan(shell: &rusqlite::Connection, sql: &str) -> Vec<String> {
 async fn every_statement_of_the_scheduler_goes_by_an_index() {
     let (_place, shell) = filled().await;
     for sql in [
-        due::DUE_FROM_START,
-        due::DUE_AFTER,
+        due::DUE,
         claims::STANDING,
         claims::TAKE,
         claims::DEFINITION_BY_ID,
-        claims::EXPIRED,
-        settle::FINISH,
+        settle::CLAIMED,
         settle::DELETE_DUE,
         settle::RELEASE,
         settle::FOLLOW_DUE,
@@ -54,7 +53,7 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         change::MOVE_DEFINITION,
         change::RESET_DUE,
         change::READDRESS_DUE,
-        change::CANCEL,
+        change::PENDING,
         change::REOPEN_DEFINITION,
         attempts::LAST_SEQ,
         attempts::FORGET_EARLIER,
@@ -62,6 +61,10 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         attempts::ATTEMPTS,
         bulk::DUE_MINUTE,
         rows::TIMER_BY_ID,
+        rows::SUMMARY_BY_ID,
+        tally::FORGET_NONE,
+        tally::COUNT,
+        tally::COUNT_NAMESPACE,
         ownership::EPOCH,
         ownership::HOLDING,
         ownership::TAKE,
@@ -76,14 +79,15 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
 #[tokio::test]
 async fn due_timers_are_sorted_only_inside_a_minute() {
     let (_place, shell) = filled().await;
-    for (sql, sorted) in [
-        (due::DUE_FROM_START, "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY"),
-        (due::DUE_AFTER, "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY"),
-        (ownership::OVERDUE, "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"),
-    ] {
-        let plan = plan(&shell, sql);
-        assert!(plan.contains(&sorted.to_owned()), "{sql}\n{plan:#?}");
-    }
+    assert_eq!(plan(&shell, due::DUE), ["SEARCH due USING PRIMARY KEY (shard=? AND minute>? AND minute<?)"]);
+    let overdue = plan(&shell, ownership::OVERDUE);
+    assert!(overdue.contains(&"USE TEMP B-TREE FOR LAST TERM OF ORDER BY".to_owned()), "{overdue:#?}");
+}
+
+#[tokio::test]
+async fn claims_that_nobody_will_settle_are_looked_for_among_claims_alone() {
+    let (_place, shell) = filled().await;
+    assert_eq!(plan(&shell, claims::EXPIRED), ["SCAN due USING INDEX due_claimed"]);
 }
 
 #[tokio::test]
@@ -92,21 +96,19 @@ async fn a_list_walks_along_the_index_of_its_order() {
     let statuses = [None].into_iter().chain(Status::ALL.map(Some));
     for status in statuses {
         for namespace in [None, Some("default"), Some("tenant")] {
-            for (sort, order) in [Sort::CreatedAt, Sort::ExecuteAt]
-                .into_iter()
-                .flat_map(|sort| [(sort, Order::Ascending), (sort, Order::Descending)])
-            {
+            for order in [Order::Ascending, Order::Descending] {
                 for after in [None, Some(Cursor { at: NOW, id: timer("http://a.example/").id() })] {
                     let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
                     let query = ListQuery {
                         filter: Filter { status, namespace, key_prefix: None },
-                        sort,
+                        sort: Sort::CreatedAt,
                         order,
                         limit: 50,
                         offset: 0,
                         after,
                     };
                     assert_walks_in_order(&shell, &query);
+                    assert_walks_in_order_of_time(&shell, &ListQuery { sort: Sort::ExecuteAt, ..query });
                 }
             }
         }
@@ -124,11 +126,46 @@ fn assert_walks_in_order(shell: &rusqlite::Connection, query: &ListQuery) {
     assert!(!sorts_all || of_one_namespace, "{sql}\n{plan:#?}");
 }
 
+/// Along the tables that are clustered by time; only inside a minute something is sorted.
+fn assert_walks_in_order_of_time(shell: &rusqlite::Connection, query: &ListQuery) {
+    for source in Source::ALL.into_iter().filter(|source| source.holds(query.filter.status)) {
+        let (sql, _) = by_time::statement(query, source);
+        let plan = plan(shell, &sql);
+        let (walk, sort) = (plan[0].as_str(), plan.get(1).map(String::as_str));
+        let inside_a_minute = Some("USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY");
+        let is_in_order = match source {
+            Source::Due => walk.starts_with("SEARCH t USING PRIMARY KEY (shard=?") && sort == inside_a_minute,
+            Source::Moved => walk.contains(" INDEX due_moved") && sort.is_none(),
+            Source::Finished if query.after.is_none() => walk == "SCAN t" && sort == inside_a_minute,
+            Source::Finished => walk.starts_with("SEARCH t USING PRIMARY KEY (minute") && sort == inside_a_minute,
+        };
+        assert!(is_in_order, "{sql}\n{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_by_time_of_a_small_namespace_starts_from_it() {
+    let (_place, shell) = filled().await;
+    for status in [None].into_iter().chain(Status::ALL.map(Some)) {
+        let query = ListQuery {
+            filter: Filter { status, namespace: Some(Namespace::parse("tenant").unwrap()), key_prefix: None },
+            sort: Sort::ExecuteAt,
+            order: Order::Descending,
+            limit: 50,
+            offset: 0,
+            after: None,
+        };
+        let (sql, _) = read::list_statement(&query, Walk::Namespace);
+        let plan = plan(&shell, &sql);
+        assert_eq!(plan[0], "SEARCH d USING INDEX definition_namespace (namespace=?)", "{sql}\n{plan:#?}");
+    }
+}
+
 #[tokio::test]
 async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
     let (_place, shell) = filled().await;
     for (status, start) in [
-        (Status::Executing, "SEARCH u USING PRIMARY KEY (shard=?)"),
+        (Status::Executing, "SCAN u USING INDEX due_claimed"),
         (Status::Pending, "SEARCH u USING PRIMARY KEY (shard=?)"),
         (Status::Failed, "SCAN o USING INDEX outcome_failed"),
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
@@ -160,7 +197,7 @@ async fn a_search_for_what_matches_goes_by_an_index_and_sorts_only_the_few() {
     };
     let by_id = "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id>?)";
     let in_due = "SEARCH u USING PRIMARY KEY (shard=? AND minute=? AND id=?)";
-    let in_outcome = "SEARCH o USING PRIMARY KEY (id=?)";
+    let in_outcome = "SEARCH o USING COVERING INDEX outcome_failed (id=? AND minute=?)";
     let definition = "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id=?)";
     let of_namespace = "SEARCH d USING INDEX definition_namespace (namespace=?)";
     let sort = "USE TEMP B-TREE FOR ORDER BY";
@@ -173,15 +210,18 @@ async fn a_search_for_what_matches_goes_by_an_index_and_sorts_only_the_few() {
             assert_eq!(ids(None), [by_id]);
             assert_eq!(ids(Some(Status::Pending)), [by_id, in_due]);
             for (status, first) in [
-                (Status::Completed, "SEARCH o USING PRIMARY KEY (id>?)"),
                 (Status::Failed, "SEARCH o USING COVERING INDEX outcome_failed (id>?)"),
                 (Status::Canceled, "SEARCH o USING COVERING INDEX outcome_canceled (id>?)"),
             ] {
                 assert_eq!(plan_of(Start::Status(status), Some(status), namespace, prefix), [first, definition]);
             }
-            for status in [Status::Pending, Status::Executing] {
+            for (status, first) in [
+                (Status::Pending, "SEARCH u USING PRIMARY KEY (shard=?)"),
+                (Status::Executing, "SCAN u USING INDEX due_claimed"),
+                (Status::Completed, "SCAN o"),
+            ] {
                 let plan = plan_of(Start::Status(status), Some(status), namespace, prefix);
-                assert_eq!(plan, ["SEARCH u USING PRIMARY KEY (shard=?)", definition, sort]);
+                assert_eq!(plan, [first, definition, sort]);
             }
         }
         let of_tenant = |status| plan_of(Start::Namespace, status, Some("tenant"), prefix);
@@ -189,5 +229,4 @@ async fn a_search_for_what_matches_goes_by_an_index_and_sorts_only_the_few() {
         assert_eq!(of_tenant(Some(Status::Pending)), [of_namespace, in_due, sort]);
         assert_eq!(of_tenant(Some(Status::Failed)), [of_namespace, in_outcome, sort]);
     }
-    assert_eq!(plan(&shell, bulk::OF_NAMESPACE)[1], "SEARCH d USING COVERING INDEX definition_namespace (namespace=?)");
 }

@@ -1,7 +1,9 @@
 //! Databases of earlier versions are carried over with everything that is in them.
 
-use domain::{Access, AccessKey, AccessKeyId, Attempt, NewTimer, Next, RetryPolicy, Span, Status, Timer, TimerId, Timestamp};
-use store::{Changed, Filter, Settlement, Store};
+use domain::{
+    Access, AccessKey, AccessKeyId, Attempt, Namespace, NewTimer, Next, RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
+};
+use store::{Changed, Filter, ListQuery, Order, Settlement, Sort, Store};
 use store_conformance::{NOW, secs, timer};
 
 use super::{LATER, Place, own};
@@ -131,6 +133,42 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     assert_eq!(store.purge(RETRY_AT, 10).await.unwrap(), 5);
     assert_eq!(store.attempts(executing).await.unwrap(), []);
     assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn the_timers_of_version_1_are_counted_and_listed_by_time() {
+    let place = version_1();
+    let store = place.open();
+    let [pending, executing, completed, failed, canceled] = ids();
+    for (status, namespace, timers) in [
+        (None, None, 5),
+        (None, Some("default"), 3),
+        (None, Some("tenant"), 2),
+        (Some(Status::Pending), Some("default"), 1),
+        (Some(Status::Executing), Some("tenant"), 1),
+        (Some(Status::Completed), None, 1),
+        (Some(Status::Failed), Some("default"), 1),
+        (Some(Status::Canceled), Some("tenant"), 1),
+        (Some(Status::Canceled), Some("default"), 0),
+    ] {
+        let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
+        let filter = Filter { status, namespace, key_prefix: None };
+        assert_eq!(store.count(&filter).await.unwrap(), timers, "{filter:?}");
+    }
+    // The first waits for its retry, long after all the others; two are due at the same time.
+    let query =
+        ListQuery { filter: Filter::default(), sort: Sort::ExecuteAt, order: Order::Ascending, limit: 2, offset: 0, after: None };
+    let mut listed = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.list(&ListQuery { after, ..query.clone() }).await.unwrap();
+        listed.extend(page.timers.iter().map(|timer| timer.id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed, [pending, executing, completed, failed, canceled]);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use store::{Filter, Store, StoreError};
 use store_conformance::timer;
 
 use super::{Place, claim, create, numbered, own};
-use crate::{failure::Failure, writer::Write};
+use crate::{failure::Failure, tally::Tally, writer::Write};
 
 /// What the writer's connection is set to.
 pub struct Settings;
@@ -22,7 +22,7 @@ impl Write for Settings {
         0
     }
 
-    fn run(&self, connection: &Connection) -> Result<Self::Answer, Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<Self::Answer, Failure> {
         let value = |name| {
             let value = connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))?;
             Ok((
@@ -49,7 +49,7 @@ impl Write for RoomFor {
         0
     }
 
-    fn run(&self, connection: &Connection) -> Result<(), Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<(), Failure> {
         let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
         Ok(connection.query_row(&format!("PRAGMA max_page_count = {}", pages + self.0), [], |_| Ok(()))?)
     }
@@ -69,7 +69,7 @@ impl Write for Faulty {
         1
     }
 
-    fn run(&self, connection: &Connection) -> Result<(), Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<(), Failure> {
         connection.execute("DELETE FROM definition", [])?;
         connection.execute("DELETE FROM due", [])?;
         match self {
@@ -97,7 +97,7 @@ impl Write for Hold {
         0
     }
 
-    fn run(&self, _: &Connection) -> Result<(), Failure> {
+    fn run(&self, _: &Connection, _: &mut Tally) -> Result<(), Failure> {
         // Returns once nobody can send any more.
         let _ = self.0.lock().unwrap().recv();
         Ok(())

@@ -1,0 +1,92 @@
+//! How many timers there are, without counting them: every transaction writes down once what it has changed.
+
+use std::collections::HashMap;
+
+use domain::{Namespace, Status};
+use rusqlite::{Connection, params};
+use store::Filter;
+
+use crate::failure::Failure;
+
+pub const ADD: &str = "INSERT INTO tally (namespace, status, timers) VALUES (?1, ?2, ?3) \
+     ON CONFLICT DO UPDATE SET timers = timers + excluded.timers";
+pub const FORGET_NONE: &str = "DELETE FROM tally WHERE namespace = ?1 AND status = ?2 AND timers = 0";
+pub const COUNT: &str = "SELECT coalesce(sum(timers), 0) FROM tally WHERE namespace = ?1 AND status = ?2";
+pub const COUNT_NAMESPACE: &str = "SELECT coalesce(sum(timers), 0) FROM tally WHERE namespace = ?1";
+pub const COUNT_STATUS: &str = "SELECT coalesce(sum(timers), 0) FROM tally WHERE status = ?1";
+pub const COUNT_ALL: &str = "SELECT coalesce(sum(timers), 0) FROM tally";
+
+type Changes = [i64; Status::ALL.len()];
+
+/// What the transaction that is under way has changed so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    in_default: Changes,
+    in_others: HashMap<String, Changes>,
+}
+
+impl Tally {
+    /// One more timer of the status; `namespace` as [`namespace_column`] gives it.
+    pub fn add(&mut self, namespace: Option<&str>, status: Status) {
+        self.change(namespace, status, 1);
+    }
+
+    pub fn remove(&mut self, namespace: Option<&str>, status: Status) {
+        self.change(namespace, status, -1);
+    }
+
+    pub fn turn(&mut self, namespace: Option<&str>, from: Status, to: Status) {
+        self.change(namespace, from, -1);
+        self.change(namespace, to, 1);
+    }
+
+    fn change(&mut self, namespace: Option<&str>, status: Status, by: i64) {
+        let changes = match namespace {
+            None => &mut self.in_default,
+            Some(name) => match self.in_others.get_mut(name) {
+                Some(changes) => changes,
+                None => self.in_others.entry(name.to_owned()).or_default(),
+            },
+        };
+        changes[status as usize] += by;
+    }
+
+    /// As the last part of a transaction.
+    pub fn write(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let others = self.in_others.iter().map(|(name, changes)| (name.as_str(), changes));
+        for (namespace, changes) in others.chain([(Namespace::DEFAULT, &self.in_default)]) {
+            for (status, change) in Status::ALL.into_iter().zip(changes).filter(|(_, change)| **change != 0) {
+                let key = (namespace, status.as_str());
+                connection.prepare_cached(ADD)?.execute(params![key.0, key.1, change])?;
+                // Otherwise every namespace there ever was would stay.
+                if *change < 0 && namespace != Namespace::DEFAULT {
+                    connection.prepare_cached(FORGET_NONE)?.execute(key)?;
+                }
+            }
+        }
+        self.clear();
+        Ok(())
+    }
+
+    pub fn clear(&mut self) {
+        self.in_default = Changes::default();
+        self.in_others.clear();
+    }
+}
+
+/// The default namespace, which most timers are in, takes no room in a row.
+pub fn namespace_column(namespace: &str) -> Option<&str> {
+    (namespace != Namespace::DEFAULT).then_some(namespace)
+}
+
+/// How many timers match a filter without a prefix.
+pub fn count(connection: &Connection, filter: &Filter) -> Result<u64, Failure> {
+    let status = filter.status.map(Status::as_str);
+    let timers: i64 = match (filter.namespace.as_ref().map(Namespace::as_str), status) {
+        (Some(namespace), Some(status)) => connection.prepare_cached(COUNT)?.query_row((namespace, status), |row| row.get(0))?,
+        (Some(namespace), None) => connection.prepare_cached(COUNT_NAMESPACE)?.query_row([namespace], |row| row.get(0))?,
+        (None, Some(status)) => connection.prepare_cached(COUNT_STATUS)?.query_row([status], |row| row.get(0))?,
+        (None, None) => connection.prepare_cached(COUNT_ALL)?.query_row([], |row| row.get(0))?,
+    };
+    Ok(u64::try_from(timers).unwrap_or_default())
+}
