@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
 
@@ -12,16 +12,17 @@ impl JsonText {
     /// Checks that `text` is one JSON value, not deeper than the limit and not longer than `bytes_max`.
     pub fn parse(field: &str, text: &str, bytes_max: usize) -> Result<Self, Invalid> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
-        if text.len() > bytes_max {
-            return Err(Invalid::new(field, format!("must not be longer than {bytes_max} bytes")));
-        }
-        if depth(text) > limits::JSON_DEPTH_MAX {
-            return Err(Invalid::new(field, format!("must not be nested deeper than {}", limits::JSON_DEPTH_MAX)));
-        }
+        check_size(field, text, bytes_max)?;
         match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Ok(Self(text.into())),
             Err(_) => Err(Invalid::new(field, "must be valid JSON")),
         }
+    }
+
+    /// The same of a part of a larger text: that it is one JSON value was seen when the whole was read.
+    pub fn of_raw(field: &str, raw: &RawValue, bytes_max: usize) -> Result<Self, Invalid> {
+        check_size(field, raw.get(), bytes_max)?;
+        Ok(Self(raw.get().into()))
     }
 
     /// Takes text that was checked when it was stored.
@@ -35,21 +36,7 @@ impl JsonText {
 
     /// The text without the blanks between tokens, for comparing what two requests meant.
     pub fn without_blanks(&self) -> String {
-        let mut compact = String::with_capacity(self.0.len());
-        let mut in_string = false;
-        let mut escaped = false;
-        for c in self.0.chars() {
-            if in_string {
-                in_string = escaped || c != '"';
-                escaped = !escaped && c == '\\';
-            } else if c.is_ascii_whitespace() {
-                continue;
-            } else {
-                in_string = c == '"';
-            }
-            compact.push(c);
-        }
-        compact
+        without_blanks(&self.0)
     }
 }
 
@@ -58,6 +45,15 @@ impl serde::Serialize for JsonText {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
+}
+
+/// The text of a JSON string, if it is one. What has no escapes stands there as it is.
+pub fn string_in(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', quoted.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(quoted));
+    }
+    serde_json::from_str(raw.get()).ok().map(Cow::Owned)
 }
 
 /// Reads the object that `field` must be. Complaints are serde's, but without positions: the caller sent a field, not a file.
@@ -70,6 +66,45 @@ pub(crate) fn parse_object<'a, T: serde::Deserialize<'a>>(field: &str, text: &'a
         let text = error.to_string();
         Invalid::new(field, format!("is not understood: {}", text.split(" at line ").next().unwrap_or_default()))
     })
+}
+
+/// JSON text without the blanks between its tokens. Whole strings and whatever lies between two blanks are taken over at once.
+pub(crate) fn without_blanks(mut text: &str) -> String {
+    let mut compact = String::with_capacity(text.len());
+    while !text.is_empty() {
+        let bytes = text.as_bytes();
+        let plain = bytes.iter().position(|byte| *byte == b'"' || byte.is_ascii_whitespace()).unwrap_or(bytes.len());
+        let end = if bytes.get(plain) == Some(&b'"') { plain + string_bytes(&bytes[plain..]) } else { plain };
+        let (kept, rest) = text.split_at(end);
+        compact.push_str(kept);
+        text = rest.trim_ascii_start();
+    }
+    compact
+}
+
+/// The length of the string literal that `bytes` begins with, its quotes included.
+fn string_bytes(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+fn check_size(field: &str, text: &str, bytes_max: usize) -> Result<(), Invalid> {
+    if text.len() > bytes_max {
+        return Err(Invalid::new(field, format!("must not be longer than {bytes_max} bytes")));
+    }
+    // What opens only so many cannot be nested deeper, and needs no closer look.
+    let opens_many = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(limits::JSON_DEPTH_MAX).is_some();
+    if opens_many && depth(text) > limits::JSON_DEPTH_MAX {
+        return Err(Invalid::new(field, format!("must not be nested deeper than {}", limits::JSON_DEPTH_MAX)));
+    }
+    Ok(())
 }
 
 /// How deep arrays and objects are nested, counted without recursion so that hostile text cannot hurt.
@@ -134,11 +169,37 @@ mod tests {
         assert_eq!(parse(&nested(65)).unwrap_err().to_string(), "payload must not be nested deeper than 64");
         assert_eq!(parse(&"1".repeat(1001)).unwrap_err().to_string(), "payload must not be longer than 1000 bytes");
         assert!(parse(r#""[[[[ \" ]]]]""#).is_ok());
+        assert!(parse(&format!("[{}]", vec!["[]"; 100].join(","))).is_ok());
+        assert!(parse(&format!(r#""{}""#, "[".repeat(100))).is_ok());
+    }
+
+    #[test]
+    fn the_text_of_a_string_is_what_it_means() {
+        for (json, text) in [
+            (r#""""#, Some("")),
+            (r#""a é""#, Some("a é")),
+            (r#""\"\u00e9\\""#, Some("\"é\\")),
+            (r#""\ud800""#, None),
+            ("7", None),
+            ("null", None),
+            (r#"["a"]"#, None),
+        ] {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            assert_eq!(string_in(raw).as_deref(), text, "{json}");
+        }
     }
 
     #[test]
     fn blanks_between_tokens_mean_nothing() {
-        let json = parse(r#"{ "a b" : [ 1, "\" x" ] }"#).unwrap();
-        assert_eq!(json.without_blanks(), r#"{"a b":[1,"\" x"]}"#);
+        for (text, compact) in [
+            (r#"{ "a b" : [ 1, "\" x" ] }"#, r#"{"a b":[1,"\" x"]}"#),
+            ("[ ]", "[]"),
+            (r#"[ "" , "\\" , " " ]"#, r#"["","\\"," "]"#),
+            ("{\"é\u{a0}\":\r\n\t\"\u{2003}\\u00e9 \" }", "{\"é\u{a0}\":\"\u{2003}\\u00e9 \"}"),
+            (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
+            ("1", "1"),
+        ] {
+            assert_eq!(parse(text).unwrap().without_blanks(), compact, "{text}");
+        }
     }
 }
