@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::{FromRequestParts, Request},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -39,7 +39,7 @@ pub(crate) const OPEN_PATHS: [&str; 5] = ["/healthz", "/ping", "/openapi.json", 
 
 /// The use cases, as far as they are open to whoever sent the request. Handlers have no others.
 #[derive(Clone)]
-pub(crate) struct Permitted(pub Commands);
+pub(crate) struct Permitted(pub Arc<Commands>);
 
 impl FromRequestParts<Api> for Permitted {
     type Rejection = ApiError;
@@ -50,9 +50,9 @@ impl FromRequestParts<Api> for Permitted {
 }
 
 /// Lets a request pass that shows a key, or that needs none.
-pub(crate) async fn check(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn check(api: &Api, mut request: Request, next: Next) -> Response {
     if !OPEN_PATHS.contains(&request.uri().path()) {
-        match permit(&api, request.headers()).await {
+        match permit(api, request.headers()).await {
             Ok(permitted) => _ = request.extensions_mut().insert(permitted),
             Err(refusal) => return refusal.into_response(),
         }
@@ -65,8 +65,11 @@ async fn permit(api: &Api, headers: &HeaderMap) -> Result<Permitted, ApiError> {
     let caller = if api.config.api_key.matches(shown) {
         Caller::Administrator
     } else {
-        Caller::Holder(api.keyring.find(shown).await?.ok_or(ApiError::Unauthorized)?)
+        Caller::Holder(Box::pin(api.keyring.find(shown)).await?.ok_or(ApiError::Unauthorized)?)
     };
     api.rate.take(&caller, api.unrestricted.clock.steady())?;
-    Ok(Permitted(api.unrestricted.on_behalf_of(caller)))
+    Ok(Permitted(match caller {
+        Caller::Administrator => Arc::clone(&api.unrestricted),
+        holder => Arc::new(api.unrestricted.on_behalf_of(holder)),
+    }))
 }

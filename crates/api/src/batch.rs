@@ -96,7 +96,7 @@ pub(crate) async fn batch(
     _turn: Turn,
     body: JsonBody<{ limits::BATCH_BYTES_MAX }>,
 ) -> Result<Response, ApiError> {
-    let elements = parse(&body.0)?;
+    let elements = parse(&body.text)?;
     // Each of them counts, or a batch would be the way around the limit; the request itself was the first.
     api.rate.owe(&commands.caller, elements.len() - 1);
     let answers = register(&commands, elements).await;

@@ -1,11 +1,21 @@
-use axum::extract::{FromRequest, Request};
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+};
 use http::{HeaderMap, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{Api, error::ApiError, limits};
 
-/// The text of a JSON body: there, not too large, in time, of the right type and valid UTF-8. Not yet parsed.
-pub(crate) struct JsonBody<const BYTES_MAX: usize = { limits::BODY_BYTES_MAX }>(pub String);
+/// The text of a JSON body: there, not too large, in time, of the right type and valid UTF-8. Not yet parsed. A large one has a turn
+/// for as long as it is held.
+pub(crate) struct JsonBody<const BYTES_MAX: usize = { limits::BODY_BYTES_MAX }> {
+    pub text: String,
+    _turn: Option<OwnedSemaphorePermit>,
+}
 
 impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
     type Rejection = ApiError;
@@ -19,23 +29,52 @@ impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
         if content_length(&parts.headers).is_some_and(|length| length > BYTES_MAX as u64) {
             return Err(ApiError::BodyTooLarge(BYTES_MAX));
         }
-        let reading = Limited::new(body, BYTES_MAX).collect();
-        let bytes = match tokio::time::timeout(api.config.limits.body_time_max, reading).await {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(ApiError::BodyTooLarge(BYTES_MAX)),
-            Ok(Err(_)) => return Err(ApiError::Malformed("the body could not be read".to_owned())),
+        let mut reading = Reading { bytes: Vec::new(), bytes_max: BYTES_MAX, turn: None };
+        match tokio::time::timeout(api.config.limits.body_time_max, reading.read(body, &api.large_bodies)).await {
+            Ok(read) => read?,
+            Err(_) if reading.is_waiting() => return Err(ApiError::TooManyLargeBodies),
             Err(_) => return Err(ApiError::BodyTooSlow),
-        };
+        }
+        let Reading { bytes, turn, .. } = reading;
         if bytes.is_empty() {
             return Err(ApiError::Malformed("the body is missing: send a JSON object".to_owned()));
         }
         if !typed {
             return Err(ApiError::MediaType("content-type must be application/json"));
         }
-        match String::from_utf8(bytes.into()) {
-            Ok(text) => Ok(Self(text)),
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { text, _turn: turn }),
             Err(_) => Err(ApiError::Malformed("the body must be valid UTF-8".to_owned())),
         }
+    }
+}
+
+/// A body as far as it has arrived. It takes as much memory as that, whatever its length was said to be.
+struct Reading {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+    turn: Option<OwnedSemaphorePermit>,
+}
+
+impl Reading {
+    async fn read(&mut self, mut body: Body, turns: &Arc<Semaphore>) -> Result<(), ApiError> {
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| ApiError::Malformed("the body could not be read".to_owned()))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if data.len() > self.bytes_max - self.bytes.len() {
+                return Err(ApiError::BodyTooLarge(self.bytes_max));
+            }
+            self.bytes.extend_from_slice(&data);
+            if self.is_waiting() {
+                self.turn = Some(turns.clone().acquire_owned().await.map_err(|_| ApiError::Internal)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no more of it may be read before it is its turn.
+    const fn is_waiting(&self) -> bool {
+        self.bytes.len() > limits::SMALL_BODY_BYTES_MAX && self.turn.is_none()
     }
 }
 
@@ -55,6 +94,9 @@ fn content_type(headers: &HeaderMap) -> Result<bool, ApiError> {
 
 /// `application/json` or `application/<anything>+json`, with no parameter but `charset=utf-8`.
 fn is_json(text: &str) -> bool {
+    if text == "application/json" {
+        return true;
+    }
     let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']).to_ascii_lowercase());
     let essence = parts.next().unwrap_or_default();
     let subtype = essence.strip_prefix("application/").unwrap_or_default();
@@ -67,7 +109,29 @@ fn is_json(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
+
+    #[test]
+    fn a_large_body_waits_its_turn_and_a_small_one_does_not() {
+        let turns = Arc::new(Semaphore::new(1));
+        let read = |bytes: usize| {
+            let mut reading = Reading { bytes: Vec::new(), bytes_max: limits::BODY_BYTES_MAX, turn: None };
+            let read = reading.read(Body::from(vec![b' '; bytes]), &turns).now_or_never().map(|read| read.is_ok());
+            (read, reading)
+        };
+        let (first, held) = read(limits::SMALL_BODY_BYTES_MAX + 1);
+        assert_eq!((first, held.is_waiting()), (Some(true), false));
+        for bytes in [limits::SMALL_BODY_BYTES_MAX + 1, limits::BODY_BYTES_MAX] {
+            let (read, reading) = read(bytes);
+            assert_eq!((read, reading.is_waiting()), (None, true));
+        }
+        assert_eq!(read(limits::BODY_BYTES_MAX + 1).0, Some(false));
+        assert_eq!(read(limits::SMALL_BODY_BYTES_MAX).0, Some(true));
+        drop(held);
+        assert_eq!(read(limits::BODY_BYTES_MAX).0, Some(true));
+    }
 
     #[test]
     fn only_json_in_utf_8_is_json() {

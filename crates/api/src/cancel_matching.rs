@@ -1,5 +1,7 @@
 //! `POST /timers/cancel`: cancels every pending timer that matches.
 
+use std::borrow::Cow;
+
 use commands::{CanceledMany, Filter, Members, Selection};
 use domain::{Invalid, Key, Namespace, Status, limits};
 use serde::Serialize;
@@ -53,7 +55,7 @@ impl From<CanceledMany> for CanceledView {
     )
 )]
 pub(crate) async fn cancel_matching(Permitted(commands): Permitted, body: JsonBody) -> Result<Answer<CanceledView>, ApiError> {
-    let selection = parse(&body.0)?;
+    let selection = parse(&body.text)?;
     let canceled = commands.cancel_matching(&selection).await?;
     Ok(Answer::ok("timers canceled successfully", canceled.into()))
 }
@@ -67,7 +69,7 @@ fn parse(text: &str) -> Result<Selection, ApiError> {
     if object.string("status")?.is_some_and(|status| status != Status::Pending.as_str()) {
         return Err(Invalid::new("status", "must be pending: no other timers can be canceled").into());
     }
-    let prefix = |text: String| Key::parse(&text).map_err(|Invalid { rule, .. }| Invalid::new("key_prefix", rule));
+    let prefix = |text: Cow<'_, str>| Key::parse(&text).map_err(|Invalid { rule, .. }| Invalid::new("key_prefix", rule));
     Ok(Selection {
         filter: Filter {
             status: Some(Status::Pending),

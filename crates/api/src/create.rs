@@ -59,7 +59,7 @@ pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
     )
 )]
 pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
-    let request = parse("the body", &body.0)?;
+    let request = parse("the body", &body.text)?;
     let form = Form::of(&request);
     let outcome = commands.create(request).await;
     Ok(answer(outcome, form, commands.clock.now())?)

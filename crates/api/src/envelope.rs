@@ -1,4 +1,9 @@
-use axum::response::{IntoResponse, Response};
+use std::borrow::Cow;
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -44,7 +49,8 @@ pub(crate) struct Envelope<T> {
     #[schema(value_type = i32, minimum = 0, maximum = 6, example = 0)]
     pub code: Code,
     /// What happened, for people.
-    pub message: String,
+    #[schema(value_type = String)]
+    pub message: Cow<'static, str>,
     pub data: T,
 }
 
@@ -89,21 +95,21 @@ impl<T> Answer<T> {
 
 impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
-        json(self.status, &Envelope { code: Code::Success, message: self.message.to_owned(), data: self.data })
+        json(self.status, &Envelope { code: Code::Success, message: self.message.into(), data: self.data })
     }
 }
 
 /// Writes the body of an answer. JSON that was checked on its way in cannot fail to be written; should it, the client learns no more
 /// than that.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    let body = match serde_json::to_vec(body) {
-        Ok(body) => body,
-        Err(error) => {
-            tracing::error!(%error, "an answer could not be written");
-            return ApiError::Internal.into_response();
-        }
-    };
-    let mut response = (status, body).into_response();
+    // Enough for one timer; what is larger grows.
+    let mut text = Vec::with_capacity(512);
+    if let Err(error) = serde_json::to_writer(&mut text, body) {
+        tracing::error!(%error, "an answer could not be written");
+        return ApiError::Internal.into_response();
+    }
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

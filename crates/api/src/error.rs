@@ -27,6 +27,7 @@ pub(crate) enum ApiError {
     HeadTooSlow,
     TooManyConnections,
     TooManyBatches,
+    TooManyLargeBodies,
     /// A fault of ours.
     Internal,
 }
@@ -67,7 +68,8 @@ impl ApiError {
             }
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_))
             | Self::TooManyConnections
-            | Self::TooManyBatches => StatusCode::SERVICE_UNAVAILABLE,
+            | Self::TooManyBatches
+            | Self::TooManyLargeBodies => StatusCode::SERVICE_UNAVAILABLE,
             Self::Command(CommandError::Internal(_)) | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Command(CommandError::Forbidden(_)) => StatusCode::FORBIDDEN,
             Self::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -100,6 +102,7 @@ impl ApiError {
             Self::HeadTooSlow => "the headers did not arrive in time",
             Self::TooManyConnections => "too many connections: try again later",
             Self::TooManyBatches => "too many batches at the same time, and nothing was changed: try again later",
+            Self::TooManyLargeBodies => "too many large bodies at the same time, and nothing was changed: try again later",
             Self::Internal => "internal error",
         };
         text.to_owned()

@@ -71,9 +71,9 @@ pub(crate) async fn health(State(api): State<Api>) -> Response {
     let readings: Vec<_> = api.config.health.iter().map(|item| (item.name, (item.read)())).collect();
     let unwell = readings.iter().find(|(_, reading)| !reading.well).map(|(name, _)| *name);
     let (status, code, message) = match (health.database, unwell) {
-        (true, None) => (StatusCode::OK, Code::Success, "healthy".to_owned()),
-        (true, Some(name)) => (StatusCode::INTERNAL_SERVER_ERROR, Code::Unexpected, format!("{name} is not well")),
-        (false, _) => (StatusCode::INTERNAL_SERVER_ERROR, Code::Unexpected, "database connection failed".to_owned()),
+        (true, None) => (StatusCode::OK, Code::Success, "healthy".into()),
+        (true, Some(name)) => (StatusCode::INTERNAL_SERVER_ERROR, Code::Unexpected, format!("{name} is not well").into()),
+        (false, _) => (StatusCode::INTERNAL_SERVER_ERROR, Code::Unexpected, "database connection failed".into()),
     };
     let data = HealthView {
         status: if status == StatusCode::OK { "up" } else { "degraded" },

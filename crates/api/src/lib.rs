@@ -23,6 +23,7 @@ mod docs;
 mod door;
 mod envelope;
 mod error;
+mod figures;
 mod fire;
 mod get;
 mod health;
@@ -54,6 +55,7 @@ use std::{fmt, sync::Arc};
 use axum::{Router, middleware, routing};
 use bytes::Bytes;
 use commands::{Commands, KeyRing};
+use domain::Caller;
 use tokio::sync::Semaphore;
 
 pub use auth::ApiKey;
@@ -63,6 +65,7 @@ pub use listener::serve;
 pub use metrics::describe;
 pub use rate::RateLimit;
 
+use figures::Figures;
 use rate::Rates;
 
 /// What the server brings.
@@ -90,16 +93,22 @@ impl fmt::Debug for ApiConfig {
     }
 }
 
-/// What every handler can reach. Those that ask for something on behalf of a caller have [`auth::Permitted`].
-#[derive(Clone)]
-pub(crate) struct Api {
-    unrestricted: Commands,
-    keyring: Arc<KeyRing>,
-    rate: Arc<Rates>,
-    config: Arc<ApiConfig>,
-    pages: Arc<Pages>,
+/// What every handler can reach: one thing to share, because every request takes it along several times.
+pub(crate) type Api = Arc<Shared>;
+
+/// Those that ask for something on behalf of a caller have [`auth::Permitted`].
+pub(crate) struct Shared {
+    /// On behalf of the administrator.
+    unrestricted: Arc<Commands>,
+    keyring: KeyRing,
+    rate: Rates,
+    config: ApiConfig,
+    pages: Pages,
+    figures: Figures,
     /// One permit for each batch that may be in memory.
     batches: Arc<Semaphore>,
+    /// One for each large body that may be.
+    large_bodies: Arc<Semaphore>,
 }
 
 /// What is written once and served often.
@@ -123,14 +132,16 @@ impl Pages {
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
     let batches = Arc::new(Semaphore::new(limits::BATCHES_AT_ONCE_MAX));
-    let api = Api {
-        keyring: Arc::new(KeyRing::new(Arc::clone(&commands.store), Arc::clone(&commands.clock))),
-        rate: Arc::new(Rates::new(config.rate_limit)),
-        unrestricted: commands,
-        config: Arc::new(config),
-        pages: Arc::new(Pages::new()),
+    let api = Arc::new(Shared {
+        keyring: KeyRing::new(Arc::clone(&commands.store), Arc::clone(&commands.clock)),
+        rate: Rates::new(config.rate_limit),
+        unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
+        config,
+        pages: Pages::new(),
+        figures: Figures::default(),
         batches,
-    };
+        large_bodies: Arc::new(Semaphore::new(limits::LARGE_BODIES_AT_ONCE_MAX)),
+    });
     Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
@@ -150,7 +161,6 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .merge(v1::routes())
         .fallback(async || error::ApiError::NoSuchRoute)
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
-        .layer(middleware::from_fn_with_state(api.clone(), auth::check))
         .layer(middleware::from_fn_with_state(api.clone(), observe::around))
         .with_state(api)
 }

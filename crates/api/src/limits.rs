@@ -4,6 +4,13 @@ use std::time::Duration;
 
 /// The largest body of a request.
 pub const BODY_BYTES_MAX: usize = MEBIBYTE;
+/// What every connection may send at any time. Whatever is larger waits its turn with all but this much of it unread, so that bodies,
+/// with what is read from them, hold no more than about 512 MiB: 128 MiB of small ones on 1,024 connections, 128 MiB of large ones,
+/// and batches.
+pub(crate) const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const LARGE_BODIES_AT_ONCE_MAX: usize = 64;
+/// What is read ahead of one connection.
+pub(crate) const READ_AHEAD_BYTES_MAX: usize = 64 * 1024;
 /// The largest body of a batch: 8 KiB for each of as many timers as it may hold. A body is held in memory until it is answered, and
 /// what is read from it takes about as much again, so that only so many batches are read at the same time: together they hold no
 /// more than 256 MiB, however many connections there are.

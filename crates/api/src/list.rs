@@ -28,6 +28,7 @@ pub(crate) struct TimerPage {
     #[schema(minimum = 0, example = 2)]
     pub total: u64,
     /// Whether `total` is an estimate, as it may be past 100,000.
+    #[schema(example = false)]
     pub total_is_estimate: bool,
     #[schema(minimum = 1, maximum = 200, example = 50)]
     pub limit: u32,

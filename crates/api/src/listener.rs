@@ -5,6 +5,7 @@ mod connection;
 mod gate;
 mod head;
 mod refusal;
+mod signal;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::gate::Fault;
+use self::{gate::Fault, signal::Signal};
 use crate::{Limits, door::Door, error::ApiError};
 
 /// How long accepting rests after it failed, for want of file descriptors say.
@@ -67,10 +68,10 @@ impl Connections {
         match self.places.clone().try_acquire_owned() {
             Ok(place) => {
                 let serving = connection::serve(socket, self.router.clone(), self.limits, self.shutdown.clone());
-                let end = self.end.clone();
+                let end = Signal::of(self.end.clone());
                 self.tasks.spawn(async move {
                     ::metrics::gauge!("timer_http_connections").increment(1.0);
-                    end.run_until_cancelled(serving).await;
+                    end.cut_off(serving).await;
                     ::metrics::gauge!("timer_http_connections").decrement(1.0);
                     drop(place);
                 });
@@ -81,9 +82,9 @@ impl Connections {
                     // Nothing was read that could say which door was meant.
                     let fault = Fault { door: Door::Native, error: ApiError::TooManyConnections };
                     let refusing = refusal::send(socket, self.router.clone(), fault);
-                    let end = self.end.clone();
+                    let end = Signal::of(self.end.clone());
                     self.tasks.spawn(async move {
-                        end.run_until_cancelled(refusing).await;
+                        end.cut_off(refusing).await;
                         drop(permit);
                     });
                 }

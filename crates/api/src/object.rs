@@ -1,10 +1,10 @@
 //! A JSON object, member by member, each as the text it was: so that every complaint can name its field, and nothing
 //! that must survive is taken apart.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use commands::Field;
-use domain::{Invalid, JsonText};
+use domain::{Invalid, JsonText, string_in};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -14,8 +14,12 @@ use serde_json::value::RawValue;
 use crate::{error::ApiError, limits};
 
 pub(crate) struct Object<'a> {
-    members: Vec<(String, &'a RawValue)>,
+    members: Vec<(Name<'a>, &'a RawValue)>,
 }
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Object<'a> {
     /// Reads one object and refuses every member whose name is not among `known`, and every one that is given twice.
@@ -39,12 +43,12 @@ impl<'a> Object<'a> {
     }
 
     fn check_names(&self, known: &[&str]) -> Result<(), Invalid> {
-        for (at, (name, _)) in self.members.iter().enumerate() {
-            if !known.contains(&name.as_str()) {
+        for (at, (Name(name), _)) in self.members.iter().enumerate() {
+            if !known.contains(&name.as_ref()) {
                 return Err(Invalid::new(echo(name), "is not a known field"));
             }
-            if self.members[..at].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Invalid::new(name, "must not be given twice"));
+            if self.members[..at].iter().any(|(earlier, _)| earlier.0 == *name) {
+                return Err(Invalid::new(name.as_ref(), "must not be given twice"));
             }
         }
         Ok(())
@@ -56,12 +60,12 @@ impl<'a> Object<'a> {
     }
 
     pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
-        self.members.iter().find(|(member, _)| member == name).map(|(_, raw)| *raw)
+        self.members.iter().find(|(member, _)| member.0 == name).map(|(_, raw)| *raw)
     }
 
     /// The text of a string.
-    pub(crate) fn string(&self, name: &str) -> Result<Option<String>, Invalid> {
-        self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be a string"))).transpose()
+    pub(crate) fn string(&self, name: &str) -> Result<Option<Cow<'a, str>>, Invalid> {
+        self.raw(name).map(|raw| string_in(raw).ok_or_else(|| Invalid::new(name, "must be a string"))).transpose()
     }
 
     /// A whole number that fits 32 bits, however it is written: `2`, `2.0` and `2e0` are the same number.
@@ -111,7 +115,7 @@ impl<'a> Object<'a> {
 
     /// Any JSON, as the text it was.
     pub(crate) fn json(&self, name: &str, bytes_max: usize) -> Result<Option<JsonText>, Invalid> {
-        self.raw(name).map(|raw| JsonText::parse(name, raw.get(), bytes_max)).transpose()
+        self.raw(name).map(|raw| JsonText::of_raw(name, raw, bytes_max)).transpose()
     }
 }
 

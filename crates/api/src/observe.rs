@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 use uuid::Uuid;
 
 use crate::{
-    Api,
+    Api, auth,
     door::Door,
     error::{ApiError, PartlyFailed, Refused},
     limits,
@@ -33,9 +33,9 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
         return response;
     }
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
 
-    let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+    let mut response = match AssertUnwindSafe(auth::check(&api, request, next)).catch_unwind().await {
         Ok(response) => response,
         Err(_) => ApiError::Internal.into_response(),
     };
@@ -53,10 +53,8 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
         let request_id = id.to_str().unwrap_or_default();
         tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a part of a request failed");
     }
-    metrics::counter!("timer_http_requests_total", "route" => route.clone(), "method" => known_method(&method), "status" => status.as_u16().to_string())
-        .increment(1);
     let took = api.unrestricted.clock.steady().saturating_sub(started);
-    metrics::histogram!("timer_http_request_duration_seconds", "route" => route).record(took.as_secs_f64());
+    api.figures.answered(route, &method, status, took);
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }
@@ -70,19 +68,6 @@ fn request_id(request: &Request) -> HeaderValue {
     if let Some(given) = request.headers().get(REQUEST_ID).filter(sane) {
         return given.clone();
     }
-    HeaderValue::try_from(Uuid::new_v4().to_string()).unwrap_or(HeaderValue::from_static("none"))
-}
-
-/// A caller may make up methods; figures must not grow with them.
-fn known_method(method: &http::Method) -> &'static str {
-    match method.as_str() {
-        "GET" => "GET",
-        "HEAD" => "HEAD",
-        "POST" => "POST",
-        "PUT" => "PUT",
-        "DELETE" => "DELETE",
-        "PATCH" => "PATCH",
-        "OPTIONS" => "OPTIONS",
-        _ => "other",
-    }
+    let text = &mut Uuid::encode_buffer();
+    HeaderValue::from_str(Uuid::new_v4().hyphenated().encode_lower(text)).unwrap_or(HeaderValue::from_static("none"))
 }

@@ -43,7 +43,7 @@ pub(crate) async fn update(
     PathId(id): PathId,
     body: JsonBody,
 ) -> Result<Answer<TimerView>, ApiError> {
-    let patch = parse(&body.0)?;
+    let patch = parse(&body.text)?;
     let timer = commands.update(id, &patch).await?;
     Ok(Answer::ok("timer updated successfully", TimerView::of(timer, commands.clock.now())))
 }

@@ -1,5 +1,7 @@
 //! Timers as answers show them.
 
+use std::borrow::Cow;
+
 use commands::Summary;
 use domain::{Callback, CorrelationId, Delivery, JsonText, Key, Namespace, RetryPolicy, Status, Timer, TimerId, Timestamp};
 use serde::Serialize;
@@ -23,7 +25,7 @@ pub(crate) struct TimerView {
     pub status: Status,
     /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker door.
     #[schema(value_type = schema::CallbackType)]
-    pub callback_type: String,
+    pub callback_type: Cow<'static, str>,
     /// When it is due, in UTC.
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T12:00:00Z")]
     pub execute_at: Timestamp,
@@ -69,7 +71,7 @@ impl TimerView {
         Self {
             time_left: timer.time_left(now).as_secs_up(),
             id: timer.id(),
-            callback_type: timer.definition.callback.kind().to_owned(),
+            callback_type: timer.definition.callback.kind().into(),
             namespace: timer.definition.namespace,
             key: timer.definition.key,
             status: timer.status,
@@ -86,7 +88,7 @@ impl TimerView {
             namespace: summary.namespace,
             key: summary.key,
             status: summary.status,
-            callback_type: summary.callback_kind,
+            callback_type: summary.callback_kind.into(),
             execute_at: summary.execute_at,
             time_left: summary.execute_at.since(now).as_secs_up(),
             executed_at: summary.executed_at,

@@ -1,16 +1,19 @@
 //! Whom a timer calls, and how a callback is written as JSON: the same text in requests, answers and stores.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use url::Url;
+use url::{Position, Url};
 
-use crate::{Headers, Invalid, JsonText, RetryPolicy, Span, TimerId, json::parse_object, limits};
+use crate::{
+    Headers, Invalid, JsonText, RetryPolicy, Span, TimerId,
+    json::{parse_object, string_in},
+    limits,
+};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Callback {
     Http(HttpCallback),
     Nats(NatsCallback),
@@ -37,14 +40,22 @@ pub struct NatsCallback {
 }
 
 /// What an HTTP receiver's answer means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// Any 2xx is success; the body of the answer is ignored.
     #[default]
     Webhook,
     /// The body of the answer says whether it worked and when to call again.
     Timer,
+}
+
+impl Protocol {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+            Self::Timer => "timer",
+        }
+    }
 }
 
 /// Receivers that share a fate: one host and port, the NATS server, a stream of it, or the broker. A hash, because a million
@@ -64,17 +75,21 @@ impl Callback {
     /// Who is called, without anything that could be a secret: scheme, host and port, the NATS server, a stream of it as far as
     /// the subject tells, or the broker.
     pub fn receiver(&self) -> String {
+        self.called().into_owned()
+    }
+
+    fn called(&self) -> Cow<'_, str> {
         match self {
-            Self::Http(http) => http.url.origin(),
+            Self::Http(http) => http.url.origin().into(),
             // A stream that does not answer holds up those who publish to it, not everybody.
-            Self::Nats(nats) if nats.jetstream => format!("nats stream {}", nats.topic.first_token()),
-            Self::Nats(_) => "nats".to_owned(),
-            Self::Event => "broker".to_owned(),
+            Self::Nats(nats) if nats.jetstream => format!("nats stream {}", nats.topic.first_token()).into(),
+            Self::Nats(_) => "nats".into(),
+            Self::Event => "broker".into(),
         }
     }
 
     pub fn destination(&self) -> Destination {
-        let digest = Sha256::digest(self.receiver().as_bytes());
+        let digest = Sha256::digest(self.called().as_bytes());
         Destination(digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte)))
     }
 
@@ -95,10 +110,30 @@ impl Callback {
         }
     }
 
-    /// The callback as JSON text; [`Callback::from_json`] reads it back.
+    /// The callback as JSON text; [`Callback::from_json`] reads it back. Written by hand, so that the payload is taken over as it is:
+    /// a serializer would have to read it once more to know that it is JSON.
     pub fn to_json(&self) -> String {
-        // Strings, numbers and checked JSON only: nothing in here can fail to be written.
-        serde_json::to_string(self).unwrap_or_default()
+        let mut object = ObjectText::begin(self.kind(), self.payload().map_or(0, |payload| payload.as_str().len()));
+        match self {
+            Self::Http(HttpCallback { url, headers, payload, timeout, protocol }) => {
+                object.string("url", url.as_str());
+                object.headers(headers);
+                object.payload(payload.as_ref());
+                object.string("timeout", &timeout.to_string());
+                object.string("protocol", protocol.as_str());
+            }
+            Self::Nats(NatsCallback { topic, key, headers, payload, jetstream }) => {
+                object.string("topic", topic.as_str());
+                if let Some(key) = key {
+                    object.string("key", key);
+                }
+                object.headers(headers);
+                object.payload(payload.as_ref());
+                object.raw("jetstream", if *jetstream { "true" } else { "false" });
+            }
+            Self::Event => {}
+        }
+        object.end()
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
@@ -123,16 +158,22 @@ impl HttpCallback {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields<'a> {
-    r#type: Option<Value>,
-    url: Option<Value>,
-    topic: Option<Value>,
-    key: Option<Value>,
+    #[serde(borrow)]
+    r#type: Option<Value<'a>>,
+    #[serde(borrow)]
+    url: Option<Value<'a>>,
+    #[serde(borrow)]
+    topic: Option<Value<'a>>,
+    #[serde(borrow)]
+    key: Option<Value<'a>>,
     #[serde(default)]
     headers: Option<Pairs>,
     #[serde(default, borrow, deserialize_with = "present")]
     payload: Option<&'a RawValue>,
-    timeout: Option<Value>,
-    protocol: Option<Value>,
+    #[serde(borrow)]
+    timeout: Option<Value<'a>>,
+    #[serde(borrow)]
+    protocol: Option<Value<'a>>,
     jetstream: Option<bool>,
 }
 
@@ -142,18 +183,17 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 /// A string, or something else that is passed over, so that the complaint can name its field or header.
-struct Value(Option<String>);
+struct Value<'a>(Option<Cow<'a, str>>);
 
-impl Value {
-    fn string(self, field: &str) -> Result<String, Invalid> {
+impl<'a> Value<'a> {
+    fn string(self, field: &str) -> Result<Cow<'a, str>, Invalid> {
         self.0.ok_or_else(|| Invalid::new(field, "must be a string"))
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self(serde_json::from_str(raw.get()).ok()))
+        Ok(Self(string_in(<&RawValue>::deserialize(deserializer)?)))
     }
 }
 
@@ -178,7 +218,7 @@ impl<'de> Deserialize<'de> for Pairs {
                         .next_value::<Value>()?
                         .0
                         .ok_or_else(|| serde::de::Error::custom(format!("headers.{name} must be a string")))?;
-                    pairs.push((name, value));
+                    pairs.push((name, value.into_owned()));
                 }
                 Ok(Pairs(pairs))
             }
@@ -222,7 +262,7 @@ impl Fields<'_> {
 
     fn parts(headers: Option<Pairs>, payload: Option<&RawValue>) -> Result<(Headers, Option<JsonText>), Invalid> {
         let headers = Headers::parse(headers.map(|pairs| pairs.0).unwrap_or_default())?;
-        let payload = payload.map(|raw| JsonText::parse("payload", raw.get(), limits::PAYLOAD_BYTES_MAX)).transpose()?;
+        let payload = payload.map(|raw| JsonText::of_raw("payload", raw, limits::PAYLOAD_BYTES_MAX)).transpose()?;
         Ok((headers, payload))
     }
 
@@ -243,7 +283,7 @@ impl Fields<'_> {
 
     fn into_nats(self) -> Result<NatsCallback, Invalid> {
         let topic = self.topic.ok_or_else(|| Invalid::new("topic", "is required"))?.string("topic")?;
-        let key = self.key.map(|value| value.string("key")).transpose()?;
+        let key = self.key.map(|value| value.string("key")).transpose()?.map(Cow::into_owned);
         let (headers, payload) = Self::parts(self.headers, self.payload)?;
         // They are orders to the server: one of them empties a stream.
         if let Some((name, _)) = headers.iter().find(|(name, _)| name.to_ascii_lowercase().starts_with("nats-")) {
@@ -258,40 +298,72 @@ impl Fields<'_> {
     }
 }
 
-impl Serialize for HttpCallback {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Http<'a> {
-            url: &'a str,
-            #[serde(skip_serializing_if = "Headers::is_empty")]
-            headers: &'a Headers,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            payload: Option<&'a JsonText>,
-            timeout: Span,
-            protocol: Protocol,
+/// The text of an object, as it grows.
+struct ObjectText(String);
+
+impl ObjectText {
+    fn begin(kind: &str, payload_bytes: usize) -> Self {
+        // Enough for an address and the small members that most callbacks have.
+        let mut text = String::with_capacity(256 + payload_bytes);
+        text.push_str(r#"{"type":"#);
+        push_quoted(&mut text, kind);
+        Self(text)
+    }
+
+    fn raw(&mut self, name: &str, json: &str) {
+        self.0.push_str(",\"");
+        self.0.push_str(name);
+        self.0.push_str("\":");
+        self.0.push_str(json);
+    }
+
+    fn string(&mut self, name: &str, value: &str) {
+        self.raw(name, "");
+        push_quoted(&mut self.0, value);
+    }
+
+    fn headers(&mut self, headers: &Headers) {
+        if headers.is_empty() {
+            return;
         }
-        let Self { url, headers, payload, timeout, protocol } = self;
-        Http { url: url.as_str(), headers, payload: payload.as_ref(), timeout: *timeout, protocol: *protocol }
-            .serialize(serializer)
+        self.raw("headers", "{");
+        for (at, (name, value)) in headers.iter().enumerate() {
+            if at > 0 {
+                self.0.push(',');
+            }
+            push_quoted(&mut self.0, name);
+            self.0.push(':');
+            push_quoted(&mut self.0, value);
+        }
+        self.0.push('}');
+    }
+
+    fn payload(&mut self, payload: Option<&JsonText>) {
+        if let Some(payload) = payload {
+            self.raw("payload", payload.as_str());
+        }
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
     }
 }
 
-impl Serialize for NatsCallback {
+fn push_quoted(text: &mut String, value: &str) {
+    if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        text.push('"');
+        text.push_str(value);
+        text.push('"');
+    } else {
+        // A string cannot fail to be written.
+        text.push_str(&serde_json::to_string(value).unwrap_or_default());
+    }
+}
+
+impl Serialize for Callback {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Nats<'a> {
-            topic: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            key: Option<&'a str>,
-            #[serde(skip_serializing_if = "Headers::is_empty")]
-            headers: &'a Headers,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            payload: Option<&'a JsonText>,
-            jetstream: bool,
-        }
-        let Self { topic, key, headers, payload, jetstream } = self;
-        Nats { topic: topic.as_str(), key: key.as_deref(), headers, payload: payload.as_ref(), jetstream: *jetstream }
-            .serialize(serializer)
+        RawValue::from_string(self.to_json()).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
@@ -340,9 +412,9 @@ impl CallbackUrl {
         &self.0
     }
 
-    /// Scheme, host and port.
-    pub fn origin(&self) -> String {
-        self.0.origin().ascii_serialization()
+    /// Scheme, host and port. There are no credentials that could stand between them.
+    pub fn origin(&self) -> &str {
+        &self.0[..Position::BeforePath]
     }
 }
 

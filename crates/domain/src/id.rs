@@ -61,7 +61,7 @@ impl fmt::Display for TimerId {
 
 impl serde::Serialize for TimerId {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
     }
 }
 

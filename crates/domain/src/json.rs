@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
 
@@ -12,16 +12,17 @@ impl JsonText {
     /// Checks that `text` is one JSON value, not deeper than the limit and not longer than `bytes_max`.
     pub fn parse(field: &str, text: &str, bytes_max: usize) -> Result<Self, Invalid> {
         let text = text.trim_matches([' ', '\t', '\r', '\n']);
-        if text.len() > bytes_max {
-            return Err(Invalid::new(field, format!("must not be longer than {bytes_max} bytes")));
-        }
-        if depth(text) > limits::JSON_DEPTH_MAX {
-            return Err(Invalid::new(field, format!("must not be nested deeper than {}", limits::JSON_DEPTH_MAX)));
-        }
+        check_size(field, text, bytes_max)?;
         match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Ok(Self(text.into())),
             Err(_) => Err(Invalid::new(field, "must be valid JSON")),
         }
+    }
+
+    /// The same of a part of a larger text: that it is one JSON value was seen when the whole was read.
+    pub fn of_raw(field: &str, raw: &RawValue, bytes_max: usize) -> Result<Self, Invalid> {
+        check_size(field, raw.get(), bytes_max)?;
+        Ok(Self(raw.get().into()))
     }
 
     /// Takes text that was checked when it was stored.
@@ -46,31 +47,13 @@ impl serde::Serialize for JsonText {
     }
 }
 
-pub(crate) fn without_blanks(text: &str) -> String {
-    let mut compact = String::with_capacity(text.len());
-    let mut rest = text;
-    // Whole pieces at once: what lies between two blanks, and strings with all that is in them.
-    while let Some(at) = rest.find(['"', ' ', '\t', '\r', '\n']) {
-        let end = if rest.as_bytes()[at] == b'"' { at + string_bytes(&rest[at..]) } else { at };
-        compact.push_str(&rest[..end]);
-        rest = rest[end..].trim_start_matches([' ', '\t', '\r', '\n']);
+/// The text of a JSON string, if it is one. What has no escapes stands there as it is.
+pub fn string_in(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', quoted.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(quoted));
     }
-    compact.push_str(rest);
-    compact
-}
-
-/// How long the string is that `text` begins with, its quotes included.
-fn string_bytes(text: &str) -> usize {
-    let mut end = 1;
-    while let Some(at) = text[end..].find(['"', '\\']) {
-        end += at + 1;
-        if text.as_bytes()[end - 1] == b'"' {
-            return end;
-        }
-        // What is escaped ends nothing, and may be longer than a byte only where the text is no JSON.
-        end += text[end..].chars().next().map_or(0, char::len_utf8);
-    }
-    text.len()
+    serde_json::from_str(raw.get()).ok().map(Cow::Owned)
 }
 
 /// Reads the object that `field` must be. Complaints are serde's, but without positions: the caller sent a field, not a file.
@@ -83,6 +66,45 @@ pub(crate) fn parse_object<'a, T: serde::Deserialize<'a>>(field: &str, text: &'a
         let text = error.to_string();
         Invalid::new(field, format!("is not understood: {}", text.split(" at line ").next().unwrap_or_default()))
     })
+}
+
+/// JSON text without the blanks between its tokens. Whole strings and whatever lies between two blanks are taken over at once.
+pub(crate) fn without_blanks(mut text: &str) -> String {
+    let mut compact = String::with_capacity(text.len());
+    while !text.is_empty() {
+        let bytes = text.as_bytes();
+        let plain = bytes.iter().position(|byte| *byte == b'"' || byte.is_ascii_whitespace()).unwrap_or(bytes.len());
+        let end = if bytes.get(plain) == Some(&b'"') { plain + string_bytes(&bytes[plain..]) } else { plain };
+        let (kept, rest) = text.split_at(end);
+        compact.push_str(kept);
+        text = rest.trim_ascii_start();
+    }
+    compact
+}
+
+/// The length of the string literal that `bytes` begins with, its quotes included.
+fn string_bytes(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at + 1;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+fn check_size(field: &str, text: &str, bytes_max: usize) -> Result<(), Invalid> {
+    if text.len() > bytes_max {
+        return Err(Invalid::new(field, format!("must not be longer than {bytes_max} bytes")));
+    }
+    // What opens only so many cannot be nested deeper, and needs no closer look.
+    let opens_many = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(limits::JSON_DEPTH_MAX).is_some();
+    if opens_many && depth(text) > limits::JSON_DEPTH_MAX {
+        return Err(Invalid::new(field, format!("must not be nested deeper than {}", limits::JSON_DEPTH_MAX)));
+    }
+    Ok(())
 }
 
 /// How deep arrays and objects are nested, counted without recursion so that hostile text cannot hurt.
@@ -147,18 +169,35 @@ mod tests {
         assert_eq!(parse(&nested(65)).unwrap_err().to_string(), "payload must not be nested deeper than 64");
         assert_eq!(parse(&"1".repeat(1001)).unwrap_err().to_string(), "payload must not be longer than 1000 bytes");
         assert!(parse(r#""[[[[ \" ]]]]""#).is_ok());
+        assert!(parse(&format!("[{}]", vec!["[]"; 100].join(","))).is_ok());
+        assert!(parse(&format!(r#""{}""#, "[".repeat(100))).is_ok());
+    }
+
+    #[test]
+    fn the_text_of_a_string_is_what_it_means() {
+        for (json, text) in [
+            (r#""""#, Some("")),
+            (r#""a é""#, Some("a é")),
+            (r#""\"\u00e9\\""#, Some("\"é\\")),
+            (r#""\ud800""#, None),
+            ("7", None),
+            ("null", None),
+            (r#"["a"]"#, None),
+        ] {
+            let raw: &RawValue = serde_json::from_str(json).unwrap();
+            assert_eq!(string_in(raw).as_deref(), text, "{json}");
+        }
     }
 
     #[test]
     fn blanks_between_tokens_mean_nothing() {
-        let json = parse(r#"{ "a b" : [ 1, "\" x" ] }"#).unwrap();
-        assert_eq!(json.without_blanks(), r#"{"a b":[1,"\" x"]}"#);
         for (text, compact) in [
-            ("[ 1 ,\t2\r\n]", "[1,2]"),
-            (r#"[ "\\" , " \\\" " ]"#, r#"["\\"," \\\" "]"#),
-            (r#"{ "é ü" : "\u00e9 \n" }"#, r#"{"é ü":"\u00e9 \n"}"#),
-            ("null", "null"),
-            (r#""  ""#, r#""  ""#),
+            (r#"{ "a b" : [ 1, "\" x" ] }"#, r#"{"a b":[1,"\" x"]}"#),
+            ("[ ]", "[]"),
+            (r#"[ "" , "\\" , " " ]"#, r#"["","\\"," "]"#),
+            ("{\"é\u{a0}\":\r\n\t\"\u{2003}\\u00e9 \" }", "{\"é\u{a0}\":\"\u{2003}\\u00e9 \"}"),
+            (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
+            ("1", "1"),
         ] {
             assert_eq!(parse(text).unwrap().without_blanks(), compact, "{text}");
         }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::DateTime;
 
 use crate::{Invalid, Span};
 
@@ -67,18 +67,69 @@ impl Timestamp {
     }
 }
 
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+const TEMPLATE: [u8; 27] = *b"0000-00-00T00:00:00.000000Z";
+
+impl Timestamp {
+    /// The instant as RFC 3339 has it, with as many groups of three decimals as it needs. Every answer carries several, so that it is
+    /// written straight into its place.
+    fn text(self, template: &mut [u8; 27]) -> &str {
+        let (year, month, day) = date(self.0.div_euclid(DAY));
+        let micros = self.0.rem_euclid(DAY);
+        let seconds = micros / SECOND;
+        let fraction = micros % SECOND;
+        for (place, number) in [
+            (0..4, year),
+            (5..7, month),
+            (8..10, day),
+            (11..13, seconds / 3600),
+            (14..16, seconds / 60 % 60),
+            (17..19, seconds % 60),
+            (20..26, fraction),
+        ] {
+            write_digits(&mut template[place], number);
+        }
+        let end = match fraction {
+            0 => 19,
+            _ if fraction % 1000 == 0 => 23,
+            _ => 26,
+        };
+        template[end] = b'Z';
+        std::str::from_utf8(&template[..=end]).unwrap_or_default()
+    }
+}
+
+fn write_digits(place: &mut [u8], mut number: i64) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// Year, month and day of a day that is counted from 1970-01-01, in the Gregorian calendar of all times.
+const fn date(day: i64) -> (i64, i64, i64) {
+    // Years are counted from the first of March, so that the day that may be missing is the last of its year; 400 of them are an era
+    // of 146,097 days, and day 0 of era 0 is 0000-03-01.
+    let day = day + 719_468;
+    let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = year + era * 400;
+    if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match DateTime::<Utc>::from_timestamp_micros(self.0) {
-            Some(instant) => f.write_str(&instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
-            None => write!(f, "{}us", self.0),
-        }
+        f.write_str(self.text(&mut TEMPLATE.clone()))
     }
 }
 
 impl serde::Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.text(&mut TEMPLATE.clone()))
     }
 }
 
@@ -98,6 +149,18 @@ mod tests {
             ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
         ] {
             assert_eq!(Timestamp::parse("execute_at", text).unwrap().to_string(), written, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_day_is_written_as_the_calendar_has_it() {
+        use chrono::{SecondsFormat, Utc};
+        // A step that is no multiple of anything meets every day of the year and every hour of the day before long.
+        let step = 13 * DAY + 7 * 3_600_000_000 + 61_001_001;
+        let every = (MICROS_MIN..=MICROS_MAX).step_by(usize::try_from(step).unwrap());
+        for micros in every.chain([MICROS_MIN, MICROS_MAX, -1, 0, 1, 951_782_400_000_000, 4_107_542_399_000_000]) {
+            let known = DateTime::<Utc>::from_timestamp_micros(micros).unwrap().to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            assert_eq!(Timestamp::from_micros(micros).to_string(), known, "{micros}");
         }
     }
 

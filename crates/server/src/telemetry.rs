@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
@@ -29,7 +29,10 @@ pub fn log(options: &LogOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Collects metrics from now on; the answer renders them as Prometheus reads them.
+/// How often single measurements become figures. Until then each takes memory, and nobody may ever ask for the figures.
+const UPKEEP_EVERY: Duration = Duration::from_millis(250);
+
+/// Collects metrics from now on, on the runtime that this is called on; the answer renders them as Prometheus reads them.
 pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(format!("metrics cannot be collected: {error}."));
     let handle = PrometheusBuilder::new()
@@ -40,6 +43,13 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
         .map_err(|error| failed(&error))?
         .install_recorder()
         .map_err(|error| failed(&error))?;
+    let upkept = handle.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(UPKEEP_EVERY).await;
+            upkept.run_upkeep();
+        }
+    });
     api::describe();
     broker::describe();
     commands::describe();

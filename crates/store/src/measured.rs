@@ -1,7 +1,11 @@
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock},
+};
 
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use metrics::Histogram;
 
 use crate::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Operation, Page, Pulse,
@@ -35,34 +39,45 @@ pub fn describe() {
 pub struct Measured<S: ?Sized> {
     inner: Arc<S>,
     clock: Arc<dyn Clock>,
+    figures: [Figures; Operation::COUNT],
+}
+
+/// Where the figures of one operation go. Each is looked up at the first call that has something to say: the calls of one busy store
+/// are many, and those that are never made should not be shown.
+#[derive(Default)]
+struct Figures {
+    duration: OnceLock<Histogram>,
+    carried: OnceLock<Histogram>,
 }
 
 impl<S: Store + ?Sized> Measured<S> {
-    pub const fn new(inner: Arc<S>, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, clock }
+    pub fn new(inner: Arc<S>, clock: Arc<dyn Clock>) -> Self {
+        Self { inner, clock, figures: Default::default() }
     }
 
     async fn call<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
         let started = self.clock.steady();
         let answer = work.await;
         let took = self.clock.steady().saturating_sub(started);
-        metrics::histogram!(CALL_DURATION, "operation" => operation.as_str()).record(took);
+        let duration = || metrics::histogram!(CALL_DURATION, "operation" => operation.as_str());
+        self.figures[operation as usize].duration.get_or_init(duration).record(took);
         if let Err(error) = &answer {
             metrics::counter!(ERRORS, "operation" => operation.as_str(), "kind" => error.kind()).increment(1);
         }
         answer
     }
-}
 
-#[expect(clippy::cast_precision_loss, reason = "a batch is far smaller than what a float counts exactly")]
-fn carried(operation: Operation, timers: usize) {
-    metrics::histogram!(BATCH_SIZE, "operation" => operation.as_str()).record(timers as f64);
+    #[expect(clippy::cast_precision_loss, reason = "a batch is far smaller than what a float counts exactly")]
+    fn carried(&self, operation: Operation, timers: usize) {
+        let carried = || metrics::histogram!(BATCH_SIZE, "operation" => operation.as_str());
+        self.figures[operation as usize].carried.get_or_init(carried).record(timers as f64);
+    }
 }
 
 #[async_trait]
 impl<S: Store + ?Sized> Store for Measured<S> {
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
-        carried(Operation::Create, batch.len());
+        self.carried(Operation::Create, batch.len());
         self.call(Operation::Create, self.inner.create(batch)).await
     }
 
@@ -72,7 +87,7 @@ impl<S: Store + ?Sized> Store for Measured<S> {
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
         let page = self.call(Operation::List, self.inner.list(query)).await?;
-        carried(Operation::List, page.timers.len());
+        self.carried(Operation::List, page.timers.len());
         Ok(page)
     }
 
@@ -122,29 +137,29 @@ impl<S: Store + ?Sized> Store for Measured<S> {
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
         let entries = self.call(Operation::Due, self.inner.due(from, until, limit)).await?;
-        carried(Operation::Due, entries.len());
+        self.carried(Operation::Due, entries.len());
         Ok(entries)
     }
 
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
-        carried(Operation::Claim, entries.len());
+        self.carried(Operation::Claim, entries.len());
         self.call(Operation::Claim, self.inner.claim(claim, entries)).await
     }
 
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
-        carried(Operation::Settle, batch.len());
+        self.carried(Operation::Settle, batch.len());
         self.call(Operation::Settle, self.inner.settle(batch)).await
     }
 
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
         let claims = self.call(Operation::ExpiredClaims, self.inner.expired_claims(tenures, limit)).await?;
-        carried(Operation::ExpiredClaims, claims.len());
+        self.carried(Operation::ExpiredClaims, claims.len());
         Ok(claims)
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         let purged = self.call(Operation::Purge, self.inner.purge(before, limit)).await?;
-        carried(Operation::Purge, purged);
+        self.carried(Operation::Purge, purged);
         Ok(purged)
     }
 

@@ -30,6 +30,9 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// How many there are.
+    pub const COUNT: usize = Self::Nudged as usize + 1;
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",

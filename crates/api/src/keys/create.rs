@@ -52,7 +52,7 @@ pub(crate) async fn create(
     Permitted(commands): Permitted,
     body: JsonBody,
 ) -> Result<Answer<IssuedKey>, ApiError> {
-    let (name, access) = parse(&body.0)?;
+    let (name, access) = parse(&body.text)?;
     let (issued, key) = commands.create_key(&name, access, rand::random()).await?;
     api.keyring.forget().await;
     Ok(Answer::created("key created successfully", IssuedKey { issued: issued.into(), key }))
@@ -64,7 +64,7 @@ fn parse(text: &str) -> Result<(String, Access), ApiError> {
     let name = object.string("name")?.ok_or_else(|| required("name"))?;
     let rights = object.string("rights")?.ok_or_else(|| required("rights"))?;
     let rights = Rights::parse(&rights).ok_or_else(|| Invalid::new("rights", "must be read or write"))?;
-    Ok((name, Access { namespaces: parse_namespaces(&object)?, rights }))
+    Ok((name.into_owned(), Access { namespaces: parse_namespaces(&object)?, rights }))
 }
 
 fn parse_namespaces(object: &Object<'_>) -> Result<Namespaces, Invalid> {

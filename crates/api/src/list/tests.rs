@@ -1,4 +1,8 @@
-use crate::rig::Rig;
+use commands::Page;
+use store::Count;
+
+use super::*;
+use crate::rig::{NOW, Rig};
 
 async fn rig_with(count: u32) -> Rig {
     let rig = Rig::new();
@@ -39,6 +43,22 @@ async fn pages_are_filtered_sorted_and_counted() {
     }
     let reply = rig.get("/timers?namespace=n0&limit=1&offset=1").await;
     assert_eq!((reply.data("total"), reply.data("limit"), reply.data("offset")), (3.into(), 1.into(), 1.into()));
+    assert_eq!(reply.data("total_is_estimate"), false);
+}
+
+#[test]
+fn a_total_that_is_an_estimate_says_so() {
+    for (total, expected) in [
+        (Count::exactly(0), (0, false)),
+        (Count::exactly(2_000_000), (2_000_000, false)),
+        (Count::about(2_000_000), (2_000_000, true)),
+        // Fewer are counted, so that there are at least as many.
+        (Count::about(7), (100_000, true)),
+    ] {
+        let listed = Listed { page: Page::default(), total };
+        let page = serde_json::to_value(page(listed, &parse("").unwrap(), NOW)).unwrap();
+        assert_eq!((&page["total"], &page["total_is_estimate"]), (&expected.0.into(), &expected.1.into()));
+    }
 }
 
 #[tokio::test]

@@ -8,32 +8,31 @@ use std::{
 use axum::{Router, body::Body, extract::Request, response::Response};
 use http::{HeaderValue, header};
 use hyper::{body::Incoming, server::conn::http1, service::Service};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 
 use super::{
     gate::{Flight, Gate},
     refusal,
+    signal::Signal,
 };
-use crate::Limits;
+use crate::{Limits, limits};
 
 /// Serves one connection to its end; on `shutdown`, to the end of the request in flight.
-pub(super) async fn serve(socket: TcpStream, router: Router, limits: Limits, shutdown: CancellationToken) {
+pub(super) async fn serve(socket: TcpStream, router: Router, granted: Limits, shutdown: CancellationToken) {
     let flight = Arc::new(Flight::default());
-    let gate = Gate::new(socket, limits, flight.clone());
+    let gate = Gate::new(socket, granted, flight.clone());
     let mut connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // The gate keeps both times; together they bound what it may have missed.
-        .header_read_timeout(limits.idle_time_max + limits.head_time_max)
-        .max_headers(limits.headers_max)
+        // The gate keeps the times and counts the headers, and hands on no head that is not whole and right.
+        .header_read_timeout(None)
+        // Neither does it read while a request is being answered, so that there is nothing to look for then.
+        .half_close(true)
+        .max_buf_size(limits::READ_AHEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(gate), Routes { router: router.clone(), flight });
-    let mut stopping = std::pin::pin!(shutdown.cancelled());
-    let mut is_stopping = false;
+    let mut stopping = Signal::of(shutdown);
     let result = poll_fn(|cx| {
-        if !is_stopping && stopping.as_mut().poll(cx).is_ready() {
-            is_stopping = true;
+        if stopping.poll_rise(cx) {
             Pin::new(&mut connection).graceful_shutdown();
         }
         connection.poll_without_shutdown(cx)
@@ -59,11 +58,12 @@ impl Service<Request<Incoming>> for Routes {
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let router = self.router.clone();
+        let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        // A router is always ready.
+        let answering = tower::Service::call(&mut self.router.clone(), request.map(Body::new));
         let flight = self.flight.clone();
         Box::pin(async move {
-            let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-            let mut answer = router.oneshot(request.map(Body::new)).await;
+            let mut answer = answering.await;
             if is_chunked && let Ok(response) = &mut answer {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

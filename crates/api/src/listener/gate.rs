@@ -26,8 +26,9 @@ use futures_util::task::AtomicWaker;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    time::{Instant, Sleep, sleep},
+    time::{Instant, Sleep, sleep_until},
 };
+use tokio_util::io::poll_read_buf;
 
 use super::head::{self, BodyLength, Scan};
 use crate::{Limits, door::Door, error::ApiError};
@@ -109,11 +110,9 @@ impl Gate {
 
     /// Reads more into what is held. `false` at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        let mut space = [0; READ_BYTES];
-        let mut buffer = ReadBuf::new(&mut space);
-        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
-        self.held.extend_from_slice(buffer.filled());
-        Poll::Ready(Ok(!buffer.filled().is_empty()))
+        self.held.reserve(READ_BYTES);
+        let count = ready!(poll_read_buf(Pin::new(&mut self.socket), cx, &mut self.held))?;
+        Poll::Ready(Ok(count > 0))
     }
 
     /// Waits for the first byte of the next request. `false` when there will be none.
@@ -276,22 +275,30 @@ impl Gate {
 #[derive(Default)]
 struct Patience {
     timer: Option<Pin<Box<Sleep>>>,
-    is_running: bool,
+    /// When the wait that is on has taken as long as it may.
+    until: Option<Instant>,
 }
 
 impl Patience {
     /// The wait is over: the next one begins anew.
     const fn rest(&mut self) {
-        self.is_running = false;
+        self.until = None;
     }
 
-    /// Ready when the wait has taken as long as it may.
+    /// Ready when the wait has taken as long as it may. Waits are many and hardly one comes to that, so that the timer is left where an
+    /// earlier wait has set it: being woken too early once in a while costs less than to set it anew for each.
     fn poll_end(&mut self, cx: &mut Context<'_>, time_max: Duration) -> Poll<()> {
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(time_max)));
-        if !self.is_running {
-            timer.as_mut().reset(Instant::now() + time_max);
-            self.is_running = true;
+        let until = *self.until.get_or_insert_with(|| Instant::now() + time_max);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if timer.deadline() > until {
+            timer.as_mut().reset(until);
         }
-        timer.as_mut().poll(cx)
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if timer.deadline() == until {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(until);
+        }
     }
 }

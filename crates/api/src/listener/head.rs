@@ -23,7 +23,7 @@ pub(super) enum Scan {
 
 /// Looks at the bytes from `seen` on, where earlier calls left off, for the end of the head.
 pub(super) fn scan(bytes: &[u8], seen: &mut usize, limits: &Limits) -> Result<Scan, ApiError> {
-    while let Some(found) = bytes[*seen..].iter().position(|byte| *byte == b'\n') {
+    while let Some(found) = memchr::memchr(b'\n', &bytes[*seen..]) {
         let line_feed = *seen + found;
         *seen = line_feed + 1;
         if line_feed == 0 || bytes[line_feed - 1] != b'\r' {
@@ -43,7 +43,7 @@ pub(super) fn scan(bytes: &[u8], seen: &mut usize, limits: &Limits) -> Result<Sc
 
 /// Checks a whole head, and says how its body is framed.
 fn check(head: &[u8], limits: &Limits) -> Result<BodyLength, ApiError> {
-    let mut lines = head[..head.len() - 4].split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut lines = Lines(&head[..head.len() - 2]);
     let is_1_1 = check_request_line(lines.next().unwrap_or_default(), limits)?;
     if head.len() > limits.head_bytes_max {
         return Err(ApiError::HeadersTooLarge);
@@ -59,19 +59,32 @@ fn check(head: &[u8], limits: &Limits) -> Result<BodyLength, ApiError> {
     framing.body_length(is_1_1)
 }
 
+/// Lines that all end with CR LF.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (line, rest) = self.0.split_at(memchr::memchr(b'\n', self.0)? + 1);
+        self.0 = rest;
+        line.strip_suffix(b"\r\n")
+    }
+}
+
 /// Checks `METHOD target HTTP/1.x`; whether it is 1.1.
 fn check_request_line(line: &[u8], limits: &Limits) -> Result<bool, ApiError> {
-    let parts: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-    let [method, target, version] = parts[..] else {
+    let mut parts = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
         return Err(malformed("the request line must be METHOD target HTTP/1.1"));
     };
-    if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) {
+    if method.is_empty() || !method.iter().all(|byte| TOKEN[usize::from(*byte)]) {
         return Err(malformed("the method is not valid"));
     }
     if target.len() > limits.uri_bytes_max {
         return Err(ApiError::UriTooLong);
     }
-    if !target.iter().all(|byte| matches!(byte, 0x21..=0x7e)) || Uri::try_from(target).is_err() {
+    if !is_plain_path(target) && (!target.iter().all(|byte| matches!(byte, 0x21..=0x7e)) || Uri::try_from(target).is_err()) {
         return Err(malformed("the target is not a valid URI"));
     }
     match version {
@@ -81,11 +94,16 @@ fn check_request_line(line: &[u8], limits: &Limits) -> Result<bool, ApiError> {
     }
 }
 
+/// Whether the target is a path in which nothing has a meaning of its own: nearly all are, and need no closer look.
+fn is_plain_path(target: &[u8]) -> bool {
+    target.starts_with(b"/") && target.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_'))
+}
+
 fn check_header(line: &[u8]) -> Result<(&[u8], &[u8]), ApiError> {
-    let colon = line.iter().position(|byte| *byte == b':').ok_or_else(|| malformed("a header has no colon"))?;
+    let colon = memchr::memchr(b':', line).ok_or_else(|| malformed("a header has no colon"))?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
     // This also refuses a line that begins with a blank: the obsolete way to continue the header before it.
-    if name.is_empty() || !name.iter().all(|byte| is_token(*byte)) {
+    if name.is_empty() || !name.iter().all(|byte| TOKEN[usize::from(*byte)]) {
         return Err(malformed("a header has a name that is not valid"));
     }
     if value.iter().any(|byte| matches!(byte, 0x00..=0x08 | 0x0a..=0x1f | 0x7f)) {
@@ -133,6 +151,17 @@ impl Framing {
         }
     }
 }
+
+/// Which bytes a name may have.
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte as usize] = is_token(byte);
+        byte += 1;
+    }
+    table
+};
 
 const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()

@@ -41,7 +41,7 @@ pub(super) fn fields() -> Vec<&'static str> {
     )
 )]
 pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
-    register(&commands, &body.0, OnConflict::Reject).await
+    register(&commands, &body.text, OnConflict::Reject).await
 }
 
 /// Create a timer, or overwrite it
@@ -65,7 +65,7 @@ pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Re
     )
 )]
 pub(crate) async fn create_or_replace(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
-    register(&commands, &body.0, OnConflict::Replace).await
+    register(&commands, &body.text, OnConflict::Replace).await
 }
 
 async fn register(commands: &Commands, text: &str, on_conflict: OnConflict) -> Result<Response, ApiError> {

@@ -48,7 +48,7 @@ pub(crate) async fn delete(Permitted(commands): Permitted, PathTimer(id): PathTi
     )
 )]
 pub(crate) async fn delete_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<StatusCode, ApiError> {
-    cancel(&commands, selection::timer(&Object::parse(&body.0, &selection::FIELDS)?)?).await
+    cancel(&commands, selection::timer(&Object::parse(&body.text, &selection::FIELDS)?)?).await
 }
 
 async fn cancel(commands: &Commands, id: TimerId) -> Result<StatusCode, ApiError> {

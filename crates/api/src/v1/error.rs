@@ -102,7 +102,7 @@ const fn code(error: &ApiError) -> Code {
         ApiError::MediaType(_) => Code::UnsupportedMediaType,
         ApiError::UriTooLong => Code::UriTooLong,
         ApiError::HeadersTooLarge => Code::HeadersTooLarge,
-        ApiError::TooManyConnections | ApiError::TooManyBatches => Code::ServiceUnavailable,
+        ApiError::TooManyConnections | ApiError::TooManyBatches | ApiError::TooManyLargeBodies => Code::ServiceUnavailable,
         ApiError::Internal => Code::InternalError,
     }
 }

@@ -51,7 +51,7 @@ pub(crate) async fn get(Permitted(commands): Permitted, PathTimer(id): PathTimer
     )
 )]
 pub(crate) async fn get_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
-    show(&commands, selection::timer(&Object::parse(&body.0, &selection::FIELDS)?)?).await
+    show(&commands, selection::timer(&Object::parse(&body.text, &selection::FIELDS)?)?).await
 }
 
 async fn show(commands: &Commands, id: TimerId) -> Result<Response, ApiError> {

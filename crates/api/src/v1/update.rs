@@ -46,7 +46,7 @@ pub(crate) async fn update(
     PathTimer(id): PathTimer,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let object = Object::parse(&body.0, &[wanted::FIELDS.as_slice(), &FIXED].concat())?;
+    let object = Object::parse(&body.text, &[wanted::FIELDS.as_slice(), &FIXED].concat())?;
     if let Some(fixed) = object.first_of(&FIXED) {
         return Err(Invalid::new(fixed, "must not be given: the path names the timer").into());
     }
@@ -70,7 +70,7 @@ pub(crate) async fn update(
     )
 )]
 pub(crate) async fn update_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
-    let object = Object::parse(&body.0, &selected_fields())?;
+    let object = Object::parse(&body.text, &selected_fields())?;
     change(&commands, selection::timer(&object)?, &object).await
 }
 

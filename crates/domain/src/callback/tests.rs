@@ -18,6 +18,14 @@ fn a_nats_callback_reads_back_as_it_was_written() {
 }
 
 #[test]
+fn what_json_must_escape_reads_back_as_it_was_written() {
+    let json = r#"{"type":"nats","topic":"a\\b.\"c\"","key":"\"\\","headers":{"X":"a\tb\"\\"},"payload":[ "\u0000" ],"jetstream":false}"#;
+    let callback = Callback::from_json(json).unwrap();
+    assert_eq!(callback.to_json(), json);
+    assert_eq!(serde_json::to_string(&callback).unwrap(), json);
+}
+
+#[test]
 fn an_event_has_nothing_but_its_type_and_is_tried_for_ever() {
     let json = r#"{"type":"event"}"#;
     assert_eq!(Callback::from_json(json).unwrap().to_json(), json);
@@ -112,6 +120,23 @@ fn receivers_on_one_host_and_port_are_one_destination() {
     assert_eq!(destination("http://a/x"), destination("http://a:80/y"));
     assert_ne!(destination("http://a/x"), destination("https://a/x"));
     assert_ne!(destination("http://a/x"), destination("http://b/x"));
+}
+
+#[test]
+fn an_origin_is_scheme_host_and_port() {
+    for (url, origin) in [
+        ("http://a", "http://a"),
+        ("HTTP://A.Example:80/x/y?z=http://b", "http://a.example"),
+        ("https://a:443?x", "https://a"),
+        ("https://a:8443/", "https://a:8443"),
+        ("http://127.1:9/", "http://127.0.0.1:9"),
+        ("http://[::0001]:80/", "http://[::1]"),
+        ("http://bücher.example/#f", "http://xn--bcher-kva.example"),
+    ] {
+        let url = CallbackUrl::parse(url).unwrap();
+        assert_eq!(url.origin(), origin);
+        assert_eq!(url.as_url().origin().ascii_serialization(), origin);
+    }
 }
 
 #[test]

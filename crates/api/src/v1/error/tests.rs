@@ -41,6 +41,13 @@ fn every_refusal_has_a_status_a_code_and_a_sentence() {
             "the body must not be larger than 1 MiB",
             json!({}),
         ),
+        (
+            ApiError::TooManyLargeBodies,
+            503,
+            "SERVICE_UNAVAILABLE",
+            "too many large bodies at the same time, and nothing was changed: try again later",
+            json!({}),
+        ),
         (ApiError::UriTooLong, 414, "URI_TOO_LONG", "the URI must not be longer than 8 KiB", json!({})),
         (ApiError::MediaType("not this"), 415, "UNSUPPORTED_MEDIA_TYPE", "not this", json!({})),
         (
