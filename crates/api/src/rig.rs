@@ -99,8 +99,8 @@ impl Rig {
             rules: Rules {
                 horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: Span::parse("horizon", "365d").ok() },
                 nats: false,
-                address: Arc::new(|url: &CallbackUrl| match url.as_url().host_str() {
-                    Some("169.254.169.254") => Err(Invalid::new("callback.url", "must not reach a denied address")),
+                address: Arc::new(|url: &CallbackUrl| match url.host() {
+                    "169.254.169.254" => Err(Invalid::new("callback.url", "must not reach a denied address")),
                     _ => Ok(()),
                 }),
             },

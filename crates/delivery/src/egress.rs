@@ -11,7 +11,6 @@ use std::{
 };
 
 use domain::{CallbackUrl, Invalid};
-use url::Host;
 
 use self::{
     allow::Opening,
@@ -71,15 +70,13 @@ impl Egress {
     /// Refuses a URL whose host is itself a denied address, so that nobody has to wait for the attempt to learn it.
     /// Names pass: what they mean is known only when they are dialled.
     pub fn check_literal(&self, url: &CallbackUrl) -> Result<(), Denied> {
-        let url = url.as_url();
-        let port = url.port_or_known_default().unwrap_or_default();
-        let host = url.host_str().unwrap_or_default();
-        match url.host() {
-            Some(Host::Ipv4(addr)) => self.check(addr.into(), host, port),
-            Some(Host::Ipv6(addr)) => self.check(addr.into(), host, port),
+        let (host, port) = (url.host(), url.port());
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        match address.parse::<IpAddr>() {
+            Ok(addr) => self.check(addr, host, port),
             // These names are the loopback addresses by definition (RFC 6761), whatever a name server says.
-            Some(Host::Domain(name)) if is_localhost(name) => self.check(Ipv4Addr::LOCALHOST.into(), host, port),
-            Some(Host::Domain(_)) | None => Ok(()),
+            Err(_) if is_localhost(host) => self.check(Ipv4Addr::LOCALHOST.into(), host, port),
+            Err(_) => Ok(()),
         }
     }
 

@@ -49,7 +49,7 @@ impl HttpSender {
     }
 
     pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>) -> Answer {
-        let place = Place(callback.url.as_url());
+        let place = Place(&callback.url);
         let deadline = Instant::now() + callback.timeout.as_duration();
         let Outgoing { place: to, request } = match request::write(callback, call, &self.agent) {
             Ok(outgoing) => outgoing,

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use url::{Position, Url};
+use url::Url;
 
 use crate::{
     Headers, Invalid, JsonText, RetryPolicy, Span, TimerId,
@@ -138,7 +138,13 @@ impl Callback {
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
         let fields: Fields = parse_object("callback", text)?;
-        fields.into_callback().map_err(|invalid| invalid.within("callback"))
+        fields.into_callback(Trust::None).map_err(|invalid| invalid.within("callback"))
+    }
+
+    /// Reads what [`Callback::to_json`] wrote when the timer was stored. What is dear to check was checked then.
+    pub fn from_stored(text: &str) -> Result<Self, Invalid> {
+        let fields: Fields = parse_object("callback", text)?;
+        fields.into_callback(Trust::Stored).map_err(|invalid| invalid.within("callback"))
     }
 }
 
@@ -175,6 +181,15 @@ struct Fields<'a> {
     #[serde(borrow)]
     protocol: Option<Value<'a>>,
     jetstream: Option<bool>,
+}
+
+/// Where a text comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// From a caller.
+    None,
+    /// From a store, into which nothing goes unchecked.
+    Stored,
 }
 
 /// Keeps `null` apart from nothing at all: a payload of `null` is sent as `null`.
@@ -229,7 +244,7 @@ impl<'de> Deserialize<'de> for Pairs {
 }
 
 impl Fields<'_> {
-    fn into_callback(mut self) -> Result<Callback, Invalid> {
+    fn into_callback(mut self, trust: Trust) -> Result<Callback, Invalid> {
         let kind = self.r#type.take().map(|value| value.string("type")).transpose()?;
         let of_http = [("url", self.url.is_some()), ("timeout", self.timeout.is_some()), ("protocol", self.protocol.is_some())];
         let of_nats = [("topic", self.topic.is_some()), ("key", self.key.is_some()), ("jetstream", self.jetstream.is_some())];
@@ -237,11 +252,11 @@ impl Fields<'_> {
         match kind.as_deref() {
             Some(kind @ "http") => {
                 Self::refuse(kind, &of_nats)?;
-                self.into_http().map(Callback::Http)
+                self.into_http(trust).map(Callback::Http)
             }
             Some(kind @ "nats") => {
                 Self::refuse(kind, &of_http)?;
-                self.into_nats().map(Callback::Nats)
+                self.into_nats(trust).map(Callback::Nats)
             }
             Some(kind @ "event") => {
                 Self::refuse(kind, &[of_http.as_slice(), &of_nats, &of_both].concat())?;
@@ -260,15 +275,19 @@ impl Fields<'_> {
         }
     }
 
-    fn parts(headers: Option<Pairs>, payload: Option<&RawValue>) -> Result<(Headers, Option<JsonText>), Invalid> {
+    fn parts(headers: Option<Pairs>, payload: Option<&RawValue>, trust: Trust) -> Result<(Headers, Option<JsonText>), Invalid> {
         let headers = Headers::parse(headers.map(|pairs| pairs.0).unwrap_or_default())?;
-        let payload = payload.map(|raw| JsonText::of_raw("payload", raw, limits::PAYLOAD_BYTES_MAX)).transpose()?;
+        let payload = payload.map(|raw| match trust {
+            Trust::None => JsonText::of_raw("payload", raw, limits::PAYLOAD_BYTES_MAX),
+            Trust::Stored => Ok(JsonText::trusted(raw.get())),
+        });
+        let payload = payload.transpose()?;
         Ok((headers, payload))
     }
 
-    fn into_http(self) -> Result<HttpCallback, Invalid> {
+    fn into_http(self, trust: Trust) -> Result<HttpCallback, Invalid> {
         let url = self.url.ok_or_else(|| Invalid::new("url", "is required"))?.string("url")?;
-        let (headers, payload) = Self::parts(self.headers, self.payload)?;
+        let (headers, payload) = Self::parts(self.headers, self.payload, trust)?;
         let timeout = match self.timeout {
             Some(value) => HttpCallback::allowed_timeout(Span::parse("timeout", &value.string("timeout")?)?)?,
             None => limits::CALLBACK_TIMEOUT_DEFAULT,
@@ -278,13 +297,17 @@ impl Fields<'_> {
             Some("timer") => Protocol::Timer,
             Some(_) => return Err(Invalid::new("protocol", "must be webhook or timer")),
         };
-        Ok(HttpCallback { url: CallbackUrl::parse(&url)?, headers, payload, timeout, protocol })
+        let url = match trust {
+            Trust::None => CallbackUrl::parse(&url)?,
+            Trust::Stored => CallbackUrl(url.into_owned()),
+        };
+        Ok(HttpCallback { url, headers, payload, timeout, protocol })
     }
 
-    fn into_nats(self) -> Result<NatsCallback, Invalid> {
+    fn into_nats(self, trust: Trust) -> Result<NatsCallback, Invalid> {
         let topic = self.topic.ok_or_else(|| Invalid::new("topic", "is required"))?.string("topic")?;
         let key = self.key.map(|value| value.string("key")).transpose()?.map(Cow::into_owned);
-        let (headers, payload) = Self::parts(self.headers, self.payload)?;
+        let (headers, payload) = Self::parts(self.headers, self.payload, trust)?;
         // They are orders to the server: one of them empties a stream.
         if let Some((name, _)) = headers.iter().find(|(name, _)| name.to_ascii_lowercase().starts_with("nats-")) {
             return Err(Invalid::new(format!("headers.{name}"), "must not be given: Nats- headers belong to the server"));
@@ -367,9 +390,9 @@ impl Serialize for Callback {
     }
 }
 
-/// An `http` or `https` address without credentials. What was checked is what is dialled: both use the parsed form.
+/// An `http` or `https` address without credentials. What was checked is what is dialled: this is the text of the parsed form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallbackUrl(Url);
+pub struct CallbackUrl(String);
 
 impl CallbackUrl {
     pub fn parse(text: &str) -> Result<Self, Invalid> {
@@ -392,29 +415,51 @@ impl CallbackUrl {
         if url.as_str().len() > limits::URL_CHARS_MAX {
             return refuse(format!("must not be longer than {} characters", limits::URL_CHARS_MAX));
         }
-        Ok(Self(url))
+        Ok(Self(url.into()))
     }
 
     /// The same address with the timer's id as one more segment of its path.
     #[must_use]
     pub fn with_id(&self, id: TimerId) -> Self {
-        let mut url = self.0.clone();
-        let path = format!("{}/{id}", url.path().trim_end_matches('/'));
-        url.set_path(&path);
-        Self(url)
+        let origin = self.origin();
+        let (path, query) = self.0[origin.len()..].split_at(self.without_query().len() - origin.len());
+        Self(format!("{origin}{}/{id}{query}", path.trim_end_matches('/')))
     }
 
     pub fn as_str(&self) -> &str {
-        self.0.as_str()
+        &self.0
     }
 
-    pub const fn as_url(&self) -> &Url {
-        &self.0
+    /// A name or an address; one of IPv6 in brackets.
+    pub fn host(&self) -> &str {
+        self.host_and_port().0
+    }
+
+    pub fn port(&self) -> u16 {
+        let known = if self.0.starts_with("https:") { 443 } else { 80 };
+        self.host_and_port().1.and_then(|port| port.parse().ok()).unwrap_or(known)
+    }
+
+    fn host_and_port(&self) -> (&str, Option<&str>) {
+        let origin = self.origin();
+        let both = origin.split_once("://").map_or(origin, |(_, both)| both);
+        match both.rsplit_once(':') {
+            // The colons of an address stand in brackets.
+            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+            _ => (both, None),
+        }
     }
 
     /// Scheme, host and port. There are no credentials that could stand between them.
     pub fn origin(&self) -> &str {
-        &self.0[..Position::BeforePath]
+        let host_at = self.0.find("://").map_or(0, |at| at + 3);
+        let path_at = self.0[host_at..].find(['/', '?']).map_or(self.0.len(), |at| host_at + at);
+        &self.0[..path_at]
+    }
+
+    /// All but the query, where people keep their keys.
+    pub fn without_query(&self) -> &str {
+        self.0.split_once('?').map_or(&*self.0, |(start, _)| start)
     }
 }
 

@@ -37,7 +37,7 @@ impl StoredTimer {
             namespace: Namespace::parse(&self.namespace).map_err(unreadable)?,
             key: self.key.as_deref().map(Key::parse).transpose().map_err(unreadable)?,
             asked: Asked::from_i64(self.asked),
-            callback: Callback::from_json(&self.callback_config).map_err(unreadable)?,
+            callback: Callback::from_stored(&self.callback_config).map_err(unreadable)?,
             metadata: self.metadata.map(JsonText::trusted),
             correlation_id: self.correlation_id.as_deref().map(CorrelationId::parse).transpose().map_err(unreadable)?,
             retry_policy: self.retry_policy.as_deref().map(RetryPolicy::from_json).transpose().map_err(unreadable)?,

@@ -3,8 +3,7 @@
 use std::{error::Error, fmt, io};
 
 use ::http::StatusCode;
-use domain::Span;
-use url::{Position, Url};
+use domain::{CallbackUrl, Span};
 
 use super::{
     ANSWER_HEAD_BYTES_MAX,
@@ -18,12 +17,12 @@ const PLACE_CHARS_MAX: usize = 200;
 
 /// Whom a call went to. Written without the query, where people keep their keys.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a>(pub &'a Url);
+pub(super) struct Place<'a>(pub &'a CallbackUrl);
 
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A parsed URL is ASCII.
-        let whole = &self.0[..Position::AfterPath];
+        let whole = self.0.without_query();
         match whole.get(..PLACE_CHARS_MAX) {
             Some(start) if start.len() < whole.len() => write!(f, "{start}…"),
             _ => f.write_str(whole),

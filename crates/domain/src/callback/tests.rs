@@ -135,7 +135,7 @@ fn an_origin_is_scheme_host_and_port() {
     ] {
         let url = CallbackUrl::parse(url).unwrap();
         assert_eq!(url.origin(), origin);
-        assert_eq!(url.as_url().origin().ascii_serialization(), origin);
+        assert_eq!(Url::parse(url.as_str()).unwrap().origin().ascii_serialization(), origin);
     }
 }
 
@@ -150,4 +150,38 @@ fn streams_are_destinations_of_their_own_as_far_as_subjects_tell() {
     assert_ne!(destination("a.b", true), destination("b.b", true));
     assert_ne!(destination("a.b", true), destination("a.b", false));
     assert_ne!(Callback::Event.destination(), destination("a.b", false));
+}
+
+#[test]
+fn an_address_falls_into_its_parts() {
+    for (text, origin, host, port, without_query) in [
+        ("http://a.example", "http://a.example", "a.example", 80, "http://a.example/"),
+        ("https://A.example:443/x?y=:/z", "https://a.example", "a.example", 443, "https://a.example/x"),
+        ("http://a.example:8080/b:c//d", "http://a.example:8080", "a.example", 8080, "http://a.example:8080/b:c//d"),
+        ("http://0x7f.1/", "http://127.0.0.1", "127.0.0.1", 80, "http://127.0.0.1/"),
+        ("https://[::1]/?a", "https://[::1]", "[::1]", 443, "https://[::1]/"),
+        ("http://[2001:DB8::0]:81?q", "http://[2001:db8::]:81", "[2001:db8::]", 81, "http://[2001:db8::]:81/"),
+    ] {
+        let url = CallbackUrl::parse(text).unwrap();
+        let parsed = Url::parse(url.as_str()).unwrap();
+        assert_eq!((url.origin(), url.host(), url.port(), url.without_query()), (origin, host, port, without_query), "{text}");
+        assert_eq!(url.origin(), parsed.origin().ascii_serialization(), "{text}");
+        assert_eq!((Some(url.host()), Some(url.port())), (parsed.host_str(), parsed.port_or_known_default()), "{text}");
+    }
+}
+
+#[test]
+fn what_was_stored_reads_back_without_being_checked_again() {
+    for text in [
+        r#"{"type":"http","url":"http://a.example/x?y","headers":{"a":"b\\c"},"payload":{ "n" : 1.10 },"timeout":"7s","protocol":"timer"}"#,
+        r#"{"type":"http","url":"https://[::1]:8443/","payload":null}"#,
+        r#"{"type":"nats","topic":"a.b","key":"k","payload":[1],"jetstream":true}"#,
+        r#"{"type":"event"}"#,
+    ] {
+        let callback = Callback::from_json(text).unwrap();
+        assert_eq!(Callback::from_stored(&callback.to_json()).as_ref(), Ok(&callback), "{text}");
+    }
+    for text in ["", "{", "[]", r#"{"type":"smoke"}"#, r#"{"type":"http"}"#, r#"{"type":"http","url":1}"#] {
+        assert!(Callback::from_stored(text).is_err(), "{text}");
+    }
 }
