@@ -73,6 +73,7 @@ async fn fill(backend: &Backend, receiver: &Receiver) {
          INSERT INTO due (shard, minute, id, at, attempt, destination)
            SELECT 0, copy.at / 60000000, CAST(copy.id AS BLOB), copy.at, 0, destination
            FROM copy, (SELECT destination FROM due LIMIT 1) ORDER BY 2, 3;
+         UPDATE tally SET timers = timers + {PENDING} WHERE namespace = 'default' AND status = 'pending';
          COMMIT;
          PRAGMA wal_checkpoint(TRUNCATE);"
     );

@@ -190,7 +190,9 @@ async fn fill(backend: &Backend, finished: &[Finished]) {
              INSERT INTO definition (id, asked, execute_at, execute_minute, due_minute, created_at, updated_at, {columns})
                SELECT copy.id, at, at, at / 60000000, at / 60000000, at, at, {columns}
                FROM copy, (SELECT {columns} FROM definition LIMIT 1) ORDER BY copy.id;
-             INSERT INTO outcome (id, status, attempt, executed_at, finished_at) SELECT id, '{status}', 1, at, at FROM copy ORDER BY id;
+             INSERT INTO outcome (minute, id, execute_at, status, attempt, executed_at, finished_at)
+               SELECT at / 60000000, id, at, '{status}', 1, at, at FROM copy ORDER BY 1, 2;
+             INSERT INTO tally VALUES ('default', '{status}', {count}) ON CONFLICT DO UPDATE SET timers = timers + {count};
              DROP TABLE copy;
              COMMIT;
              PRAGMA wal_checkpoint(TRUNCATE);"
@@ -210,6 +212,7 @@ async fn fill(backend: &Backend, finished: &[Finished]) {
     let model = "DELETE FROM outcome WHERE finished_at = (SELECT max(finished_at) FROM outcome)";
     let its_definition = "DELETE FROM definition WHERE NOT EXISTS (SELECT 1 FROM outcome WHERE outcome.id = definition.id)";
     let statements = format!("{model}; {its_definition};");
+    let counted = "UPDATE tally SET timers = timers - 1 WHERE namespace = 'default' AND status = 'completed'";
     // Statistics as after days of running: without them the first plans are guesses.
-    backend.execute(&statements, &format!("{statements} ANALYZE definition; ANALYZE outcome;"));
+    backend.execute(&format!("{statements} {counted};"), &format!("{statements} ANALYZE definition; ANALYZE outcome;"));
 }
