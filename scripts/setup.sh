@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need besides Rust: the PostgreSQL server programs, libfaketime for tests that move the clock, curl,
+# Installs what the tests need besides Rust: the PostgreSQL server programs, libfaketime for tests that move the clock, valgrind to count instructions, curl,
 # and, for this checkout alone, nats-server and some Python packages.
 # Does nothing when all are there; ends with one sentence when they are not and cannot be installed.
 set -euo pipefail
@@ -82,6 +82,7 @@ has_postgres || missing+=(postgresql)
 has_libfaketime || missing+=(libfaketime)
 command -v curl >/dev/null || missing+=(curl)
 type -P kill >/dev/null || missing+=(procps)
+command -v valgrind >/dev/null || missing+=(valgrind)
 { has_nats && has_python_packages; } || python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 
 if ((${#missing[@]} > 0)) && ! install_packages "${missing[@]}"; then

@@ -14,3 +14,7 @@ scripts/lint.sh
 
 heading "tests"
 cargo test --workspace --locked
+
+heading "instructions of a create and of a fire"
+cargo build --package server --release --locked
+scripts/check_instructions.py "${CARGO_TARGET_DIR:-target}/release/timer"
