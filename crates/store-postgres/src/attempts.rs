@@ -18,19 +18,19 @@ use crate::{
 macro_rules! attempt_arrays {
     ($number:literal, $started_at:literal, $took:literal, $outcome:literal, $status:literal, $detail:literal) => {
         concat!(
-            "$",
+            "unnest($",
             $number,
-            "::integer[], $",
+            "::integer[]) AS a_number, unnest($",
             $started_at,
-            "::bigint[], $",
+            "::bigint[]) AS a_started_at, unnest($",
             $took,
-            "::bigint[], $",
+            "::bigint[]) AS a_took, unnest($",
             $outcome,
-            "::text[], $",
+            "::text[]) AS a_outcome, unnest($",
             $status,
-            "::integer[], $",
+            "::integer[]) AS a_status, unnest($",
             $detail,
-            "::text[]"
+            "::text[]) AS a_detail"
         )
     };
 }

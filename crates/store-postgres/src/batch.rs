@@ -2,32 +2,76 @@
 //!
 //! ```text
 //!   submit ──▶ bounded queue ──▶ worker: takes all that is there ──▶ work(batch) ──▶ answers
-//!                            └─▶ worker: the same, while the first one writes
+//!                            └─▶ worker: the same, while the first one writes and there is enough to do
 //! ```
 //!
-//! Nobody waits for a batch to fill: alone, an order is written at once.
+//! Alone, an order is written at once. Beside a batch that is being written, the next one waits until it is worth its own commit:
+//! until many have come together, or the other one is done, and never for long.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use store::{StoreError, StoreResult};
 use tokio::{
-    sync::{Mutex, mpsc, oneshot},
+    sync::{Mutex, Notify, mpsc, oneshot},
     time::{Instant, timeout},
 };
 
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
     pub workers: usize,
-    /// A batch is closed once it has this many items; the last order may bring it above.
+    /// A batch is closed once it has this many items, or items of so many bytes; the last order may bring it above.
     pub items_max: usize,
+    pub bytes_max: usize,
+    /// So many items are worth a batch beside another one.
+    pub items_worthwhile: usize,
+    /// Fewer wait no longer than this for the other one.
+    pub linger_max: Duration,
     pub orders_queued_max: usize,
     /// An order that waited longer is turned away instead of being written late.
     pub wait_max: Duration,
 }
 
+/// What is queued and what is being done at the moment.
+#[derive(Debug, Default)]
+struct Flow {
+    items_queued: AtomicUsize,
+    batches_under_way: AtomicUsize,
+    /// One of the two has changed in favour of whoever waits.
+    changed: Notify,
+}
+
+impl Flow {
+    fn enter(&self, items: usize, worthwhile: usize) {
+        let before = self.items_queued.fetch_add(items, Ordering::Relaxed);
+        if before < worthwhile && before + items >= worthwhile {
+            self.changed.notify_one();
+        }
+    }
+
+    fn end(&self) {
+        self.batches_under_way.fetch_sub(1, Ordering::Relaxed);
+        self.changed.notify_one();
+    }
+
+    /// Until the next batch is worth its while.
+    async fn is_worthwhile(&self, worthwhile: usize) {
+        while self.batches_under_way.load(Ordering::Relaxed) > 0 && self.items_queued.load(Ordering::Relaxed) < worthwhile {
+            self.changed.notified().await;
+        }
+    }
+}
+
 /// One caller's items, to be answered together.
 struct Order<Item, Answer> {
     items: Vec<Item>,
+    bytes: usize,
     since: Instant,
     answer: oneshot::Sender<Vec<StoreResult<Answer>>>,
 }
@@ -36,38 +80,50 @@ struct Order<Item, Answer> {
 #[derive(Debug)]
 pub struct Batcher<Item, Answer> {
     orders: mpsc::Sender<Order<Item, Answer>>,
-    wait_max: Duration,
+    flow: Arc<Flow>,
+    weigh: fn(&Item) -> usize,
+    limits: BatchLimits,
 }
 
 impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
-    /// `work` answers each item, in the order of the batch.
-    pub fn start<Work, Working>(limits: BatchLimits, work: Work) -> Self
+    /// `weigh` tells the bytes of an item; `work` answers each item, in the order of the batch.
+    pub fn start<Work, Working>(limits: BatchLimits, weigh: fn(&Item) -> usize, work: Work) -> Self
     where
         Work: Fn(Vec<Item>) -> Working + Send + Sync + 'static,
         Working: Future<Output = Vec<StoreResult<Answer>>> + Send,
     {
         let (orders, queue) = mpsc::channel(limits.orders_queued_max);
-        let (queue, work) = (Arc::new(Mutex::new(queue)), Arc::new(work));
+        let (queue, work, flow) = (Arc::new(Mutex::new(queue)), Arc::new(work), Arc::new(Flow::default()));
         for _ in 0..limits.workers {
-            let (queue, work) = (Arc::clone(&queue), Arc::clone(&work));
+            let (queue, work, flow) = (Arc::clone(&queue), Arc::clone(&work), Arc::clone(&flow));
             tokio::spawn(async move {
                 loop {
                     // A statement of its own: the queue is free for the next worker before this one begins to serve.
-                    let gathered = gather(&mut *queue.lock().await, &limits).await;
+                    let gathered = gather(&mut *queue.lock().await, &flow, &limits).await;
                     let Some(batch) = gathered else { return };
                     serve(batch, &*work).await;
+                    flow.end();
                 }
             });
         }
-        Self { orders, wait_max: limits.wait_max }
+        Self { orders, flow, weigh, limits }
     }
 
     /// Has the items done, and answers each. Once they are queued they are done even if the caller goes away.
     pub async fn submit(&self, items: Vec<Item>) -> Vec<StoreResult<Answer>> {
         let count = items.len();
         let (answer, answered) = oneshot::channel();
-        let order = Order { items, since: Instant::now(), answer };
-        if !timeout(self.wait_max, self.orders.send(order)).await.is_ok_and(|sent| sent.is_ok()) {
+        let order = Order { bytes: items.iter().map(self.weigh).sum(), items, since: Instant::now(), answer };
+        // First: whoever takes it counts it out again.
+        self.flow.enter(count, self.limits.items_worthwhile);
+        let sent = match self.orders.try_send(order) {
+            Err(mpsc::error::TrySendError::Full(order)) => {
+                timeout(self.limits.wait_max, self.orders.send(order)).await.is_ok_and(|sent| sent.is_ok())
+            }
+            sent => sent.is_ok(),
+        };
+        if !sent {
+            self.flow.items_queued.fetch_sub(count, Ordering::Relaxed);
             return refused(count, || StoreError::Unavailable("too much is waiting to be written".to_owned()));
         }
         match answered.await {
@@ -80,20 +136,26 @@ impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
 /// Waits for an order and takes what else is there. `None` when there will be no more.
 async fn gather<Item, Answer>(
     queue: &mut mpsc::Receiver<Order<Item, Answer>>,
+    flow: &Flow,
     limits: &BatchLimits,
 ) -> Option<Vec<Order<Item, Answer>>> {
     let mut next = queue.recv().await?;
+    // Whether it is or not: nobody waits longer.
+    drop(timeout(limits.linger_max, flow.is_worthwhile(limits.items_worthwhile)).await);
+    flow.batches_under_way.fetch_add(1, Ordering::Relaxed);
     let mut batch = Vec::new();
-    let mut items = 0;
+    let (mut items, mut bytes) = (0, 0);
     loop {
+        flow.items_queued.fetch_sub(next.items.len(), Ordering::Relaxed);
         if next.since.elapsed() > limits.wait_max {
             let count = next.items.len();
             drop(next.answer.send(refused(count, || StoreError::Unavailable("it waited too long to be written".to_owned()))));
         } else {
             items += next.items.len();
+            bytes += next.bytes;
             batch.push(next);
         }
-        if items >= limits.items_max {
+        if items >= limits.items_max || bytes >= limits.bytes_max {
             return Some(batch);
         }
         match queue.try_recv() {
@@ -128,20 +190,32 @@ mod tests {
     use super::*;
 
     fn limits(workers: usize) -> BatchLimits {
-        BatchLimits { workers, items_max: 4, orders_queued_max: 100, wait_max: Duration::from_secs(3) }
+        BatchLimits {
+            workers,
+            items_max: 4,
+            bytes_max: 1_000,
+            items_worthwhile: 1,
+            linger_max: Duration::from_millis(2),
+            orders_queued_max: 100,
+            wait_max: Duration::from_secs(3),
+        }
     }
 
     /// A batcher whose work says how large its batch was, once a permit lets it.
     fn sizes(limits: BatchLimits, gate: &Arc<tokio::sync::Semaphore>) -> Arc<Batcher<u32, (u32, usize)>> {
         let gate = Arc::clone(gate);
-        Arc::new(Batcher::start(limits, move |batch: Vec<u32>| {
-            let gate = Arc::clone(&gate);
-            async move {
-                gate.acquire().await.unwrap().forget();
-                let size = batch.len();
-                batch.into_iter().map(|item| Ok((item, size))).collect()
-            }
-        }))
+        Arc::new(Batcher::start(
+            limits,
+            |item| *item as usize,
+            move |batch: Vec<u32>| {
+                let gate = Arc::clone(&gate);
+                async move {
+                    gate.acquire().await.unwrap().forget();
+                    let size = batch.len();
+                    batch.into_iter().map(|item| Ok((item, size))).collect()
+                }
+            },
+        ))
     }
 
     async fn submitted(batcher: &Arc<Batcher<u32, (u32, usize)>>, items: Vec<u32>) -> Vec<(u32, usize)> {
@@ -179,7 +253,7 @@ mod tests {
     async fn two_batches_are_served_at_the_same_time() {
         let (begun, mut beginnings) = mpsc::channel(10);
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let batcher = Arc::new(Batcher::start(limits(2), {
+        let batcher = Arc::new(Batcher::start(limits(2), |_| 1, {
             let gate = Arc::clone(&gate);
             move |batch: Vec<u32>| {
                 let (begun, gate) = (begun.clone(), Arc::clone(&gate));
@@ -202,6 +276,74 @@ mod tests {
         for task in waiting {
             assert!(task.await.unwrap()[0].is_ok());
         }
+    }
+
+    /// Begins with an order that is held up at the gate, then queues one order for each of `items`.
+    async fn beside_a_batch(
+        limits: BatchLimits,
+        items: &[u32],
+        then: impl AsyncFnOnce(&tokio::sync::Semaphore),
+    ) -> Vec<(u32, usize)> {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let batcher = sizes(limits, &gate);
+        let submit = |item| {
+            let batcher = Arc::clone(&batcher);
+            tokio::spawn(async move { submitted(&batcher, vec![item]).await })
+        };
+        let first = submit(0);
+        while batcher.flow.batches_under_way.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let waiting: Vec<_> = items.iter().copied().map(submit).collect();
+        while batcher.flow.items_queued.load(Ordering::Relaxed) < items.len() {
+            if batcher.flow.batches_under_way.load(Ordering::Relaxed) > 1 {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        then(&gate).await;
+        let mut answers = Vec::new();
+        for task in waiting.into_iter().chain([first]) {
+            answers.extend(task.await.unwrap());
+        }
+        answers
+    }
+
+    #[tokio::test]
+    async fn few_orders_wait_for_the_batch_that_is_being_written() {
+        let limits = BatchLimits { items_worthwhile: 4, linger_max: Duration::from_secs(3_600), ..limits(2) };
+        // One permit lets the first batch go, and with its end the next one begins.
+        let answers = beside_a_batch(limits, &[1, 2, 3], async |gate| gate.add_permits(2)).await;
+        assert_eq!(answers, [(1, 3), (2, 3), (3, 3), (0, 1)]);
+    }
+
+    #[tokio::test]
+    async fn many_orders_wait_for_nobody() {
+        let limits = BatchLimits { items_worthwhile: 4, linger_max: Duration::from_secs(3_600), ..limits(2) };
+        // Both batches are at the gate before anybody passes.
+        let answers = beside_a_batch(limits, &[1, 2, 3, 4], async |gate| {
+            tokio::task::yield_now().await;
+            gate.add_permits(2);
+        });
+        assert_eq!(answers.await, [(1, 4), (2, 4), (3, 4), (4, 4), (0, 1)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_long_for_a_batch_that_hangs() {
+        let limits = BatchLimits { items_worthwhile: 4, ..limits(2) };
+        let answers = beside_a_batch(limits, &[1, 2], async |gate| {
+            tokio::time::sleep(limits.linger_max * 2).await;
+            // Only one may pass, and it is one of those that came later.
+            gate.add_permits(2);
+        });
+        assert_eq!(answers.await, [(1, 2), (2, 2), (0, 1)]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_closed_by_its_bytes() {
+        let limits = BatchLimits { items_worthwhile: 100, linger_max: Duration::from_secs(3_600), ..limits(1) };
+        let answers = beside_a_batch(limits, &[600, 601, 602], async |gate| gate.add_permits(3)).await;
+        assert_eq!(answers, [(600, 2), (601, 2), (602, 1), (0, 1)]);
     }
 
     #[tokio::test]
@@ -238,13 +380,17 @@ mod tests {
     #[tokio::test]
     async fn an_order_is_done_even_if_its_caller_goes_away() {
         let (done, mut seen) = mpsc::channel(1);
-        let batcher = Batcher::start(limits(1), move |batch: Vec<u32>| {
-            let done = done.clone();
-            async move {
-                done.send(batch.len()).await.unwrap();
-                batch.into_iter().map(Ok).collect::<Vec<_>>()
-            }
-        });
+        let batcher = Batcher::start(
+            limits(1),
+            |_| 1,
+            move |batch: Vec<u32>| {
+                let done = done.clone();
+                async move {
+                    done.send(batch.len()).await.unwrap();
+                    batch.into_iter().map(Ok).collect::<Vec<_>>()
+                }
+            },
+        );
         tokio::select! {
             biased;
             _ = batcher.submit(vec![1]) => panic!("nothing was written yet"),

@@ -18,13 +18,13 @@ const CHASES_MAX: usize = 8;
 /// while we waited for it no longer fits the place we looked up, and is not found.
 pub(crate) const CANCEL_ALL: &str = "
     WITH wanted AS MATERIALIZED (
-        SELECT w.shard, f.due_minute, w.id
+        SELECT w.shard, coalesce(f.due_at, f.execute_at) AS at, w.id
         FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
         JOIN definition f ON f.id = ANY (ARRAY[w.id])
-        ORDER BY w.shard, f.due_minute, w.id
+        ORDER BY w.shard, at, w.id
     ), gone AS (
         DELETE FROM due d USING wanted w
-        WHERE d.shard = ANY (ARRAY[w.shard]) AND d.minute = w.due_minute AND d.id = w.id AND d.claim IS NULL
+        WHERE d.shard = ANY (ARRAY[w.shard]) AND d.at = w.at AND d.id = w.id AND d.claim IS NULL
         RETURNING d.id, d.attempt, d.last_error
     )
     INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
@@ -36,7 +36,7 @@ pub(crate) const STILL_PENDING: &str = "
     SELECT w.id
     FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
     JOIN definition f ON f.id = ANY (ARRAY[w.id])
-    JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.minute = f.due_minute AND d.id = w.id AND d.claim IS NULL";
+    JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = w.id AND d.claim IS NULL";
 
 /// Cancels timers, and answers with those that were pending.
 pub struct CancelAll {

@@ -21,6 +21,7 @@ pub struct Update {
 impl Call for Update {
     type Answer = Changed;
     const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
         let mut transaction = session.begin().await.or_not_done()?;
@@ -50,7 +51,7 @@ impl Call for Update {
 pub(crate) const CANCEL: &str = "
     WITH gone AS (
         DELETE FROM due d USING definition f
-        WHERE f.id = $1 AND d.shard = $2 AND d.minute = f.due_minute AND d.id = f.id AND d.claim IS NULL
+        WHERE f.id = $1 AND d.shard = $2 AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id AND d.claim IS NULL
         RETURNING d.id, d.attempt, d.last_error
     )
     INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
@@ -105,9 +106,9 @@ pub(crate) const REOPEN: &str = "
     WITH gone AS (
         DELETE FROM outcome WHERE id = $1
     ), placed AS (
-        INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES ($2, $3, $1, $4, 0, $5)
+        INSERT INTO due (shard, id, at, attempt, destination) VALUES ($2, $1, $3, 0, $4)
     )
-    UPDATE definition SET due_minute = $3, updated_at = $4, revision = $6 WHERE id = $1";
+    UPDATE definition SET due_at = $3, updated_at = $3, revision = $5 WHERE id = $1";
 
 pub struct Reopen {
     pub id: TimerId,
@@ -118,6 +119,7 @@ pub struct Reopen {
 impl Call for Reopen {
     type Answer = Changed;
     const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
 
     /// Holds the outcome first: a purge passes it over, and a replacement waits.
     async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
@@ -132,7 +134,6 @@ impl Call for Reopen {
         sqlx::query(REOPEN)
             .bind(self.id.as_uuid())
             .bind(shard_column(self.id, self.shards))
-            .bind(self.now.minute())
             .bind(self.now.as_micros())
             .bind(destination_column(timer.definition.callback.destination()))
             .bind(i64::from(timer.revision))

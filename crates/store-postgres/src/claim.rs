@@ -1,10 +1,19 @@
-//! Taking due timers for delivery, and finding claims that nobody will settle.
+//! Taking due timers for delivery.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
 
 use domain::{Shard, Span, Status};
-use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, StoreResult, Tenure};
+use sqlx::{
+    PgConnection, Postgres, Row,
+    postgres::{PgArguments, PgRow},
+    query::Query,
+    types::Uuid,
+};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, StoreError, StoreResult, Tenure};
 
 use crate::{
     due::entry,
@@ -33,10 +42,14 @@ macro_rules! held {
 
 pub(crate) use {clock, held};
 
-/// The entries that are asked for, in `$3` to `$6` and `$9`.
+/// The entries that are asked for, in `$3` to `$6`.
 macro_rules! wanted {
     () => {
-        "unnest($3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $9::bigint[]) AS e (shard, minute, id, at, epoch)"
+        "(
+            SELECT
+                unnest($3::smallint[]) AS shard, unnest($4::bigint[]) AS at, unnest($5::uuid[]) AS id,
+                unnest($6::bigint[]) AS epoch
+        ) AS e"
     };
 }
 
@@ -50,9 +63,17 @@ macro_rules! take {
 
 /// Which rows a claim may take. `IS TRUE` keeps the subquery a hash table.
 macro_rules! may_be_taken {
-    () => {
-        "d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.at = e.at AND d.claim IS NULL
-            AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+    ($due:literal) => {
+        concat!(
+            $due,
+            ".shard = ANY (ARRAY[e.shard]) AND ",
+            $due,
+            ".at = e.at AND ",
+            $due,
+            ".id = e.id AND ",
+            $due,
+            ".claim IS NULL AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+        )
     };
 }
 
@@ -63,7 +84,50 @@ macro_rules! lock_wait_max {
     };
 }
 
-/// Waits for rows that are being changed. The limit is set before the first row is looked at, and ends with the statement.
+/// Sets the limit before the first row is looked at; it ends with the statement.
+macro_rules! waits_briefly {
+    () => {
+        concat!("(SELECT set_config('lock_timeout', '", lock_wait_max!(), "', true)) IS NOT NULL")
+    };
+}
+
+/// More than this of a timer is not read along with the claim: a thousand of the largest would be too much at once.
+macro_rules! small_bytes_max {
+    () => {
+        "4096"
+    };
+}
+
+/// Takes timers and reads them along. A row that is changed while the statement runs is passed over: it is reached once as
+/// the statement saw it when it began, and taken only if it is still that very version (its `ctid`). So it never comes with a
+/// definition that is older than the row; whoever changes the definition of a pending timer changes its row as well.
+pub(crate) const CLAIM_AND_READ: &str = concat!(
+    "WITH ",
+    clock!(),
+    ", ",
+    held!(),
+    " ",
+    take!(),
+    " FROM ",
+    wanted!(),
+    " JOIN due seen ON ",
+    may_be_taken!("seen"),
+    " LEFT JOIN definition f ON f.id = ANY (ARRAY[seen.id])
+    CROSS JOIN LATERAL (
+        SELECT (octet_length(f.callback_config) + coalesce(octet_length(f.metadata), 0) > ",
+    small_bytes_max!(),
+    ") IS NOT TRUE AS is_small
+    ) size
+    WHERE ",
+    waits_briefly!(),
+    " AND d.ctid = seen.ctid
+    RETURNING d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, size.is_small, f.namespace, f.key,
+        f.asked, f.execute_at, CASE WHEN size.is_small THEN f.callback_config END AS callback_config,
+        CASE WHEN size.is_small THEN f.metadata END AS metadata, f.correlation_id, f.retry_policy, f.delivery, f.revision,
+        f.created_at, f.updated_at"
+);
+
+/// Takes them as they are once nobody changes them any more.
 pub(crate) const CLAIM: &str = concat!(
     "WITH ",
     clock!(),
@@ -73,10 +137,10 @@ pub(crate) const CLAIM: &str = concat!(
     take!(),
     " FROM ",
     wanted!(),
-    " WHERE (SELECT set_config('lock_timeout', '",
-    lock_wait_max!(),
-    "', true)) IS NOT NULL AND ",
-    may_be_taken!()
+    " WHERE ",
+    waits_briefly!(),
+    " AND ",
+    may_be_taken!("d")
 );
 
 /// Takes what nobody else holds, and waits for nothing.
@@ -86,15 +150,15 @@ pub(crate) const CLAIM_UNHELD: &str = concat!(
     ", ",
     held!(),
     ", unheld AS MATERIALIZED (
-        SELECT e.shard, e.minute, e.id, e.at, e.epoch FROM ",
+        SELECT e.shard, e.at, e.id, e.epoch FROM ",
     wanted!(),
     " JOIN due d ON ",
-    may_be_taken!(),
+    may_be_taken!("d"),
     " FOR UPDATE OF d SKIP LOCKED
     ) ",
     take!(),
     " FROM unheld e WHERE ",
-    may_be_taken!()
+    may_be_taken!("d")
 );
 
 /// Asks for nothing but the token and the epoch: a claim is its maker's until somebody else has settled it.
@@ -102,47 +166,8 @@ pub(crate) const READ_CLAIMED: &str = concat!(
     "SELECT d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
     definition_columns!(),
     "
-    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $6::bigint[]) AS e (shard, minute, id, at, epoch)
-    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.at = e.at
-        AND d.claim = $5::bigint AND d.epoch = e.epoch
-    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])"
-);
-
-/// A claimed row was due, so it lies in the past; one minute more allows for a node whose clock runs ahead.
-///
-/// `kept` has the earlier tenures whose owners live: what was claimed under those is still theirs.
-pub(crate) const EXPIRED: &str = concat!(
-    "WITH ",
-    clock!(),
-    ", ",
-    held!(),
-    ", kept AS MATERIALIZED (
-        SELECT h.shard, h.epoch
-        FROM held t
-        JOIN tenure h ON h.shard = ANY (ARRAY[t.shard])
-        JOIN node n ON n.id = ANY (ARRAY[h.node])
-        WHERE n.lease_until > (SELECT now FROM clock)
-    )
-    SELECT d.shard, d.minute, d.id, d.claim, t.epoch
-    FROM held t
-    CROSS JOIN LATERAL (
-        SELECT due.shard, due.minute, due.id, due.claim
-        FROM due
-        WHERE due.shard = t.shard AND due.minute <= (SELECT now / 60000000 + 1 FROM clock) AND due.claim IS NOT NULL
-            AND (due.lease_until <= (SELECT now FROM clock)
-                OR (due.epoch < t.epoch AND ((due.shard, due.epoch) IN (SELECT shard, epoch FROM kept)) IS NOT TRUE))
-        LIMIT $3::bigint
-    ) d
-    LIMIT $3::bigint"
-);
-
-/// Those of the claims that were found that nobody has settled since.
-pub(crate) const READ_EXPIRED: &str = concat!(
-    "SELECT d.shard, e.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
-    definition_columns!(),
-    "
-    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[]) AS e (shard, minute, id, token, epoch)
-    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[]) AS e (shard, at, id, epoch)
+    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = $5::bigint AND d.epoch = e.epoch
     LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])"
 );
 
@@ -150,12 +175,12 @@ pub(crate) const READ_EXPIRED: &str = concat!(
 /// carries before the deadline; small ones cost a round trip more for each portion.
 const PORTION: usize = 128;
 
-fn portions(count: usize) -> impl Iterator<Item = Range<usize>> {
+pub fn portions(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(PORTION).map(move |start| start..count.min(start + PORTION))
 }
 
 /// Tenures as two arrays.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TenureColumns {
     pub shards: Vec<i16>,
     pub epochs: Vec<i64>,
@@ -175,27 +200,37 @@ pub fn lease_column(lease: Span) -> i64 {
     lease.as_micros().min(LEASE_MICROS_MAX)
 }
 
-/// Takes the timers, then reads them. Repeated with the same token, it finds nothing more to take, and reads the same.
+/// Takes the timers and reads them, nearly always in one statement. What that left, because it is large, is being changed, or was
+/// claimed before, is taken and read one after the other. Repeated with the same token, it finds nothing more to take, and reads the
+/// same.
 pub async fn claim(lane: &Lane, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
     let wanted = Arc::new(Wanted::new(claim, entries, shards));
-    if wanted.ids.is_empty() {
+    if wanted.keys.is_empty() {
         return Ok(Vec::new());
     }
-    let read = |portion| Claiming::Read(Arc::clone(&wanted), portion);
-    let steps = std::iter::once(Claiming::Take(Arc::clone(&wanted))).chain(portions(wanted.ids.len()).map(read));
-    Ok(lane.run_all(steps.collect()).await?.into_iter().flatten().collect())
+    let mut claimed = lane.run(TakeAndRead(Arc::clone(&wanted))).await?;
+    let rest = Arc::new(wanted.without(&claimed));
+    if rest.keys.is_empty() {
+        return Ok(claimed);
+    }
+    let read = |portion| Claiming::Read(Arc::clone(&rest), portion);
+    let steps = std::iter::once(Claiming::Take(Arc::clone(&rest))).chain(portions(rest.keys.len()).map(read));
+    // Large ones have been taken, too, and are not among those that were read.
+    let partly_done = |error: StoreError| StoreError::Unknown(error.to_string());
+    claimed.extend(lane.run_all(steps.collect()).await.map_err(partly_done)?.into_iter().flatten());
+    Ok(claimed)
 }
 
-/// The entries of a claim, as arrays of columns.
+/// Where an entry of a claim is: shard, time, id; and the epoch under which it is wanted.
+type WantedKey = (i16, i64, Uuid, i64);
+
+/// The entries of a claim, in the order of the key: neighbours are read together, and two claims of the same timers cannot wait
+/// in a circle.
 struct Wanted {
     token: ClaimToken,
     lease_micros: i64,
     tenures: TenureColumns,
-    shards: Vec<i16>,
-    minutes: Vec<i64>,
-    ids: Vec<Uuid>,
-    ats: Vec<i64>,
-    epochs: Vec<i64>,
+    keys: Vec<WantedKey>,
 }
 
 impl Wanted {
@@ -205,60 +240,79 @@ impl Wanted {
             .iter()
             .filter_map(|entry| {
                 let epoch = epochs.get(&entry.id.shard(shards))?;
-                let (minute, at) = (entry.at.minute(), entry.at.as_micros());
-                Some((shard_column(entry.id, shards), minute, entry.id.as_uuid(), at, epoch.0))
+                Some((shard_column(entry.id, shards), entry.at.as_micros(), entry.id.as_uuid(), epoch.0))
             })
             .collect();
-        // In the order of the key: neighbours are read together, and two claims of the same timers cannot wait in a circle.
         keys.sort_unstable();
         keys.dedup();
         Self {
             token: claim.token,
             lease_micros: lease_column(claim.lease),
             tenures: TenureColumns::new(claim.tenures.iter().copied()),
-            shards: keys.iter().map(|key| key.0).collect(),
-            minutes: keys.iter().map(|key| key.1).collect(),
-            ids: keys.iter().map(|key| key.2).collect(),
-            ats: keys.iter().map(|key| key.3).collect(),
-            epochs: keys.iter().map(|key| key.4).collect(),
+            keys,
         }
+    }
+
+    /// What is left to be taken or read.
+    fn without(&self, claimed: &[Claimed]) -> Self {
+        let mut keys = Vec::new();
+        if claimed.len() < self.keys.len() {
+            let read: HashSet<Uuid> = claimed.iter().map(|claimed| claimed.entry.id.as_uuid()).collect();
+            keys.extend(self.keys.iter().filter(|key| !read.contains(&key.2)));
+        }
+        Self { token: self.token, lease_micros: self.lease_micros, tenures: self.tenures.clone(), keys }
     }
 
     async fn take(&self, session: &mut PgConnection) -> Result<(), Failure> {
-        match self.execute(CLAIM, session).await {
+        let taken = match self.bind(CLAIM).execute(&mut *session).await.or_unknown() {
             Err(failure) if failure.met_a_lock => {
                 metrics::counter!("timer_postgres_contention_total").increment(1);
-                self.execute(CLAIM_UNHELD, session).await
+                self.bind(CLAIM_UNHELD).execute(session).await.or_unknown()
             }
             taken => taken,
-        }
+        };
+        taken.map(|_| ())
     }
 
-    async fn execute(&self, statement: &'static str, session: &mut PgConnection) -> Result<(), Failure> {
+    /// Nothing, if somebody holds a row for too long: then the rows are taken first.
+    async fn take_and_read(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        let rows = match self.bind(CLAIM_AND_READ).fetch_all(session).await.or_unknown() {
+            Err(failure) if failure.met_a_lock => return Ok(Vec::new()),
+            rows => rows?,
+        };
+        let mut claimed_timers = Vec::with_capacity(rows.len());
+        for row in &rows {
+            if row.try_get("is_small").or_unknown()? {
+                claimed_timers.push(claimed(row).or_unknown()?);
+            }
+        }
+        Ok(claimed_timers)
+    }
+
+    fn bind(&self, statement: &'static str) -> Query<'static, Postgres, PgArguments> {
         sqlx::query(statement)
-            .bind(&self.tenures.shards)
-            .bind(&self.tenures.epochs)
-            .bind(&self.shards)
-            .bind(&self.minutes)
-            .bind(&self.ids)
-            .bind(&self.ats)
+            .bind(self.tenures.shards.clone())
+            .bind(self.tenures.epochs.clone())
+            .bind(self.column(|key| key.0))
+            .bind(self.column(|key| key.1))
+            .bind(self.column(|key| key.2))
+            .bind(self.column(|key| key.3))
             .bind(self.token.0)
             .bind(self.lease_micros)
-            .bind(&self.epochs)
-            .execute(session)
-            .await
-            .or_unknown()?;
-        Ok(())
+    }
+
+    fn column<T>(&self, of: impl Fn(&WantedKey) -> T) -> Vec<T> {
+        self.keys.iter().map(of).collect()
     }
 
     async fn read(&self, portion: &Range<usize>, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        let keys = &self.keys[portion.clone()];
         let rows = sqlx::query(READ_CLAIMED)
-            .bind(&self.shards[portion.clone()])
-            .bind(&self.minutes[portion.clone()])
-            .bind(&self.ids[portion.clone()])
-            .bind(&self.ats[portion.clone()])
+            .bind(keys.iter().map(|key| key.0).collect::<Vec<_>>())
+            .bind(keys.iter().map(|key| key.1).collect::<Vec<_>>())
+            .bind(keys.iter().map(|key| key.2).collect::<Vec<_>>())
+            .bind(keys.iter().map(|key| key.3).collect::<Vec<_>>())
             .bind(self.token.0)
-            .bind(&self.epochs[portion.clone()])
             .fetch_all(session)
             .await
             .or_not_done()
@@ -267,7 +321,19 @@ impl Wanted {
     }
 }
 
-/// A step of a claim. Taking and reading are two, and the order matters. The first may have to wait for an update that holds
+/// The short way: see [`CLAIM_AND_READ`].
+struct TakeAndRead(Arc<Wanted>);
+
+impl Call for TakeAndRead {
+    type Answer = Vec<Claimed>;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        self.0.take_and_read(session).await
+    }
+}
+
+/// A step of the long way. Taking and reading are two, and the order matters. The first may have to wait for an update that holds
 /// the row in `due`, and goes on with the row as that left it; but everything else it sees as it was before. A definition
 /// read by the first would be the old one, although the update was acknowledged before the claim. The second one begins
 /// after the claim is committed, and a claimed timer cannot be changed any more: what it sees is what was claimed.
@@ -292,63 +358,8 @@ impl Call for Claiming {
     }
 }
 
-/// Finds the claims first, then reads the timers they hold.
-pub async fn expired(lane: &Lane, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-    let (tenures, limit) = (TenureColumns::new(tenures.iter().copied()), i64::try_from(limit).unwrap_or(i64::MAX));
-    let found = Arc::new(lane.run(FindExpired { tenures, limit }).await?);
-    if found.is_empty() {
-        return Ok(Vec::new());
-    }
-    let portions = portions(found.len()).map(|portion| ReadExpired(Arc::clone(&found), portion)).collect();
-    Ok(lane.run_all(portions).await?.into_iter().flatten().collect())
-}
-
-struct FindExpired {
-    tenures: TenureColumns,
-    limit: i64,
-}
-
-/// A claim that was found: shard, minute, id, token, and the epoch under which it may be settled.
-type FoundClaim = (i16, i64, Uuid, i64, i64);
-
-impl Call for FindExpired {
-    type Answer = Vec<FoundClaim>;
-    const WRITES: bool = false;
-
-    async fn run(&self, session: &mut PgConnection) -> Result<Vec<FoundClaim>, Failure> {
-        sqlx::query_as(EXPIRED)
-            .bind(&self.tenures.shards)
-            .bind(&self.tenures.epochs)
-            .bind(self.limit)
-            .fetch_all(session)
-            .await
-            .or_not_done()
-    }
-}
-
-struct ReadExpired(Arc<Vec<FoundClaim>>, Range<usize>);
-
-impl Call for ReadExpired {
-    type Answer = Vec<Claimed>;
-    const WRITES: bool = false;
-
-    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
-        let found = &self.0[self.1.clone()];
-        let rows = sqlx::query(READ_EXPIRED)
-            .bind(found.iter().map(|claim| claim.0).collect::<Vec<_>>())
-            .bind(found.iter().map(|claim| claim.1).collect::<Vec<_>>())
-            .bind(found.iter().map(|claim| claim.2).collect::<Vec<_>>())
-            .bind(found.iter().map(|claim| claim.3).collect::<Vec<_>>())
-            .bind(found.iter().map(|claim| claim.4).collect::<Vec<_>>())
-            .fetch_all(session)
-            .await
-            .or_not_done()?;
-        rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
-    }
-}
-
 /// The row of `due` is ours to rely on; what its definition says may be damaged, and is then told as such.
-fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
+pub fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
     let entry = entry(row)?;
     let attempt: i32 = row.try_get("attempt")?;
     let standing = Standing {

@@ -22,9 +22,9 @@ const CHASES_MAX: usize = 8;
 /// When the row was moved by somebody we had to wait for, it no longer fits the definition as this statement sees it, and
 /// nothing is found.
 pub(crate) const LOCK_DUE: &str = "
-    SELECT d.minute, d.claim IS NOT NULL AS claimed, d.attempt, d.last_error
+    SELECT d.at, d.claim IS NOT NULL AS claimed, d.attempt, d.last_error
     FROM definition f
-    JOIN due d ON d.shard = $2 AND d.minute = f.due_minute AND d.id = f.id
+    JOIN due d ON d.shard = $2 AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id
     WHERE f.id = $1
     FOR UPDATE OF d";
 pub(crate) const LOCK_OUTCOME: &str =
@@ -36,7 +36,7 @@ macro_rules! replace_definition {
     () => {
         "
     UPDATE definition SET
-        namespace = $2, key = $3, asked = $4, execute_at = $5, due_minute = $6, callback_type = $7, callback_config = $8,
+        namespace = $2, key = $3, asked = $4, execute_at = $5, due_at = $6, callback_type = $7, callback_config = $8,
         metadata = $9, correlation_id = $10, retry_policy = $11, delivery = $12, fingerprint = $13, created_at = $14,
         updated_at = $15, revision = $16
     WHERE id = $1"
@@ -46,8 +46,8 @@ macro_rules! replace_definition {
 /// leaves it waiting for the attempt it waits for, and only sends that where the new callback says.
 pub(crate) const REPLACE_PENDING: &str = concat!(
     "WITH placed AS (
-        UPDATE due SET minute = $6, at = $5, attempt = 0, last_error = NULL, destination = $17
-        WHERE shard = $18 AND minute = $19 AND id = $1
+        UPDATE due SET at = $5, attempt = 0, last_error = NULL, destination = $17
+        WHERE shard = $18 AND at = $19 AND id = $1
     )",
     replace_definition!()
 );
@@ -55,14 +55,14 @@ pub(crate) const REPLACE_FINISHED: &str = concat!(
     "WITH gone AS (
         DELETE FROM outcome WHERE id = $1
     ), placed AS (
-        INSERT INTO due (shard, minute, id, at, attempt, destination) VALUES ($18, $6, $1, $5, 0, $17)
+        INSERT INTO due (shard, id, at, attempt, destination) VALUES ($18, $1, $5, 0, $17)
     )",
     replace_definition!()
 );
 
 pub(crate) const READDRESS_PENDING: &str = concat!(
     "WITH placed AS (
-        UPDATE due SET destination = $17 WHERE shard = $18 AND minute = $6 AND id = $1
+        UPDATE due SET destination = $17 WHERE shard = $18 AND at = $19 AND id = $1
     )",
     replace_definition!()
 );
@@ -81,15 +81,15 @@ pub enum NextAttempt {
 pub struct Held {
     pub timer: Timer,
     pub fingerprint: Fingerprint,
-    /// The minute under which it is due; `None` once it has ended.
-    minute: Option<i64>,
+    /// When its next attempt is due, in microseconds; `None` once it has ended.
+    at: Option<i64>,
 }
 
 /// Locks the timer, inside a transaction. `None` when there is none.
 pub async fn hold(session: &mut PgConnection, id: TimerId, shards: u16) -> Result<Option<Held>, Failure> {
     for _ in 0..CHASES_MAX {
         let locked = match lock_due(session, id, shards).await? {
-            Some((minute, standing)) => Some((Some(minute), standing)),
+            Some((at, standing)) => Some((Some(at), standing)),
             None => lock_outcome(session, id).await?.map(|standing| (None, standing)),
         };
         let definition = sqlx::query(READ_DEFINITION).bind(id.as_uuid()).fetch_optional(&mut *session).await.or_not_done()?;
@@ -97,9 +97,9 @@ pub async fn hold(session: &mut PgConnection, id: TimerId, shards: u16) -> Resul
             (None, _) => return Ok(None),
             // It was between two places when we looked at each.
             (Some(_), None) => {}
-            (Some(row), Some((minute, standing))) => {
+            (Some(row), Some((at, standing))) => {
                 let fingerprint = rows::fingerprint(&row)?;
-                return Ok(Some(Held { timer: rows::timer(id, &row, standing)?, fingerprint, minute }));
+                return Ok(Some(Held { timer: rows::timer(id, &row, standing)?, fingerprint, at }));
             }
         }
     }
@@ -117,7 +117,7 @@ async fn lock_due(session: &mut PgConnection, id: TimerId, shards: u16) -> Resul
         executed_at: None,
         finished_at: None,
     };
-    Ok(Some((row.try_get("minute").or_not_done()?, standing)))
+    Ok(Some((row.try_get("at").or_not_done()?, standing)))
 }
 
 async fn lock_outcome(session: &mut PgConnection, id: TimerId) -> Result<Option<Standing>, Failure> {
@@ -144,10 +144,10 @@ pub async fn replace(
 ) -> Result<(), Failure> {
     let mut columns = DefinitionColumns::default();
     columns.push(&timer.definition, timer.execute_at, fingerprint, shards);
-    let (statement, due_minute, old_minute) = match (held.minute, next) {
-        (Some(minute), NextAttempt::AsItWas) => (READDRESS_PENDING, minute, None),
-        (Some(minute), NextAttempt::AtTheNewTime) => (REPLACE_PENDING, columns.minutes[0], Some(minute)),
-        (None, _) => (REPLACE_FINISHED, columns.minutes[0], None),
+    let (statement, due_at) = match (held.at, next) {
+        (Some(at), NextAttempt::AsItWas) => (READDRESS_PENDING, Some(at)),
+        (Some(_), NextAttempt::AtTheNewTime) => (REPLACE_PENDING, None),
+        (None, _) => (REPLACE_FINISHED, None),
     };
     let mut query = sqlx::query(statement)
         .bind(columns.ids[0])
@@ -155,7 +155,7 @@ pub async fn replace(
         .bind(&columns.keys[0])
         .bind(columns.askeds[0])
         .bind(columns.execute_ats[0])
-        .bind(due_minute)
+        .bind(due_at)
         .bind(columns.callback_types[0])
         .bind(&columns.callback_configs[0])
         .bind(&columns.metadatas[0])
@@ -168,8 +168,8 @@ pub async fn replace(
         .bind(i64::from(timer.revision))
         .bind(columns.destinations[0])
         .bind(columns.shards[0]);
-    if let Some(minute) = old_minute {
-        query = query.bind(minute);
+    if let Some(at) = held.at {
+        query = query.bind(at);
     }
     query.execute(session).await.or_not_done()?;
     Ok(())
@@ -207,6 +207,7 @@ impl Call for Resolve {
     /// `None` when nothing is in the way any more.
     type Answer = Option<Created>;
     const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Option<Created>, Failure> {
         let Self { new, fingerprint, shards } = self;

@@ -29,9 +29,20 @@ use crate::{
     rows::DefinitionColumns,
 };
 
-/// Two: while one batch is being committed, the next is on its way.
-const INSERTS: BatchLimits =
-    BatchLimits { workers: 2, items_max: 1_024, orders_queued_max: 4_096, wait_max: Duration::from_secs(3) };
+/// Two workers: while one batch is being committed, the next is on its way. A commit costs as much as a dozen timers.
+const INSERTS: BatchLimits = BatchLimits {
+    workers: 2,
+    items_max: 1_024,
+    bytes_max: INSERT_BYTES_MAX,
+    items_worthwhile: 128,
+    linger_max: Duration::from_millis(2),
+    orders_queued_max: 4_096,
+    wait_max: Duration::from_secs(3),
+};
+/// What one statement carries, if it carries more than one timer. A slow wire takes this in well under a second.
+const INSERT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What a timer takes beside its payload and its metadata, at the most that is usual.
+const TIMER_BYTES: usize = 512;
 /// How many taken ids are settled at the same time. Each takes a session for a few round trips, or for as long as somebody
 /// holds its row: some must be left for those who are in nobody's way.
 const CONFLICTS_MAX: usize = 2;
@@ -40,32 +51,57 @@ const CONFLICT_WAIT_MAX: Duration = Duration::from_secs(3);
 /// How often a timer may vanish between its refusal and the look at what was in its way.
 const RACES_MAX: usize = 5;
 
-/// Writes the definitions whose id is free, and what makes them due. The ids come sorted: two batches that share some would
-/// otherwise wait for each other. `IS TRUE` keeps the subquery a hash table; as a join it could be planned as a loop in a loop.
-pub(crate) const INSERT: &str = "
-    WITH inserted AS (
-        INSERT INTO definition (
-            id, namespace, key, asked, execute_at, due_minute, callback_type, callback_config, metadata, correlation_id,
+/// The columns of new definitions, `$1` to `$13`.
+macro_rules! new_definitions {
+    () => {
+        "INSERT INTO definition (
+            id, namespace, key, asked, execute_at, callback_type, callback_config, metadata, correlation_id,
             retry_policy, delivery, fingerprint, created_at, updated_at, revision
         )
         SELECT
-            n.id, n.namespace, n.key, n.asked, n.execute_at, n.due_minute, n.callback_type, n.callback_config, n.metadata,
+            n.id, n.namespace, n.key, n.asked, n.execute_at, n.callback_type, n.callback_config, n.metadata,
             n.correlation_id, n.retry_policy, n.delivery, n.fingerprint, n.created_at, n.created_at, 1
-        FROM unnest(
-            $1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[],
-            $10::text[], $11::text[], $12::text[], $13::bytea[], $14::bigint[]
-        ) AS n (
-            id, namespace, key, asked, execute_at, due_minute, callback_type, callback_config, metadata, correlation_id,
-            retry_policy, delivery, fingerprint, created_at
-        )
-        ON CONFLICT (id) DO NOTHING
-        RETURNING id
-    )
-    INSERT INTO due (shard, minute, id, at, attempt, destination)
-    SELECT w.shard, w.minute, w.id, w.at, 0, w.destination
-    FROM unnest($1::uuid[], $5::bigint[], $6::bigint[], $15::bigint[], $16::smallint[]) AS w (id, at, minute, destination, shard)
-    WHERE (w.id IN (SELECT id FROM inserted)) IS TRUE
-    RETURNING id";
+        FROM (
+            SELECT
+                unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key,
+                unnest($4::bigint[]) AS asked, unnest($5::bigint[]) AS execute_at,
+                unnest($6::text[]) AS callback_type, unnest($7::text[]) AS callback_config, unnest($8::text[]) AS metadata,
+                unnest($9::text[]) AS correlation_id, unnest($10::text[]) AS retry_policy, unnest($11::text[]) AS delivery,
+                unnest($12::bytea[]) AS fingerprint, unnest($13::bigint[]) AS created_at
+        ) n"
+    };
+}
+
+/// What makes them due.
+macro_rules! new_dues {
+    () => {
+        "INSERT INTO due (shard, id, at, attempt, destination)
+        SELECT w.shard, w.id, w.at, 0, w.destination
+        FROM (
+            SELECT
+                unnest($1::uuid[]) AS id, unnest($5::bigint[]) AS at,
+                unnest($14::bigint[]) AS destination, unnest($15::smallint[]) AS shard
+        ) w"
+    };
+}
+
+/// Writes new timers, all of them or none: a taken id is a failure, for to look each up before would cost a tenth. The ids come
+/// sorted: two batches that share some would otherwise wait for each other. The server does the part in front last, when a taken
+/// id has been noticed: the row in `due` may be held by somebody who changes it, and would be waited for.
+///
+/// Arrays are taken apart in the list of columns, here and wherever there are many: as a table of its own, each of them
+/// would be written to memory and read again.
+pub(crate) const INSERT: &str = concat!("WITH placed AS (", new_dues!(), ") ", new_definitions!());
+
+/// Writes those whose id is free, and answers with them. `IS TRUE` keeps the subquery a hash table; as a join it could be planned
+/// as a loop in a loop.
+pub(crate) const INSERT_FREE: &str = concat!(
+    "WITH inserted AS (",
+    new_definitions!(),
+    " ON CONFLICT (id) DO NOTHING RETURNING id) ",
+    new_dues!(),
+    " WHERE (w.id IN (SELECT id FROM inserted)) IS TRUE RETURNING id"
+);
 
 /// The way in for new timers.
 #[derive(Debug)]
@@ -78,7 +114,7 @@ pub struct Creates {
 
 impl Creates {
     pub fn start(lane: Lane, shards: Arc<AtomicU16>) -> Self {
-        let inserts = Batcher::start(INSERTS, {
+        let inserts = Batcher::start(INSERTS, |new| bytes(new), {
             let (lane, shards) = (lane.clone(), Arc::clone(&shards));
             move |batch| {
                 let (lane, shards) = (lane.clone(), shards.load(Ordering::Relaxed));
@@ -182,10 +218,37 @@ async fn insert_free(lane: &Lane, shards: u16, batch: &[Arc<NewTimer>]) -> Vec<S
     let places = first_places(batch);
     let timers: Vec<_> = places.iter().map(|&place| Arc::clone(&batch[place])).collect();
     let mut answers: Vec<_> = batch.iter().map(|_| Ok(false)).collect();
-    for (place, inserted) in places.into_iter().zip(insert(lane, shards, &timers).await) {
+    let mut inserted = Vec::with_capacity(timers.len());
+    for portion in portions(&timers, INSERT_BYTES_MAX) {
+        inserted.extend(insert(lane, shards, portion).await);
+    }
+    for (place, inserted) in places.into_iter().zip(inserted) {
         answers[place] = inserted;
     }
     answers
+}
+
+/// The timers in their order, cut so that no portion of several has more bytes than that.
+fn portions(mut timers: &[Arc<NewTimer>], bytes_max: usize) -> impl Iterator<Item = &[Arc<NewTimer>]> {
+    std::iter::from_fn(move || {
+        let mut room = bytes_max;
+        let fits = |new: &&Arc<NewTimer>| {
+            let is_first = room == bytes_max;
+            let left = room.checked_sub(bytes(new));
+            room = left.unwrap_or(0);
+            is_first || left.is_some()
+        };
+        let (portion, rest) = timers.split_at(timers.iter().take_while(fits).count());
+        timers = rest;
+        (!portion.is_empty()).then_some(portion)
+    })
+}
+
+/// About how much of a statement a timer takes.
+fn bytes(new: &NewTimer) -> usize {
+    let payload = new.definition.callback.payload().map_or(0, |json| json.as_str().len());
+    let metadata = new.definition.metadata.as_ref().map_or(0, |json| json.as_str().len());
+    TIMER_BYTES + payload + metadata
 }
 
 /// Where each id stands first, in the order of the ids.
@@ -199,8 +262,9 @@ fn first_places(batch: &[Arc<NewTimer>]) -> Vec<usize> {
 /// Which of the timers were free. One whose values the server refuses must not hinder the others: the batch is then halved
 /// until it stands alone.
 async fn insert(lane: &Lane, shards: u16, timers: &[Arc<NewTimer>]) -> Vec<StoreResult<bool>> {
-    match lane.attempt(Insert::new(timers, shards)).await {
-        Ok(inserted) => timers.iter().map(|new| Ok(inserted.contains(&new.definition.id.as_uuid()))).collect(),
+    match insert_at_once(lane, Insert::new(timers, shards)).await {
+        Ok(Inserted::All) => timers.iter().map(|_| Ok(true)).collect(),
+        Ok(Inserted::Only(inserted)) => timers.iter().map(|new| Ok(inserted.contains(&new.definition.id.as_uuid()))).collect(),
         Err(failure) if failure.is_about_a_value && timers.len() > 1 => {
             let (left, right) = timers.split_at(timers.len() / 2);
             let mut answers = Box::pin(insert(lane, shards, left)).await;
@@ -211,9 +275,29 @@ async fn insert(lane: &Lane, shards: u16, timers: &[Arc<NewTimer>]) -> Vec<Store
     }
 }
 
+/// An id that nobody chose is free, so most batches need not ask. Where that turns out to be wrong, nothing was written.
+async fn insert_at_once(lane: &Lane, mut insert: Insert) -> Result<Inserted, Failure> {
+    if !insert.asks_first {
+        let again = insert.clone();
+        match lane.attempt(insert).await {
+            Err(failure) if failure.met_a_duplicate => insert = Insert { asks_first: true, ..again },
+            answer => return answer,
+        }
+    }
+    lane.attempt(insert).await
+}
+
+#[derive(Clone)]
 struct Insert {
-    columns: DefinitionColumns,
-    created_ats: Vec<i64>,
+    columns: Arc<DefinitionColumns>,
+    created_ats: Arc<Vec<i64>>,
+    asks_first: bool,
+}
+
+/// Which of the timers of an [`Insert`] were written.
+enum Inserted {
+    All,
+    Only(HashSet<Uuid>),
 }
 
 impl Insert {
@@ -222,23 +306,27 @@ impl Insert {
         for new in timers {
             columns.push(&new.definition, new.execute_at, new.definition.fingerprint(), shards);
         }
-        Self { columns, created_ats: timers.iter().map(|new| new.created_at.as_micros()).collect() }
+        Self {
+            columns: Arc::new(columns),
+            created_ats: Arc::new(timers.iter().map(|new| new.created_at.as_micros()).collect()),
+            // Whoever names a timer by a key may well do so again.
+            asks_first: timers.iter().any(|new| new.definition.key.is_some()),
+        }
     }
 }
 
 impl Call for Insert {
-    type Answer = HashSet<Uuid>;
+    type Answer = Inserted;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<HashSet<Uuid>, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<Inserted, Failure> {
         let columns = &self.columns;
-        let rows = sqlx::query(INSERT)
+        let query = sqlx::query(if self.asks_first { INSERT_FREE } else { INSERT })
             .bind(&columns.ids)
             .bind(&columns.namespaces)
             .bind(&columns.keys)
             .bind(&columns.askeds)
             .bind(&columns.execute_ats)
-            .bind(&columns.minutes)
             .bind(&columns.callback_types)
             .bind(&columns.callback_configs)
             .bind(&columns.metadatas)
@@ -246,13 +334,15 @@ impl Call for Insert {
             .bind(&columns.retry_policies)
             .bind(&columns.deliveries)
             .bind(&columns.fingerprints)
-            .bind(&self.created_ats)
+            .bind(&*self.created_ats)
             .bind(&columns.destinations)
-            .bind(&columns.shards)
-            .fetch_all(session)
-            .await
-            .or_unknown()?;
-        rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().or_unknown()
+            .bind(&columns.shards);
+        if !self.asks_first {
+            query.execute(session).await.or_unknown()?;
+            return Ok(Inserted::All);
+        }
+        let rows = query.fetch_all(session).await.or_unknown()?;
+        Ok(Inserted::Only(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().or_unknown()?))
     }
 }
 
@@ -316,6 +406,17 @@ mod tests {
         assert_eq!(rounds(&batch, &[2, 4, 5]), [vec![2, 4], vec![5]]);
         assert_eq!(rounds(&batch, &[0, 1, 2, 3, 4, 5]), [vec![0, 1, 3], vec![2, 4], vec![5]]);
         assert!(rounds(&batch, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_statement_carries_no_more_than_it_may_and_at_least_one_timer() {
+        let sized = |bytes: usize| Arc::new(timer("http://a.example/").payload(&format!(r#""{}""#, "x".repeat(bytes))).build());
+        let (small, large, huge) = (sized(100), sized(2_000), sized(10_000));
+        let lengths = |timers: &[Arc<NewTimer>]| portions(timers, 4_000).map(<[_]>::len).collect::<Vec<_>>();
+        assert!(lengths(&[]).is_empty());
+        assert_eq!(lengths(&vec![Arc::clone(&small); 13]), [6, 6, 1]);
+        assert_eq!(lengths(&[Arc::clone(&large), Arc::clone(&large), small, large]), [1, 2, 1]);
+        assert_eq!(lengths(&[Arc::clone(&huge), huge]), [1, 1]);
     }
 
     #[test]

@@ -10,25 +10,23 @@ use crate::{
     rows,
 };
 
-/// The key has the minutes in order, so only the timers of one minute are sorted at a time, and the page ends the reading.
+/// The key has them in this order: a page reads what it shows, however many are due at the same moment.
 pub(crate) const DUE: &str = "
     SELECT c.shard, p.at, p.id, p.destination
-    FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::uuid[]) AS c (shard, minute, at, id)
+    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[]) AS c (shard, at, id)
     CROSS JOIN LATERAL (
         SELECT d.at, d.id, d.destination
         FROM due d
-        WHERE d.shard = c.shard AND d.minute >= c.minute AND d.minute <= $5::bigint
-            AND d.at <= $6::bigint AND (d.at, d.id) > (c.at, c.id) AND d.claim IS NULL
-        ORDER BY d.minute, d.at, d.id
-        LIMIT $7::bigint
+        WHERE d.shard = c.shard AND d.at <= $4::bigint AND (d.at, d.id) > (c.at, c.id) AND d.claim IS NULL
+        ORDER BY d.at, d.id
+        LIMIT $5::bigint
     ) p";
 
 /// Before every timer there can be.
-const BEGINNING: (i64, i64, Uuid) = (i64::MIN, i64::MIN, Uuid::nil());
+pub const BEGINNING: (i64, Uuid) = (i64::MIN, Uuid::nil());
 
 pub struct Due {
     shards: Vec<i16>,
-    minutes: Vec<i64>,
     ats: Vec<i64>,
     ids: Vec<Uuid>,
     until: Timestamp,
@@ -39,17 +37,15 @@ impl Due {
     pub fn new(from: &[ShardCursor], until: Timestamp, limit: usize) -> Self {
         let mut due = Self {
             shards: Vec::with_capacity(from.len()),
-            minutes: Vec::with_capacity(from.len()),
             ats: Vec::with_capacity(from.len()),
             ids: Vec::with_capacity(from.len()),
             until,
             limit: i64::try_from(limit).unwrap_or(i64::MAX),
         };
         for cursor in from {
-            let after = |(at, id): (Timestamp, TimerId)| (at.minute(), at.as_micros(), id.as_uuid());
-            let (minute, at, id) = cursor.after.map_or(BEGINNING, after);
+            let after = |(at, id): (Timestamp, TimerId)| (at.as_micros(), id.as_uuid());
+            let (at, id) = cursor.after.map_or(BEGINNING, after);
             due.shards.push(cursor.shard.0.cast_signed());
-            due.minutes.push(minute);
             due.ats.push(at);
             due.ids.push(id);
         }
@@ -64,10 +60,8 @@ impl Call for Due {
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<DueEntry>, Failure> {
         let mut rows = sqlx::query(DUE)
             .bind(&self.shards)
-            .bind(&self.minutes)
             .bind(&self.ats)
             .bind(&self.ids)
-            .bind(self.until.minute())
             .bind(self.until.as_micros())
             .bind(self.limit)
             .fetch_all(session)

@@ -21,13 +21,22 @@ pub struct Failure {
     pub is_contention: bool,
     /// Nothing was done, because somebody held a row for longer than this session waits for one.
     pub met_a_lock: bool,
+    /// Nothing was done, because a key is there already that this call took to be free.
+    pub met_a_duplicate: bool,
     /// The server refused a value, not the work: a batch without it can succeed.
     pub is_about_a_value: bool,
 }
 
 impl Failure {
     const fn plain(error: StoreError) -> Self {
-        Self { error, session_is_broken: false, is_contention: false, met_a_lock: false, is_about_a_value: false }
+        Self {
+            error,
+            session_is_broken: false,
+            is_contention: false,
+            met_a_lock: false,
+            met_a_duplicate: false,
+            is_about_a_value: false,
+        }
     }
 
     /// No session could be had: whatever the reason, nothing was sent.
@@ -87,6 +96,7 @@ impl Failure {
             Verdict::Value => Self { is_about_a_value: true, ..Self::plain(StoreError::Unavailable(cause)) },
             Verdict::Contention => Self { is_contention: true, ..Self::plain(StoreError::Unavailable(cause)) },
             Verdict::Locked => Self { met_a_lock: true, ..Self::plain(StoreError::Unavailable(cause)) },
+            Verdict::Duplicate => Self { met_a_duplicate: true, ..Self::plain(StoreError::Unavailable(cause)) },
             Verdict::Full => Self::plain(StoreError::Full(cause)),
             // After a fail-over the old address may lead to a standby; a new session may find the new primary.
             Verdict::ReadOnly => broken(StoreError::Full(cause)),
@@ -145,6 +155,7 @@ enum Verdict {
     Value,
     Contention,
     Locked,
+    Duplicate,
     Full,
     ReadOnly,
     Corrupt,
@@ -167,6 +178,8 @@ fn judge(code: &str, ends_session: bool, in_flight: bool) -> Verdict {
         "40001" | "40P01" => Verdict::Contention,
         // lock_not_available
         "55P03" => Verdict::Locked,
+        // unique_violation
+        "23505" => Verdict::Duplicate,
         // insufficient_privilege
         "42501" => Verdict::Full,
         // data_corrupted, index_corrupted
@@ -184,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_table_of_reports() {
-        use Verdict::{Broken, Contention, Corrupt, Full, Locked, Lost, NotDone, ReadOnly, Value};
+        use Verdict::{Broken, Contention, Corrupt, Duplicate, Full, Locked, Lost, NotDone, ReadOnly, Value};
         // code, the session ends, before a commit, while a commit is under way
         for (code, ends_session, before, during) in [
             ("53100", false, Full, Full),
@@ -195,6 +208,7 @@ mod tests {
             ("40P01", false, Contention, Contention),
             ("57014", false, NotDone, NotDone),
             ("55P03", false, Locked, Locked),
+            ("23505", false, Duplicate, Duplicate),
             ("57P01", true, Broken, Lost),
             ("57P02", true, Broken, Lost),
             ("25P03", true, Broken, Lost),

@@ -1,32 +1,25 @@
 //! Sessions with the database, and how a call is made over one.
 //!
-//! A lane is a small pool of its own, so that what one kind of caller does cannot take the sessions of another. A call runs in
+//! A lane has a few sessions of its own, so that what one kind of caller does cannot take the sessions of another. A call runs in
 //! a task that nobody cancels: a caller who goes away leaves no half-read answer and no open transaction behind. Every call
-//! ends within its lane's deadline; work that may take longer is made of several calls. A session that broke or did not answer in time is dropped, never put back: putting it back
-//! would wait for an answer that may never come, and its place in the pool with it.
+//! ends within its lane's deadline; work that may take longer is made of several calls. A session that broke or did not answer in
+//! time is dropped, never put back.
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
-use sqlx::{
-    Connection, PgConnection,
-    postgres::{PgConnectOptions, PgPool, PgPoolOptions},
-};
+use sqlx::{PgConnection, postgres::PgConnectOptions};
 use store::StoreResult;
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-use crate::{failure::Failure, options::KEYED_STATEMENTS};
+use crate::{
+    failure::Failure,
+    options::KEYED_STATEMENTS,
+    sessions::{PING_TIMEOUT, Session, Sessions, answers},
+};
 
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
-const PING_TIMEOUT: Duration = Duration::from_secs(1);
-/// A session that was used a moment ago is taken to be alive; asking it costs a round trip.
-const IDLE_UNTESTED_MAX: Duration = Duration::from_millis(500);
 const CONTENTION_RETRIES_MAX: u32 = 5;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(4);
 
@@ -36,6 +29,8 @@ pub trait Call: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// Whether something may have been done when the answer stays out.
     const WRITES: bool;
+    /// Whether it may leave a transaction that has yet to be rolled back.
+    const LEAVES_A_TRANSACTION: bool = false;
 
     fn run(&self, session: &mut PgConnection) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
 }
@@ -44,7 +39,7 @@ pub trait Call: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct LaneLimits {
     pub name: &'static str,
-    pub sessions_max: u32,
+    pub sessions_max: usize,
     /// The server ends a statement before we give up on it: then it is certain that nothing was done.
     pub statement_timeout: Duration,
     pub deadline: Duration,
@@ -54,23 +49,8 @@ pub struct LaneLimits {
 
 #[derive(Debug, Clone)]
 pub struct Lane {
-    pool: PgPool,
+    sessions: Arc<Sessions>,
     limits: LaneLimits,
-    last_break: LastBreak,
-}
-
-/// When a session of the lane last broke. Those that were idle at that moment have probably broken too.
-#[derive(Debug, Clone, Default)]
-struct LastBreak(Arc<Mutex<Option<Instant>>>);
-
-impl LastBreak {
-    fn note(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    }
-
-    fn is_within(&self, idle_for: Duration) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= idle_for)
-    }
 }
 
 impl Lane {
@@ -81,18 +61,7 @@ impl Lane {
         if limits.is_keyed {
             options = options.options(KEYED_STATEMENTS);
         }
-        let last_break = LastBreak::default();
-        let noticed = last_break.clone();
-        let pool = PgPoolOptions::new()
-            .max_connections(limits.sessions_max)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .test_before_acquire(false)
-            .before_acquire(move |session, idle| {
-                let is_suspect = idle.idle_for > IDLE_UNTESTED_MAX || noticed.is_within(idle.idle_for);
-                Box::pin(async move { Ok(!is_suspect || answers(session).await) })
-            })
-            .connect_lazy_with(options);
-        Self { pool, limits, last_break }
+        Self { sessions: Arc::new(Sessions::new(options, limits.sessions_max)), limits }
     }
 
     /// Makes the call, whatever becomes of the one who asked for it.
@@ -120,20 +89,28 @@ impl Lane {
 
     async fn serve<C: Call>(&self, calls: &[C], answer: oneshot::Sender<Result<Vec<C::Answer>, Failure>>) {
         let deadline = Instant::now() + self.limits.deadline;
-        let mut session = match self.pool.acquire().await {
+        let mut session = match self.sessions.acquire().await {
             Ok(session) => session,
             Err(error) => return drop(answer.send(Err(Failure::no_session(&error)))),
         };
-        let outcome = self.make(calls, &mut session, deadline).await;
-        if outcome.as_ref().is_err_and(|failure| failure.session_is_broken) {
-            self.discard();
-            drop(session.detach());
+        let outcome = self.make(calls, &mut session.connection, deadline).await;
+        let is_broken = outcome.as_ref().is_err_and(|failure| failure.session_is_broken);
+        let is_settled = outcome.is_ok() && !C::LEAVES_A_TRANSACTION;
+        // Before the answer: whoever asks again because of it finds this session, or none that broke with it.
+        if is_broken {
+            self.discard(session);
+            return drop(answer.send(outcome));
+        }
+        if is_settled {
+            self.sessions.put_back(session);
             return drop(answer.send(outcome));
         }
         drop(answer.send(outcome));
-        // The pool asks every session for a sign of life before it takes it back, and would wait for ever.
-        if timeout(PING_TIMEOUT, session.return_to_pool()).await.is_err() {
-            self.discard();
+        // The driver rolls back with the next message, and what the transaction holds is held until then.
+        if answers(&mut session.connection).await {
+            self.sessions.put_back(session);
+        } else {
+            self.discard(session);
         }
     }
 
@@ -153,19 +130,16 @@ impl Lane {
         Ok(answers)
     }
 
-    fn discard(&self) {
-        self.last_break.note();
+    fn discard(&self, session: Session) {
+        self.sessions.note_break();
+        drop(session);
         metrics::counter!("timer_postgres_sessions_discarded_total", "lane" => self.limits.name).increment(1);
     }
 
     pub async fn close(&self) {
         // Sessions that hang are dropped with the process.
-        drop(timeout(PING_TIMEOUT, self.pool.close()).await);
+        drop(timeout(PING_TIMEOUT, self.sessions.close()).await);
     }
-}
-
-async fn answers(session: &mut PgConnection) -> bool {
-    timeout(PING_TIMEOUT, session.ping()).await.is_ok_and(|pong| pong.is_ok())
 }
 
 /// Runs the call again when others were in its way.

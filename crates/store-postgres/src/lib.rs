@@ -23,8 +23,10 @@ mod bulk;
 mod change;
 mod claim;
 mod conflict;
+mod count;
 mod create;
 mod due;
+mod expired;
 mod failure;
 mod lane;
 mod matching;
@@ -37,6 +39,7 @@ mod ownership;
 mod purge;
 mod read;
 mod rows;
+mod sessions;
 mod settle;
 #[doc(hidden)]
 pub mod statements;
@@ -125,6 +128,7 @@ pub struct PostgresStore {
     inbox: Inbox,
     sender: Sender,
     creates: Creates,
+    expired: expired::Search,
 }
 
 impl PostgresStore {
@@ -143,6 +147,7 @@ impl PostgresStore {
             inbox: Inbox::new(&options),
             sender: Sender::random(),
             creates: Creates::start(callers.clone(), Arc::clone(&shards)),
+            expired: expired::Search::default(),
             options,
             shards,
             callers,
@@ -209,7 +214,7 @@ impl Store for PostgresStore {
     }
 
     async fn count(&self, filter: &Filter) -> StoreResult<store::Count> {
-        self.lists.run(read::Count { filter: filter.clone() }).await
+        self.lists.run(count::Count { filter: filter.clone() }).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
@@ -257,7 +262,7 @@ impl Store for PostgresStore {
     }
 
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        claim::expired(&self.scheduler, tenures, limit).await
+        self.expired.find(&self.scheduler, tenures, limit).await
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {

@@ -44,7 +44,7 @@ impl Matching {
         };
         format!(
             "WITH stretch AS MATERIALIZED (
-                SELECT f.id, f.due_minute, (true{conditions}) AS fits FROM definition f WHERE {after} ORDER BY f.id LIMIT $5
+                SELECT f.id, coalesce(f.due_at, f.execute_at) AS due_at, (true{conditions}) AS fits FROM definition f WHERE {after} ORDER BY f.id LIMIT $5
             ), found AS MATERIALIZED (
                 SELECT s.id FROM stretch s WHERE s.fits AND {stands} ORDER BY s.id LIMIT $4
             )
@@ -59,7 +59,7 @@ impl Matching {
         format!(
             "(SELECT {condition} FROM due d
               WHERE d.shard = ((get_byte(uuid_send(s.id), 14) * 256 + get_byte(uuid_send(s.id), 15)) % {})::smallint
-                AND d.minute = s.due_minute AND d.id = s.id) IS TRUE",
+                AND d.at = s.due_at AND d.id = s.id) IS TRUE",
             self.shards
         )
     }

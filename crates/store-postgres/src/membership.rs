@@ -61,8 +61,7 @@ pub(crate) const HEARTBEAT: &str = concat!(
     ", shard, epoch FROM shard WHERE owner = $1::uuid"
 );
 
-/// The first timer of each shard is found by the key, which has the minutes in order: of what is overdue, only the first minute
-/// of each shard is read.
+/// The first timer of each shard is found by the key, which has them in the order in which they are due.
 pub(crate) const CLUSTER: &str = concat!(
     "WITH ",
     clock!(),
@@ -73,9 +72,8 @@ pub(crate) const CLUSTER: &str = concat!(
         CROSS JOIN LATERAL (
             SELECT d.at
             FROM due d
-            WHERE d.shard = s.shard AND d.minute <= (SELECT now / 60000000 FROM clock)
-                AND d.at <= (SELECT now FROM clock) AND d.claim IS NULL
-            ORDER BY d.minute, d.at
+            WHERE d.shard = s.shard AND d.at <= (SELECT now FROM clock) AND d.claim IS NULL
+            ORDER BY d.at
             LIMIT 1
         ) first
     ) AS overdue, ",

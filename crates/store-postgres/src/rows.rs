@@ -121,7 +121,6 @@ pub struct DefinitionColumns {
     pub keys: Vec<Option<String>>,
     pub askeds: Vec<i64>,
     pub execute_ats: Vec<i64>,
-    pub minutes: Vec<i64>,
     pub callback_types: Vec<&'static str>,
     pub callback_configs: Vec<String>,
     pub metadatas: Vec<Option<String>>,
@@ -141,7 +140,6 @@ impl DefinitionColumns {
         self.keys.push(key.as_ref().map(|key| key.as_str().to_owned()));
         self.askeds.push(asked.to_i64());
         self.execute_ats.push(execute_at.as_micros());
-        self.minutes.push(execute_at.minute());
         self.callback_types.push(callback.kind());
         self.callback_configs.push(callback.to_json());
         self.metadatas.push(metadata.as_ref().map(|json| json.as_str().to_owned()));

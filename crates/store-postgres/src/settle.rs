@@ -13,33 +13,30 @@ use crate::{
     rows::{shard_column, text_column},
 };
 
-/// Each row leaves `due` and appears in `outcome` in one commit. There cannot be an outcome already; if a damaged database has one,
-/// it must not hold up the whole batch.
+/// Each row leaves `due` and appears in `outcome` in one commit.
 macro_rules! finish {
-    ($arrays:expr, $columns:expr, $returned:expr, $remember:expr) => {
+    ($arrays:expr, $returned:expr, $if_there:expr, $remember:expr) => {
         concat!(
             "WITH ",
             held!(),
             ", settled AS (
                 DELETE FROM due d
-                USING unnest(
-                    $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::bigint[],
-                    $11::bigint[]",
+                USING (
+                    SELECT
+                        unnest($3::smallint[]) AS shard, unnest($4::bigint[]) AS at, unnest($5::uuid[]) AS id,
+                        unnest($6::bigint[]) AS token, unnest($7::bigint[]) AS place, unnest($8::text[]) AS status,
+                        unnest($9::text[]) AS error, unnest($10::bigint[]) AS finished_at, unnest($11::bigint[]) AS epoch",
             $arrays,
-            ") AS e (shard, minute, id, token, place, status, error, finished_at, epoch",
-            $columns,
-            ")
-                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+            ") e
+                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
                     AND (d.epoch = e.epoch OR ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE)
                 RETURNING d.id, d.attempt, e.place, e.status, e.error, e.finished_at",
             $returned,
             "), kept AS (
                 INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-                SELECT id, status, attempt, error, finished_at, finished_at FROM settled
-                ON CONFLICT (id) DO UPDATE SET
-                    status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
-                    executed_at = excluded.executed_at, finished_at = excluded.finished_at
-            )",
+                SELECT id, status, attempt, error, finished_at, finished_at FROM settled",
+            $if_there,
+            ")",
             $remember,
             " SELECT place FROM settled"
         )
@@ -48,31 +45,33 @@ macro_rules! finish {
 
 /// The definition follows only when something it says has changed; its revision rises with a new due time.
 macro_rules! postpone {
-    ($arrays:expr, $columns:expr, $returned:expr, $remember:expr) => {
+    ($arrays:expr, $returned:expr, $remember:expr) => {
         concat!(
             "WITH ",
             held!(),
             ", settled AS (
                 UPDATE due d
-                SET minute = e.next_minute, at = e.next_at, attempt = e.attempt, last_error = e.error,
+                SET at = e.next_at, attempt = e.attempt, last_error = e.error,
                     claim = NULL, epoch = NULL, lease_until = NULL
-                FROM unnest(
-                    $3::smallint[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
-                    $10::integer[], $11::text[], $12::boolean[], $13::bigint[]",
+                FROM (
+                    SELECT
+                        unnest($3::smallint[]) AS shard, unnest($4::bigint[]) AS at, unnest($5::uuid[]) AS id,
+                        unnest($6::bigint[]) AS token, unnest($7::bigint[]) AS place, unnest($8::bigint[]) AS next_at,
+                        unnest($9::integer[]) AS attempt, unnest($10::text[]) AS error, unnest($11::boolean[]) AS again,
+                        unnest($12::bigint[]) AS epoch",
             $arrays,
-            ") AS e (shard, minute, id, token, place, next_minute, next_at, attempt, error, again, epoch",
-            $columns,
-            ")
-                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.minute = e.minute AND d.id = e.id AND d.claim = e.token
+            ") e
+                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
                     AND (d.epoch = e.epoch OR ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE)
-                RETURNING d.id, e.place, e.minute, e.next_minute, e.next_at, e.again",
+                RETURNING d.id, e.place, e.at, e.next_at, e.again",
             $returned,
             "), followed AS (
                 UPDATE definition f
-                SET due_minute = s.next_minute, execute_at = CASE WHEN s.again THEN s.next_at ELSE f.execute_at END,
+                SET due_at = CASE WHEN s.again THEN NULL ELSE s.next_at END,
+                    execute_at = CASE WHEN s.again THEN s.next_at ELSE f.execute_at END,
                     revision = f.revision + s.again::integer
                 FROM settled s
-                WHERE f.id = ANY (ARRAY[s.id]) AND (s.again OR s.next_minute <> s.minute)
+                WHERE f.id = ANY (ARRAY[s.id]) AND (s.again OR s.next_at <> s.at)
             )",
             $remember,
             " SELECT place FROM settled"
@@ -80,21 +79,31 @@ macro_rules! postpone {
     };
 }
 
+/// There cannot be an outcome already. If a damaged database has one, it must not hold up the whole batch; but to look for it each
+/// time would cost more than a tenth.
+macro_rules! replacing {
+    () => {
+        " ON CONFLICT (id) DO UPDATE SET
+            status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
+            executed_at = excluded.executed_at, finished_at = excluded.finished_at"
+    };
+}
+
 /// Each in two forms: most batches carry no attempt, and then nothing is paid for one.
 pub(crate) const FINISH: &str = finish!("", "", "", "");
-pub(crate) const FINISH_REMEMBERING: &str = finish!(
+pub(crate) const FINISH_REMEMBERING: &str =
+    finish!(concat!(", ", attempt_arrays!(12, 13, 14, 15, 16, 17)), concat!(", ", attempt_columns!("e.")), "", remember!(18));
+/// The same for a batch that met an outcome.
+pub(crate) const FINISH_AGAIN: &str = finish!("", "", replacing!(), "");
+pub(crate) const FINISH_AGAIN_REMEMBERING: &str = finish!(
     concat!(", ", attempt_arrays!(12, 13, 14, 15, 16, 17)),
-    concat!(", ", attempt_columns!("")),
     concat!(", ", attempt_columns!("e.")),
+    replacing!(),
     remember!(18)
 );
-pub(crate) const POSTPONE: &str = postpone!("", "", "", "");
-pub(crate) const POSTPONE_REMEMBERING: &str = postpone!(
-    concat!(", ", attempt_arrays!(14, 15, 16, 17, 18, 19)),
-    concat!(", ", attempt_columns!("")),
-    concat!(", ", attempt_columns!("e.")),
-    remember!(20)
-);
+pub(crate) const POSTPONE: &str = postpone!("", "", "");
+pub(crate) const POSTPONE_REMEMBERING: &str =
+    postpone!(concat!(", ", attempt_arrays!(13, 14, 15, 16, 17, 18)), concat!(", ", attempt_columns!("e.")), remember!(19));
 
 /// The rows that are meant, and where their settlements stand in the batch.
 #[derive(Debug, Default)]
@@ -102,7 +111,7 @@ struct Keys {
     tenures: Vec<Tenure>,
     epochs: Vec<i64>,
     shards: Vec<i16>,
-    minutes: Vec<i64>,
+    ats: Vec<i64>,
     ids: Vec<Uuid>,
     tokens: Vec<i64>,
     places: Vec<i64>,
@@ -114,7 +123,7 @@ impl Keys {
         self.tenures.push(settlement.tenure);
         self.epochs.push(settlement.tenure.epoch.0);
         self.shards.push(shard_column(settlement.entry.id, shards));
-        self.minutes.push(settlement.entry.at.minute());
+        self.ats.push(settlement.entry.at.as_micros());
         self.ids.push(settlement.entry.id.as_uuid());
         self.tokens.push(settlement.token.0);
         self.places.push(place);
@@ -141,25 +150,20 @@ struct Finish {
 #[derive(Debug, Default)]
 struct Postpone {
     keys: Keys,
-    next_minutes: Vec<i64>,
     next_ats: Vec<i64>,
     attempts: Vec<i32>,
     errors: Vec<Option<String>>,
     agains: Vec<bool>,
 }
 
-impl Call for Finish {
-    type Answer = Vec<i64>;
-    const WRITES: bool = true;
-
-    async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
+impl Finish {
+    async fn execute(&self, statement: &'static str, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
         let tenures = self.keys.tenures();
-        let attempts = &self.keys.attempts;
-        let query = sqlx::query_scalar(if attempts.is_empty() { FINISH } else { FINISH_REMEMBERING })
+        let query = sqlx::query_scalar(statement)
             .bind(&tenures.shards)
             .bind(&tenures.epochs)
             .bind(&self.keys.shards)
-            .bind(&self.keys.minutes)
+            .bind(&self.keys.ats)
             .bind(&self.keys.ids)
             .bind(&self.keys.tokens)
             .bind(&self.keys.places)
@@ -167,7 +171,22 @@ impl Call for Finish {
             .bind(&self.errors)
             .bind(&self.finished_ats)
             .bind(&self.keys.epochs);
-        attempts.bind_to(query).fetch_all(session).await.or_unknown()
+        self.keys.attempts.bind_to(query).fetch_all(session).await.or_unknown()
+    }
+}
+
+impl Call for Finish {
+    type Answer = Vec<i64>;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
+        let is_plain = self.keys.attempts.is_empty();
+        match self.execute(if is_plain { FINISH } else { FINISH_REMEMBERING }, session).await {
+            Err(failure) if failure.met_a_duplicate => {
+                self.execute(if is_plain { FINISH_AGAIN } else { FINISH_AGAIN_REMEMBERING }, session).await
+            }
+            finished => finished,
+        }
     }
 }
 
@@ -182,11 +201,10 @@ impl Call for Postpone {
             .bind(&tenures.shards)
             .bind(&tenures.epochs)
             .bind(&self.keys.shards)
-            .bind(&self.keys.minutes)
+            .bind(&self.keys.ats)
             .bind(&self.keys.ids)
             .bind(&self.keys.tokens)
             .bind(&self.keys.places)
-            .bind(&self.next_minutes)
             .bind(&self.next_ats)
             .bind(&self.attempts)
             .bind(&self.errors)
@@ -202,7 +220,7 @@ fn sort(batch: &[Settlement], shards: u16) -> (Finish, Postpone) {
     let mut places: Vec<usize> = (0..batch.len()).collect();
     places.sort_by_key(|&place| {
         let entry = &batch[place].entry;
-        (entry.id.shard(shards), entry.at.minute(), entry.id)
+        (entry.id.shard(shards), entry.at, entry.id)
     });
     for index in places {
         let (settlement, place) = (&batch[index], i64::try_from(index).unwrap_or(i64::MAX));
@@ -251,7 +269,6 @@ struct NextTry<'a> {
 impl Postpone {
     fn push(&mut self, place: i64, settlement: &Settlement, shards: u16, next: &NextTry<'_>) {
         self.keys.push(place, settlement, shards);
-        self.next_minutes.push(next.at.minute());
         self.next_ats.push(next.at.as_micros());
         self.attempts.push(i32::try_from(next.attempt).unwrap_or(i32::MAX));
         self.errors.push(next.error.map(text_column));

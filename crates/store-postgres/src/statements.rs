@@ -5,23 +5,26 @@ use sqlx::types::Uuid;
 use store::Filter;
 
 use crate::{
-    access, attempts, bulk, change, claim, conflict, create, due, matching, membership, nudge, options, ownership, purge, read,
-    settle,
+    access, attempts, bulk, change, claim, conflict, create, due, expired, matching, membership, nudge, options, ownership,
+    purge, read, settle,
 };
 
 /// How sessions that run these statements are set up.
 pub const SESSION: [(&str, &str); 6] = options::KEYED_STATEMENTS;
 
 /// What the scheduler says.
-pub const SCHEDULER: [(&str, &str); 17] = [
+pub const SCHEDULER: [(&str, &str); 20] = [
     ("due", due::DUE),
+    ("claim and read", claim::CLAIM_AND_READ),
     ("claim", claim::CLAIM),
     ("claim what nobody holds", claim::CLAIM_UNHELD),
     ("read claimed", claim::READ_CLAIMED),
-    ("expired", claim::EXPIRED),
-    ("read expired", claim::READ_EXPIRED),
+    ("expired", expired::EXPIRED),
+    ("read expired", expired::READ_EXPIRED),
     ("finish", settle::FINISH),
     ("finish, remembering", settle::FINISH_REMEMBERING),
+    ("finish again", settle::FINISH_AGAIN),
+    ("finish again, remembering", settle::FINISH_AGAIN_REMEMBERING),
     ("postpone", settle::POSTPONE),
     ("postpone, remembering", settle::POSTPONE_REMEMBERING),
     ("purge", purge::PURGE),
@@ -34,8 +37,9 @@ pub const SCHEDULER: [(&str, &str); 17] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 15] = [
+pub const CALLERS: [(&str, &str); 16] = [
     ("insert", create::INSERT),
+    ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
     ("cancel", change::CANCEL),
     ("reopen", change::REOPEN),

@@ -120,7 +120,7 @@ pub trait Store: Send + Sync {
 
     /// Claims that nobody will settle, in those shards of which `tenures` holds the current epoch: made in an earlier epoch by a node
     /// that lives no more, or with a lease that has run out by the database's clock. At most `limit`. They are not changed: settle
-    /// them, with the token they carry.
+    /// them, with the token they carry. Where very much is overdue, one call may look at a part of it, and the next ones at the rest.
     async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>>;
 
     /// Removes timers that finished before `before`, oldest first, at most `limit`. Says how many.

@@ -82,12 +82,12 @@ async fn fill(backend: &Backend, receiver: &Receiver) {
            SELECT (lpad(to_hex({now} / 1000 + n / 100), 12, '0') || '7000' || substr(md5(n::text), 1, 16))::uuid AS id,
                   CASE WHEN n < {OVERDUE} THEN {overdue} + n ELSE {soonest} + n * {step}::bigint END AS at
            FROM generate_series(0, {last}) AS n;
-         INSERT INTO definition (id, asked, execute_at, due_minute, {columns})
-           SELECT copy.id, copy.at, copy.at, copy.at / 60000000, {columns}
+         INSERT INTO definition (id, asked, execute_at, {columns})
+           SELECT copy.id, copy.at, copy.at, {columns}
            FROM copy, (SELECT {columns} FROM definition LIMIT 1) AS one;
-         INSERT INTO due (shard, minute, id, at, attempt, destination)
+         INSERT INTO due (shard, id, at, attempt, destination)
            SELECT (get_byte(uuid_send(copy.id), 14) * 256 + get_byte(uuid_send(copy.id), 15)) % shards,
-                  copy.at / 60000000, copy.id, copy.at, 0, destination
+                  copy.id, copy.at, 0, destination
            FROM copy, timer_setup, (SELECT destination FROM due LIMIT 1) AS one;"
     );
     backend.execute(&sqlite, &postgres);

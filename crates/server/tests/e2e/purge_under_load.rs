@@ -201,8 +201,8 @@ async fn fill(backend: &Backend, finished: &[Finished]) {
             "CREATE TEMP TABLE copy AS
                SELECT (lpad(to_hex({at} / 1000 + n / 100), 12, '0') || '7000' || substr(md5('{status}' || n), 1, 16))::uuid AS id, {at} + n AS at
                FROM generate_series(0, {last}) AS n;
-             INSERT INTO definition (id, asked, execute_at, due_minute, created_at, updated_at, {columns})
-               SELECT copy.id, at, at, at / 60000000, at, at, {columns} FROM copy, (SELECT {columns} FROM definition LIMIT 1) AS one;
+             INSERT INTO definition (id, asked, execute_at, created_at, updated_at, {columns})
+               SELECT copy.id, at, at, at, at, {columns} FROM copy, (SELECT {columns} FROM definition LIMIT 1) AS one;
              INSERT INTO outcome (id, status, attempt, executed_at, finished_at) SELECT id, '{status}', 1, at, at FROM copy;
              DROP TABLE copy;"
         );

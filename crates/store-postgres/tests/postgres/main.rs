@@ -3,6 +3,8 @@
 
 mod bulk;
 mod conformance;
+mod crowds;
+mod damage;
 mod held_rows;
 mod lanes;
 mod nodes;

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use crate::{acquire_all, claim, everything_due, open};
 
-/// Much shorter than anybody waits for a lock.
-const PROMPTLY: Duration = Duration::from_secs(2);
+/// Longer than a migration of a few timers takes.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A database of the first version, with a timer in each status.
 fn of_version_1() -> String {
@@ -41,7 +41,7 @@ fn numbered(number: u64) -> TimerId {
 async fn a_database_of_version_1_is_carried_over_by_however_many_start_at_once() {
     let url = of_version_1();
     let mut opened = futures_util::future::join_all((0..8).map(|_| open(&url))).await;
-    assert_eq!(throwaway::postgres().query(&url, "SELECT version FROM timer_migration ORDER BY version"), "1\n2\n3");
+    assert_eq!(throwaway::postgres().query(&url, "SELECT version FROM timer_migration ORDER BY version"), "1\n2\n3\n4");
     let store = opened.remove(0);
     let expected = [
         (1, Status::Pending, 0),
@@ -149,17 +149,59 @@ async fn an_owner_of_version_2_is_respected_to_the_end_of_its_lease() {
     assert_eq!(acquire_all(&store).await.len(), 64);
 }
 
-/// Callers of the version before go on while this one starts: neither may wait for the other. Only for the shards the migration
-/// has to wait: nobody may own one by the old rules and another by the new ones.
+/// What the third version left: the same timers, under the minutes in which they are due.
+fn of_version_3() -> String {
+    let url = of_version_2("0");
+    let statements = concat!("BEGIN; ", include_str!("../../migrations/0003_nodes.sql"), "; COMMIT");
+    throwaway::postgres().query(&url, statements);
+    throwaway::postgres().query(&url, "INSERT INTO timer_migration (version) VALUES (3)");
+    url
+}
+
 #[tokio::test]
-async fn a_migration_waits_for_nobody_who_uses_timers() {
+async fn what_version_3_kept_by_the_minute_is_found_by_its_time() {
+    let url = of_version_3();
+    let shown = "SELECT string_agg(concat_ws(' ', right(id, 2), status, attempt, extract(epoch FROM next_attempt_at)::bigint,
+                     extract(epoch FROM executed_at)::bigint, last_error), '; ' ORDER BY id) FROM timers";
+    let before = throwaway::postgres().query(&url, shown);
+    let store = open(&url).await;
+    assert_eq!(throwaway::postgres().query(&url, shown), before);
+    assert!(before.contains("02 pending 1 1749988860 HTTP 503; 03 executing 1 1749988800; "), "{before}");
+
+    // The second one waits for its second attempt, a minute after it was due.
+    let moved = store.get(numbered(2)).await.unwrap().unwrap();
+    assert_eq!((moved.status, moved.execute_at, moved.last_error.as_deref()), (Status::Pending, NOW, Some("HTTP 503")));
+    let due = everything_due(&store).await;
+    let at = |id| due.iter().find(|entry| entry.id == id).map(|entry| entry.at);
+    assert_eq!((due.len(), at(numbered(1)), at(numbered(2))), (3, Some(NOW), Some(ahead(secs(60)))));
+    let tenures = acquire_all(&store).await;
+    let claimed = store.claim(&claim(7, &tenures), &due).await.unwrap();
+    assert_eq!(claimed.len(), 3);
+    let again = claimed.iter().find(|claimed| claimed.entry.id == numbered(2)).unwrap();
+    let later = Next::Pending { at: ahead(secs(61)), attempt: 2, error: Some("HTTP 500".to_owned()) };
+    assert_eq!(store.settle(&[again.settle(later)]).await.unwrap(), [true]);
+    let canceled = store.cancel(numbered(2), NOW).await.unwrap();
+    assert!(matches!(&canceled, Changed::Done(timer) if timer.attempt == 2), "{canceled:?}");
+}
+
+/// Nobody may change a timer by the old rules while it is carried over.
+#[tokio::test]
+async fn a_migration_waits_for_those_who_change_timers() {
     let url = of_version_1();
     let mut earlier = PgConnection::connect(&url).await.unwrap();
     earlier
         .execute("BEGIN; UPDATE definition SET revision = 2; UPDATE due SET attempt = 1; UPDATE outcome SET attempt = 2")
         .await
         .unwrap();
-    let store = timeout(PROMPTLY, open(&url)).await.expect("a migration goes through");
+    let opening = tokio::spawn({
+        let url = url.clone();
+        async move { open(&url).await }
+    });
+    let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'definition'::regclass)";
+    while !sqlx::query_scalar::<_, bool>(waiting).fetch_one(&mut earlier).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
     earlier.execute("COMMIT").await.unwrap();
+    let store = timeout(PATIENCE, opening).await.expect("a migration goes through").unwrap();
     assert_eq!(store.get(numbered(1)).await.unwrap().unwrap().revision, 2);
 }

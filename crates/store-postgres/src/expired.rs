@@ -1,0 +1,182 @@
+//! Finding claims that nobody will settle.
+
+use std::{
+    collections::HashMap,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
+use store::{Claimed, StoreResult, Tenure};
+
+use crate::{
+    claim::{TenureColumns, claimed, clock, held, portions},
+    due::BEGINNING,
+    failure::{Failure, Step},
+    lane::{Call, Lane},
+    rows::definition_columns,
+};
+
+/// How many rows of a shard one call looks at. Behind a destination that hangs there may be millions that are due and not claimed.
+const LOOKED_AT_MAX: i64 = 1_024;
+
+/// A claimed row was due, so it lies in the past; one minute more allows for a node whose clock runs ahead. Of each shard the rows
+/// after the position in `$3` and `$4` are looked at, and the last one that may be is shown in any case: there the next call goes on.
+///
+/// `kept` has the earlier tenures whose owners live: what was claimed under those is still theirs.
+pub(crate) const EXPIRED: &str = concat!(
+    "WITH ",
+    clock!(),
+    ", ",
+    held!(),
+    ", kept AS MATERIALIZED (
+        SELECT h.shard, h.epoch
+        FROM held t
+        JOIN tenure h ON h.shard = ANY (ARRAY[t.shard])
+        JOIN node n ON n.id = ANY (ARRAY[h.node])
+        WHERE n.lease_until > (SELECT now FROM clock)
+    )
+    SELECT c.shard, d.at, d.id, d.claim, c.epoch, d.is_last, d.is_left
+    FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::uuid[]) AS c (shard, epoch, at, id)
+    CROSS JOIN LATERAL (
+        SELECT
+            w.at, w.id, w.claim, w.number = $5::bigint AS is_last,
+            (w.claim IS NOT NULL
+                AND (w.lease_until <= (SELECT now FROM clock)
+                    OR (w.epoch < c.epoch AND ((c.shard, w.epoch) IN (SELECT shard, epoch FROM kept)) IS NOT TRUE))) AS is_left
+        FROM (
+            SELECT due.at, due.id, due.claim, due.epoch, due.lease_until, row_number() OVER () AS number
+            FROM due
+            WHERE due.shard = c.shard AND (due.at, due.id) > (c.at, c.id)
+                AND due.at <= (SELECT now + 60000000 FROM clock)
+            ORDER BY due.at, due.id
+            LIMIT $5::bigint
+        ) w
+    ) d
+    WHERE (d.is_last OR d.is_left) AND ((c.shard, c.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
+);
+
+/// Those of the claims that were found that nobody has settled since.
+pub(crate) const READ_EXPIRED: &str = concat!(
+    "SELECT d.shard, e.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
+    definition_columns!(),
+    "
+    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[]) AS e (shard, at, id, token, epoch)
+    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
+    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])"
+);
+
+/// How far each shard has been looked through. Where little is overdue, everything is looked at each time.
+#[derive(Debug, Default)]
+pub struct Search(Mutex<HashMap<i16, Position>>);
+
+/// The last row that was looked at: when it is due, and its id.
+type Position = (i64, Uuid);
+
+impl Search {
+    /// Finds the claims first, then reads the timers they hold.
+    pub async fn find(&self, lane: &Lane, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let mut found = lane.run(self.next(tenures)).await?;
+        self.go_on(&found, tenures, limit);
+        found.retain(|found| found.is_left);
+        found.truncate(limit);
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = Arc::new(found);
+        let portions = portions(found.len()).map(|portion| ReadExpired(Arc::clone(&found), portion)).collect();
+        Ok(lane.run_all(portions).await?.into_iter().flatten().collect())
+    }
+
+    fn next(&self, tenures: &[Tenure]) -> FindExpired {
+        let tenures = TenureColumns::new(tenures.iter().copied());
+        let positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ats, ids) = tenures.shards.iter().map(|shard| positions.get(shard).copied().unwrap_or(BEGINNING)).unzip();
+        FindExpired { tenures, ats, ids }
+    }
+
+    /// What was looked at to its end begins anew; so does everything as long as there are more claims than are wanted.
+    fn go_on(&self, found: &[Found], tenures: &[Tenure], limit: usize) {
+        let mut positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for tenure in tenures {
+            positions.remove(&tenure.shard.0.cast_signed());
+        }
+        if found.iter().filter(|found| found.is_left).count() <= limit {
+            positions.extend(found.iter().filter(|found| found.is_last).map(|found| (found.shard, (found.at, found.id))));
+        }
+    }
+}
+
+struct FindExpired {
+    tenures: TenureColumns,
+    ats: Vec<i64>,
+    ids: Vec<Uuid>,
+}
+
+/// A row that was found.
+#[derive(Debug)]
+struct Found {
+    shard: i16,
+    at: i64,
+    id: Uuid,
+    claim: Option<i64>,
+    /// Under which it may be settled.
+    epoch: i64,
+    /// It is the last that was looked at, and there may be more behind it.
+    is_last: bool,
+    /// Nobody will settle it.
+    is_left: bool,
+}
+
+impl Found {
+    fn of(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            shard: row.try_get("shard")?,
+            at: row.try_get("at")?,
+            id: row.try_get("id")?,
+            claim: row.try_get("claim")?,
+            epoch: row.try_get("epoch")?,
+            is_last: row.try_get("is_last")?,
+            is_left: row.try_get("is_left")?,
+        })
+    }
+}
+
+impl Call for FindExpired {
+    type Answer = Vec<Found>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Found>, Failure> {
+        let rows = sqlx::query(EXPIRED)
+            .bind(&self.tenures.shards)
+            .bind(&self.tenures.epochs)
+            .bind(&self.ats)
+            .bind(&self.ids)
+            .bind(LOOKED_AT_MAX)
+            .fetch_all(session)
+            .await
+            .or_not_done()?;
+        rows.iter().map(Found::of).collect::<Result<_, _>>().or_not_done()
+    }
+}
+
+struct ReadExpired(Arc<Vec<Found>>, Range<usize>);
+
+impl Call for ReadExpired {
+    type Answer = Vec<Claimed>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        let found = &self.0[self.1.clone()];
+        let rows = sqlx::query(READ_EXPIRED)
+            .bind(found.iter().map(|found| found.shard).collect::<Vec<_>>())
+            .bind(found.iter().map(|found| found.at).collect::<Vec<_>>())
+            .bind(found.iter().map(|found| found.id).collect::<Vec<_>>())
+            .bind(found.iter().map(|found| found.claim).collect::<Vec<_>>())
+            .bind(found.iter().map(|found| found.epoch).collect::<Vec<_>>())
+            .fetch_all(session)
+            .await
+            .or_not_done()?;
+        rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
+    }
+}
