@@ -1,6 +1,6 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run test fault lint fmt
+.PHONY: help run test fault bench lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ test: ## set up what is missing, then lint and run every test, as CI does
 
 fault: ## the fault suite for about an hour and a half; FAULT_SCALE=1 is what `make test` runs of it
 	@scripts/fault.sh
+
+bench: ## measure both stores in ten minutes and write bench/results/; BENCH_PENDING=5000000 for more pending timers
+	@scripts/bench.sh
 
 lint: ## formatting, clippy, crate arrows, licences and sources of dependencies
 	@scripts/lint.sh

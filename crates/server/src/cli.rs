@@ -1,8 +1,11 @@
 //! Flags and environment variables, one declaration for both. Values are texts here; [`crate::settings`] gives them
 //! their meaning, so that every bad one ends in the same kind of sentence.
 
+mod bench;
+
 use clap::{Args, Parser, Subcommand};
 
+pub use self::bench::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions};
 use crate::exit::Failure;
 
 #[derive(Debug, Parser)]
@@ -28,6 +31,8 @@ pub enum Command {
     /// Issue, list and revoke keys for others, at a running service
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Put a service under load, and show how fast and how late it is
+    Bench(BenchOptions),
 }
 
 #[derive(Debug, Subcommand)]

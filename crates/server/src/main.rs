@@ -3,6 +3,7 @@
 //! This crate is the only one that sees all the others: it reads the configuration, opens the store, and wires the doors,
 //! the scheduler and the delivery together.
 
+mod bench;
 mod cli;
 mod client;
 mod dev;
@@ -36,6 +37,7 @@ fn main() -> std::process::ExitCode {
         Command::Healthcheck(options) => healthcheck::main(&options),
         Command::Status(options) => status::main(&options),
         Command::Keys(command) => keys::main(&command),
+        Command::Bench(options) => bench::main(&options),
     });
     exit::code(result)
 }

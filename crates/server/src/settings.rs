@@ -276,7 +276,7 @@ fn wrong<T>(variable: &str, rule: &str) -> Result<T, Failure> {
     Err(Failure::Configuration(format!("{variable} {rule}.")))
 }
 
-fn sentence(invalid: domain::Invalid) -> Failure {
+pub fn sentence(invalid: domain::Invalid) -> Failure {
     Failure::Configuration(format!("{invalid}."))
 }
 

@@ -16,6 +16,7 @@
 mod rig;
 
 mod bad_requests;
+mod bench;
 mod broker_cluster;
 mod broker_crash;
 mod broker_database_outage;

@@ -1,0 +1,150 @@
+//! A service of one's own: a child process on a port of its own, with a key of its own, ended when this is dropped.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{client::Connection, error::Failed, plan::Plan, requests::Requests, target::Target};
+
+/// How long a service may take until it holds every timer: migrations of a great database included.
+const START_TIME_MAX: Duration = Duration::from_secs(60);
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// How long it may take to end in order.
+const STOP_LOOKS_MAX: u32 = 200;
+
+/// What is wanted of it.
+#[derive(Debug)]
+pub struct Wanted {
+    pub program: PathBuf,
+    /// Its files are put in a directory of their own in this one.
+    pub directory: PathBuf,
+    /// Without one, an SQLite file that is thrown away.
+    pub database_url: Option<String>,
+    pub api_key: String,
+    /// Further settings of the service.
+    pub settings: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+pub struct Embedded {
+    child: Child,
+    home: TempDir,
+    target: Target,
+}
+
+impl Embedded {
+    /// Starts it and waits until it fires timers.
+    pub async fn start(wanted: &Wanted) -> Result<Self, Failed> {
+        let cannot = |error: std::io::Error| Failed::Run(format!("no service can be started for this: {error}."));
+        // It has a directory of its own to be in, so that the name of this one must hold from anywhere.
+        let directory = wanted.directory.canonicalize().map_err(cannot)?;
+        let home = tempfile::Builder::new().prefix("timer-bench-").tempdir_in(directory).map_err(cannot)?;
+        let port = free_port().map_err(cannot)?;
+        let log = File::create(log_file(home.path())).map_err(cannot)?;
+        let database_url = wanted.database_url.clone();
+        let database_url = database_url.unwrap_or_else(|| format!("sqlite://{}", home.path().join("timer.db").display()));
+        let mut command = Command::new(&wanted.program);
+        // Nothing is inherited that could make it another service than the one that is described in the report.
+        command.arg("serve").env_clear().envs(&wanted.settings).current_dir(home.path());
+        command.env("API_KEY", &wanted.api_key).env("DATABASE_URL", database_url);
+        command.env("BIND", "127.0.0.1").env("PORT", port.to_string());
+        command.stdin(Stdio::null()).stdout(log.try_clone().map_err(cannot)?).stderr(log);
+        let child = command.spawn().map_err(cannot)?;
+        let target = Target::parse(&format!("http://127.0.0.1:{port}"), &wanted.api_key)?;
+        let mut embedded = Self { child, home, target };
+        embedded.wait_until_ready().await?;
+        Ok(embedded)
+    }
+
+    pub const fn target(&self) -> &Target {
+        &self.target
+    }
+
+    async fn wait_until_ready(&mut self) -> Result<(), Failed> {
+        let ready = async {
+            loop {
+                if let Ok(Some(_)) = self.child.try_wait() {
+                    return Err(Failed::Run(format!("the service ended while it started: {}", last_line(self.home.path()))));
+                }
+                if holds_every_shard(&self.target).await == Some(true) {
+                    return Ok(());
+                }
+                tokio::time::sleep(LOOK_INTERVAL).await;
+            }
+        };
+        let too_long = |_| Failed::Run(format!("the service was not ready within {} s.", START_TIME_MAX.as_secs()));
+        tokio::time::timeout(START_TIME_MAX, ready).await.map_err(too_long)?
+    }
+}
+
+impl Drop for Embedded {
+    /// In order, so that another process on the same database has its timers at once; if that does not work, at once.
+    fn drop(&mut self) {
+        let id = self.child.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if asked.is_ok_and(|status| status.success()) {
+            for _ in 0..STOP_LOOKS_MAX {
+                if !matches!(self.child.try_wait(), Ok(None)) {
+                    return;
+                }
+                std::thread::sleep(LOOK_INTERVAL);
+            }
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// `None` while it cannot be asked.
+async fn holds_every_shard(target: &Target) -> Option<bool> {
+    let mut request = Vec::new();
+    Requests::new(&target.host, &target.api_key, &[], 0, Plan::Every { first: 0, gap: 0 }).get("/cluster", &mut request);
+    let mut connection = Connection::open(target.address).await.ok()?;
+    let answer = connection.exchange(&request).await.ok()?;
+    Some(every_shard_is_owned(&serde_json::from_slice(answer.body).ok()?))
+}
+
+fn every_shard_is_owned(cluster: &Value) -> bool {
+    let shards = cluster["data"]["shards"].as_array().map(Vec::as_slice).unwrap_or_default();
+    !shards.is_empty() && shards.iter().all(|shard| shard["owner"].is_string())
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+fn log_file(home: &Path) -> PathBuf {
+    home.join("log")
+}
+
+fn last_line(home: &Path) -> String {
+    let log = fs::read_to_string(log_file(home)).unwrap_or_default();
+    log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing.").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_is_ready_once_it_holds_every_shard() {
+        let cluster = |owners: Value| {
+            let shards: Vec<_> = owners.as_array().unwrap().iter().map(|owner| json!({"owner": owner})).collect();
+            json!({"data": {"shards": shards}})
+        };
+        for (owners, ready) in [(json!(["a", "a"]), true), (json!(["a", null]), false), (json!([]), false)] {
+            assert_eq!(every_shard_is_owned(&cluster(owners.clone())), ready, "{owners}");
+        }
+        assert!(!every_shard_is_owned(&json!({"code": 4})));
+    }
+}

@@ -1,0 +1,47 @@
+//! Load on a timer service, and what can be measured of it from outside, through HTTP alone.
+//!
+//! ```text
+//!   load client ──creates──▶ service ──calls──▶ sink ──▶ ledger: which timer, when first, how often
+//!    one thread                                one thread          │
+//!        └───────── due time of each timer (plan) ─────────────────┴──▶ lateness, lost, duplicates
+//! ```
+//!
+//! Client, sink and service mostly share one machine, so the client and the sink are made to take little of it: one thread each, connections that
+//! stay open, and only as much of HTTP as two programs need that know each other. What they do take is measured, like what the
+//! service, its database and everybody else take, and what both reach without a service. Due times and arrivals are read from the same clock.
+
+mod campaign;
+mod ceiling;
+mod chart;
+mod client;
+mod disk;
+mod embedded;
+mod error;
+mod ledger;
+mod load;
+mod machine;
+mod pace;
+mod percentiles;
+mod plan;
+mod processes;
+mod record;
+mod report;
+mod requests;
+mod session;
+mod sink;
+mod summary;
+mod target;
+mod usage;
+mod wire;
+mod workload;
+
+pub use campaign::{Campaign, Note};
+pub use embedded::{Embedded, Wanted};
+pub use error::Failed;
+pub use percentiles::Percentiles;
+pub use record::{Ceiling, Disk, Held, Record, Run, Service};
+pub use report::{Report, day, report};
+pub use session::Session;
+pub use summary::{HELD_HEAD, RUN_HEAD, held_line, held_rows, run_line, run_rows};
+pub use target::Target;
+pub use workload::Workload;

@@ -1,0 +1,233 @@
+//! The figures, as they are kept in files.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{machine::Machine, percentiles::Percentiles, usage::Usage};
+
+/// Everything that one invocation has measured, and what it must be judged by.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// RFC 3339.
+    pub started_at: String,
+    pub service: Service,
+    pub machine: Machine,
+    /// The state of the disk in that hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<Disk>,
+    pub ceilings: Vec<Ceiling>,
+    pub runs: Vec<Run>,
+    /// What a number of pending timers takes.
+    #[serde(default)]
+    pub held: Vec<Held>,
+    /// The rates on the way to the highest one.
+    #[serde(default)]
+    pub climb: Vec<Run>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Service {
+    pub url: String,
+    pub version: String,
+    /// What keeps the timers, such as `SQLite` or `PostgreSQL 17`.
+    pub store: String,
+    /// Settings that the service was started with, as far as they are known.
+    pub settings: BTreeMap<String, String>,
+    /// What else must be known to judge the figures, in the words of whoever measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// 4 KiB overwritten and brought to the disk (fdatasync), one after the other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disk {
+    pub directory: String,
+    pub filesystem: Option<String>,
+    pub writes_per_second: f64,
+    pub write: Percentiles,
+}
+
+/// What this load client and this receiver reach without a service between them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    pub connections: usize,
+    pub posts_per_second: f64,
+    pub foreign_share: Option<f64>,
+}
+
+/// One run of one workload.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub workload: String,
+    /// Timers that were pending besides, due much later.
+    pub pending: u64,
+    pub timers: u64,
+    pub connections: usize,
+    pub destinations: usize,
+    /// From the first request to the last answer, or from the first due time to the last arrival.
+    pub seconds: f64,
+    /// Timers per second during that.
+    pub rate: f64,
+    /// How long the answers to creates took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Percentiles>,
+    /// By how much calls were later than due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Percentiles>,
+    /// Creates that were not acknowledged.
+    pub refused: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_refusal: Option<String>,
+    /// Acknowledged timers that never arrived.
+    pub lost: u64,
+    /// Calls beyond the first of each timer.
+    pub duplicates: u64,
+    /// Calls that came before their time.
+    pub early: u64,
+    /// Whether a rate was held: at most one timer in a hundred was late, refused or lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_held: Option<bool>,
+    pub usage: Usage,
+    /// Microseconds of CPU that the service and its database spent on each timer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_micros_each: Option<f64>,
+}
+
+/// A service with this many pending timers, doing nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    pub timers: u64,
+    /// How fast they were put there, in timers per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill_rate: Option<f64>,
+    pub resident_bytes: Option<u64>,
+    pub resident_bytes_max: Option<u64>,
+    pub store_bytes: Option<u64>,
+    /// The first page of all timers, with their count.
+    pub first_page_ms: f64,
+    /// The count of those that are pending, with the first of them.
+    pub count_ms: f64,
+}
+
+impl Record {
+    /// For each workload and each number of pending timers the run in the middle, in the order in which they were made.
+    pub fn medians(&self) -> Vec<&Run> {
+        let mut groups: Vec<Vec<&Run>> = Vec::new();
+        for run in &self.runs {
+            let is_same = |other: &&Run| other.workload == run.workload && other.pending == run.pending;
+            match groups.iter_mut().find(|group| group.first().is_some_and(is_same)) {
+                Some(group) => group.push(run),
+                None => groups.push(vec![run]),
+            }
+        }
+        groups.into_iter().filter_map(middle).collect()
+    }
+
+    /// Takes up what was measured of the same store at another time.
+    fn merge(&mut self, other: Self) {
+        self.disk = self.disk.take().or(other.disk);
+        for ceiling in other.ceilings {
+            // The load could have done more than this in the worse hour, and no more than that in the better one.
+            match self.ceilings.iter_mut().find(|own| own.connections == ceiling.connections) {
+                Some(own) if own.posts_per_second >= ceiling.posts_per_second => {}
+                Some(own) => *own = ceiling,
+                None => self.ceilings.push(ceiling),
+            }
+        }
+        self.runs.extend(other.runs);
+        self.held.extend(other.held);
+        self.climb.extend(other.climb);
+    }
+
+    /// How many posts per second the load could have made over about as many connections.
+    pub fn ceiling(&self, connections: usize) -> Option<f64> {
+        let nearest = self.ceilings.iter().min_by_key(|ceiling| ceiling.connections.abs_diff(connections))?;
+        Some(nearest.posts_per_second)
+    }
+}
+
+/// One record for each service, store and set of settings, in the order in which they first appear.
+pub fn by_service(records: &[Record]) -> Vec<Record> {
+    let mut merged: Vec<Record> = Vec::new();
+    for record in records {
+        // The address is another one each time.
+        let key = |record: &Record| Service { url: String::new(), ..record.service.clone() };
+        match merged.iter_mut().find(|known| key(known) == key(record) && known.machine == record.machine) {
+            Some(known) => known.merge(record.clone()),
+            None => merged.push(record.clone()),
+        }
+    }
+    merged
+}
+
+/// The run in the middle; of two the worse one. Runs whose rate was given are ordered by their lateness.
+fn middle(mut group: Vec<&Run>) -> Option<&Run> {
+    let key = |run: &Run| match run.lateness {
+        Some(lateness) if run.workload.starts_with("w3") => -lateness.p99,
+        _ => run.rate,
+    };
+    group.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    group.get((group.len().checked_sub(1)?) / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(workload: &str, pending: u64, rate: f64, p99: f64) -> Run {
+        let lateness = Some(Percentiles { p99, ..Percentiles::default() });
+        Run { workload: workload.to_owned(), pending, rate, lateness, ..Run::default() }
+    }
+
+    #[test]
+    fn of_several_runs_the_one_in_the_middle_counts() {
+        let runs = vec![
+            run("w1", 0, 300.0, 0.0),
+            run("w1", 0, 100.0, 0.0),
+            run("w3", 0, 500.0, 2.0),
+            run("w1", 1_000, 50.0, 0.0),
+            run("w1", 0, 200.0, 0.0),
+            run("w3", 0, 501.0, 9.0),
+            run("w3", 0, 499.0, 3.0),
+        ];
+        let record = Record { runs, ..Record::default() };
+        let figures: Vec<_> = record.medians().iter().map(|run| (run.workload.as_str(), run.pending, run.rate)).collect();
+        assert_eq!(figures, [("w1", 0, 200.0), ("w3", 0, 499.0), ("w1", 1_000, 50.0)]);
+    }
+
+    #[test]
+    fn the_ceiling_is_the_one_over_about_as_many_connections() {
+        let ceiling = |connections, posts_per_second| Ceiling { connections, posts_per_second, foreign_share: None };
+        let record = Record { ceilings: vec![ceiling(64, 100.0), ceiling(256, 80.0)], ..Record::default() };
+        assert_eq!(
+            [4, 64, 128, 200, 256].map(|connections| record.ceiling(connections)),
+            [Some(100.0), Some(100.0), Some(100.0), Some(80.0), Some(80.0)]
+        );
+        assert_eq!(Record::default().ceiling(64), None);
+    }
+
+    #[test]
+    fn records_of_one_service_become_one_and_others_stay_apart() {
+        let record = |store: &str, url: &str, workload: &str, posts_per_second| Record {
+            service: Service { store: store.to_owned(), url: url.to_owned(), ..Service::default() },
+            ceilings: vec![Ceiling { connections: 64, posts_per_second, foreign_share: None }],
+            runs: vec![run(workload, 0, 1.0, 1.0)],
+            ..Record::default()
+        };
+        let records = [record("a", "1", "w1", 5.0), record("b", "2", "w1", 5.0), record("a", "3", "w2", 7.0)];
+        let merged = by_service(&records);
+        assert_eq!(merged.iter().map(|record| record.service.store.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(merged[0].runs.iter().map(|run| run.workload.as_str()).collect::<Vec<_>>(), ["w1", "w2"]);
+        assert_eq!(merged[0].ceilings, [Ceiling { connections: 64, posts_per_second: 7.0, foreign_share: None }]);
+    }
+
+    #[test]
+    fn a_record_survives_its_file() {
+        let mut record = Record { runs: vec![run("w2", 5, 1.5, 2.5)], held: vec![Held::default()], ..Record::default() };
+        record.service.settings.insert("MIN_DELAY".to_owned(), "0s".to_owned());
+        record.disk = Some(Disk { filesystem: Some("ext4".to_owned()), ..Disk::default() });
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+    }
+}

@@ -1,0 +1,145 @@
+//! What all workloads share: the service, the sink, the clock, and whose CPU time is looked at.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::Clock;
+
+use crate::{
+    client::Connection,
+    error::Failed,
+    ledger::Ledger,
+    plan::Plan,
+    processes::Watched,
+    requests::{Requests, TIMERS_PER_NAMESPACE},
+    sink::Sink,
+    target::Target,
+    usage::Meter,
+};
+
+/// The most destinations that a workload spreads its timers over.
+pub const DESTINATIONS_MAX: usize = 100;
+/// How often is looked whether everything has arrived: seldom enough to cost nothing.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// Without a new arrival for so long, what is missing counts as lost.
+const ARRIVAL_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+pub struct Session {
+    pub clock: Arc<dyn Clock>,
+    pub target: Target,
+    pub watched: Watched,
+    /// How far ahead a timer must be to be taken.
+    pub lead: Duration,
+    sink: Sink,
+}
+
+/// Timers of one run, and where their calls are noted.
+#[derive(Debug, Clone)]
+pub struct Round {
+    pub timers: u64,
+    pub ledger: Arc<Ledger>,
+    pub plan: Plan,
+    pub origins: Vec<String>,
+}
+
+impl Session {
+    /// `receiver` is the address of this machine as the service reaches it.
+    pub fn open(target: Target, receiver: IpAddr, lead: Duration, clock: Arc<dyn Clock>) -> Result<Self, Failed> {
+        let sink = Sink::start(receiver, DESTINATIONS_MAX, clock.clone())
+            .map_err(|error| Failed::Run(format!("no receiver can listen at {receiver}: {error}.")))?;
+        let watched = Watched::find(target.address);
+        Ok(Self { clock, target, watched, lead, sink })
+    }
+
+    /// Now, in microseconds since 1970: the clock of due times and of arrivals.
+    pub fn now(&self) -> i64 {
+        self.clock.now().as_micros()
+    }
+
+    /// From now on the sink expects `timers`, spread over `destinations`.
+    pub fn begin(&self, timers: u64, destinations: usize, plan: Plan) -> Round {
+        let ledger = Arc::new(Ledger::new(self.now().unsigned_abs(), timers));
+        self.sink.note_in(ledger.clone());
+        Round { timers, ledger, plan, origins: self.origins(destinations) }
+    }
+
+    /// Timers that are due so late that nobody waits for their calls.
+    pub fn begin_unheard(&self, timers: u64, plan: Plan) -> Round {
+        let ledger = Arc::new(Ledger::new(self.now().unsigned_abs(), 0));
+        Round { timers, ledger, plan, origins: self.origins(1) }
+    }
+
+    fn origins(&self, destinations: usize) -> Vec<String> {
+        self.sink.origins().iter().take(destinations.max(1)).cloned().collect()
+    }
+
+    /// Where the sink listens, and a ledger for calls that are not the service's.
+    pub fn begin_without_service(&self, calls: u64) -> Result<(SocketAddr, Round), Failed> {
+        let round = self.begin(calls, 1, Plan::Every { first: 0, gap: 0 });
+        let address = self.sink.address().ok_or_else(|| Failed::Run("the receiver has no address.".to_owned()))?;
+        Ok((address, round))
+    }
+
+    pub fn requests(&self, round: &Round) -> Requests {
+        Requests::new(&self.target.host, &self.target.api_key, &round.origins, round.ledger.round(), round.plan.clone())
+    }
+
+    pub fn meter(&self) -> Meter {
+        Meter::start(&self.clock, self.watched)
+    }
+
+    pub async fn connect(&self) -> Result<Connection, Failed> {
+        let host = &self.target.host;
+        Connection::open(self.target.address).await.map_err(|error| Failed::Run(format!("{host} cannot be reached: {error}.")))
+    }
+
+    /// Asks for `path` and gives the answer's body. Anything but a 200 is a failure.
+    pub async fn get(&self, path: &str) -> Result<Vec<u8>, Failed> {
+        let mut request = Vec::new();
+        self.requests(&self.begin_unheard(0, Plan::Every { first: 0, gap: 0 })).get(path, &mut request);
+        let mut connection = self.connect().await?;
+        let cannot = |cause: String| Failed::Run(format!("{}{path} cannot be asked: {cause}.", self.target.host));
+        let answer = connection.exchange(&request).await.map_err(|error| cannot(error.to_string()))?;
+        match answer.status {
+            200 => Ok(answer.body.to_vec()),
+            401 => Err(Failed::Option("the service does not know this API key.".to_owned())),
+            status => Err(cannot(format!("it answers {status}"))),
+        }
+    }
+
+    pub async fn sleep_until(&self, instant: i64) {
+        let micros = instant.saturating_sub(self.now());
+        tokio::time::sleep(Duration::from_micros(u64::try_from(micros).unwrap_or_default())).await;
+    }
+
+    /// Waits until all of `expected` timers have arrived, or none does any more.
+    pub async fn wait_for(&self, round: &Round, expected: u64) {
+        let (mut seen, mut since) = (round.ledger.arrived(), self.clock.steady());
+        while seen < expected && self.clock.steady().saturating_sub(since) < ARRIVAL_PAUSE_MAX {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            let arrived = round.ledger.arrived();
+            if arrived != seen {
+                (seen, since) = (arrived, self.clock.steady());
+            }
+        }
+    }
+
+    /// Cancels what is left of a round, so that it does not fire into a later one.
+    pub async fn clear(&self, round: &Round) -> Result<(), Failed> {
+        let mut requests = self.requests(round);
+        let mut request = Vec::new();
+        let mut connection = self.connect().await?;
+        for namespace in 0..round.timers.div_ceil(TIMERS_PER_NAMESPACE) {
+            requests.cancel(namespace, &mut request);
+            let answer = connection.exchange(&request).await;
+            let status = answer.map_err(|error| Failed::Run(format!("what is left over cannot be canceled: {error}.")))?.status;
+            if status != 200 {
+                return Err(Failed::Run(format!("what is left over cannot be canceled: the service answers {status}.")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! The receiver of all calls: notes which timer it was and when, and answers 200.
+//!
+//! It has a thread of its own, so that the time of an arrival does not depend on what the load client is busy with.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, TcpListener},
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use domain::Clock;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::oneshot,
+};
+
+use crate::{ledger::Ledger, wire};
+
+const BUFFER_BYTES: usize = 16 * 1024;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+/// Listens from [`Sink::start`] until it is dropped.
+#[derive(Debug)]
+pub struct Sink {
+    addresses: Vec<SocketAddr>,
+    origins: Vec<String>,
+    current: Arc<Current>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The ledger of the round that is under way.
+#[derive(Debug)]
+struct Current(Mutex<Arc<Ledger>>);
+
+impl Current {
+    fn get(&self) -> Arc<Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, ledger: Arc<Ledger>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ledger;
+    }
+}
+
+impl Sink {
+    /// Opens `destinations` ports at `host`. A port is an origin of its own, and so a destination of its own.
+    pub fn start(host: IpAddr, destinations: usize, clock: Arc<dyn Clock>) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listeners = (0..destinations).map(|_| listen(host)).collect::<io::Result<Vec<_>>>()?;
+        let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
+        let origins = addresses.iter().map(|address| format!("http://{address}")).collect();
+        let current = Arc::new(Current(Mutex::new(Arc::new(Ledger::new(0, 0)))));
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("sink".to_owned()).spawn({
+            let current = current.clone();
+            move || {
+                for listener in listeners {
+                    runtime.spawn(accept(listener, current.clone(), clock.clone()));
+                }
+                // A sender that is gone means the same as one that has said so.
+                let _ = runtime.block_on(stopped);
+            }
+        })?;
+        Ok(Self { addresses, origins, current, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens, such as `http://127.0.0.1:40001`.
+    pub fn origins(&self) -> &[String] {
+        &self.origins
+    }
+
+    /// The first of these.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.addresses.first().copied()
+    }
+
+    /// From now on, arrivals are noted in `ledger`.
+    pub fn note_in(&self, ledger: Arc<Ledger>) {
+        self.current.set(ledger);
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn listen(host: IpAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind((host, 0))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+async fn accept(listener: TcpListener, current: Arc<Current>, clock: Arc<dyn Clock>) {
+    // It was made outside of the runtime, which knows it from here on.
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => drop(tokio::spawn(serve(stream, current.clone(), clock.clone()))),
+            // Mostly too many open files: others are going to be closed.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Reads calls until the other side leaves, or says what cannot be understood.
+async fn serve(mut stream: TcpStream, current: Arc<Current>, clock: Arc<dyn Clock>) {
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+    loop {
+        match stream.read_buf(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let at = clock.now().as_micros();
+        let Some((calls, taken)) = take(&buffer, &current, at) else { return };
+        buffer.drain(..taken);
+        buffer.reserve(BUFFER_BYTES / 2);
+        for _ in 0..calls {
+            if stream.write_all(ANSWER).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Notes every call that is in `buffer` as a whole: how many, and how many bytes they were. `None` when it is no call.
+fn take(buffer: &[u8], current: &Current, at: i64) -> Option<(usize, usize)> {
+    let (mut calls, mut taken) = (0, 0);
+    loop {
+        let rest = &buffer[taken..];
+        match wire::extent(rest).ok()? {
+            Some(extent) if rest.len() >= extent.bytes() => {
+                let (round, number) = wire::hook(rest)?;
+                current.get().note(round, number, at);
+                taken += extent.bytes();
+                calls += 1;
+            }
+            _ => return Some((calls, taken)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{ManualClock, Timestamp};
+
+    use super::*;
+    use crate::{client::Connection, requests};
+
+    #[tokio::test]
+    async fn calls_are_noted_at_the_time_of_the_clock_and_answered() {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000)));
+        let sink = Sink::start(IpAddr::from([127, 0, 0, 1]), 2, clock.clone()).unwrap();
+        assert_eq!(sink.origins().len(), 2);
+        let ledger = Arc::new(Ledger::new(7, 10));
+        sink.note_in(ledger.clone());
+        let mut connection = Connection::open(sink.address().unwrap()).await.unwrap();
+        for (number, at) in [(3, 1_000), (4, 2_500)] {
+            clock.set(Timestamp::from_micros(at));
+            let mut request = Vec::new();
+            requests::call("x", 7, number, &mut request);
+            assert_eq!(connection.exchange(&request).await.unwrap().status, 200);
+            assert_eq!(ledger.first_at(number), Some(at));
+        }
+        assert_eq!(ledger.arrived(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_call_ends_the_connection() {
+        let sink = Sink::start(IpAddr::from([127, 0, 0, 1]), 1, Arc::new(ManualClock::at(Timestamp::from_micros(0)))).unwrap();
+        let mut connection = Connection::open(sink.address().unwrap()).await.unwrap();
+        connection.exchange(b"GET / HTTP/1.1\r\n\r\n").await.unwrap_err();
+    }
+
+    #[test]
+    fn several_calls_of_one_read_are_all_taken_and_the_rest_is_left() {
+        let current = Current(Mutex::new(Arc::new(Ledger::new(7, 10))));
+        let (mut buffer, mut call) = (Vec::new(), Vec::new());
+        for number in 0..3 {
+            requests::call("x", 7, number, &mut call);
+            buffer.extend_from_slice(&call);
+        }
+        let whole = buffer.len();
+        buffer.extend_from_slice(&call[..call.len() - 1]);
+        assert_eq!(take(&buffer, &current, 5), Some((3, whole)));
+        assert_eq!(current.get().arrived(), 3);
+    }
+}

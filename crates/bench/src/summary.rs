@@ -1,0 +1,110 @@
+//! The figures of a record as rows of text, for a terminal and for a report.
+
+use crate::{
+    chart::{grouped, short},
+    record::{Held, Record, Run},
+    workload::Workload,
+};
+
+pub const RUN_HEAD: [&str; 12] =
+    ["WORKLOAD", "PENDING", "TIMERS", "PER S", "P50 MS", "P99 MS", "MAX MS", "REFUSED", "LOST", "TWICE", "CPU US", "OTHERS"];
+pub const HELD_HEAD: [&str; 7] = ["PENDING", "FILLED PER S", "RESIDENT MIB", "PEAK MIB", "DISK MIB", "PAGE MS", "COUNT MS"];
+
+const MEBIBYTE: f64 = 1_048_576.0;
+
+/// The medians of a record, under [`RUN_HEAD`]. Times are lateness where there are calls, else those of the answers.
+pub fn run_rows(record: &Record) -> Vec<[String; 12]> {
+    record.medians().into_iter().map(run_row).collect()
+}
+
+/// What pending timers take, under [`HELD_HEAD`].
+pub fn held_rows(record: &Record) -> Vec<[String; 7]> {
+    record.held.iter().map(held_row).collect()
+}
+
+/// One run in one line.
+pub fn run_line(run: &Run) -> String {
+    let times = run.lateness.or(run.answers).unwrap_or_default();
+    let what = if run.lateness.is_some() { "late" } else { "answered in" };
+    let about = run.workload.parse::<Workload>().map(Workload::about).unwrap_or_default();
+    let pending = if run.pending > 0 { format!(", {} pending", grouped(run.pending as f64)) } else { String::new() };
+    let failed = run.refused + run.lost + run.duplicates + run.early;
+    let failed = if failed > 0 { format!("; {failed} refused, lost, early or called twice") } else { String::new() };
+    let held = if run.is_held == Some(false) { " NOT HELD" } else { "" };
+    format!(
+        "{} ({about}{pending}): {}/s{held}, {what} p50 {} ms, p99 {} ms{failed}",
+        run.workload,
+        grouped(run.rate),
+        short(times.p50),
+        short(times.p99)
+    )
+}
+
+/// What pending timers take, in one line.
+pub fn held_line(held: &Held) -> String {
+    let mebibytes =
+        |bytes: Option<u64>| bytes.map_or("? MiB".to_owned(), |bytes| format!("{} MiB", short(bytes as f64 / MEBIBYTE)));
+    format!(
+        "w4 ({} pending): {} resident, {} on disk, first page {} ms",
+        grouped(held.timers as f64),
+        mebibytes(held.resident_bytes),
+        mebibytes(held.store_bytes),
+        short(held.first_page_ms)
+    )
+}
+
+fn run_row(run: &Run) -> [String; 12] {
+    let times = run.lateness.or(run.answers).unwrap_or_default();
+    let rate = grouped(run.rate);
+    [
+        run.workload.clone(),
+        grouped(run.pending as f64),
+        grouped(run.timers as f64),
+        if run.is_held == Some(false) { format!("{rate} not held") } else { rate },
+        short(times.p50),
+        short(times.p99),
+        short(times.max),
+        run.refused.to_string(),
+        run.lost.to_string(),
+        run.duplicates.to_string(),
+        run.cpu_micros_each.map_or("-".to_owned(), |micros| format!("{micros:.1}")),
+        run.usage.foreign_share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+    ]
+}
+
+fn held_row(held: &Held) -> [String; 7] {
+    let mebibytes = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", bytes as f64 / MEBIBYTE));
+    [
+        grouped(held.timers as f64),
+        held.fill_rate.map_or("-".to_owned(), grouped),
+        mebibytes(held.resident_bytes),
+        mebibytes(held.resident_bytes_max),
+        mebibytes(held.store_bytes),
+        short(held.first_page_ms),
+        short(held.count_ms),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::percentiles::Percentiles;
+
+    #[test]
+    fn a_row_shows_lateness_where_there_are_calls_and_answers_elsewhere() {
+        let percentiles = |p50| Some(Percentiles { p50, ..Percentiles::default() });
+        let run = Run { workload: "w5".to_owned(), rate: 12_345.6, answers: percentiles(1.0), ..Run::default() };
+        assert_eq!(run_row(&run)[3..5], ["12,346".to_owned(), "1.00".to_owned()]);
+        let run = Run { lateness: percentiles(2.0), is_held: Some(false), ..run };
+        assert_eq!(run_row(&run)[3..5], ["12,346 not held".to_owned(), "2.00".to_owned()]);
+        assert!(run_line(&run).starts_with("w5 (creates and calls at one steady rate): 12,346/s NOT HELD, late p50 2.00 ms"));
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_a_dash() {
+        assert_eq!(
+            held_row(&Held { timers: 200_000, ..Held::default() })[..5],
+            ["200,000", "-", "-", "-", "-"].map(str::to_owned)
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! W2 and W3: how late the calls are, of many timers at one instant and of a steady row of them.
+
+use std::time::Duration;
+
+use crate::{
+    error::Failed,
+    ledger::Ledger,
+    load::{Created, Load},
+    percentiles::Percentiles,
+    plan::Plan,
+    record::Run,
+    session::{Round, Session},
+};
+
+/// Timers of these workloads are created in batches: what is measured is the firing.
+const LOAD: Load = Load { connections: 4, timers_per_request: 500 };
+/// How fast they are hoped to be created; when it takes longer, all is repeated with more time.
+const CREATES_PER_SECOND: u64 = 10_000;
+const TRIES_MAX: u32 = 4;
+/// All must be acknowledged so long before the first is due.
+const REST: Duration = Duration::from_millis(500);
+/// So long before that the time is taken.
+const METER_BEFORE_MICROS: i64 = 50_000;
+
+/// How much of it, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Fires {
+    pub timers: u64,
+    pub destinations: usize,
+    /// Between one due time and the next, in microseconds; 0 makes it one instant.
+    pub gap_micros: i64,
+}
+
+pub async fn run(session: &Session, workload: &str, fires: Fires) -> Result<Run, Failed> {
+    let (round, first, created) = prepare(session, fires).await?;
+    session.sleep_until(first - METER_BEFORE_MICROS).await;
+    let meter = session.meter();
+    session.sleep_until(round.plan.due(fires.timers.saturating_sub(1))).await;
+    session.wait_for(&round, created.acknowledged).await;
+    let usage = meter.stop().await;
+    if round.ledger.arrived() < fires.timers {
+        session.clear(&round).await?;
+    }
+    let lateness = lateness(&round.ledger, &round.plan, 0..fires.timers);
+    let arrived = lateness.len() as u64;
+    let last = (0..fires.timers).filter_map(|number| round.ledger.first_at(number)).max().unwrap_or(first);
+    let seconds = (last - first) as f64 / 1e6;
+    Ok(Run {
+        workload: workload.to_owned(),
+        timers: fires.timers,
+        connections: LOAD.connections,
+        destinations: fires.destinations,
+        seconds,
+        rate: if seconds > 0.0 { arrived as f64 / seconds } else { 0.0 },
+        refused: created.refused,
+        first_refusal: created.first_refusal,
+        lost: created.acknowledged.saturating_sub(arrived),
+        duplicates: round.ledger.duplicates(),
+        early: lateness.iter().filter(|micros| **micros < 0).count() as u64,
+        cpu_micros_each: usage.micros_each(arrived),
+        lateness: Percentiles::of(lateness),
+        usage,
+        ..Run::default()
+    })
+}
+
+/// Creates all timers so early that the last is acknowledged well before the first is due.
+async fn prepare(session: &Session, fires: Fires) -> Result<(Round, i64, Created), Failed> {
+    let mut ahead = session.lead + REST * 2 + Duration::from_millis(fires.timers * 1_000 / CREATES_PER_SECOND);
+    for _ in 0..TRIES_MAX {
+        let first = session.now() + i64::try_from(ahead.as_micros()).unwrap_or(i64::MAX);
+        let plan = Plan::Every { first, gap: fires.gap_micros };
+        let round = session.begin(fires.timers, fires.destinations, plan);
+        let created = session.create(&round, 0..fires.timers, LOAD).await?;
+        let left = Duration::from_micros(u64::try_from(first - session.now()).unwrap_or_default());
+        if left >= REST && (created.refused == 0 || left >= session.lead) {
+            return Ok((round, first, created));
+        }
+        session.clear(&round).await?;
+        ahead = session.lead + REST * 2 + Duration::from_secs_f64(created.seconds * 2.0).max(ahead);
+    }
+    Err(Failed::Run(format!("the service did not register {} timers before they were due.", fires.timers)))
+}
+
+/// By how many microseconds each that has arrived was late.
+pub fn lateness(ledger: &Ledger, plan: &Plan, numbers: std::ops::Range<u64>) -> Vec<i64> {
+    numbers.filter_map(|number| Some(ledger.first_at(number)? - plan.due(number))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_is_arrival_less_due_time_of_those_that_arrived() {
+        let ledger = Ledger::new(1, 4);
+        for (number, at) in [(0, 1_000), (1, 3_100), (3, 6_900)] {
+            ledger.note(1, number, at);
+        }
+        let plan = Plan::Every { first: 1_000, gap: 2_000 };
+        assert_eq!(lateness(&ledger, &plan, 0..4), [0, 100, -100]);
+    }
+}

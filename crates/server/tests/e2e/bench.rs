@@ -1,0 +1,103 @@
+//! `timer bench`: its figures add up, it leaves nothing behind, and its page can be made.
+
+use std::{fs, path::Path, process::Output};
+
+use serde_json::Value;
+
+use crate::rig::{Backend, beside_others, for_each_store, timer};
+
+for_each_store!(a_service_of_its_own_is_measured_and_a_page_made_of_it,);
+
+const TIMERS: u64 = 200;
+
+async fn a_service_of_its_own_is_measured_and_a_page_made_of_it(backend: Backend) {
+    let _machine = beside_others().await;
+    let home = backend.home();
+    let directory = home.join("bench");
+    fs::create_dir(&directory).expect("a directory");
+    let output = bench(
+        home,
+        &["w1", "w2", "--embedded", "--quick", "--count", "200", "--json", "-"],
+        &[("BENCH_DATABASE_URL", backend.url()), ("TMPDIR", directory.to_str().expect("a path"))],
+    );
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let record: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let store = record["service"]["store"].as_str().expect("a store");
+    assert!(store.starts_with(if backend.is_sqlite() { "SQLite" } else { "PostgreSQL " }), "{store}");
+    assert_eq!(record["service"]["version"], env!("CARGO_PKG_VERSION"));
+    check_runs(&record);
+    assert!(record["ceilings"][0]["posts_per_second"].as_f64() > Some(0.0), "{record}");
+    assert!(record["disk"]["write"]["p50"].as_f64() > Some(0.0), "{record}");
+    let left: Vec<_> = fs::read_dir(&directory).expect("a directory").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    make_page(home, &output.stdout);
+}
+
+fn check_runs(record: &Value) {
+    let runs = record["runs"].as_array().expect("runs");
+    assert_eq!(runs.iter().map(|run| run["workload"].as_str()).collect::<Vec<_>>(), [Some("w1"), Some("w2")]);
+    for run in runs {
+        assert_eq!(run["timers"], TIMERS, "{run}");
+        for trouble in ["refused", "lost", "duplicates", "early"] {
+            assert_eq!(run[trouble], 0, "{trouble} of {run}");
+        }
+        assert!(run["rate"].as_f64() > Some(0.0), "{run}");
+        assert!(run["usage"]["service_seconds"].is_f64() && run["usage"]["foreign_share"].is_f64(), "{run}");
+    }
+    assert!(runs[0]["answers"]["p50"].as_f64() > Some(0.0), "{runs:?}");
+    assert!(runs[1]["lateness"]["max"].as_f64() >= runs[1]["lateness"]["p50"].as_f64(), "{runs:?}");
+    assert!(runs[1]["lateness"]["max"].as_f64() > Some(0.0), "{runs:?}");
+}
+
+fn make_page(home: &Path, json: &[u8]) {
+    fs::write(home.join("a.json"), json).expect("a file");
+    let output = bench(home, &["report", "a.json", "--out", "results/day.md"], &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let page = fs::read_to_string(home.join("results/day.md")).expect("the page");
+    assert!(page.contains("| w2 | 0 | 200 |"), "{page}");
+    let chart = fs::read_to_string(home.join("results/day-lateness.svg")).expect("the chart");
+    assert!(chart.contains("<polyline"), "{chart}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_measured_is_refused_with_one_sentence() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    fs::write(backend.home().join("other.json"), "{}").expect("a file");
+    for (arguments, complaint) in [
+        (["w9", "--embedded"].as_slice(), "there is no workload w9"),
+        (&["w1"], "give --url"),
+        (&["w1", "--url", "http://127.0.0.1:1"], "API_KEY is required"),
+        (&["w1", "--url", "127.0.0.1:1", "--api-key", "key"], "the URL of the service"),
+        (&["w1", "--embedded", "--runs", "0"], "--runs must be"),
+        (&["w1", "--embedded", "--count", "many"], "--count must be"),
+        (&["w4", "--embedded", "--sizes", "10,x"], "--sizes must be"),
+        (&["w1", "--embedded", "--receiver", "here"], "--receiver must be"),
+        (&["w1", "--embedded", "--set", "IN_FLIGHT_MAX"], "--set must be"),
+        (&["report", "none.json", "--out", "x.md"], "none.json cannot be read"),
+        (&["report", "other.json", "--out", "x.md"], "other.json was not written by"),
+    ] {
+        let output = bench(backend.home(), arguments, &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.starts_with(&format!("timer: {complaint}")) && said.trim_end().ends_with('.'), "{arguments:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_start_says_why() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let output = bench(backend.home(), &["w1", "--embedded", "--set", "IN_FLIGHT_MAX=none"], &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the service ended while it started") && said.contains("IN_FLIGHT_MAX"), "{said}");
+}
+
+fn bench(home: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = timer(home);
+    // The service is asked to end by a program that is found there.
+    command.env("PATH", "/usr/bin:/bin").arg("bench").args(arguments).envs(environment.iter().copied());
+    command.output().expect("the binary runs")
+}

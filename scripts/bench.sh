@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Measures the service on both stores, in less than ten minutes after the build, and writes bench/results/<day>.md with its charts.
+# BENCH_PENDING=5000000 adds that many pending timers to w4, and takes longer. BENCH_DIRECTORY says on which disk (default: /var/tmp).
+# BENCH_QUICK=1 does little of everything: to see that it works, not how well. BENCH_RESULTS says where the page is put.
+#
+# The figures belong to this machine in this hour: nothing else should run on it meanwhile. The report says how much others took.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/need_rust.sh
+scripts/setup.sh
+cargo build --release --locked --bin timer
+
+timer=$PWD/target/release/timer
+sizes=200000,1000000${BENCH_PENDING:+,$BENCH_PENDING}
+if [[ ${BENCH_QUICK:-} ]]; then
+  sizes=20000
+fi
+results=${BENCH_RESULTS:-bench/results}/$(date --utc +%F).md
+home=$(mktemp --directory "${BENCH_DIRECTORY:-/var/tmp}/timer-bench-XXXXXX")
+begun=$SECONDS
+
+# PostgreSQL refuses to be root.
+as_server=()
+if [[ $EUID == 0 ]]; then
+  as_server=(setpriv --reuid=postgres --regid=postgres --clear-groups --)
+fi
+# As in setup.sh: on PATH, or where Debian keeps them.
+find_postgres() {
+  local directory
+  for directory in "$(dirname "$(readlink -f "$(command -v initdb || echo /none/initdb)")")" /usr/lib/postgresql/*/bin; do
+    if [[ -x $directory/initdb && -x $directory/postgres && -x $directory/pg_ctl && -x $directory/psql ]]; then
+      echo "$directory"
+      return
+    fi
+  done
+}
+programs=$(find_postgres)
+data=$home/postgres/data
+
+clean_up() {
+  if [[ -f $data/postmaster.pid ]]; then
+    (cd "$home/postgres" && "${as_server[@]}" "$programs/pg_ctl" --pgdata "$data" --mode=immediate --silent stop) || true
+  fi
+  rm -rf "$home"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+# A quarter of the memory, and at most 2 GiB.
+memory_kib=$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)
+shared_buffers_mib=$((memory_kib / 4 / 1024 < 2048 ? memory_kib / 4 / 1024 : 2048))
+settings="shared_buffers=${shared_buffers_mib}MB max_wal_size=4GB fsync=on synchronous_commit=on"
+
+start_postgres() {
+  mkdir "$home/postgres"
+  chmod a+rx "$home"
+  if [[ $EUID == 0 ]]; then
+    chown postgres "$home/postgres"
+  fi
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  local options="-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$home/postgres" setting
+  for setting in $settings; do
+    options+=" -c $setting"
+  done
+  (
+    cd "$home/postgres"
+    "${as_server[@]}" "$programs/initdb" --pgdata "$data" --username timer --auth=trust --encoding=UTF8 --locale=C.UTF-8 \
+      --no-instructions >/dev/null
+    "${as_server[@]}" "$programs/pg_ctl" --pgdata "$data" --log "$home/postgres/log" --options "$options" --wait --silent start
+  )
+  server=postgres://timer@127.0.0.1:$port
+}
+
+# What is quick is run three times, the rest once. What a million timers take is looked at in a process that has done nothing else.
+measure() {
+  local store=$1 options=(--embedded --directory "$home" --json "$home/$1-$2.json" ${BENCH_QUICK:+--quick})
+  shift
+  if [[ $store == sqlite ]]; then
+    "$timer" bench "${options[@]}" "$@"
+    return
+  fi
+  ask "CREATE DATABASE bench"
+  "$timer" bench "${options[@]}" --leave --database-url "$server/bench" --note "$settings" "$@"
+  ask "DROP DATABASE bench"
+}
+ask() { "$programs/psql" --no-psqlrc --quiet --dbname "$server/postgres" --command "$1"; }
+
+# Those of the surroundings are for something else than this.
+unset BENCH_DATABASE_URL
+for store in sqlite postgres; do
+  if [[ $store == postgres ]]; then
+    start_postgres
+  fi
+  measure "$store" w1 w1c w1b w2 --runs 3
+  measure "$store" w2x w3 w5
+  measure "$store" w4 --sizes "$sizes"
+done
+
+"$timer" bench report "$home"/{sqlite,postgres}-{w1,w2x,w4}.json --out "$results"
+echo "Measured in $(((SECONDS - begun) / 60)) min $(((SECONDS - begun) % 60)) s."
