@@ -45,7 +45,7 @@ impl Default for Config {
             look_ahead: Span::from_secs(600),
             claim_batch_max: 256,
             in_flight_max: 1024,
-            in_flight_per_destination_max: 64,
+            in_flight_per_destination_max: 128,
             node_lease: Span::from_millis(3_500),
             claim_lease: Span::from_secs(600),
             sweep_interval: Duration::from_secs(1),

@@ -212,7 +212,7 @@ pub struct CallbackOptions {
     /// The most calls under way at once [default: 1024]
     #[arg(long, env = "IN_FLIGHT_MAX", value_name = "COUNT")]
     pub in_flight_max: Option<String>,
-    /// The most calls under way at once to one host and port, to the NATS server, or to one of its streams [default: 64]
+    /// The most calls under way at once to one host and port, to the NATS server, or to one of its streams [default: 128]
     #[arg(long, env = "IN_FLIGHT_PER_DESTINATION_MAX", value_name = "COUNT")]
     pub in_flight_per_destination_max: Option<String>,
 }

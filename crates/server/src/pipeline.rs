@@ -20,7 +20,10 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use delivery::{Attempted, Deliverer, NamespaceRules};
 use domain::{Clock, Span, Timer};
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
 use scheduler::{Scheduler, tasks};
 use store::{Claimed, Settlement, Store};
 use tokio::sync::mpsc;
@@ -28,6 +31,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How many results may wait to be recorded.
 const SETTLEMENTS_MAX: usize = 4096;
+/// How many claims may be under way: while the store answers one, the next is asked for.
+const CLAIMS_AT_ONCE: usize = 2;
 /// How long the store may take to answer at the very end.
 const RELEASE_TIME: Duration = Duration::from_secs(2);
 /// How long the last claim may take when the service stops.
@@ -91,7 +96,7 @@ impl<D: Deliver> Pipeline<D> {
         // A claim under way is seen through: what it took must be delivered or given back, not left `executing`.
         tokio::select! {
             biased;
-            () = self.claim_loop(&deliveries, &settlements, &stop) => {}
+            _ = join_all((0..CLAIMS_AT_ONCE).map(|_| self.claim_loop(&deliveries, &settlements, &stop))) => {}
             () = async { stop.cancelled().await; tokio::time::sleep(CLAIM_TIME).await } => {}
         }
 

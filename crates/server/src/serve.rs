@@ -49,7 +49,11 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(door_threads())
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     let drained = runtime.block_on(run_until_stopped(settings, announce))?;
     match drained {
         Drained::Completely => Ok(()),
@@ -58,6 +62,12 @@ pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(
             "stopped before every call had finished; those timers will be taken up at the next start.".to_owned(),
         )),
     }
+}
+
+/// Half of the processors take requests: the store and the firing, which have threads of their own, need the others. More threads
+/// would only wake each other.
+fn door_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
 }
 
 async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<Drained, Failure> {
