@@ -40,6 +40,7 @@ mod figures;
 mod history;
 mod isolation;
 mod keys;
+mod large_payloads;
 mod log_reader;
 mod million;
 mod namespaces;

@@ -3,6 +3,7 @@
 mod backend;
 mod client;
 mod clock;
+mod crowd;
 mod faketime;
 mod link;
 mod machine;
@@ -18,6 +19,7 @@ use std::{future::Future, time::Duration};
 pub use backend::Backend;
 pub use client::{Answer, Client, callback_to, stored_at, told_to};
 pub use clock::{instant, micros, now, wait_for_wall};
+pub use crowd::{Crowd, fill};
 pub use faketime::FakeTime;
 pub use link::{DATABASE_PASSWORD, Link};
 pub use machine::{alone, beside_others};

@@ -31,6 +31,14 @@ fn version_2() -> Place {
     place
 }
 
+/// And as version 3 left them.
+fn version_3() -> Place {
+    const APPLIED: &str = "INSERT INTO schema_version VALUES (3, 1749992400000000);";
+    let place = version_2();
+    place.shell().execute_batch(&format!("{}{APPLIED}", include_str!("../../migrations/0003_nodes.sql"))).unwrap();
+    place
+}
+
 /// What was registered with version 1, in the order of [`Status::ALL`].
 fn registered() -> [NewTimer; 5] {
     let policy = r#"{"max_retries":3,"initial_interval":"1s","backoff_multiplier":2.0,"max_interval":"60s"}"#;
@@ -136,8 +144,13 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
 }
 
 #[tokio::test]
-async fn the_timers_of_version_1_are_counted_and_listed_by_time() {
-    let place = version_1();
+async fn the_timers_of_every_version_are_counted_and_listed_by_time() {
+    for place in [version_1(), version_2(), version_3()] {
+        are_counted_and_listed_by_time(&place).await;
+    }
+}
+
+async fn are_counted_and_listed_by_time(place: &Place) {
     let store = place.open();
     let [pending, executing, completed, failed, canceled] = ids();
     for (status, namespace, timers) in [
@@ -172,8 +185,13 @@ async fn the_timers_of_version_1_are_counted_and_listed_by_time() {
 }
 
 #[tokio::test]
-async fn what_version_2_knew_is_carried_over_and_its_owner_is_forgotten() {
-    let place = version_2();
+async fn what_later_versions_knew_is_carried_over_and_the_owner_is_forgotten() {
+    for place in [version_2(), version_3()] {
+        is_carried_over_without_its_owner(&place).await;
+    }
+}
+
+async fn is_carried_over_without_its_owner(place: &Place) {
     // The second time there is nothing left to do.
     for node in [2, 3] {
         let store = place.open();

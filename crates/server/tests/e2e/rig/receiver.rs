@@ -64,10 +64,19 @@ impl Receiver {
         Self::replying(|_| Reply::Status(200))
     }
 
+    /// The same, for many large calls: their bodies are not kept.
+    pub fn counting() -> Self {
+        Self::keeping(false, |_| Reply::Status(200))
+    }
+
     pub fn replying(behaviour: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
+        Self::keeping(true, behaviour)
+    }
+
+    fn keeping(bodies: bool, behaviour: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
+        let recorder = Recorder { bodies, calls: Arc::default(), behaviour: Arc::new(behaviour) };
+        let calls = Arc::clone(&recorder.calls);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let calls = Arc::new(Mutex::new(Vec::new()));
-        let recorded = Arc::clone(&calls);
         let (address_is, address) = std::sync::mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel();
         std::thread::spawn(move || {
@@ -75,7 +84,7 @@ impl Receiver {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port of 127.0.0.1");
                 address_is.send(listener.local_addr().expect("its own address")).expect("somebody waits for it");
                 tokio::select! {
-                    () = accept(listener, recorded, Arc::new(behaviour)) => {}
+                    () = accept(listener, recorder) => {}
                     _ = stopped => {}
                 }
             });
@@ -110,34 +119,41 @@ impl Receiver {
     }
 }
 
-async fn accept(listener: TcpListener, calls: Arc<Mutex<Vec<Call>>>, behaviour: Behaviour) {
+/// What becomes of calls.
+#[derive(Clone)]
+struct Recorder {
+    bodies: bool,
+    calls: Arc<Mutex<Vec<Call>>>,
+    behaviour: Behaviour,
+}
+
+async fn accept(listener: TcpListener, recorder: Recorder) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         drop(stream.set_nodelay(true));
-        let (calls, behaviour) = (Arc::clone(&calls), Arc::clone(&behaviour));
-        let answer = service_fn(move |request| take(request, Arc::clone(&calls), Arc::clone(&behaviour)));
+        let recorder = recorder.clone();
+        let answer = service_fn(move |request| take(request, recorder.clone()));
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
     }
 }
 
-async fn take(
-    request: Request<Incoming>,
-    calls: Arc<Mutex<Vec<Call>>>,
-    behaviour: Behaviour,
-) -> Result<Response<Empty<Bytes>>, Infallible> {
+async fn take(request: Request<Incoming>, recorder: Recorder) -> Result<Response<Empty<Bytes>>, Infallible> {
     let arrived = now();
     let (head, body) = request.into_parts();
     // A caller that dies within its body has not made a call.
     let Ok(body) = body.collect().await else { return Ok(Response::new(Empty::new())) };
-    let call = Call {
+    let mut call = Call {
         method: head.method.to_string(),
         path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: head.headers,
         body: String::from_utf8(body.to_bytes().into()).expect("bodies are UTF-8"),
         arrived,
     };
-    let reply = behaviour(&call);
-    calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    let reply = (recorder.behaviour)(&call);
+    if !recorder.bodies {
+        call.body = String::new();
+    }
+    recorder.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     let status = match reply {
         Reply::Status(status) => status,
         Reply::OkAfter(pause) => {
