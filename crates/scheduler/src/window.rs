@@ -46,8 +46,8 @@ enum Stage {
     Called,
 }
 
-/// How many calls may be waiting for their record. A store that takes claims but no results must not fill the memory.
-const UNRECORDED_MAX: usize = 8192;
+/// How many calls may be waiting for their record: so many at most are made again after a crash, besides those under way.
+const UNRECORDED_MAX: usize = 1024;
 
 /// A destination may have at most this part of the room that the ready ones leave, and always a few entries. Those of a
 /// receiver that hangs can thus pile up, but never fill the window; what does not fit stays in the store, where

@@ -13,7 +13,7 @@ use crate::{
 
 /// Up to so many timers of a status are fetched and sorted; where there are more, walking through all timers in the
 /// order of the list meets enough of them soon.
-pub const FEW: i64 = 10_000;
+pub const FEW: i64 = 50_000;
 
 pub fn get(connection: &Connection, id: TimerId) -> Result<Option<Timer>, Failure> {
     let found = connection.prepare_cached(TIMER_BY_ID)?.query_row([Id::of(id)], found).optional()?;
