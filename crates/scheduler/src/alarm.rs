@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 /// The runtime wakes up at most this much too late, so that so much is left for the thread.
 const LAST_STRETCH: Duration = Duration::from_millis(3);
 
-/// Wakes the loop in time. There is one loop, and it sets one alarm at a time.
+/// Wakes whoever sleeps by it in time: all of them at the earliest time that one of them has set. They look at the time anyway.
 pub struct Alarm {
     thread: Option<Thread>,
 }
@@ -80,9 +80,8 @@ impl Thread {
         {
             let mut setting = self.shared.setting();
             // A thread that wakes up earlier goes on sleeping by itself.
-            let is_earlier = setting.rings_at.is_none_or(|before| rings_at < before);
-            setting.rings_at = Some(rings_at);
-            if is_earlier {
+            if setting.rings_at.is_none_or(|before| rings_at < before) {
+                setting.rings_at = Some(rings_at);
                 self.shared.changed.notify_one();
             }
         }

@@ -28,6 +28,8 @@ impl Scheduler {
         if entries.is_empty() {
             return Ok((Vec::new(), more_due));
         }
+        // While the store answers, another claim can be made for what becomes due.
+        self.wake();
         metrics::histogram!("timer_claim_batch_size").record(entries.len() as f64);
         match self.claim(&entries).await {
             Ok(claimed) => {

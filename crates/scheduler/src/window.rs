@@ -227,13 +227,13 @@ impl Window {
 
     /// Takes what may start now, one of each destination in turn, at most `limit`. They are busy until `called` or `done`.
     pub fn take(&mut self, limit: usize) -> Vec<DueEntry> {
-        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded)).min(self.load.room());
+        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded));
         let mut taken = Vec::new();
         let mut passed_over = 0;
         while taken.len() < limit && passed_over < self.turns.len() && self.slots.free() > 0 {
             let Some(destination) = self.turns.pop_front() else { break };
             let Some(queue) = self.ready.get_mut(&destination) else { continue };
-            if !self.slots.take(destination) {
+            if !self.load.has_room(destination) || !self.slots.take(destination) {
                 passed_over += 1;
                 self.turns.push_back(destination);
                 continue;
@@ -241,7 +241,8 @@ impl Window {
             passed_over = 0;
             if let Some(position @ (at, id)) = queue.pop_front() {
                 self.ready_len -= 1;
-                self.known.insert(position, Stage::Busy { destination, bytes: 0 });
+                let bytes = self.load.reserve(destination);
+                self.known.insert(position, Stage::Busy { destination, bytes });
                 taken.push(DueEntry { at, id, destination });
             }
             if queue.is_empty() {
@@ -257,9 +258,10 @@ impl Window {
     pub fn weigh(&mut self, claimed: impl Iterator<Item = (Position, usize)>) {
         let mut heaviest = 0;
         for (position, weight) in claimed {
-            if let Some(Stage::Busy { bytes, .. }) = self.known.get_mut(&position) {
+            if let Some(Stage::Busy { destination, bytes }) = self.known.get_mut(&position) {
+                self.load.remove(*destination, *bytes);
+                self.load.add(*destination, weight);
                 *bytes = weight;
-                self.load.add(weight);
                 heaviest = heaviest.max(weight);
             }
         }
@@ -274,7 +276,7 @@ impl Window {
         {
             *stage = Stage::Called;
             self.unrecorded += 1;
-            self.load.remove(bytes);
+            self.load.remove(destination, bytes);
             self.slots.give_back(destination);
         }
     }

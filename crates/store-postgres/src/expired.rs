@@ -20,6 +20,9 @@ use crate::{
 /// How many rows of a shard one call looks at. Behind a destination that hangs there may be millions that are due and not claimed.
 const LOOKED_AT_MAX: i64 = 1_024;
 
+/// How often one call looks on where it found nothing.
+const PAGES_MAX: usize = 16;
+
 /// A claimed row was due, so it lies in the past; one minute more allows for a node whose clock runs ahead. Of each shard the rows
 /// after the position in `$3` and `$4` are looked at, and the last one that may be is shown in any case: there the next call goes on.
 ///
@@ -45,7 +48,7 @@ pub(crate) const EXPIRED: &str = concat!(
                 AND (w.lease_until <= (SELECT now FROM clock)
                     OR (w.epoch < c.epoch AND ((c.shard, w.epoch) IN (SELECT shard, epoch FROM kept)) IS NOT TRUE))) AS is_left
         FROM (
-            SELECT due.at, due.id, due.claim, due.epoch, due.lease_until, row_number() OVER () AS number
+            SELECT due.at, due.id, due.claim, due.epoch, due.lease_until, row_number() OVER (ORDER BY due.at, due.id) AS number
             FROM due
             WHERE due.shard = c.shard AND (due.at, due.id) > (c.at, c.id)
                 AND due.at <= (SELECT now + 60000000 FROM clock)
@@ -76,10 +79,16 @@ type Position = (i64, Uuid);
 impl Search {
     /// Finds the claims first, then reads the timers they hold.
     pub async fn find(&self, lane: &Lane, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        let mut found = lane.run(self.next(tenures)).await?;
-        self.go_on(&found, tenures, limit);
-        found.retain(|found| found.is_left);
-        found.truncate(limit);
+        let mut found = Vec::new();
+        for _ in 0..PAGES_MAX {
+            found = lane.run(self.next(tenures)).await?;
+            let is_more_to_look_at = self.go_on(&found, tenures, limit);
+            found.retain(|found| found.is_left);
+            found.truncate(limit);
+            if !found.is_empty() || !is_more_to_look_at {
+                break;
+            }
+        }
         if found.is_empty() {
             return Ok(Vec::new());
         }
@@ -96,14 +105,16 @@ impl Search {
     }
 
     /// What was looked at to its end begins anew; so does everything as long as there are more claims than are wanted.
-    fn go_on(&self, found: &[Found], tenures: &[Tenure], limit: usize) {
+    /// Of shards that are held no more nothing is remembered. Says whether something is left to look at.
+    fn go_on(&self, found: &[Found], tenures: &[Tenure], limit: usize) -> bool {
         let mut positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for tenure in tenures {
-            positions.remove(&tenure.shard.0.cast_signed());
-        }
+        positions.clear();
+        let is_held = |shard: i16| tenures.iter().any(|tenure| tenure.shard.0.cast_signed() == shard);
         if found.iter().filter(|found| found.is_left).count() <= limit {
-            positions.extend(found.iter().filter(|found| found.is_last).map(|found| (found.shard, (found.at, found.id))));
+            let last = found.iter().filter(|found| found.is_last && is_held(found.shard));
+            positions.extend(last.map(|found| (found.shard, (found.at, found.id))));
         }
+        !positions.is_empty()
     }
 }
 

@@ -98,7 +98,7 @@ impl Connections {
     async fn dial(&self, place: &Uri, origin: Origin) -> Result<Box<Connection>, CallError> {
         let stream = self.connector.clone().call(place.clone()).await?;
         let (sender, driver) = http1::Builder::new().max_buf_size(ANSWER_HEAD_BYTES_MAX).handshake(stream).await?;
-        Ok(Box::new(Connection { origin, sender, driver, is_over: false }))
+        Ok(Box::new(Connection { origin, sender, driver: Some(driver) }))
     }
 }
 
@@ -119,8 +119,8 @@ impl Origin {
 pub(super) struct Connection {
     origin: Origin,
     sender: http1::SendRequest<Full<Bytes>>,
-    driver: http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, Full<Bytes>>,
-    is_over: bool,
+    /// `None` once the connection is over. It must go then: a request that it has not sent comes back only when it is dropped.
+    driver: Option<http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, Full<Bytes>>>,
 }
 
 impl Connection {
@@ -137,11 +137,11 @@ impl Connection {
         let mut work = pin!(work);
         poll_fn(|cx| {
             let done = work.as_mut().poll(cx);
-            if done.is_ready() || self.is_over {
-                return done;
-            }
+            let Some(driver) = self.driver.as_mut().filter(|_| done.is_pending()) else { return done };
             // How it ended, the work learns from its own side.
-            self.is_over = Pin::new(&mut self.driver).poll(cx).is_ready();
+            if Pin::new(driver).poll(cx).is_ready() {
+                self.driver = None;
+            }
             work.as_mut().poll(cx)
         })
         .await
@@ -155,7 +155,7 @@ impl Connection {
     }
 
     fn is_free(&self) -> bool {
-        !self.is_over && self.sender.is_ready()
+        self.driver.is_some() && self.sender.is_ready()
     }
 }
 

@@ -178,6 +178,34 @@ async fn after_a_dropped_connection_the_next_call_gets_a_new_one() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_that_the_receiver_has_closed_costs_nothing_but_a_new_one() {
+    let close = Arc::new(tokio::sync::Notify::new());
+    let closed = Arc::new(tokio::sync::Notify::new());
+    let (asked, done) = (Arc::clone(&close), Arc::clone(&closed));
+    let mut receiver = Receiver::doing(move |mut stream, _| {
+        let (asked, done) = (Arc::clone(&asked), Arc::clone(&done));
+        async move {
+            if Heard::read(&mut stream).await.is_some() {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                asked.notified().await;
+                drop(stream);
+                done.notify_one();
+            }
+        }
+    })
+    .await;
+    let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), ""));
+    for attempt in 1..=3 {
+        let (attempted, took) = timed(deliverer.attempt(&timer, attempt)).await;
+        assert_eq!(attempted.outcome, Outcome::Delivered);
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        close.notify_one();
+        closed.notified().await;
+    }
+    assert_eq!(receiver.connections().await, 3);
+}
+
+#[tokio::test]
 async fn an_answer_has_at_most_100_headers_and_64_kib_of_them() {
     let with = |headers: String| format!("HTTP/1.1 200 OK\r\n{headers}\r\n");
     let many = |count: usize| (1..count).map(|n| format!("x-{n}: v\r\n")).collect::<String>() + "content-length: 0\r\n";

@@ -1,5 +1,5 @@
 //! What one timer costs the machine, in this process and in PostgreSQL, on a server that is there already:
-//! `DATABASE_URL=postgres://… cargo run --release -p store-postgres --example store_speed -- [timers] [phase …]`.
+//! `DATABASE_URL=postgres://… cargo run --release -p store-postgres --example postgres_speed -- [timers] [phase …]`.
 //!
 //! The database keeps what it has: fill it first to see the cost beside many pending timers.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement, run by hand")]

@@ -1,5 +1,5 @@
 //! What this store does on this machine, through the contract and nothing else:
-//! `cargo run --release -p store-sqlite --example store_speed -- [--timers n] [--pending n] [--file path]`.
+//! `cargo run --release -p store-sqlite --example sqlite_speed -- [--timers n] [--pending n] [--file path]`.
 //!
 //! A file that is named is kept: filling in millions takes minutes, and is done only as far as there are too few.
 
