@@ -92,11 +92,13 @@ class Service:
             "TIMER_DB_PATH": str(pathlib.Path(directory) / "timers.db"),
             "MIN_DELAY": "0s",
             "EGRESS": "private",
-            # One worker for the API, so that what threads do to wake each other is not counted.
-            "TOKIO_WORKER_THREADS": "1",
         }
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={self.counts}", str(binary), "serve"]
-        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
+        # On one processor the service starts the same threads everywhere.
+        one = {min(os.sched_getaffinity(0))}
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=self.log, stderr=self.log, preexec_fn=lambda: os.sched_setaffinity(0, one)
+        )
         wait("the service is ready", self.is_ready)
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 

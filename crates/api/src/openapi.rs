@@ -79,7 +79,7 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
             ("403", "The key does not go that far: it may only read, or does not open the namespace that is named."),
             ("429", "More requests than one key may make; `Retry-After` says in how many seconds the next may come."),
             ("500", "Something unexpected; the log has it under the `x-request-id` of the answer."),
-            ("503", "The database is away, or the outcome could not be read back; the message says which."),
+            ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);
     }
     for (status, description) in errors {

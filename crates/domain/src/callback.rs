@@ -1,17 +1,21 @@
 //! Whom a timer calls, and how a callback is written as JSON: the same text in requests, answers and stores.
 
+mod text;
+mod url;
+
 use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use url::Url;
 
 use crate::{
-    Headers, Invalid, JsonText, RetryPolicy, Span, TimerId,
+    Headers, Invalid, JsonText, RetryPolicy, Span,
     json::{parse_object, string_in},
     limits,
 };
+use text::ObjectText;
+pub use url::CallbackUrl;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Callback {
@@ -299,7 +303,7 @@ impl Fields<'_> {
         };
         let url = match trust {
             Trust::None => CallbackUrl::parse(&url)?,
-            Trust::Stored => CallbackUrl(url.into_owned()),
+            Trust::Stored => CallbackUrl::trusted(url.into_owned()),
         };
         Ok(HttpCallback { url, headers, payload, timeout, protocol })
     }
@@ -321,145 +325,9 @@ impl Fields<'_> {
     }
 }
 
-/// The text of an object, as it grows.
-struct ObjectText(String);
-
-impl ObjectText {
-    fn begin(kind: &str, payload_bytes: usize) -> Self {
-        // Enough for an address and the small members that most callbacks have.
-        let mut text = String::with_capacity(256 + payload_bytes);
-        text.push_str(r#"{"type":"#);
-        push_quoted(&mut text, kind);
-        Self(text)
-    }
-
-    fn raw(&mut self, name: &str, json: &str) {
-        self.0.push_str(",\"");
-        self.0.push_str(name);
-        self.0.push_str("\":");
-        self.0.push_str(json);
-    }
-
-    fn string(&mut self, name: &str, value: &str) {
-        self.raw(name, "");
-        push_quoted(&mut self.0, value);
-    }
-
-    fn headers(&mut self, headers: &Headers) {
-        if headers.is_empty() {
-            return;
-        }
-        self.raw("headers", "{");
-        for (at, (name, value)) in headers.iter().enumerate() {
-            if at > 0 {
-                self.0.push(',');
-            }
-            push_quoted(&mut self.0, name);
-            self.0.push(':');
-            push_quoted(&mut self.0, value);
-        }
-        self.0.push('}');
-    }
-
-    fn payload(&mut self, payload: Option<&JsonText>) {
-        if let Some(payload) = payload {
-            self.raw("payload", payload.as_str());
-        }
-    }
-
-    fn end(mut self) -> String {
-        self.0.push('}');
-        self.0
-    }
-}
-
-fn push_quoted(text: &mut String, value: &str) {
-    if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
-        text.push('"');
-        text.push_str(value);
-        text.push('"');
-    } else {
-        // A string cannot fail to be written.
-        text.push_str(&serde_json::to_string(value).unwrap_or_default());
-    }
-}
-
 impl Serialize for Callback {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         RawValue::from_string(self.to_json()).map_err(serde::ser::Error::custom)?.serialize(serializer)
-    }
-}
-
-/// An `http` or `https` address without credentials. What was checked is what is dialled: this is the text of the parsed form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallbackUrl(String);
-
-impl CallbackUrl {
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let refuse = |rule: String| Err(Invalid::new("url", rule));
-        if text.chars().count() > limits::URL_CHARS_MAX {
-            return refuse(format!("must not be longer than {} characters", limits::URL_CHARS_MAX));
-        }
-        let Ok(mut url) = Url::parse(text) else {
-            return refuse("must be a valid http or https URL".to_owned());
-        };
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-            return refuse("must be a valid http or https URL".to_owned());
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return refuse("must not contain credentials: use headers".to_owned());
-        }
-        // A fragment never leaves the client.
-        url.set_fragment(None);
-        // Once more: escapes and punycode make it longer, and what is stored must read back.
-        if url.as_str().len() > limits::URL_CHARS_MAX {
-            return refuse(format!("must not be longer than {} characters", limits::URL_CHARS_MAX));
-        }
-        Ok(Self(url.into()))
-    }
-
-    /// The same address with the timer's id as one more segment of its path.
-    #[must_use]
-    pub fn with_id(&self, id: TimerId) -> Self {
-        let origin = self.origin();
-        let (path, query) = self.0[origin.len()..].split_at(self.without_query().len() - origin.len());
-        Self(format!("{origin}{}/{id}{query}", path.trim_end_matches('/')))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// A name or an address; one of IPv6 in brackets.
-    pub fn host(&self) -> &str {
-        self.host_and_port().0
-    }
-
-    pub fn port(&self) -> u16 {
-        let known = if self.0.starts_with("https:") { 443 } else { 80 };
-        self.host_and_port().1.and_then(|port| port.parse().ok()).unwrap_or(known)
-    }
-
-    fn host_and_port(&self) -> (&str, Option<&str>) {
-        let origin = self.origin();
-        let both = origin.split_once("://").map_or(origin, |(_, both)| both);
-        match both.rsplit_once(':') {
-            // The colons of an address stand in brackets.
-            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-            _ => (both, None),
-        }
-    }
-
-    /// Scheme, host and port. There are no credentials that could stand between them.
-    pub fn origin(&self) -> &str {
-        let host_at = self.0.find("://").map_or(0, |at| at + 3);
-        let path_at = self.0[host_at..].find(['/', '?']).map_or(self.0.len(), |at| host_at + at);
-        &self.0[..path_at]
-    }
-
-    /// All but the query, where people keep their keys.
-    pub fn without_query(&self) -> &str {
-        self.0.split_once('?').map_or(&*self.0, |(start, _)| start)
     }
 }
 

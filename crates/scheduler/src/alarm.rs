@@ -149,7 +149,8 @@ mod tests {
                 () = alarm.sleep(Duration::from_millis(2)) => {}
                 () = tokio::task::yield_now() => {}
             }
-            alarm.sleep(Duration::from_micros(50)).await;
+            let next = alarm.sleep(Duration::from_micros(50));
+            tokio::time::timeout(Duration::from_secs(10), next).await.expect("it rings");
         }
     }
 

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   scheduler ──claim──▶ deliveries (each a task, as many as there are places) ──▶ settlements ──▶ store
-//!       ▲                                                                          (bounded)        │
-//!       └──────────────────────────── places free, pending again ◀─────────────────────────────────┘
+//!       ▲                                  │                                       (bounded)        │
+//!       ├──────────── place free ◀─────────┘                                                         │
+//!       └──────────────────────────── pending again ◀────────────────────────────────────────────────┘
 //! ```
 //!
 //! Nothing is claimed that cannot start at once, so "executing" means "being delivered now". A place becomes free when the

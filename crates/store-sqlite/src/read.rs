@@ -13,7 +13,7 @@ use crate::{
 
 /// Up to so many timers of a status are fetched and sorted; where there are more, walking through all timers in the
 /// order of the list meets enough of them soon.
-pub const FEW: i64 = 50_000;
+pub const FEW: u64 = 50_000;
 
 pub fn get(connection: &Connection, id: TimerId) -> Result<Option<Timer>, Failure> {
     let found = connection.prepare_cached(TIMER_BY_ID)?.query_row([Id::of(id)], found).optional()?;
@@ -88,18 +88,7 @@ pub fn show(page: &mut Page, summary: Result<Summary, Unreadable>) {
 }
 
 pub fn is_rare(connection: &Connection, status: Status) -> Result<bool, Failure> {
-    let few = FEW + 1;
-    let sql = match status {
-        // Claimed timers are at most those in delivery.
-        Status::Executing => return Ok(true),
-        Status::Pending => format!("SELECT count(*) FROM (SELECT 1 FROM due WHERE shard = 0 LIMIT {few})"),
-        Status::Completed => format!("SELECT count(*) FROM (SELECT 1 FROM outcome LIMIT {few})"),
-        Status::Failed | Status::Canceled => {
-            format!("SELECT count(*) FROM (SELECT 1 FROM outcome WHERE status = '{status}' LIMIT {few})")
-        }
-    };
-    let count: i64 = connection.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
-    Ok(count <= FEW)
+    Ok(tally::count(connection, &Filter { status: Some(status), ..Filter::default() })? <= FEW)
 }
 
 /// Whether a namespace has few timers. Nothing is known of the default one.
@@ -108,7 +97,7 @@ pub fn is_small(connection: &Connection, namespace: &Namespace) -> Result<bool, 
         return Ok(false);
     }
     let few = Filter { namespace: Some(namespace.clone()), ..Filter::default() };
-    Ok(tally::count(connection, &few)? <= FEW.unsigned_abs())
+    Ok(tally::count(connection, &few)? <= FEW)
 }
 
 /// The text of a list and what is bound to it. One text for each combination, so that SQLite can pick the index

@@ -103,7 +103,7 @@ async fn pages_by_prefix_follow_one_another_though_only_the_last_is_read_from_th
 async fn the_search_starts_where_least_is_in_the_way() {
     let place = Place::new();
     let store = place.open();
-    let many = u64::try_from(FEW).unwrap() + 1;
+    let many = FEW + 1;
     create(&store, (0..many).map(|n| timer("http://a.example/").numbered(n).namespace("large").build()).collect()).await;
     create(&store, vec![timer("http://a.example/").namespace("small").build()]).await;
     let shell = place.shell();

@@ -1,0 +1,66 @@
+//! How a callback is written.
+
+use crate::{Headers, JsonText};
+
+/// The text of an object, as it grows.
+pub struct ObjectText(String);
+
+impl ObjectText {
+    pub fn begin(kind: &str, payload_bytes: usize) -> Self {
+        // Enough for an address and the small members that most callbacks have.
+        let mut text = String::with_capacity(256 + payload_bytes);
+        text.push_str(r#"{"type":"#);
+        push_quoted(&mut text, kind);
+        Self(text)
+    }
+
+    pub fn raw(&mut self, name: &str, json: &str) {
+        self.0.push_str(",\"");
+        self.0.push_str(name);
+        self.0.push_str("\":");
+        self.0.push_str(json);
+    }
+
+    pub fn string(&mut self, name: &str, value: &str) {
+        self.raw(name, "");
+        push_quoted(&mut self.0, value);
+    }
+
+    pub fn headers(&mut self, headers: &Headers) {
+        if headers.is_empty() {
+            return;
+        }
+        self.raw("headers", "{");
+        for (at, (name, value)) in headers.iter().enumerate() {
+            if at > 0 {
+                self.0.push(',');
+            }
+            push_quoted(&mut self.0, name);
+            self.0.push(':');
+            push_quoted(&mut self.0, value);
+        }
+        self.0.push('}');
+    }
+
+    pub fn payload(&mut self, payload: Option<&JsonText>) {
+        if let Some(payload) = payload {
+            self.raw("payload", payload.as_str());
+        }
+    }
+
+    pub fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+fn push_quoted(text: &mut String, value: &str) {
+    if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        text.push('"');
+        text.push_str(value);
+        text.push('"');
+    } else {
+        // A string cannot fail to be written.
+        text.push_str(&serde_json::to_string(value).unwrap_or_default());
+    }
+}

@@ -1,0 +1,81 @@
+use url::Url;
+
+use crate::{Invalid, TimerId, limits};
+
+/// An `http` or `https` address without credentials. What was checked is what is dialled: this is the text of the parsed form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackUrl(String);
+
+impl CallbackUrl {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let refuse = |rule: String| Err(Invalid::new("url", rule));
+        if text.chars().count() > limits::URL_CHARS_MAX {
+            return refuse(format!("must not be longer than {} characters", limits::URL_CHARS_MAX));
+        }
+        let Ok(mut url) = Url::parse(text) else {
+            return refuse("must be a valid http or https URL".to_owned());
+        };
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+            return refuse("must be a valid http or https URL".to_owned());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("must not contain credentials: use headers".to_owned());
+        }
+        // A fragment never leaves the client.
+        url.set_fragment(None);
+        // Once more: escapes and punycode make it longer, and what is stored must read back.
+        if url.as_str().len() > limits::URL_CHARS_MAX {
+            return refuse(format!("must not be longer than {} characters", limits::URL_CHARS_MAX));
+        }
+        Ok(Self(url.into()))
+    }
+
+    /// Takes text that was checked when it was stored.
+    pub(super) const fn trusted(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The same address with the timer's id as one more segment of its path.
+    #[must_use]
+    pub fn with_id(&self, id: TimerId) -> Self {
+        let origin = self.origin();
+        let (path, query) = self.0[origin.len()..].split_at(self.without_query().len() - origin.len());
+        Self(format!("{origin}{}/{id}{query}", path.trim_end_matches('/')))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A name or an address; one of IPv6 in brackets.
+    pub fn host(&self) -> &str {
+        self.host_and_port().0
+    }
+
+    pub fn port(&self) -> u16 {
+        let known = if self.0.starts_with("https:") { 443 } else { 80 };
+        self.host_and_port().1.and_then(|port| port.parse().ok()).unwrap_or(known)
+    }
+
+    fn host_and_port(&self) -> (&str, Option<&str>) {
+        let origin = self.origin();
+        let both = origin.split_once("://").map_or(origin, |(_, both)| both);
+        match both.rsplit_once(':') {
+            // The colons of an address stand in brackets.
+            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+            _ => (both, None),
+        }
+    }
+
+    /// Scheme, host and port. There are no credentials that could stand between them.
+    pub fn origin(&self) -> &str {
+        let host_at = self.0.find("://").map_or(0, |at| at + 3);
+        let path_at = self.0[host_at..].find(['/', '?']).map_or(self.0.len(), |at| host_at + at);
+        &self.0[..path_at]
+    }
+
+    /// All but the query, where people keep their keys.
+    pub fn without_query(&self) -> &str {
+        self.0.split_once('?').map_or(&*self.0, |(start, _)| start)
+    }
+}
