@@ -1,6 +1,7 @@
 use ::url::Url;
 
 use super::*;
+use crate::TimerId;
 
 fn complaint_about(json: &str) -> String {
     Callback::from_json(json).unwrap_err().to_string()
