@@ -1,4 +1,8 @@
-use std::{collections::HashSet, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use store::{Claim, ClaimToken, Claimed, DueEntry, StoreResult};
 
@@ -6,6 +10,9 @@ use crate::{Scheduler, mixing::mix};
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
+/// So many are worth a claim beside another one. Fewer wait for that one to end, but no longer than this.
+const WORTHWHILE: usize = 64;
+const LINGER_MAX: Duration = Duration::from_millis(5);
 
 impl Scheduler {
     /// Claims what is due, as far as deliveries may start now. Returns the claimed timers (each busy until it is
@@ -13,6 +20,8 @@ impl Scheduler {
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<(Vec<Claimed>, bool)> {
+        // Whether it is or not: nothing waits longer.
+        let _ = tokio::time::timeout(LINGER_MAX, self.is_worthwhile()).await;
         let now = self.now();
         if !self.may_claim(now) {
             return Ok((Vec::new(), false));
@@ -30,6 +39,7 @@ impl Scheduler {
         }
         // While the store answers, another claim can be made for what becomes due.
         self.wake();
+        let _under_way = UnderWay::begin(&self.claims_under_way);
         metrics::histogram!("timer_claim_batch_size").record(entries.len() as f64);
         match self.claim(&entries).await {
             Ok(claimed) => {
@@ -42,6 +52,22 @@ impl Scheduler {
                 self.window().put_back(&entries);
                 Err(error)
             }
+        }
+    }
+
+    /// Until a claim is worth its commit: there is no other, or much to take.
+    async fn is_worthwhile(&self) {
+        while self.claims_under_way.load(Ordering::Relaxed) > 0 && !self.has_work_for(WORTHWHILE) {
+            self.wake.notified().await;
+        }
+    }
+
+    fn has_work_for(&self, count: usize) -> bool {
+        let now = self.now();
+        self.may_claim(now) && {
+            let mut window = self.window();
+            window.promote(now, PROMOTE_MAX);
+            window.has_work_for(count)
         }
     }
 
@@ -82,6 +108,22 @@ impl Scheduler {
         let refused = entries.iter().filter(|entry| !got.contains(&(entry.id, entry.at)));
         metrics::counter!("timer_claims_refused_total").increment(refused.clone().count() as u64);
         refused.for_each(|entry| window.done(entry));
+    }
+}
+
+/// Counts as long as it lives.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -44,8 +44,8 @@ impl Default for Config {
             window_entries_max: 1_000_000,
             look_ahead: Span::from_secs(600),
             claim_batch_max: 256,
-            in_flight_max: 1024,
-            in_flight_per_destination_max: 128,
+            in_flight_max: 1_536,
+            in_flight_per_destination_max: 192,
             node_lease: Span::from_millis(3_500),
             claim_lease: Span::from_secs(600),
             sweep_interval: Duration::from_secs(1),
@@ -71,13 +71,14 @@ pub struct Scheduler {
     outbox: Mutex<Outbox>,
     /// How many claims were made: each has a name of its own.
     pub(crate) claims: AtomicU64,
+    pub(crate) claims_under_way: AtomicUsize,
     /// Who lived at the last heartbeat.
     seen: Mutex<BTreeSet<NodeId>>,
     /// How many nodes there are, this one included.
     pub(crate) members: AtomicUsize,
     alarm: Alarm,
     /// Something may be ready earlier than the loop thinks.
-    wake: Notify,
+    pub(crate) wake: Notify,
     /// What is held has changed, or the lease was renewed.
     pub(crate) renewed: Notify,
     /// Shards came in or a node is gone: there may be claims that nobody will settle.
@@ -114,6 +115,7 @@ impl Scheduler {
             absence: Mutex::default(),
             outbox: Mutex::default(),
             claims: AtomicU64::new(0),
+            claims_under_way: AtomicUsize::new(0),
             seen: Mutex::default(),
             members: AtomicUsize::new(1),
             alarm: Alarm::coarse(),

@@ -35,16 +35,21 @@ impl Slots {
 
     /// Takes a place for `destination`, if it may have one.
     pub fn take(&mut self, destination: Destination) -> bool {
-        let free = self.free();
-        let in_flight = self.by_destination.entry(destination).or_default();
-        let above_reserve = free.saturating_sub(self.max / RESERVE_OF_ALL);
-        let limit = self.per_destination_max.min((above_reserve / SHARE_OF_FREE).max(1));
-        if free == 0 || *in_flight >= limit {
+        if self.left(destination) == 0 {
             return false;
         }
-        *in_flight += 1;
+        *self.by_destination.entry(destination).or_default() += 1;
         self.taken += 1;
         true
+    }
+
+    /// How many places `destination` may have besides those it has, as things stand: each that is taken leaves less to share.
+    pub fn left(&self, destination: Destination) -> usize {
+        let free = self.free();
+        let in_flight = self.by_destination.get(&destination).copied().unwrap_or_default();
+        let above_reserve = free.saturating_sub(self.max / RESERVE_OF_ALL);
+        let limit = self.per_destination_max.min((above_reserve / SHARE_OF_FREE).max(1));
+        limit.saturating_sub(in_flight).min(free)
     }
 
     pub fn give_back(&mut self, destination: Destination) {

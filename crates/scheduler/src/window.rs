@@ -225,6 +225,17 @@ impl Window {
         self.next_due().is_some_and(|at| at <= now)
     }
 
+    /// Whether about so many may start now.
+    pub fn has_work_for(&self, count: usize) -> bool {
+        let mut found = 0;
+        self.turns.iter().any(|destination| {
+            if self.load.has_room(*destination) {
+                found += self.ready.get(destination).map_or(0, VecDeque::len).min(self.slots.left(*destination));
+            }
+            found >= count
+        })
+    }
+
     /// Takes what may start now, one of each destination in turn, at most `limit`. They are busy until `called` or `done`.
     pub fn take(&mut self, limit: usize) -> Vec<DueEntry> {
         let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded));

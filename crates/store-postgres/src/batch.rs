@@ -48,11 +48,12 @@ struct Flow {
 }
 
 impl Flow {
-    fn enter(&self, items: usize, worthwhile: usize) {
+    fn enter(&self, items: usize, worthwhile: usize) -> Entered<'_> {
         let before = self.items_queued.fetch_add(items, Ordering::Relaxed);
         if before < worthwhile && before + items >= worthwhile {
             self.changed.notify_one();
         }
+        Entered { flow: self, items }
     }
 
     fn end(&self) {
@@ -65,6 +66,24 @@ impl Flow {
         while self.batches_under_way.load(Ordering::Relaxed) > 0 && self.items_queued.load(Ordering::Relaxed) < worthwhile {
             self.changed.notified().await;
         }
+    }
+}
+
+/// Items that count as queued, although nobody has taken them in yet. Whoever does counts them out again; otherwise this does.
+struct Entered<'a> {
+    flow: &'a Flow,
+    items: usize,
+}
+
+impl Entered<'_> {
+    fn are_queued(mut self) {
+        self.items = 0;
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.flow.items_queued.fetch_sub(self.items, Ordering::Relaxed);
     }
 }
 
@@ -115,7 +134,7 @@ impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
         let (answer, answered) = oneshot::channel();
         let order = Order { bytes: items.iter().map(self.weigh).sum(), items, since: Instant::now(), answer };
         // First: whoever takes it counts it out again.
-        self.flow.enter(count, self.limits.items_worthwhile);
+        let entered = self.flow.enter(count, self.limits.items_worthwhile);
         let sent = match self.orders.try_send(order) {
             Err(mpsc::error::TrySendError::Full(order)) => {
                 timeout(self.limits.wait_max, self.orders.send(order)).await.is_ok_and(|sent| sent.is_ok())
@@ -123,9 +142,9 @@ impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
             sent => sent.is_ok(),
         };
         if !sent {
-            self.flow.items_queued.fetch_sub(count, Ordering::Relaxed);
             return refused(count, || StoreError::Unavailable("too much is waiting to be written".to_owned()));
         }
+        entered.are_queued();
         match answered.await {
             Ok(answers) => answers,
             Err(_) => refused(count, || StoreError::Unknown("the task that was to write it ended".to_owned())),
@@ -375,6 +394,32 @@ mod tests {
         assert_eq!(first.await.unwrap(), [(1, 1)]);
         let refused = late.await.unwrap();
         assert!(matches!(refused.as_slice(), [Err(StoreError::Unavailable(_))]), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_goes_away_before_there_is_room_leaves_nothing_behind() {
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let batcher = sizes(BatchLimits { orders_queued_max: 1, ..limits(1) }, &gate);
+        let submit = |item| {
+            let batcher = Arc::clone(&batcher);
+            tokio::spawn(async move { submitted(&batcher, vec![item]).await })
+        };
+        let written = submit(1);
+        while batcher.flow.batches_under_way.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let queued = submit(2);
+        while batcher.orders.capacity() > 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::select! {
+            biased;
+            _ = batcher.submit(vec![3, 4]) => panic!("there is no room"),
+            () = std::future::ready(()) => {}
+        }
+        assert_eq!(batcher.flow.items_queued.load(Ordering::Relaxed), 1);
+        gate.add_permits(2);
+        assert_eq!((written.await.unwrap(), queued.await.unwrap()), (vec![(1, 1)], vec![(2, 1)]));
     }
 
     #[tokio::test]

@@ -29,26 +29,22 @@ macro_rules! clock {
     };
 }
 
-/// Those of the tenures in `$1` and `$2` that are the current ones of their shards.
+/// The current tenures of the shards in `$1`.
 macro_rules! held {
     () => {
-        "held AS MATERIALIZED (
-            SELECT s.shard, s.epoch
-            FROM unnest($1::smallint[], $2::bigint[]) AS t (shard, epoch)
-            JOIN shard s ON s.shard = t.shard AND s.epoch = t.epoch
-        )"
+        "held AS MATERIALIZED (SELECT shard, epoch FROM shard WHERE shard = ANY ($1::smallint[]))"
     };
 }
 
 pub(crate) use {clock, held};
 
-/// The entries that are asked for, in `$3` to `$6`.
+/// The entries that are asked for, in `$1` to `$4`.
 macro_rules! wanted {
     () => {
         "(
             SELECT
-                unnest($3::smallint[]) AS shard, unnest($4::bigint[]) AS at, unnest($5::uuid[]) AS id,
-                unnest($6::bigint[]) AS epoch
+                unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
+                unnest($4::bigint[]) AS epoch
         ) AS e"
     };
 }
@@ -57,7 +53,7 @@ macro_rules! wanted {
 macro_rules! take {
     () => {
         "UPDATE due d
-        SET claim = $7::bigint, epoch = e.epoch, lease_until = (SELECT now FROM clock) + $8::bigint, attempt = d.attempt + 1"
+        SET claim = $5::bigint, epoch = e.epoch, lease_until = (SELECT now FROM clock) + $6::bigint, attempt = d.attempt + 1"
     };
 }
 
@@ -208,13 +204,16 @@ pub async fn claim(lane: &Lane, claim: &Claim, entries: &[DueEntry], shards: u16
     if wanted.keys.is_empty() {
         return Ok(Vec::new());
     }
-    let mut claimed = lane.run(TakeAndRead(Arc::clone(&wanted))).await?;
+    let taken = lane.run(TakeAndRead(Arc::clone(&wanted))).await?;
+    let has_waited = taken.is_none();
+    let mut claimed = taken.unwrap_or_default();
     let rest = Arc::new(wanted.without(&claimed));
     if rest.keys.is_empty() {
         return Ok(claimed);
     }
+    let take = if has_waited { Claiming::TakeUnheld } else { Claiming::Take };
     let read = |portion| Claiming::Read(Arc::clone(&rest), portion);
-    let steps = std::iter::once(Claiming::Take(Arc::clone(&rest))).chain(portions(rest.keys.len()).map(read));
+    let steps = std::iter::once(take(Arc::clone(&rest))).chain(portions(rest.keys.len()).map(read));
     // Large ones have been taken, too, and are not among those that were read.
     let partly_done = |error: StoreError| StoreError::Unknown(error.to_string());
     claimed.extend(lane.run_all(steps.collect()).await.map_err(partly_done)?.into_iter().flatten());
@@ -229,7 +228,6 @@ type WantedKey = (i16, i64, Uuid, i64);
 struct Wanted {
     token: ClaimToken,
     lease_micros: i64,
-    tenures: TenureColumns,
     keys: Vec<WantedKey>,
 }
 
@@ -245,12 +243,7 @@ impl Wanted {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        Self {
-            token: claim.token,
-            lease_micros: lease_column(claim.lease),
-            tenures: TenureColumns::new(claim.tenures.iter().copied()),
-            keys,
-        }
+        Self { token: claim.token, lease_micros: lease_column(claim.lease), keys }
     }
 
     /// What is left to be taken or read.
@@ -260,24 +253,25 @@ impl Wanted {
             let read: HashSet<Uuid> = claimed.iter().map(|claimed| claimed.entry.id.as_uuid()).collect();
             keys.extend(self.keys.iter().filter(|key| !read.contains(&key.2)));
         }
-        Self { token: self.token, lease_micros: self.lease_micros, tenures: self.tenures.clone(), keys }
+        Self { token: self.token, lease_micros: self.lease_micros, keys }
     }
 
     async fn take(&self, session: &mut PgConnection) -> Result<(), Failure> {
-        let taken = match self.bind(CLAIM).execute(&mut *session).await.or_unknown() {
-            Err(failure) if failure.met_a_lock => {
-                metrics::counter!("timer_postgres_contention_total").increment(1);
-                self.bind(CLAIM_UNHELD).execute(session).await.or_unknown()
-            }
-            taken => taken,
-        };
-        taken.map(|_| ())
+        match self.bind(CLAIM).execute(&mut *session).await.or_unknown() {
+            Err(failure) if failure.met_a_lock => self.take_unheld(session).await,
+            taken => taken.map(|_| ()),
+        }
     }
 
-    /// Nothing, if somebody holds a row for too long: then the rows are taken first.
-    async fn take_and_read(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+    async fn take_unheld(&self, session: &mut PgConnection) -> Result<(), Failure> {
+        metrics::counter!("timer_postgres_contention_total").increment(1);
+        self.bind(CLAIM_UNHELD).execute(session).await.or_unknown().map(|_| ())
+    }
+
+    /// `None`, if somebody holds a row for too long: nothing is taken then.
+    async fn take_and_read(&self, session: &mut PgConnection) -> Result<Option<Vec<Claimed>>, Failure> {
         let rows = match self.bind(CLAIM_AND_READ).fetch_all(session).await.or_unknown() {
-            Err(failure) if failure.met_a_lock => return Ok(Vec::new()),
+            Err(failure) if failure.met_a_lock => return Ok(None),
             rows => rows?,
         };
         let mut claimed_timers = Vec::with_capacity(rows.len());
@@ -286,13 +280,11 @@ impl Wanted {
                 claimed_timers.push(claimed(row).or_unknown()?);
             }
         }
-        Ok(claimed_timers)
+        Ok(Some(claimed_timers))
     }
 
     fn bind(&self, statement: &'static str) -> Query<'static, Postgres, PgArguments> {
         sqlx::query(statement)
-            .bind(self.tenures.shards.clone())
-            .bind(self.tenures.epochs.clone())
             .bind(self.column(|key| key.0))
             .bind(self.column(|key| key.1))
             .bind(self.column(|key| key.2))
@@ -325,10 +317,10 @@ impl Wanted {
 struct TakeAndRead(Arc<Wanted>);
 
 impl Call for TakeAndRead {
-    type Answer = Vec<Claimed>;
+    type Answer = Option<Vec<Claimed>>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<Option<Vec<Claimed>>, Failure> {
         self.0.take_and_read(session).await
     }
 }
@@ -343,6 +335,8 @@ impl Call for TakeAndRead {
 /// next, nobody would settle it before the claim's own lease runs out. Whether a call may still be made is looked at right before it.
 enum Claiming {
     Take(Arc<Wanted>),
+    /// Somebody has been waited for already.
+    TakeUnheld(Arc<Wanted>),
     Read(Arc<Wanted>, Range<usize>),
 }
 
@@ -353,6 +347,7 @@ impl Call for Claiming {
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
         match self {
             Self::Take(wanted) => wanted.take(session).await.map(|()| Vec::new()),
+            Self::TakeUnheld(wanted) => wanted.take_unheld(session).await.map(|()| Vec::new()),
             Self::Read(wanted, portion) => wanted.read(portion, session).await,
         }
     }

@@ -3,11 +3,11 @@
 
 use domain::{Next, Status, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
-use store::{Settlement, StoreError, StoreResult, Tenure};
+use store::{Settlement, StoreError, StoreResult};
 
 use crate::{
     attempts::{AttemptColumns, attempt_arrays, attempt_columns, remember},
-    claim::{TenureColumns, held},
+    claim::held,
     failure::{Failure, Step},
     lane::{Call, Lane},
     rows::{shard_column, text_column},
@@ -23,9 +23,9 @@ macro_rules! finish {
                 DELETE FROM due d
                 USING (
                     SELECT
-                        unnest($3::smallint[]) AS shard, unnest($4::bigint[]) AS at, unnest($5::uuid[]) AS id,
-                        unnest($6::bigint[]) AS token, unnest($7::bigint[]) AS place, unnest($8::text[]) AS status,
-                        unnest($9::text[]) AS error, unnest($10::bigint[]) AS finished_at, unnest($11::bigint[]) AS epoch",
+                        unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
+                        unnest($4::bigint[]) AS token, unnest($5::bigint[]) AS place, unnest($6::text[]) AS status,
+                        unnest($7::text[]) AS error, unnest($8::bigint[]) AS finished_at, unnest($9::bigint[]) AS epoch",
             $arrays,
             ") e
                 WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
@@ -55,10 +55,10 @@ macro_rules! postpone {
                     claim = NULL, epoch = NULL, lease_until = NULL
                 FROM (
                     SELECT
-                        unnest($3::smallint[]) AS shard, unnest($4::bigint[]) AS at, unnest($5::uuid[]) AS id,
-                        unnest($6::bigint[]) AS token, unnest($7::bigint[]) AS place, unnest($8::bigint[]) AS next_at,
-                        unnest($9::integer[]) AS attempt, unnest($10::text[]) AS error, unnest($11::boolean[]) AS again,
-                        unnest($12::bigint[]) AS epoch",
+                        unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
+                        unnest($4::bigint[]) AS token, unnest($5::bigint[]) AS place, unnest($6::bigint[]) AS next_at,
+                        unnest($7::integer[]) AS attempt, unnest($8::text[]) AS error, unnest($9::boolean[]) AS again,
+                        unnest($10::bigint[]) AS epoch",
             $arrays,
             ") e
                 WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
@@ -92,23 +92,22 @@ macro_rules! replacing {
 /// Each in two forms: most batches carry no attempt, and then nothing is paid for one.
 pub(crate) const FINISH: &str = finish!("", "", "", "");
 pub(crate) const FINISH_REMEMBERING: &str =
-    finish!(concat!(", ", attempt_arrays!(12, 13, 14, 15, 16, 17)), concat!(", ", attempt_columns!("e.")), "", remember!(18));
+    finish!(concat!(", ", attempt_arrays!(10, 11, 12, 13, 14, 15)), concat!(", ", attempt_columns!("e.")), "", remember!(16));
 /// The same for a batch that met an outcome.
 pub(crate) const FINISH_AGAIN: &str = finish!("", "", replacing!(), "");
 pub(crate) const FINISH_AGAIN_REMEMBERING: &str = finish!(
-    concat!(", ", attempt_arrays!(12, 13, 14, 15, 16, 17)),
+    concat!(", ", attempt_arrays!(10, 11, 12, 13, 14, 15)),
     concat!(", ", attempt_columns!("e.")),
     replacing!(),
-    remember!(18)
+    remember!(16)
 );
 pub(crate) const POSTPONE: &str = postpone!("", "", "");
 pub(crate) const POSTPONE_REMEMBERING: &str =
-    postpone!(concat!(", ", attempt_arrays!(13, 14, 15, 16, 17, 18)), concat!(", ", attempt_columns!("e.")), remember!(19));
+    postpone!(concat!(", ", attempt_arrays!(11, 12, 13, 14, 15, 16)), concat!(", ", attempt_columns!("e.")), remember!(17));
 
 /// The rows that are meant, and where their settlements stand in the batch.
 #[derive(Debug, Default)]
 struct Keys {
-    tenures: Vec<Tenure>,
     epochs: Vec<i64>,
     shards: Vec<i16>,
     ats: Vec<i64>,
@@ -120,7 +119,6 @@ struct Keys {
 
 impl Keys {
     fn push(&mut self, place: i64, settlement: &Settlement, shards: u16) {
-        self.tenures.push(settlement.tenure);
         self.epochs.push(settlement.tenure.epoch.0);
         self.shards.push(shard_column(settlement.entry.id, shards));
         self.ats.push(settlement.entry.at.as_micros());
@@ -128,14 +126,6 @@ impl Keys {
         self.tokens.push(settlement.token.0);
         self.places.push(place);
         self.attempts.push(settlement.attempt.as_ref());
-    }
-
-    /// Each tenure once.
-    fn tenures(&self) -> TenureColumns {
-        let mut tenures = self.tenures.clone();
-        tenures.sort_unstable_by_key(|tenure| (tenure.shard, tenure.epoch));
-        tenures.dedup();
-        TenureColumns::new(tenures)
     }
 }
 
@@ -158,10 +148,7 @@ struct Postpone {
 
 impl Finish {
     async fn execute(&self, statement: &'static str, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
-        let tenures = self.keys.tenures();
         let query = sqlx::query_scalar(statement)
-            .bind(&tenures.shards)
-            .bind(&tenures.epochs)
             .bind(&self.keys.shards)
             .bind(&self.keys.ats)
             .bind(&self.keys.ids)
@@ -195,11 +182,8 @@ impl Call for Postpone {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
-        let tenures = self.keys.tenures();
         let attempts = &self.keys.attempts;
         let query = sqlx::query_scalar(if attempts.is_empty() { POSTPONE } else { POSTPONE_REMEMBERING })
-            .bind(&tenures.shards)
-            .bind(&tenures.epochs)
             .bind(&self.keys.shards)
             .bind(&self.keys.ats)
             .bind(&self.keys.ids)

@@ -59,6 +59,22 @@ fn a_destination_without_free_places_is_passed_over() {
 }
 
 #[test]
+fn work_is_what_is_due_and_has_a_place() {
+    let mut window = Window::new(1, 100, Slots::new(1000, 2));
+    window.open(SHARD);
+    let entries = [entry(1, 1, 7), entry(1, 2, 7), entry(1, 3, 7), entry(1, 4, 8), entry(9, 5, 9)];
+    let from = window.begin_load(at(9), at(9));
+    window.end_load(&from, &entries, at(9), usize::MAX);
+    assert!(!window.has_work_for(1), "nothing is due yet");
+    window.promote(at(5), 10);
+    assert!(window.has_work_for(3) && !window.has_work_for(4), "two places for one receiver, one timer for another");
+    assert_eq!(numbers(&window.take(10)), [1, 4, 2]);
+    assert!(!window.has_work_for(1));
+    window.called(&entries[0]);
+    assert!(window.has_work_for(1));
+}
+
+#[test]
 fn what_is_in_line_or_busy_does_not_enter_again() {
     let one = entry(1, 1, 7);
     let mut window = window(100, 100, &[one]);

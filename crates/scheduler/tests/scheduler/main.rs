@@ -4,7 +4,7 @@
 
 mod nodes;
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use domain::{Clock, ManualClock, NewTimer, Next, Span, TimerId};
 use scheduler::{Config, Scheduler, SweepPosition};
@@ -218,6 +218,33 @@ async fn a_backlog_larger_than_the_window_fires_completely_and_oldest_first() {
     // Four shards are read page by page, so the order holds but for what one page of a shard spans.
     let out_of_order = fired.windows(2).filter(|pair| pair[1] < pair[0]).count();
     assert!(out_of_order < 32, "{out_of_order}");
+}
+
+/// How long a second claim takes, for so many timers, beside one that hangs for a minute.
+async fn second_claim_of(count: usize) -> Duration {
+    let rig = Rig::started().await;
+    let claimable = async |count: usize| {
+        let timers: Vec<_> = (0..count).map(|number| timer(&format!("http://receiver-{number}.example/")).build()).collect();
+        rig.create(timers.clone()).await;
+        rig.scheduler.nudge(&timers.iter().map(entry).collect::<Vec<_>>());
+    };
+    claimable(1).await;
+    rig.store.plan(Operation::Claim, Fault::LateAnswer(secs(60)));
+    let mut first = pin!(rig.scheduler.claim_once());
+    assert!(futures_util::poll!(&mut first).is_pending());
+    claimable(count).await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(rig.scheduler.claim_once().await.unwrap().0.len(), count);
+    let elapsed = begun.elapsed();
+    assert_eq!(first.await.unwrap().0.len(), 1);
+    elapsed
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_a_claim_that_hangs_the_next_one_waits_for_a_moment_only() {
+    let few = second_claim_of(3).await;
+    assert!((5..=6).contains(&few.as_millis()), "{few:?}");
+    assert_eq!(second_claim_of(64).await, Duration::ZERO, "many are worth it");
 }
 
 #[tokio::test]

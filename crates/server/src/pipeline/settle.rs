@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use store::Settlement;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Deliver, Pipeline};
 
@@ -9,10 +9,13 @@ use super::{Deliver, Pipeline};
 const BATCH_MAX: usize = 1024;
 /// How many commits may be under way at once: while one waits for the disk, the next gathers.
 const BATCHES_IN_FLIGHT: usize = 2;
+/// So many are worth a commit beside another one. Fewer wait for that one to end, but no longer than this.
+const WORTHWHILE: usize = 64;
+const LINGER_MAX: Duration = Duration::from_millis(5);
 
 /// Records results until there are no more senders: whatever has come in goes into one batch.
 pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mpsc::Receiver<Settlement>) {
-    let mut in_flight = tokio::task::JoinSet::new();
+    let mut in_flight = JoinSet::new();
     loop {
         if in_flight.len() >= BATCHES_IN_FLIGHT {
             in_flight.join_next().await;
@@ -21,10 +24,23 @@ pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mps
         if results.recv_many(&mut batch, BATCH_MAX).await == 0 {
             break;
         }
+        // Whether it is or not: nothing waits longer.
+        let _ = tokio::time::timeout(LINGER_MAX, is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
         let pipeline = Arc::clone(&pipeline);
         in_flight.spawn(async move { pipeline.record(batch).await });
     }
     while in_flight.join_next().await.is_some() {}
+}
+
+/// Until the batch is worth its commit: there is no other, or it has become large.
+async fn is_worthwhile(batch: &mut Vec<Settlement>, results: &mut mpsc::Receiver<Settlement>, in_flight: &mut JoinSet<()>) {
+    while !in_flight.is_empty() && batch.len() < WORTHWHILE {
+        tokio::select! {
+            biased;
+            _ = in_flight.join_next() => {}
+            received = results.recv_many(batch, BATCH_MAX) => if received == 0 { return },
+        }
+    }
 }
 
 impl<D: Deliver> Pipeline<D> {
