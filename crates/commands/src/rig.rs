@@ -78,7 +78,7 @@ impl Rig {
         let tenures = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
         let from = [ShardCursor { shard: Shard(0), after: None }];
         let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
-        let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60) };
+        let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60), is_repeated: false };
         self.store.claim(&claim, &entries).await.unwrap()
     }
 }

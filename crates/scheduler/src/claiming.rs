@@ -6,6 +6,8 @@ use std::{
 
 use store::{Claim, ClaimToken, Claimed, DueEntry, StoreResult};
 
+use tokio::time::Instant;
+
 use crate::{Scheduler, mixing::mix};
 
 /// How many due entries are put in line before the first of them may start.
@@ -13,10 +15,13 @@ const PROMOTE_MAX: usize = 10_000;
 /// So many are worth a claim beside another one. Fewer wait for that one to end, but no longer than this.
 const WORTHWHILE: usize = 64;
 const LINGER_MAX: Duration = Duration::from_millis(5);
+/// So long a claim in doubt is asked about until it is certain. After that a row that somebody holds keeps the others no longer.
+const CERTAINTY_MAX: Duration = Duration::from_secs(10);
 
 impl Scheduler {
     /// Claims what is due, as far as deliveries may start now. Returns the claimed timers (each busy until it is
-    /// [`called`](Scheduler::called)), and whether it is worth calling again at once.
+    /// [`called`](Scheduler::called)), and whether it is worth calling again at once. Beside another claim it waits a moment, if there
+    /// is only little to take.
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<(Vec<Claimed>, bool)> {
@@ -57,7 +62,8 @@ impl Scheduler {
 
     /// Until a claim is worth its commit: there is no other, or much to take.
     async fn is_worthwhile(&self) {
-        while self.claims_under_way.load(Ordering::Relaxed) > 0 && !self.has_work_for(WORTHWHILE) {
+        while self.claims_under_way.load(Ordering::Relaxed) > 0 && !self.has_work_for(WORTHWHILE.min(self.config.claim_batch_max))
+        {
             self.wake.notified().await;
         }
     }
@@ -74,8 +80,8 @@ impl Scheduler {
     /// One claim. An unknown outcome is read back by asking again with the same token, until there is an answer: a timer
     /// that may be claimed must neither be forgotten nor claimed anew.
     async fn claim(&self, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
-        let token = self.next_token();
-        let claim = Claim { token, tenures: self.tenures(), lease: self.config.claim_lease };
+        let (token, begun) = (self.next_token(), Instant::now());
+        let mut claim = Claim { token, tenures: self.tenures(), lease: self.config.claim_lease, is_repeated: false };
         let mut unknown = false;
         let mut pause = Duration::from_millis(10);
         loop {
@@ -84,6 +90,7 @@ impl Scheduler {
                 Err(error) if error.is_not_done() && !unknown => return Err(error),
                 Err(error) => {
                     unknown = true;
+                    claim.is_repeated = begun.elapsed() < CERTAINTY_MAX;
                     tracing::warn!(%error, entries = entries.len(), "a claim is in doubt; asking again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));

@@ -71,6 +71,7 @@ pub struct Scheduler {
     outbox: Mutex<Outbox>,
     /// How many claims were made: each has a name of its own.
     pub(crate) claims: AtomicU64,
+    /// How many the store has not answered yet.
     pub(crate) claims_under_way: AtomicUsize,
     /// Who lived at the last heartbeat.
     seen: Mutex<BTreeSet<NodeId>>,

@@ -227,6 +227,9 @@ impl Window {
 
     /// Whether about so many may start now.
     pub fn has_work_for(&self, count: usize) -> bool {
+        if self.slots.free().min(UNRECORDED_MAX.saturating_sub(self.unrecorded)) < count {
+            return false;
+        }
         let mut found = 0;
         self.turns.iter().any(|destination| {
             if self.load.has_room(*destination) {

@@ -6,6 +6,7 @@
 mod bench;
 mod cli;
 mod client;
+mod descriptors;
 mod dev;
 mod exit;
 mod healthcheck;

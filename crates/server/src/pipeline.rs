@@ -32,7 +32,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How many results may wait to be recorded.
 const SETTLEMENTS_MAX: usize = 4096;
-/// How many claims may be under way: while the store answers one, the next is asked for.
+/// How many claims may be under way: while the store answers one, the next is asked for, if there is much to take.
 const CLAIMS_AT_ONCE: usize = 2;
 /// How long the store may take to answer at the very end.
 const RELEASE_TIME: Duration = Duration::from_secs(2);

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Options,
+    descriptors,
     exit::Failure,
     messaging::Messaging,
     opening::{self, Opened},
@@ -49,6 +50,7 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
+    descriptors::allow_many();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(door_threads())
         .enable_all()

@@ -110,7 +110,7 @@ pub async fn without_the_current_tenure_nothing_is_claimed(fixture: impl Fixture
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..32).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let entries: Vec<_> = timers.iter().map(entry).collect();
-    let with = |tenures: Vec<Tenure>| Claim { token: stage.next_token(), tenures, lease: LONG };
+    let with = |tenures: Vec<Tenure>| Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
     let shifted =
         |by: i64| stage.tenures.iter().map(|tenure| Tenure { epoch: Epoch(tenure.epoch.0 + by), ..*tenure }).collect::<Vec<_>>();
     for (what, tenures) in [("no tenure", vec![]), ("an earlier epoch", shifted(-1)), ("a later epoch", shifted(1))] {
@@ -129,7 +129,7 @@ pub async fn only_timers_of_shards_that_are_held_are_claimed(fixture: impl Fixtu
     tenures.extend(
         stage.tenures.iter().find(|tenure| **tenure != held).map(|tenure| Tenure { epoch: Epoch(tenure.epoch.0 - 1), ..*tenure }),
     );
-    let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
+    let claim = Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
 
     let claimed = stage.store.claim(&claim, &entries).await.unwrap();
 
@@ -147,7 +147,7 @@ pub async fn a_lost_shard_is_claimed_only_by_its_new_owner(fixture: impl Fixture
     let tenures = stage.hand_over(NodeId(2)).await;
 
     assert_eq!(stage.store.claim(&old, &[entry(&pending)]).await.unwrap(), []);
-    let new = Claim { token: stage.next_token(), tenures: tenures.clone(), lease: LONG };
+    let new = Claim { token: stage.next_token(), tenures: tenures.clone(), lease: LONG, is_repeated: false };
     let claimed = stage.store.claim(&new, &[entry(&pending)]).await.unwrap();
     assert_eq!(ids_of(&claimed), [pending.id()]);
     assert!(tenures.contains(&claimed[0].tenure));

@@ -267,7 +267,7 @@ pub async fn what_the_old_owner_claims_during_a_hand_over_is_its_own(fixture: im
     let (old, tenures) = claimed_during(&stage, &timers, stage.hand_over(NodeId(2))).await;
 
     assert_eq!(stage.store.expired_claims(&tenures, 1_000).await.unwrap(), [], "its maker lives");
-    let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
+    let claim = Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
     let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
     let mut all = [ids_of(&old), ids_of(&new)].concat();
     all.sort_unstable();
@@ -284,7 +284,7 @@ pub async fn what_the_old_owner_claims_during_a_take_over_is_found(fixture: impl
     // A claim that the take-over overtook may be there although its owner was told nothing of it.
     let found = stage.store.expired_claims(&tenures, 1_000).await.unwrap();
     assert!(ids_of(&old).iter().all(|id| ids_of(&found).contains(id)), "what the old owner had got is found");
-    let claim = Claim { token: stage.next_token(), tenures, lease: LONG };
+    let claim = Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
     let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
     let mut all = [ids_of(&found), ids_of(&new)].concat();
     all.sort_unstable();

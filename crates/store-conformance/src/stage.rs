@@ -216,7 +216,7 @@ impl Stage {
     }
 
     pub fn claim_for(&self, lease: Span) -> Claim {
-        Claim { token: self.next_token(), tenures: self.tenures.clone(), lease }
+        Claim { token: self.next_token(), tenures: self.tenures.clone(), lease, is_repeated: false }
     }
 
     pub async fn claim(&self, entries: &[DueEntry]) -> Vec<Claimed> {

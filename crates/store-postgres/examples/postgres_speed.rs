@@ -123,7 +123,8 @@ impl Speed {
             .measure(&format!("claim {size} x {at_once}"), entries.len(), async |store| {
                 stream::iter(entries.chunks(size).zip(first..))
                     .map(|(entries, token)| {
-                        let claim = Claim { token: ClaimToken(token), tenures: tenures.clone(), lease: LEASE };
+                        let claim =
+                            Claim { token: ClaimToken(token), tenures: tenures.clone(), lease: LEASE, is_repeated: false };
                         async move { store.claim(&claim, entries).await.unwrap() }
                     })
                     .buffer_unordered(at_once)

@@ -196,7 +196,7 @@ pub fn lease_column(lease: Span) -> i64 {
     lease.as_micros().min(LEASE_MICROS_MAX)
 }
 
-/// Takes the timers and reads them, nearly always in one statement. What that left, because it is large, is being changed, or was
+/// Takes the timers and reads them, nearly always in one statement. What that left, because it is large, was being changed, or was
 /// claimed before, is taken and read one after the other. Repeated with the same token, it finds nothing more to take, and reads the
 /// same.
 pub async fn claim(lane: &Lane, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
@@ -204,16 +204,19 @@ pub async fn claim(lane: &Lane, claim: &Claim, entries: &[DueEntry], shards: u16
     if wanted.keys.is_empty() {
         return Ok(Vec::new());
     }
-    let taken = lane.run(TakeAndRead(Arc::clone(&wanted))).await?;
-    let has_waited = taken.is_none();
-    let mut claimed = taken.unwrap_or_default();
+    let mut claimed = match lane.attempt(TakeAndRead(Arc::clone(&wanted))).await {
+        Err(failure) if failure.met_a_lock && !claim.is_repeated => {
+            metrics::counter!("timer_postgres_contention_total").increment(1);
+            Vec::new()
+        }
+        claimed => claimed.map_err(|failure| failure.error)?,
+    };
     let rest = Arc::new(wanted.without(&claimed));
     if rest.keys.is_empty() {
         return Ok(claimed);
     }
-    let take = if has_waited { Claiming::TakeUnheld } else { Claiming::Take };
     let read = |portion| Claiming::Read(Arc::clone(&rest), portion);
-    let steps = std::iter::once(take(Arc::clone(&rest))).chain(portions(rest.keys.len()).map(read));
+    let steps = std::iter::once(Claiming::Take(Arc::clone(&rest))).chain(portions(rest.keys.len()).map(read));
     // Large ones have been taken, too, and are not among those that were read.
     let partly_done = |error: StoreError| StoreError::Unknown(error.to_string());
     claimed.extend(lane.run_all(steps.collect()).await.map_err(partly_done)?.into_iter().flatten());
@@ -228,6 +231,8 @@ type WantedKey = (i16, i64, Uuid, i64);
 struct Wanted {
     token: ClaimToken,
     lease_micros: i64,
+    /// Whether a row that somebody holds may be passed over.
+    passes_over: bool,
     keys: Vec<WantedKey>,
 }
 
@@ -243,7 +248,7 @@ impl Wanted {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        Self { token: claim.token, lease_micros: lease_column(claim.lease), keys }
+        Self { token: claim.token, lease_micros: lease_column(claim.lease), passes_over: !claim.is_repeated, keys }
     }
 
     /// What is left to be taken or read.
@@ -253,34 +258,23 @@ impl Wanted {
             let read: HashSet<Uuid> = claimed.iter().map(|claimed| claimed.entry.id.as_uuid()).collect();
             keys.extend(self.keys.iter().filter(|key| !read.contains(&key.2)));
         }
-        Self { token: self.token, lease_micros: self.lease_micros, keys }
+        Self { keys, ..*self }
     }
 
     async fn take(&self, session: &mut PgConnection) -> Result<(), Failure> {
-        match self.bind(CLAIM).execute(&mut *session).await.or_unknown() {
-            Err(failure) if failure.met_a_lock => self.take_unheld(session).await,
-            taken => taken.map(|_| ()),
-        }
+        let statement = if self.passes_over { CLAIM_UNHELD } else { CLAIM };
+        self.bind(statement).execute(session).await.or_unknown().map(|_| ())
     }
 
-    async fn take_unheld(&self, session: &mut PgConnection) -> Result<(), Failure> {
-        metrics::counter!("timer_postgres_contention_total").increment(1);
-        self.bind(CLAIM_UNHELD).execute(session).await.or_unknown().map(|_| ())
-    }
-
-    /// `None`, if somebody holds a row for too long: nothing is taken then.
-    async fn take_and_read(&self, session: &mut PgConnection) -> Result<Option<Vec<Claimed>>, Failure> {
-        let rows = match self.bind(CLAIM_AND_READ).fetch_all(session).await.or_unknown() {
-            Err(failure) if failure.met_a_lock => return Ok(None),
-            rows => rows?,
-        };
+    async fn take_and_read(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
+        let rows = self.bind(CLAIM_AND_READ).fetch_all(session).await.or_unknown()?;
         let mut claimed_timers = Vec::with_capacity(rows.len());
         for row in &rows {
             if row.try_get("is_small").or_unknown()? {
                 claimed_timers.push(claimed(row).or_unknown()?);
             }
         }
-        Ok(Some(claimed_timers))
+        Ok(claimed_timers)
     }
 
     fn bind(&self, statement: &'static str) -> Query<'static, Postgres, PgArguments> {
@@ -317,10 +311,10 @@ impl Wanted {
 struct TakeAndRead(Arc<Wanted>);
 
 impl Call for TakeAndRead {
-    type Answer = Option<Vec<Claimed>>;
+    type Answer = Vec<Claimed>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<Option<Vec<Claimed>>, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
         self.0.take_and_read(session).await
     }
 }
@@ -335,8 +329,6 @@ impl Call for TakeAndRead {
 /// next, nobody would settle it before the claim's own lease runs out. Whether a call may still be made is looked at right before it.
 enum Claiming {
     Take(Arc<Wanted>),
-    /// Somebody has been waited for already.
-    TakeUnheld(Arc<Wanted>),
     Read(Arc<Wanted>, Range<usize>),
 }
 
@@ -347,7 +339,6 @@ impl Call for Claiming {
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
         match self {
             Self::Take(wanted) => wanted.take(session).await.map(|()| Vec::new()),
-            Self::TakeUnheld(wanted) => wanted.take_unheld(session).await.map(|()| Vec::new()),
             Self::Read(wanted, portion) => wanted.read(portion, session).await,
         }
     }

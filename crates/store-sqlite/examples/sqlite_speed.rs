@@ -180,7 +180,8 @@ async fn deliver(
     let phase = Phase::start(clock);
     let mut claimed: Vec<Claimed> = Vec::new();
     for (number, entries) in (1..).zip(entries.chunks(batch)) {
-        let claim = Claim { token: ClaimToken(number), tenures: tenures.to_vec(), lease: Span::from_secs(60) };
+        let claim =
+            Claim { token: ClaimToken(number), tenures: tenures.to_vec(), lease: Span::from_secs(60), is_repeated: false };
         claimed.extend(store.claim(&claim, entries).await?);
     }
     phase.end(&format!("claims, in batches of {batch}"), claimed.len());

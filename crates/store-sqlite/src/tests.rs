@@ -83,7 +83,7 @@ fn entry(timer: &Timer) -> DueEntry {
 }
 
 async fn claim(store: &SqliteStore, tenures: &[Tenure], timers: &[Timer]) -> Vec<Claimed> {
-    let claim = Claim { token: ClaimToken(7), tenures: tenures.to_vec(), lease: LONG };
+    let claim = Claim { token: ClaimToken(7), tenures: tenures.to_vec(), lease: LONG, is_repeated: false };
     store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap()
 }
 

@@ -44,6 +44,9 @@ pub struct Claim {
     pub tenures: Vec<Tenure>,
     /// After this, by the database's clock, somebody else may settle them.
     pub lease: Span,
+    /// What became of an earlier call with this token is unknown. A timer that seems to be changed by somebody may be held by
+    /// that very call, which is not over yet: none is passed over, and the answer is an error instead.
+    pub is_repeated: bool,
 }
 
 /// A claimed timer.

@@ -18,7 +18,7 @@ pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mps
     let mut in_flight = JoinSet::new();
     loop {
         if in_flight.len() >= BATCHES_IN_FLIGHT {
-            in_flight.join_next().await;
+            end_of_one(&mut in_flight).await;
         }
         let mut batch = Vec::new();
         if results.recv_many(&mut batch, BATCH_MAX).await == 0 {
@@ -29,7 +29,18 @@ pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mps
         let pipeline = Arc::clone(&pipeline);
         in_flight.spawn(async move { pipeline.record(batch).await });
     }
-    while in_flight.join_next().await.is_some() {}
+    while !in_flight.is_empty() {
+        end_of_one(&mut in_flight).await;
+    }
+}
+
+/// A panic goes on here: results that were never recorded must not go unnoticed.
+async fn end_of_one(in_flight: &mut JoinSet<()>) {
+    if let Some(Err(error)) = in_flight.join_next().await
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Until the batch is worth its commit: there is no other, or it has become large.
@@ -37,8 +48,8 @@ async fn is_worthwhile(batch: &mut Vec<Settlement>, results: &mut mpsc::Receiver
     while !in_flight.is_empty() && batch.len() < WORTHWHILE {
         tokio::select! {
             biased;
-            _ = in_flight.join_next() => {}
-            received = results.recv_many(batch, BATCH_MAX) => if received == 0 { return },
+            () = end_of_one(in_flight) => {}
+            received = results.recv_many(batch, BATCH_MAX - batch.len()) => if received == 0 { return },
         }
     }
 }
@@ -71,5 +82,55 @@ impl<D: Deliver> Pipeline<D> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Destination, Next, TimerId, Timestamp};
+    use store::{ClaimToken, DueEntry, Epoch, Tenure};
+    use tokio::{sync::oneshot, time::timeout};
+
+    use super::*;
+
+    fn result() -> Settlement {
+        let at = Timestamp::from_micros(1);
+        let entry = DueEntry { at, id: TimerId::random(at), destination: Destination(1) };
+        let tenure = Tenure { shard: entry.id.shard(1), epoch: Epoch(1) };
+        Settlement { entry, tenure, token: ClaimToken(1), next: Next::Completed { at }, attempt: None }
+    }
+
+    /// A batch of one, beside another one that goes on until the sender is used.
+    fn beside_another() -> (Vec<Settlement>, JoinSet<()>, oneshot::Sender<()>) {
+        let (end, ended) = oneshot::channel();
+        let mut in_flight = JoinSet::new();
+        in_flight.spawn(async { ended.await.unwrap_or_default() });
+        (vec![result()], in_flight, end)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_small_batch_waits_until_the_other_one_ends_or_it_is_large() {
+        let (sender, mut results) = mpsc::channel(2 * WORTHWHILE);
+        let (mut batch, mut in_flight, end) = beside_another();
+        let waiting = timeout(LINGER_MAX, is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
+        assert!(waiting.is_err(), "one is not worth it");
+        end.send(()).unwrap();
+        is_worthwhile(&mut batch, &mut results, &mut in_flight).await;
+        assert_eq!(batch.len(), 1);
+
+        let (mut batch, mut in_flight, _end) = beside_another();
+        for _ in 1..WORTHWHILE {
+            sender.try_send(result()).unwrap();
+        }
+        is_worthwhile(&mut batch, &mut results, &mut in_flight).await;
+        assert_eq!(batch.len(), WORTHWHILE);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "on purpose")]
+    async fn a_batch_that_panics_is_noticed() {
+        let mut in_flight = JoinSet::new();
+        in_flight.spawn(async { panic!("on purpose") });
+        end_of_one(&mut in_flight).await;
     }
 }

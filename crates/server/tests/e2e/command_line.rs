@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::rig::{API_KEY, Backend, Service, beside_others, eventually, for_each_store, timer};
+use crate::rig::{API_KEY, Backend, Client, Service, beside_others, eventually, for_each_store, timer};
 
 for_each_store!(migrating_twice_is_as_good_as_once_and_serving_comes_after, a_healthcheck_tells_a_healthy_service_from_none,);
 
@@ -77,6 +77,29 @@ async fn migrating_twice_is_as_good_as_once_and_serving_comes_after(backend: Bac
     let mut service = Service::start(&backend).await;
     assert_eq!(service.client().count("pending").await, 0);
     service.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_has_all_the_open_files_that_it_may_have() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let port = throwaway::free_port();
+    let mut service = Command::new("sh")
+        .args(["-c", "ulimit -S -n 256 && exec \"$0\" serve", env!("CARGO_BIN_EXE_timer")])
+        .env_clear()
+        .envs([("API_KEY", API_KEY), ("PORT", &port.to_string())])
+        .current_dir(backend.home())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell");
+    let client = Client::new(port);
+    eventually("healthy", Duration::from_secs(45), async || client.try_send("GET", "/healthz", None).await.ok()).await;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", service.id())).expect("the limits of the service");
+    service.kill().and_then(|()| service.wait()).expect("the service ends");
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit for files");
+    let [soft, hard] = files.split_whitespace().skip(3).take(2).collect::<Vec<_>>()[..] else { panic!("{files}") };
+    assert_eq!(soft, hard);
+    assert_ne!(soft, "256");
 }
 
 async fn a_healthcheck_tells_a_healthy_service_from_none(backend: Backend) {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{NewTimer, OnConflict, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Created, Store};
+use store::{Claim, Created, Store};
 use store_conformance::timer;
 use tokio::time::timeout;
 
@@ -68,6 +68,30 @@ async fn a_row_that_is_held_keeps_none_of_its_neighbours_from_firing() {
     assert_eq!(left, [due[20]]);
     let claimed = store.claim(&claim(8, &tenures), &left).await.unwrap();
     assert_eq!(claimed.iter().map(|claimed| (claimed.entry, claimed.attempt)).collect::<Vec<_>>(), [(due[20], 1)]);
+}
+
+/// The first call hangs between its write and its commit. Whoever repeats it must not be told that it got nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_is_repeated_does_not_pass_over_what_its_first_call_holds() {
+    let url = throwaway::postgres().create_database();
+    let store = open(&url).await;
+    store.create((0..3).map(numbered).collect()).await.unwrap();
+    let tenures = acquire_all(&store).await;
+    let due = everything_due(&store).await;
+    let mut first_call = Holder::of(&url, due[0].id).await;
+    first_call
+        .execute(
+            "UPDATE due SET claim = 7, epoch = 1, attempt = 1, lease_until = 9000000000000000 WHERE id IN (SELECT id FROM due)",
+        )
+        .await;
+    let repeated = Claim { is_repeated: true, ..claim(7, &tenures) };
+
+    let in_doubt = store.claim(&repeated, &due).await;
+    assert!(in_doubt.is_err(), "{in_doubt:?}");
+
+    first_call.commit().await;
+    let claimed = store.claim(&repeated, &due).await.unwrap();
+    assert!(claimed.len() == 3 && claimed.iter().all(|claimed| claimed.attempt == 1), "{claimed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,5 +48,5 @@ async fn everything_due(store: &impl Store) -> Vec<DueEntry> {
 }
 
 fn claim(token: i64, tenures: &[Tenure]) -> Claim {
-    Claim { token: ClaimToken(token), tenures: tenures.to_vec(), lease: Span::from_secs(600) }
+    Claim { token: ClaimToken(token), tenures: tenures.to_vec(), lease: Span::from_secs(600), is_repeated: false }
 }
