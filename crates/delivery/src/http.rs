@@ -6,6 +6,7 @@ mod connections;
 mod failure;
 mod lookups;
 mod names;
+mod newcomers;
 mod request;
 pub(crate) mod roots;
 #[cfg(test)]

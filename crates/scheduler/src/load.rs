@@ -11,7 +11,7 @@ const SHARE_OF_FREE: usize = 4;
 /// This part of all bytes is kept for destinations that have none yet.
 const RESERVE_OF_ALL: usize = 4;
 /// Small timers are not taken for granted: the next may be larger.
-const EXPECTED_MIN: usize = 64 * 1024;
+const EXPECTED_MIN: usize = 32 * 1024;
 
 /// Counts the bytes of timers under way, in all and for each destination: large timers for receivers that hang must not keep others
 /// from being called. How large one is, is known only once it is claimed; until then it counts as much as the largest did lately.
@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn one_destination_gets_enough_for_all_its_places() {
         let mut load = Load::default();
-        (0..10).for_each(|_| load.expect(64 * 1024));
-        assert!(fill(&mut load, 1, 64 * 1024) >= 128);
+        (0..10).for_each(|_| load.expect(32 * 1024));
+        assert!(fill(&mut load, 1, 32 * 1024) >= 256);
     }
 
     #[test]

@@ -22,8 +22,7 @@ pub struct Config {
     pub look_ahead: Span,
     /// The largest batch to claim at once.
     pub claim_batch_max: usize,
-    /// How many deliveries may be under way, in all and to one destination. Many receivers let 128 connections wait to be accepted;
-    /// one more is dialled again after a second.
+    /// How many deliveries may be under way, in all and to one destination.
     pub in_flight_max: usize,
     pub in_flight_per_destination_max: usize,
     /// For how long a heartbeat counts. After a node's death nobody fires its timers for that long.
@@ -45,8 +44,8 @@ impl Default for Config {
             window_entries_max: 1_000_000,
             look_ahead: Span::from_secs(600),
             claim_batch_max: 256,
-            in_flight_max: 1024,
-            in_flight_per_destination_max: 128,
+            in_flight_max: 2_048,
+            in_flight_per_destination_max: 256,
             node_lease: Span::from_millis(3_500),
             claim_lease: Span::from_secs(600),
             sweep_interval: Duration::from_secs(1),

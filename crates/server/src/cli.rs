@@ -209,10 +209,10 @@ pub struct CallbackOptions {
     /// Which attempts are kept to be looked up: off, failures or all; the last few of each timer [default: failures]
     #[arg(long, env = "ATTEMPTS", value_name = "WHICH")]
     pub attempts: Option<String>,
-    /// The most calls under way at once [default: 1024]
+    /// The most calls under way at once [default: 2048]
     #[arg(long, env = "IN_FLIGHT_MAX", value_name = "COUNT")]
     pub in_flight_max: Option<String>,
-    /// The most calls under way at once to one host and port, to the NATS server, or to one of its streams [default: 128]
+    /// The most calls under way at once to one host and port, to the NATS server, or to one of its streams [default: 256]
     #[arg(long, env = "IN_FLIGHT_PER_DESTINATION_MAX", value_name = "COUNT")]
     pub in_flight_per_destination_max: Option<String>,
 }

@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Asks for all that may be had: calls, requests and connections that are kept for the next call come to some 4,100.
+/// Asks for all that may be had: calls, requests and connections that are kept for the next call come to some 5,100.
 pub fn allow_many() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {

@@ -1,10 +1,13 @@
 //! Connections to receivers: dialled when there is none, and kept for a while after a call.
 //!
 //! ```text
-//!   call ──▶ a kept one that is still open, or a new one ──▶ request out, answer in ──▶ kept again, if it can take another call
+//!   call ──▶ a kept one that is still open, or a new one in its turn ──▶ request out, answer in ──▶ kept again, if it can take another call
 //! ```
 //!
 //! A connection has no task of its own: whoever makes a call drives it meanwhile, so that a call wakes nobody but itself.
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::HashMap,
@@ -33,6 +36,7 @@ use tower::Service;
 use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{ConnectError, Connector},
+    newcomers::{Newcomers, Turn},
 };
 
 /// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
@@ -53,38 +57,47 @@ pub(super) enum CallError {
 pub(super) struct Connections {
     connector: Connector,
     kept: Arc<Kept>,
+    newcomers: Newcomers,
 }
+
+type Answered = (Response<Incoming>, Box<Connection>);
 
 impl Connections {
     pub fn new(connector: Connector) -> Self {
-        Self { connector, kept: Arc::default() }
+        Self { connector, kept: Arc::default(), newcomers: Newcomers::default() }
     }
 
     /// Sends `request` to the receiver at `place`. The answer is only as far in as its head: whoever wants more must
     /// [`drive`](Connection::drive) the connection.
-    pub async fn send(
-        &self,
-        place: &Uri,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<(Response<Incoming>, Box<Connection>), CallError> {
+    pub async fn send(&self, place: &Uri, mut request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
         let origin = Origin::of(place);
+        let mut turn: Option<Turn> = None;
         loop {
-            let kept = self.kept.take(&origin);
-            let is_new = kept.is_none();
-            let mut connection = match kept {
-                Some(connection) => connection,
+            let mut connection = match (self.kept.take(&origin), turn.take()) {
+                (Some(kept), _) => kept,
+                // Meanwhile another call may end, and its connection serves as well as a new one.
+                (None, None) => {
+                    turn = Some(self.newcomers.turn(&origin).await);
+                    continue;
+                }
                 // Rare and large, which every call would have to carry along.
-                None => Box::pin(self.dial(place, origin.clone())).await?,
+                (None, Some(turn)) => return Box::pin(turn.spend(self.send_first(place, origin, request))).await,
             };
             match connection.exchange(request).await {
                 Ok(response) => return Ok((response, connection)),
                 // The receiver had closed it, and nothing was sent: that is no attempt.
-                Err(mut error) => match error.take_message().filter(|_| !is_new) {
+                Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(error.into_error().into()),
                 },
             }
         }
+    }
+
+    async fn send_first(&self, place: &Uri, origin: Origin, request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
+        let mut connection = self.dial(place, origin).await?;
+        let response = connection.exchange(request).await.map_err(TrySendError::into_error)?;
+        Ok((response, connection))
     }
 
     /// Keeps a connection for the next call, if it can take one.
@@ -104,13 +117,13 @@ impl Connections {
 
 /// Where a connection leads: whether it is encrypted, host and port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Origin {
+pub(super) struct Origin {
     is_encrypted: bool,
     authority: Option<Authority>,
 }
 
 impl Origin {
-    fn of(place: &Uri) -> Self {
+    pub fn of(place: &Uri) -> Self {
         Self { is_encrypted: place.scheme_str() == Some("https"), authority: place.authority().cloned() }
     }
 }

@@ -17,7 +17,7 @@ use std::{io, net::IpAddr, sync::Arc};
 use domain::{ManualClock, Timestamp};
 use rustls::RootCertStore;
 
-use self::receiver::Receiver;
+pub(super) use self::receiver::Receiver;
 use super::{
     lookups::Lookups,
     names::{Lookup, Names, SystemNames},

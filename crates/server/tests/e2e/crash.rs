@@ -10,7 +10,7 @@ use crate::{
 /// On PostgreSQL each costs a few seconds: a dead node's shards are nobody's until its lease has run out.
 const KILLS: usize = 20;
 /// The limit of calls under way to one destination, of which there is only one here, and as many again that are over and not on record.
-const IN_FLIGHT: usize = 2 * 128;
+const IN_FLIGHT: usize = 2 * 256;
 /// Every call takes a moment, so that a kill always finds some under way.
 const CALL_TIME: Duration = Duration::from_millis(15);
 const TAKE_OVER: Duration = Duration::from_secs(15);

@@ -19,7 +19,7 @@ const NODES: usize = 3;
 const CALL_TIME: Duration = Duration::from_millis(50);
 const TAKE_OVER: Duration = Duration::from_secs(8);
 /// The limit of calls under way to one destination, of which there is only one here, and as many again that are over and not on record.
-const IN_FLIGHT: usize = 2 * 128;
+const IN_FLIGHT: usize = 2 * 256;
 
 /// Five seconds are promised; a single one may be longer on a busy machine.
 const MEDIAN_MILLIS_MAX: f64 = 5_000.0;

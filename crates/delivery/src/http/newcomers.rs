@@ -1,0 +1,109 @@
+//! New connections, a few at a time: a listener lets only so many wait to be accepted (50 in Java, 128 in much else), and one too
+//! many is dialled again by the kernel after a second.
+
+use std::{
+    collections::HashMap,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use super::connections::Origin;
+
+/// How many may be new to one receiver at once.
+pub(super) const NEW_MAX: usize = 16;
+/// A connection is new until its first answer, or for this long: a receiver that is only slow to answer has accepted it by then.
+const NEW_FOR: Duration = Duration::from_millis(10);
+
+#[derive(Default)]
+pub(super) struct Newcomers(Mutex<HashMap<Origin, Weak<Semaphore>>>);
+
+/// The right to one new connection.
+pub(super) struct Turn(Option<OwnedSemaphorePermit>);
+
+impl Newcomers {
+    pub async fn turn(&self, origin: &Origin) -> Turn {
+        // Nobody closes it.
+        Turn(self.turns(origin).acquire_owned().await.ok())
+    }
+
+    fn turns(&self, origin: &Origin) -> Arc<Semaphore> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = all.get(origin).and_then(Weak::upgrade) {
+            return turns;
+        }
+        // Those that nobody uses any more go before there is room for more of them.
+        if all.len() == all.capacity() {
+            all.retain(|_, turns| turns.strong_count() > 0);
+        }
+        let turns = Arc::new(Semaphore::new(NEW_MAX));
+        all.insert(origin.clone(), Arc::downgrade(&turns));
+        turns
+    }
+}
+
+impl Turn {
+    /// Dials and makes the first call; the turn is the next one's when that is done, or soon.
+    pub async fn spend<T>(self, first_call: impl Future<Output = T>) -> T {
+        let mut first_call = pin!(first_call);
+        if let Ok(done) = timeout(NEW_FOR, first_call.as_mut()).await {
+            return done;
+        }
+        drop(self.0);
+        first_call.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, future::pending};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn origin(port: usize) -> Origin {
+        Origin::of(&format!("http://127.0.0.1:{port}/").parse().unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_are_new_at_once_and_others_wait_for_an_answer_to_one_of_them() {
+        let (newcomers, receiver) = (Newcomers::default(), origin(1));
+        let mut turns = Vec::new();
+        for _ in 0..NEW_MAX {
+            turns.push(newcomers.turn(&receiver).now_or_never().expect("a turn at once"));
+        }
+        let mut next = pin!(newcomers.turn(&receiver));
+        assert!(next.as_mut().now_or_never().is_none());
+        assert!(newcomers.turn(&origin(2)).now_or_never().is_some(), "another receiver has turns of its own");
+        turns.pop().unwrap().spend(async {}).await;
+        assert!(next.now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_receiver_that_does_not_answer_delays_the_next_connection_for_a_moment_only() {
+        let newcomers = Newcomers::default();
+        let start = Instant::now();
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..3 * NEW_MAX {
+            let turn = newcomers.turn(&origin(1)).await;
+            calls.spawn(turn.spend(pending::<()>()));
+        }
+        let (waited, soon) = (start.elapsed(), Duration::from_millis(4));
+        assert!(waited >= 2 * NEW_FOR && waited <= 2 * NEW_FOR + soon, "{waited:?}");
+        calls.abort_all();
+    }
+
+    #[tokio::test]
+    async fn receivers_that_are_not_dialled_any_more_are_forgotten() {
+        let newcomers = Newcomers::default();
+        for port in 1..=10_000 {
+            drop(newcomers.turn(&origin(port)).await);
+        }
+        assert!(newcomers.0.lock().unwrap().len() < 10);
+    }
+}
