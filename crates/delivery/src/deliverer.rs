@@ -6,7 +6,7 @@ use crate::{
     Announcer, Egress, Failure, FailureKind, NamespaceRules, Outcome, SigningSecrets,
     answer::Answer,
     call::Call,
-    http::{HttpSender, Lookups, SystemNames, roots},
+    http::{HttpSender, HttpWay, Lookups, SystemNames, roots},
     metrics::Figures,
     nats::NatsSender,
 };
@@ -35,6 +35,10 @@ pub enum SetupError {
     #[error("the version cannot be part of a User-Agent header")]
     Version,
 }
+
+/// What a call goes out by, without having to wait any more.
+#[derive(Default)]
+pub struct Way(Option<HttpWay>);
 
 /// An attempt that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,15 +92,24 @@ impl Deliverer {
         self
     }
 
+    /// Waits until the call can go out: many new connections at once would be too much for most receivers.
+    pub async fn way(&self, timer: &Timer) -> Way {
+        match &timer.definition.callback {
+            // Why there is none, the attempt finds out again.
+            Callback::Http(http) => Way(self.http.way(http).await.ok()),
+            Callback::Nats(_) | Callback::Event => Way(None),
+        }
+    }
+
     /// Makes the attempt with this number (1 for the first) and says how it ended. Dropping the future abandons the call:
     /// whether the receiver got it is then unknown. Connections live on the runtime on which this is first polled.
-    pub async fn attempt(&self, timer: &Timer, attempt: u32) -> Attempted {
+    pub async fn attempt(&self, timer: &Timer, attempt: u32, way: Way) -> Attempted {
         let signing = self.namespaces.signing(&timer.definition.namespace).or(self.signing.as_ref());
         let call = Call { timer, attempt, at: self.clock.now(), signing, remember: self.remember };
         let started = self.clock.steady();
         let callback = &timer.definition.callback;
         let answer = match (callback, &self.nats, &self.events) {
-            (Callback::Http(http), _, _) => self.http.send(http, &call).await,
+            (Callback::Http(http), _, _) => self.http.send(http, &call, way.0).await,
             (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await.into(),
             (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL").into(),
             (Callback::Event, _, Some(events)) => Outcome::from(events.announce(timer, attempt).await).into(),

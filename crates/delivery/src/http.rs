@@ -14,12 +14,16 @@ mod tests;
 
 use std::sync::Arc;
 
-use ::http::{HeaderValue, Response, StatusCode};
+use ::http::{HeaderValue, Response, StatusCode, Uri};
 use domain::{Clock, HttpCallback, Protocol, Remember};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
-use self::{connect::Connector, connections::Connections, failure::Place, request::Outgoing};
+use self::{
+    connect::Connector,
+    connections::{Connections, Way},
+    failure::Place,
+};
 pub(crate) use self::{
     lookups::Lookups,
     names::{Names, SystemNames},
@@ -36,6 +40,12 @@ pub(crate) struct HttpSender {
     clock: Arc<dyn Clock>,
 }
 
+/// To a receiver, open for one call.
+pub(crate) struct HttpWay {
+    to: Uri,
+    by: Way,
+}
+
 impl HttpSender {
     pub fn new(
         egress: Egress,
@@ -49,14 +59,27 @@ impl HttpSender {
         Ok(Self { connections: Connections::new(connector), agent, clock })
     }
 
-    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>) -> Answer {
+    /// Waits until a call can be sent there. It is no time of the receiver's that passes, so no timeout counts it.
+    pub async fn way(&self, callback: &HttpCallback) -> Result<HttpWay, ::http::Error> {
+        let to = Uri::try_from(callback.url.as_str())?;
+        let by = self.connections.way(&to).await;
+        Ok(HttpWay { to, by })
+    }
+
+    /// Without a way, finds one first.
+    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>, way: Option<HttpWay>) -> Answer {
         let place = Place(&callback.url);
+        let way = match way {
+            Some(way) => Ok(way),
+            None => self.way(callback).await,
+        };
         let deadline = Instant::now() + callback.timeout.as_duration();
-        let Outgoing { place: to, request } = match request::write(callback, call, &self.agent) {
-            Ok(outgoing) => outgoing,
+        let written = way.and_then(|way| Ok((request::write(callback, call, &self.agent, &way.to)?, way)));
+        let (request, HttpWay { to, by }) = match written {
+            Ok(written) => written,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
-        let (response, mut connection) = match timeout_at(deadline, self.connections.send(&to, request)).await {
+        let (response, mut connection) = match timeout_at(deadline, self.connections.send(&to, by, request)).await {
             Err(_) => return Outcome::from(place.late(callback.timeout)).into(),
             Ok(Err(error)) => return Outcome::from(place.explain(&error)).into(),
             Ok(Ok(answered)) => answered,

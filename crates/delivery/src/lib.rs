@@ -40,7 +40,7 @@ mod timers;
 
 pub use announcer::Announcer;
 pub use decide::{decide, recover, unreadable};
-pub use deliverer::{Attempted, Config, Deliverer, SetupError};
+pub use deliverer::{Attempted, Config, Deliverer, SetupError, Way};
 pub use egress::{Denied, Egress};
 pub use metrics::describe;
 pub use namespaces::NamespaceRules;

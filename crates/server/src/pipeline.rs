@@ -7,8 +7,9 @@
 //!       └──────────────────────────── pending again ◀────────────────────────────────────────────────┘
 //! ```
 //!
-//! Nothing is claimed that cannot start at once, so "executing" means "being delivered now". A place becomes free when the
-//! call is over; how many results may wait for the disk is bounded as well, and a store that is away stops the claiming.
+//! Nothing is claimed that cannot start at once, or after a moment if it needs a new connection, so "executing" means "being
+//! delivered now". A place becomes free when the call is over; how many results may wait for the disk is bounded as well, and a
+//! store that is away stops the claiming.
 
 mod deliver;
 mod figures;
@@ -43,13 +44,24 @@ const DRAIN_TIME: Duration = Duration::from_secs(30);
 
 /// Makes calls.
 pub trait Deliver: Send + Sync + 'static {
+    type Way: Send;
+
+    /// Waits until the call can go out.
+    fn way(&self, timer: &Timer) -> impl Future<Output = Self::Way> + Send;
+
     /// Makes the attempt with this number (1 for the first), and says how it ended.
-    fn attempt(&self, timer: &Timer, attempt: u32) -> impl Future<Output = Attempted> + Send;
+    fn attempt(&self, timer: &Timer, attempt: u32, way: Self::Way) -> impl Future<Output = Attempted> + Send;
 }
 
 impl Deliver for Deliverer {
-    async fn attempt(&self, timer: &Timer, attempt: u32) -> Attempted {
-        Self::attempt(self, timer, attempt).await
+    type Way = delivery::Way;
+
+    async fn way(&self, timer: &Timer) -> Self::Way {
+        Self::way(self, timer).await
+    }
+
+    async fn attempt(&self, timer: &Timer, attempt: u32, way: Self::Way) -> Attempted {
+        Self::attempt(self, timer, attempt, way).await
     }
 }
 

@@ -19,7 +19,7 @@ async fn what_is_not_configured_names_the_setting() {
         (timers::event(), "no broker is configured: set TIMER_BROKER"),
     ] {
         let failure = Failure::new(FailureKind::NotConfigured, message);
-        assert_eq!(deliverer().attempt(&timer, 1).await.outcome, Outcome::Failed(failure));
+        assert_eq!(deliverer().attempt(&timer, 1, Way::default()).await.outcome, Outcome::Failed(failure));
     }
 }
 
@@ -42,9 +42,12 @@ async fn events_are_announced_and_nothing_else_is() {
     let announcing = Arc::new(Announcing { good: 1, asked: Mutex::default() });
     let deliverer = deliverer().with_events(announcing.clone());
     let timer = timers::event();
-    assert_eq!(deliverer.attempt(&timer, 1).await.outcome, Outcome::Delivered);
-    assert_eq!(deliverer.attempt(&timer, 2).await.outcome, Outcome::Failed(Failure::new(FailureKind::Broker, "away")));
-    assert!(matches!(deliverer.attempt(&timers::nats("orders.late", ""), 1).await.outcome, Outcome::Failed(_)));
+    assert_eq!(deliverer.attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(
+        deliverer.attempt(&timer, 2, Way::default()).await.outcome,
+        Outcome::Failed(Failure::new(FailureKind::Broker, "away"))
+    );
+    assert!(matches!(deliverer.attempt(&timers::nats("orders.late", ""), 1, Way::default()).await.outcome, Outcome::Failed(_)));
     assert_eq!(*announcing.asked.lock().unwrap(), [(timer.id(), 1), (timer.id(), 2)]);
 }
 

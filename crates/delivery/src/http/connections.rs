@@ -6,9 +6,6 @@
 //!
 //! A connection has no task of its own: whoever makes a call drives it meanwhile, so that a call wakes nobody but itself.
 
-#[cfg(test)]
-mod tests;
-
 use std::{
     collections::HashMap,
     future::poll_fn,
@@ -60,6 +57,13 @@ pub(super) struct Connections {
     newcomers: Newcomers,
 }
 
+/// By what a call gets to its receiver.
+pub(super) enum Way {
+    Kept(Box<Connection>),
+    New(Turn),
+}
+
+/// The head of an answer, and what the rest of it comes over.
 type Answered = (Response<Incoming>, Box<Connection>);
 
 impl Connections {
@@ -67,21 +71,25 @@ impl Connections {
         Self { connector, kept: Arc::default(), newcomers: Newcomers::default() }
     }
 
+    /// Waits until a call can be sent to `place`.
+    pub async fn way(&self, place: &Uri) -> Way {
+        let origin = Origin::of(place);
+        if let Some(kept) = self.kept.take(&origin) {
+            return Way::Kept(kept);
+        }
+        let turn = self.newcomers.turn(&origin).await;
+        // Meanwhile another call may have ended, and its connection serves as well as a new one.
+        self.kept.take(&origin).map_or(Way::New(turn), Way::Kept)
+    }
+
     /// Sends `request` to the receiver at `place`. The answer is only as far in as its head: whoever wants more must
     /// [`drive`](Connection::drive) the connection.
-    pub async fn send(&self, place: &Uri, mut request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
-        let origin = Origin::of(place);
-        let mut turn: Option<Turn> = None;
+    pub async fn send(&self, place: &Uri, mut way: Way, mut request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
         loop {
-            let mut connection = match (self.kept.take(&origin), turn.take()) {
-                (Some(kept), _) => kept,
-                // Meanwhile another call may end, and its connection serves as well as a new one.
-                (None, None) => {
-                    turn = Some(self.newcomers.turn(&origin).await);
-                    continue;
-                }
+            let mut connection = match way {
+                Way::Kept(connection) => connection,
                 // Rare and large, which every call would have to carry along.
-                (None, Some(turn)) => return Box::pin(turn.spend(self.send_first(place, origin, request))).await,
+                Way::New(turn) => return Box::pin(turn.spend(self.send_first(place, request))).await,
             };
             match connection.exchange(request).await {
                 Ok(response) => return Ok((response, connection)),
@@ -91,11 +99,12 @@ impl Connections {
                     None => return Err(error.into_error().into()),
                 },
             }
+            way = self.way(place).await;
         }
     }
 
-    async fn send_first(&self, place: &Uri, origin: Origin, request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
-        let mut connection = self.dial(place, origin).await?;
+    async fn send_first(&self, place: &Uri, request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
+        let mut connection = self.dial(place).await?;
         let response = connection.exchange(request).await.map_err(TrySendError::into_error)?;
         Ok((response, connection))
     }
@@ -108,10 +117,10 @@ impl Connections {
         }
     }
 
-    async fn dial(&self, place: &Uri, origin: Origin) -> Result<Box<Connection>, CallError> {
+    async fn dial(&self, place: &Uri) -> Result<Box<Connection>, CallError> {
         let stream = self.connector.clone().call(place.clone()).await?;
         let (sender, driver) = http1::Builder::new().max_buf_size(ANSWER_HEAD_BYTES_MAX).handshake(stream).await?;
-        Ok(Box::new(Connection { origin, sender, driver: Some(driver) }))
+        Ok(Box::new(Connection { origin: Origin::of(place), sender, driver: Some(driver) }))
     }
 }
 
@@ -243,3 +252,6 @@ async fn close_in_time(kept: Weak<Kept>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

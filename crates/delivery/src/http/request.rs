@@ -16,18 +16,16 @@ use crate::{
 
 const HEADERS_OF_OURS: usize = 12;
 
-/// A request, and whom it goes to.
-pub(super) struct Outgoing {
-    pub place: Uri,
-    pub request: Request<Full<Bytes>>,
-}
-
-pub(super) fn write(callback: &HttpCallback, call: &Call<'_>, agent: &HeaderValue) -> Result<Outgoing, ::http::Error> {
+pub(super) fn write(
+    callback: &HttpCallback,
+    call: &Call<'_>,
+    agent: &HeaderValue,
+    place: &Uri,
+) -> Result<Request<Full<Bytes>>, ::http::Error> {
     let body = match callback.protocol {
         Protocol::Webhook => payload::bytes(callback.payload.as_ref()),
         Protocol::Timer => Bytes::from(timer_body(callback.payload.as_ref(), call)),
     };
-    let place = Uri::try_from(callback.url.as_str())?;
     let mut request = Request::new(Full::new(body.clone()));
     *request.method_mut() = Method::POST;
     // A server gets the path only; who is meant stands in a header.
@@ -42,7 +40,7 @@ pub(super) fn write(callback: &HttpCallback, call: &Call<'_>, agent: &HeaderValu
         // Some servers refuse a POST that says nothing about its length.
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
-    Ok(Outgoing { place, request })
+    Ok(request)
 }
 
 /// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.

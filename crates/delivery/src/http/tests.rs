@@ -22,7 +22,7 @@ use super::{
     lookups::Lookups,
     names::{Lookup, Names, SystemNames},
 };
-use crate::{Config, Deliverer, Egress, Failure, FailureKind, Outcome, timers};
+use crate::{Config, Deliverer, Egress, Failure, FailureKind, Outcome, Way, timers};
 
 /// The second attempt of a timer that was due at noon is made half a second later.
 fn clock() -> Arc<ManualClock> {
@@ -47,7 +47,7 @@ fn looking_up(egress: Egress, lookups: Lookups) -> Deliverer {
 }
 
 async fn call(url: &str, more: &str) -> Outcome {
-    deliverer().attempt(&timers::http(url, more), 2).await.outcome
+    deliverer().attempt(&timers::http(url, more), 2, Way::default()).await.outcome
 }
 
 #[track_caller]

@@ -29,6 +29,7 @@ impl<D: Deliver> Pipeline<D> {
                 return (delivery::unreadable(unreadable, self.clock.now()), None);
             }
         };
+        let way = self.deliverer.way(timer).await;
         // The last look before the call: a node that was paused must not call in the name of shards it has lost. While
         // the store is away this waits, unless the service stops: then the timer goes back as if it had not been claimed.
         let may_send = tokio::select! {
@@ -45,7 +46,7 @@ impl<D: Deliver> Pipeline<D> {
             return (late, None);
         }
         self.figures.fired(now.since(claimed.entry.at));
-        let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt).await;
+        let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, way).await;
         let now = self.clock.now();
         (
             delivery::decide(outcome, timer, &self.namespaces, claimed.attempt, now, jitter(claimed.token, claimed.entry.id)),

@@ -68,7 +68,14 @@ pub struct Sender {
 }
 
 impl Deliver for Sender {
-    async fn attempt(&self, timer: &Timer, attempt: u32) -> Attempted {
+    type Way = ();
+
+    /// A pause here leaves time to lose the shard before the last look.
+    async fn way(&self, _: &Timer) {
+        self.gate.pass().await;
+    }
+
+    async fn attempt(&self, timer: &Timer, attempt: u32, (): ()) -> Attempted {
         let was_held_up = self.gate.pass().await;
         let ledger = &self.receivers.ledger;
         let Planned { takes, outcome } = self.receivers.plan(timer.id(), ledger.calls_of(timer.id()));

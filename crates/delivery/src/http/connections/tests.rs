@@ -12,25 +12,24 @@ async fn whoever_waits_for_its_turn_to_dial_takes_a_connection_that_comes_free()
     let mut receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let connector = Connector::new(Egress::default(), Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
     let (connections, place) = (Connections::new(connector), receiver.url("/").parse::<Uri>().unwrap());
-    let request = || Request::post("/").header("host", "a").body(Full::default()).unwrap();
     let origin = Origin::of(&place);
-    let (_, first) = connections.send(&place, request()).await.unwrap();
+    let call = async |way| {
+        let request = Request::post("/").header("host", "a").body(Full::default()).unwrap();
+        connections.send(&place, way, request).await.unwrap().1
+    };
+    let first = call(connections.way(&place).await).await;
 
     let mut turns = Vec::new();
     for _ in 0..NEW_MAX {
         turns.push(connections.newcomers.turn(&origin).await);
     }
-    let mut waiting = pin!(connections.send(&place, request()));
-    assert!(waiting.as_mut().now_or_never().is_none());
+    let mut next = pin!(connections.way(&place));
+    let mut last = pin!(connections.way(&place));
+    assert!(next.as_mut().now_or_never().is_none() && last.as_mut().now_or_never().is_none());
     connections.keep(first).await;
     turns.pop();
-    let (_, again) = waiting.await.unwrap();
+    call(next.await).await;
     assert_eq!(receiver.connections().await, 1);
-
-    let mut waiting = pin!(connections.send(&place, request()));
-    assert!(waiting.as_mut().now_or_never().is_none());
-    drop(again);
-    turns.pop();
-    waiting.await.unwrap();
-    assert_eq!(receiver.connections().await, 1, "one more, since none came free");
+    call(last.await).await;
+    assert_eq!(receiver.connections().await, 1, "one more, since none was kept");
 }

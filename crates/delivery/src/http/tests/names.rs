@@ -35,7 +35,7 @@ async fn calls_to_slow_names_do_not_delay_a_call_to_another() {
         let host = format!("slow-{}.example", number % SLOW_HOSTS);
         slow.spawn(async move {
             let timer = timers::http(&format!("http://{host}:{port}/"), r#","timeout":"2s""#);
-            deliverer.attempt(&timer, 1).await.outcome
+            deliverer.attempt(&timer, 1, Way::default()).await.outcome
         });
     }
     // Until every slow name is being looked up.
@@ -44,7 +44,7 @@ async fn calls_to_slow_names_do_not_delay_a_call_to_another() {
     }
     for host in ["good.example", "localhost", "127.0.0.1"] {
         let timer = timers::http(&format!("http://{host}:{port}/"), r#","timeout":"1s""#);
-        assert_eq!(deliverer.attempt(&timer, 1).await.outcome, Outcome::Delivered, "{host}");
+        assert_eq!(deliverer.attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered, "{host}");
     }
     assert!(slow.try_join_next().is_none(), "the slow ones were still waiting");
     while let Some(outcome) = slow.join_next().await {
@@ -63,7 +63,7 @@ fn a_lookup_needs_none_of_the_threads_for_blocking_work() {
         let blocked = tokio::task::spawn_blocking(move || released.recv());
         let receiver = Receiver::answering(OK).await;
         let timer = timers::http(&format!("http://localhost:{}/", receiver.addr.port()), r#","timeout":"4s""#);
-        let outcome = deliverer().attempt(&timer, 1).await.outcome;
+        let outcome = deliverer().attempt(&timer, 1, Way::default()).await.outcome;
         drop(release);
         assert_eq!(outcome, Outcome::Delivered);
         blocked.await.unwrap().unwrap_err();
@@ -77,8 +77,8 @@ async fn an_answer_that_was_kept_is_guarded_again() {
     let port = receiver.addr.port();
     let deliverer = guarded(Egress::parse("public", &format!("good.example:{port}")).unwrap(), names.clone());
     let at = |port: u16| timers::http(&format!("http://good.example:{port}/"), "");
-    assert_eq!(deliverer.attempt(&at(port), 1).await.outcome, Outcome::Delivered);
-    assert_eq!(failure(deliverer.attempt(&at(port ^ 1), 1).await.outcome).kind, FailureKind::Egress);
+    assert_eq!(deliverer.attempt(&at(port), 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(failure(deliverer.attempt(&at(port ^ 1), 1, Way::default()).await.outcome).kind, FailureKind::Egress);
     assert_eq!(names.0.lock().unwrap()["good.example"], 1);
     assert_eq!(receiver.connections().await, 1);
 }

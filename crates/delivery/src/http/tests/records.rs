@@ -8,7 +8,7 @@ use super::{receiver::Heard, *};
 async fn record(remember: Remember, url: &str, more: &str) -> Option<Attempt> {
     let config = Config { remember, ..config() };
     let deliverer = Deliverer::with_outside(config, clock(), Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
-    deliverer.attempt(&timers::http(url, more), 2).await.record
+    deliverer.attempt(&timers::http(url, more), 2, Way::default()).await.record
 }
 
 fn answer(code: u16, body: &str) -> String {
