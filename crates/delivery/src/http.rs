@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 
 use self::{
     connect::Connector,
-    connections::{Connections, Way},
+    connections::{Answered, Connections, Way},
     failure::Place,
 };
 pub(crate) use self::{
@@ -73,17 +73,16 @@ impl HttpSender {
             Some(way) => Ok(way),
             None => self.way(callback).await,
         };
-        let deadline = Instant::now() + callback.timeout.as_duration();
         let written = way.and_then(|way| Ok((request::write(callback, call, &self.agent, &way.to)?, way)));
         let (request, HttpWay { to, by }) = match written {
             Ok(written) => written,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
-        let (response, mut connection) = match timeout_at(deadline, self.connections.send(&to, by, request)).await {
-            Err(_) => return Outcome::from(place.late(callback.timeout)).into(),
-            Ok(Err(error)) => return Outcome::from(place.explain(&error)).into(),
-            Ok(Ok(answered)) => answered,
-        };
+        let Answered { response, mut connection, deadline } =
+            match self.connections.send(&to, by, request, callback.timeout.as_duration()).await {
+                Ok(answered) => answered,
+                Err(error) => return Outcome::from(place.explain(&error, callback.timeout)).into(),
+            };
         let status = Some(response.status().as_u16());
         if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
             return Answer { outcome: place.long_head().into(), status, body: Vec::new() };

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How many messages may wait for the answers of streams.
-pub(crate) const IN_FLIGHT_MAX: usize = 1024;
+pub(crate) const IN_FLIGHT_MAX: usize = 2048;
 
 /// Where a stream has put a message.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use domain::{Destination, limits};
 
 /// What claimed timers may hold in memory while they are called.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Up to here a destination still gets its first: a claim of large ones after small ones may hold all of the above, and hang.
-const BYTES_MAX_WITH_FIRSTS: usize = 2 * BYTES_MAX;
+/// So many destinations get their first whatever the others hold: claims of large ones after small ones may hold all, and hang.
+const FIRSTS_MIN: usize = 256;
 /// One destination gets at most this part of the bytes that are free.
 const SHARE_OF_FREE: usize = 4;
 /// This part of all bytes is kept for destinations that have none yet.
@@ -36,7 +36,7 @@ impl Load {
     pub fn has_room(&self, destination: Destination) -> bool {
         let free = BYTES_MAX.saturating_sub(self.bytes);
         match self.by_destination.get(&destination) {
-            None => self.bytes < BYTES_MAX_WITH_FIRSTS,
+            None => free > 0 || self.by_destination.len() < FIRSTS_MIN,
             Some(own) => own + self.expected <= free.saturating_sub(BYTES_MAX / RESERVE_OF_ALL) / SHARE_OF_FREE,
         }
     }
@@ -110,22 +110,29 @@ mod tests {
         for destination in 0..10_000 {
             fill(&mut load, destination, LARGE);
         }
-        assert!((BYTES_MAX_WITH_FIRSTS..BYTES_MAX_WITH_FIRSTS + LARGE).contains(&load.bytes), "{} bytes", load.bytes);
+        assert!((BYTES_MAX..BYTES_MAX + FIRSTS_MIN * LARGE).contains(&load.bytes), "{} bytes", load.bytes);
     }
 
     #[test]
     fn large_ones_after_small_ones_leave_room_for_others() {
         let mut load = Load::default();
         (0..10).for_each(|_| load.expect(1024));
-        let hanging = Destination(1);
-        let mut reserved = Vec::new();
-        while reserved.len() < 256 && load.has_room(hanging) {
-            reserved.push(load.reserve(hanging));
+        let hanging = [Destination(1), Destination(2), Destination(3)];
+        // All are claimed before it is known how large they are.
+        let reserved = hanging.map(|hanging| {
+            let mut reserved = Vec::new();
+            while reserved.len() < 256 && load.has_room(hanging) {
+                reserved.push(load.reserve(hanging));
+            }
+            reserved
+        });
+        for (hanging, reserved) in hanging.into_iter().zip(reserved) {
+            reserved.iter().for_each(|bytes| load.remove(hanging, *bytes));
+            reserved.iter().for_each(|_| load.add(hanging, LARGE + 1024));
         }
-        reserved.iter().for_each(|bytes| load.remove(hanging, *bytes));
-        reserved.iter().for_each(|_| load.add(hanging, LARGE + 1024));
         load.expect(LARGE + 1024);
-        assert!(load.bytes > BYTES_MAX && load.has_room(Destination(2)) && !load.has_room(hanging));
+        assert!(load.bytes > 2 * BYTES_MAX, "{} bytes", load.bytes);
+        assert!(load.has_room(Destination(4)) && !load.has_room(hanging[0]));
     }
 
     #[test]

@@ -53,7 +53,7 @@ const UNRECORDED_MAX: usize = 1024;
 /// receiver that hangs can thus pile up, but never fill the window; what does not fit stays in the store, where
 /// the sweep finds it again.
 const SHARE_OF_ROOM: usize = 3;
-const READY_PER_DESTINATION_MIN: usize = 128;
+const READY_PER_DESTINATION_MIN: usize = 256;
 
 /// How far a shard has been read.
 #[derive(Debug, Clone, Copy, Default)]

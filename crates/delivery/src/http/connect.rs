@@ -29,6 +29,9 @@ use crate::{Denied, Egress, SetupError};
 /// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(5);
 
+/// How long a call waits for the addresses of its receiver before its own time begins.
+const LOOK_AHEAD_MAX: Duration = Duration::from_millis(250);
+
 type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, ConnectError>> + Send>>;
 
 /// Why there is no connection.
@@ -49,7 +52,10 @@ pub(super) enum ConnectError {
 }
 
 #[derive(Clone)]
-pub(super) struct Connector(HttpsConnector<Dialer>);
+pub(super) struct Connector {
+    https: HttpsConnector<Dialer>,
+    lookups: Arc<Lookups>,
+}
 
 #[derive(Clone)]
 struct Dialer {
@@ -63,7 +69,17 @@ impl Connector {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self(HttpsConnector::from((Dialer { egress: Arc::new(egress), lookups: Arc::new(lookups) }, tls))))
+        let lookups = Arc::new(lookups);
+        let dialer = Dialer { egress: Arc::new(egress), lookups: Arc::clone(&lookups) };
+        Ok(Self { https: HttpsConnector::from((dialer, tls)), lookups })
+    }
+
+    /// Has the host's addresses found, so that dialling need not wait for them. What does not come soon, or fails, is asked for again
+    /// by whoever dials.
+    pub async fn look_ahead(&self, uri: &Uri) {
+        if let (name, None) = host(uri) {
+            let _ = timeout(LOOK_AHEAD_MAX, self.lookups.addresses(name)).await;
+        }
     }
 }
 
@@ -77,7 +93,7 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.0.call(uri);
+        let connecting = self.https.call(uri);
         Box::pin(async {
             match timeout(CONNECT_MAX, connecting).await {
                 Ok(Ok(stream)) => Ok(stream),
@@ -116,13 +132,11 @@ impl Dialer {
 
     /// Every address the host has, if every one of them may be dialled: an answer that mixes good and bad is no mistake.
     async fn guarded(&self, uri: &Uri) -> Result<Vec<IpAddr>, ConnectError> {
-        let host = uri.host().unwrap_or_default();
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let default_port = if uri.scheme_str() == Some("https") { 443 } else { 80 };
         let port = uri.port_u16().unwrap_or(default_port);
-        let addrs = match host.parse::<IpAddr>() {
-            Ok(addr) => vec![addr],
-            Err(_) => self.lookups.addresses(host).await.map_err(ConnectError::Lookup)?,
+        let (host, addrs) = match host(uri) {
+            (host, Some(addr)) => (host, vec![addr]),
+            (host, None) => (host, self.lookups.addresses(host).await.map_err(ConnectError::Lookup)?),
         };
         if addrs.is_empty() {
             return Err(ConnectError::NoAddress);
@@ -132,6 +146,13 @@ impl Dialer {
         }
         Ok(addrs)
     }
+}
+
+/// The host as it stands in the URL, and its address if it is one.
+fn host(uri: &Uri) -> (&str, Option<IpAddr>) {
+    let host = uri.host().unwrap_or_default();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    (host, host.parse().ok())
 }
 
 /// Stands in for a resolver where everything has been resolved. (It is not asked about a host that is an address: that one is dialled

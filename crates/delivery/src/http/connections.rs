@@ -26,7 +26,7 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::{
     net::TcpStream,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout_at},
 };
 use tower::Service;
 
@@ -49,6 +49,8 @@ pub(super) enum CallError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Exchange(#[from] hyper::Error),
+    #[error("no answer in time")]
+    Late,
 }
 
 pub(super) struct Connections {
@@ -59,12 +61,17 @@ pub(super) struct Connections {
 
 /// By what a call gets to its receiver.
 pub(super) enum Way {
-    Kept(Box<Connection>),
+    Kept(Waiting),
     New(Turn),
 }
 
 /// The head of an answer, and what the rest of it comes over.
-type Answered = (Response<Incoming>, Box<Connection>);
+pub(super) struct Answered {
+    pub response: Response<Incoming>,
+    pub connection: Box<Connection>,
+    /// When all of it must be in.
+    pub deadline: Instant,
+}
 
 impl Connections {
     pub fn new(connector: Connector) -> Self {
@@ -77,36 +84,55 @@ impl Connections {
         if let Some(kept) = self.kept.take(&origin) {
             return Way::Kept(kept);
         }
+        // In its turn a connection is dialled at once: those that wait for one name would otherwise all be dialled together.
+        self.connector.look_ahead(place).await;
         let turn = self.newcomers.turn(&origin).await;
         // Meanwhile another call may have ended, and its connection serves as well as a new one.
         self.kept.take(&origin).map_or(Way::New(turn), Way::Kept)
     }
 
-    /// Sends `request` to the receiver at `place`. The answer is only as far in as its head: whoever wants more must
-    /// [`drive`](Connection::drive) the connection.
-    pub async fn send(&self, place: &Uri, mut way: Way, mut request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
+    /// Sends `request` to the receiver at `place`, which has so much time to answer. The answer is only as far in as its head:
+    /// whoever wants more must [`drive`](Connection::drive) the connection.
+    pub async fn send(
+        &self,
+        place: &Uri,
+        mut way: Way,
+        mut request: Request<Full<Bytes>>,
+        time: Duration,
+    ) -> Result<Answered, CallError> {
         loop {
-            let mut connection = match way {
-                Way::Kept(connection) => connection,
+            let deadline = Instant::now() + time;
+            match way {
                 // Rare and large, which every call would have to carry along.
-                Way::New(turn) => return Box::pin(turn.spend(self.send_first(place, request))).await,
-            };
-            match connection.exchange(request).await {
-                Ok(response) => return Ok((response, connection)),
-                // The receiver had closed it, and nothing was sent: that is no attempt.
-                Err(mut error) => match error.take_message() {
-                    Some(unsent) => request = unsent,
-                    None => return Err(error.into_error().into()),
+                Way::New(turn) => return Box::pin(self.send_first(place, turn, request, deadline)).await,
+                Way::Kept(kept) if kept.is_old() => {}
+                Way::Kept(Waiting { mut connection, .. }) => match timeout_at(deadline, connection.exchange(request)).await {
+                    Err(_) => return Err(CallError::Late),
+                    Ok(Ok(response)) => return Ok(Answered { response, connection, deadline }),
+                    // The receiver had closed it, and nothing was sent: that is no attempt.
+                    Ok(Err(mut error)) => match error.take_message() {
+                        Some(unsent) => request = unsent,
+                        None => return Err(error.into_error().into()),
+                    },
                 },
             }
             way = self.way(place).await;
         }
     }
 
-    async fn send_first(&self, place: &Uri, request: Request<Full<Bytes>>) -> Result<Answered, CallError> {
-        let mut connection = self.dial(place).await?;
-        let response = connection.exchange(request).await.map_err(TrySendError::into_error)?;
-        Ok((response, connection))
+    async fn send_first(
+        &self,
+        place: &Uri,
+        turn: Turn,
+        request: Request<Full<Bytes>>,
+        deadline: Instant,
+    ) -> Result<Answered, CallError> {
+        let first_call = async {
+            let mut connection = self.dial(place).await?;
+            let response = connection.exchange(request).await.map_err(TrySendError::into_error)?;
+            Ok(Answered { response, connection, deadline })
+        };
+        timeout_at(deadline, turn.spend(first_call)).await.unwrap_or(Err(CallError::Late))
     }
 
     /// Keeps a connection for the next call, if it can take one.
@@ -192,9 +218,16 @@ struct Shelf {
     is_watched: bool,
 }
 
-struct Waiting {
+/// A connection that waits, and since when.
+pub(super) struct Waiting {
     connection: Box<Connection>,
     since: Instant,
+}
+
+impl Waiting {
+    fn is_old(&self) -> bool {
+        self.since.elapsed() > IDLE_MAX
+    }
 }
 
 impl Kept {
@@ -204,13 +237,11 @@ impl Kept {
     }
 
     /// The one that was used last: the others may get old.
-    fn take(&self, origin: &Origin) -> Option<Box<Connection>> {
-        let now = Instant::now();
+    fn take(&self, origin: &Origin) -> Option<Waiting> {
         let mut shelf = self.shelf();
-        let waiting = shelf.waiting.get_mut(origin)?;
-        let last = waiting.pop()?;
+        let last = shelf.waiting.get_mut(origin)?.pop()?;
         shelf.count -= 1;
-        (now - last.since <= IDLE_MAX).then_some(last.connection)
+        Some(last).filter(|last| !last.is_old())
     }
 
     fn put(self: &Arc<Self>, connection: Box<Connection>) {

@@ -49,8 +49,9 @@ impl Place<'_> {
         self.failure(FailureKind::TooLarge, reason)
     }
 
-    pub fn explain(self, error: &CallError) -> Failure {
+    pub fn explain(self, error: &CallError, timeout: Span) -> Failure {
         match error {
+            CallError::Late => self.late(timeout),
             CallError::Connect(error) => self.explain_connect(error),
             CallError::Exchange(error) => self.explain_exchange(error),
         }

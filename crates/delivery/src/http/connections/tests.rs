@@ -1,22 +1,59 @@
+use std::future::pending;
+
 use futures_util::FutureExt;
 use rustls::RootCertStore;
 
 use super::*;
 use crate::{
     Egress,
-    http::{Lookups, SystemNames, newcomers::NEW_MAX, tests::Receiver},
+    http::{Lookups, Names, SystemNames, names::Lookup, newcomers::NEW_MAX, tests::Receiver},
 };
+
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn request() -> Request<Full<Bytes>> {
+    Request::post("/").header("host", "a").body(Full::default()).unwrap()
+}
+
+fn connections(names: impl Names + 'static) -> Connections {
+    Connections::new(Connector::new(Egress::default(), Lookups::new(names), RootCertStore::empty()).unwrap())
+}
+
+/// Never finds anything.
+struct Silent;
+
+impl Names for Silent {
+    fn lookup(&self, _: String) -> Lookup {
+        Box::pin(pending())
+    }
+}
+
+#[tokio::test]
+async fn nobody_has_its_turn_while_the_name_is_looked_up() {
+    let (connections, place) = (connections(Silent), Uri::from_static("http://slow.example/"));
+    let mut waiting: Vec<_> = (0..NEW_MAX).map(|_| Box::pin(connections.way(&place))).collect();
+    assert!(waiting.iter_mut().all(|way| way.now_or_never().is_none()));
+    assert!(connections.newcomers.turn(&Origin::of(&place)).now_or_never().is_some());
+}
+
+#[tokio::test]
+async fn a_connection_that_waited_for_too_long_before_the_call_is_not_used() {
+    let mut receiver = Receiver::answering(OK).await;
+    let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
+    let call = async |way| connections.send(&place, way, request(), PATIENCE).await.unwrap().connection;
+    let first = call(connections.way(&place).await).await;
+    let long_ago = Instant::now() - 2 * IDLE_MAX;
+    call(Way::Kept(Waiting { connection: first, since: long_ago })).await;
+    assert_eq!(receiver.connections().await, 2);
+}
 
 #[tokio::test]
 async fn whoever_waits_for_its_turn_to_dial_takes_a_connection_that_comes_free() {
-    let mut receiver = Receiver::answering("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-    let connector = Connector::new(Egress::default(), Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
-    let (connections, place) = (Connections::new(connector), receiver.url("/").parse::<Uri>().unwrap());
+    let mut receiver = Receiver::answering(OK).await;
+    let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
     let origin = Origin::of(&place);
-    let call = async |way| {
-        let request = Request::post("/").header("host", "a").body(Full::default()).unwrap();
-        connections.send(&place, way, request).await.unwrap().1
-    };
+    let call = async |way| connections.send(&place, way, request(), PATIENCE).await.unwrap().connection;
     let first = call(connections.way(&place).await).await;
 
     let mut turns = Vec::new();
