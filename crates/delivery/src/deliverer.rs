@@ -7,7 +7,7 @@ use crate::{
     answer::Answer,
     call::Call,
     http::{HttpSender, HttpWay, Lookups, SystemNames, roots},
-    metrics::Figures,
+    metrics::{Figures, Shortages},
     nats::NatsSender,
 };
 
@@ -58,6 +58,7 @@ pub struct Deliverer {
     remember: Remember,
     clock: Arc<dyn Clock>,
     figures: Figures,
+    shortages: Shortages,
 }
 
 impl Deliverer {
@@ -75,7 +76,8 @@ impl Deliverer {
     ) -> Result<Self, SetupError> {
         let Config { egress, signing, namespaces, remember, version } = config;
         let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?;
-        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures: Figures::default() })
+        let (figures, shortages) = (Figures::default(), Shortages::default());
+        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures, shortages })
     }
 
     /// The same, for `nats` callbacks too.
@@ -122,7 +124,10 @@ impl Deliverer {
         let took = self.clock.steady().saturating_sub(started);
         let record = record(&answer, &call, took);
         let outcome = answer.outcome;
-        self.figures.record(callback.kind(), &outcome, took);
+        match outcome {
+            Outcome::NotAttempted { reason } => self.shortages.note(reason, self.clock.steady()),
+            _ => self.figures.record(callback.kind(), &outcome, took),
+        }
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
         Attempted { outcome, record }
     }
@@ -134,6 +139,8 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
     let message = match outcome {
         Outcome::Failed(failure) => failure.message.as_bytes(),
         Outcome::Delivered | Outcome::Rescheduled { .. } => &[],
+        // There was no attempt.
+        Outcome::NotAttempted { .. } => return None,
     };
     // One that is tried for ever while the broker is away has nothing new to tell.
     let is_event = call.timer.definition.callback == Callback::Event;

@@ -9,6 +9,7 @@ mod names;
 mod newcomers;
 mod request;
 pub(crate) mod roots;
+mod shortage;
 #[cfg(test)]
 mod tests;
 
@@ -81,7 +82,7 @@ impl HttpSender {
         let Answered { response, mut connection, deadline } =
             match self.connections.send(&to, by, request, callback.timeout.as_duration()).await {
                 Ok(answered) => answered,
-                Err(error) => return Outcome::from(place.explain(&error, callback.timeout)).into(),
+                Err(error) => return place.explain(&error, callback.timeout).into(),
             };
         let status = Some(response.status().as_u16());
         if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {

@@ -23,8 +23,8 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{net::TcpStream, time::timeout};
 use tower::Service;
 
-use super::Lookups;
-use crate::{Denied, Egress, SetupError};
+use super::{Lookups, failure::cause, shortage};
+use crate::{Denied, Egress, SetupError, Shortage};
 
 /// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -49,6 +49,8 @@ pub(super) enum ConnectError {
     Tls(#[source] Box<dyn Error + Send + Sync>),
     #[error("no connection in time")]
     Timeout,
+    #[error("this machine is short of {}", .0.label())]
+    Short(Shortage),
 }
 
 #[derive(Clone)]
@@ -123,11 +125,16 @@ impl Service<Uri> for Dialer {
 impl Dialer {
     async fn dial(&self, uri: Uri) -> Result<TokioIo<TcpStream>, ConnectError> {
         let addrs = self.guarded(&uri).await?;
-        let mut tcp = HttpConnector::new_with_resolver(Guarded(addrs));
+        let mut tcp = HttpConnector::new_with_resolver(Guarded(addrs.clone()));
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_MAX));
-        tcp.call(uri).await.map_err(|error| ConnectError::Dial(error.into()))
+        let refused = match tcp.call(uri).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        let short = cause::<io::Error>(&refused).and_then(|error| shortage::of_dial(error, &addrs));
+        Err(short.map_or_else(|| ConnectError::Dial(refused.into()), ConnectError::Short))
     }
 
     /// Every address the host has, if every one of them may be dialled: an answer that mixes good and bad is no mistake.
@@ -136,7 +143,7 @@ impl Dialer {
         let port = uri.port_u16().unwrap_or(default_port);
         let (host, addrs) = match host(uri) {
             (host, Some(addr)) => (host, vec![addr]),
-            (host, None) => (host, self.lookups.addresses(host).await.map_err(ConnectError::Lookup)?),
+            (host, None) => (host, self.lookups.addresses(host).await.map_err(not_found)?),
         };
         if addrs.is_empty() {
             return Err(ConnectError::NoAddress);
@@ -146,6 +153,10 @@ impl Dialer {
         }
         Ok(addrs)
     }
+}
+
+fn not_found(error: Arc<io::Error>) -> ConnectError {
+    shortage::of_lookup(&error).map_or_else(|| ConnectError::Lookup(error), ConnectError::Short)
 }
 
 /// The host as it stands in the URL, and its address if it is one.

@@ -10,7 +10,7 @@ use super::{
     connect::{CONNECT_MAX, ConnectError},
     connections::CallError,
 };
-use crate::{Failure, FailureKind};
+use crate::{Failure, FailureKind, Outcome};
 
 /// What a message shows of a URL; the rest would push the reason out.
 const PLACE_CHARS_MAX: usize = 200;
@@ -49,11 +49,12 @@ impl Place<'_> {
         self.failure(FailureKind::TooLarge, reason)
     }
 
-    pub fn explain(self, error: &CallError, timeout: Span) -> Failure {
+    pub fn explain(self, error: &CallError, timeout: Span) -> Outcome {
         match error {
-            CallError::Late => self.late(timeout),
-            CallError::Connect(error) => self.explain_connect(error),
-            CallError::Exchange(error) => self.explain_exchange(error),
+            CallError::Late => self.late(timeout).into(),
+            CallError::Connect(ConnectError::Short(reason)) => Outcome::NotAttempted { reason: *reason },
+            CallError::Connect(error) => self.explain_connect(error).into(),
+            CallError::Exchange(error) => self.explain_exchange(error).into(),
         }
     }
 
@@ -66,6 +67,8 @@ impl Place<'_> {
                 Some(reason) => self.failure(FailureKind::Tls, format!("TLS handshake failed: {reason}")),
                 None => self.failure(FailureKind::Tls, format!("TLS handshake failed: {error}")),
             },
+            // It never gets here: see `explain`.
+            ConnectError::Short(_) => self.failure(FailureKind::Unreachable, error),
             ConnectError::Timeout => self.failure(FailureKind::Timeout, format!("no connection within {CONNECT_MAX:?}")),
             ConnectError::Dial(error) => match cause::<io::Error>(error.as_ref()) {
                 Some(error) => self.explain_dial(error),
@@ -97,7 +100,7 @@ impl Place<'_> {
 }
 
 /// The first error of this type behind `error`, itself included.
-fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+pub(super) fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
     std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
         .find_map(|error| error.downcast_ref())
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Mutex};
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::{Attempted, Shortage};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 const SLOW_HOSTS: usize = 8;
@@ -81,4 +82,14 @@ async fn an_answer_that_was_kept_is_guarded_again() {
     assert_eq!(failure(deliverer.attempt(&at(port ^ 1), 1, Way::default()).await.outcome).kind, FailureKind::Egress);
     assert_eq!(names.0.lock().unwrap()["good.example"], 1);
     assert_eq!(receiver.connections().await, 1);
+}
+
+#[tokio::test]
+async fn a_lookup_that_this_machine_cannot_make_is_no_attempt() {
+    use rustix::io::Errno;
+    for (errno, reason) in [(Errno::MFILE, Shortage::Descriptors), (Errno::AGAIN, Shortage::Threads)] {
+        let deliverer = guarded(Egress::default(), Fake(move |_: &str| Err(errno.into())));
+        let attempted = deliverer.attempt(&timers::http("http://good.example/", ""), 1, Way::default()).await;
+        assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason }, record: None });
+    }
 }
