@@ -4,6 +4,7 @@ mod answer;
 mod connect;
 mod connections;
 mod failure;
+mod intake;
 mod lookups;
 mod names;
 mod newcomers;
@@ -133,9 +134,10 @@ impl HttpSender {
                 let understood = answer::understand(&body);
                 (understood.unwrap_or_else(|complaint| place.failure(FailureKind::Answer, complaint).into()), body)
             }
-            Err(answer::Unread::TooLarge) => {
-                failed(FailureKind::TooLarge, format!("answered with more than {} bytes", answer::ANSWER_BYTES_MAX))
-            }
+            Err(answer::Unread::TooLarge) => failed(
+                FailureKind::TooLarge,
+                format!("answered with more than {} bytes or {} pieces", answer::ANSWER_BYTES_MAX, answer::ANSWER_PIECES_MAX),
+            ),
             Err(answer::Unread::Lost) => failed(FailureKind::Reset, "closed the connection within its answer".to_owned()),
         }
     }

@@ -20,10 +20,10 @@ use hyper_util::{
     rt::TokioIo,
 };
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::time::timeout;
 use tower::Service;
 
-use super::{Lookups, failure::cause, shortage};
+use super::{Lookups, failure::cause, intake::Metered, shortage};
 use crate::{Denied, Egress, SetupError, Shortage};
 
 /// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
@@ -86,7 +86,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = MaybeHttpsStream<TokioIo<Metered>>;
     type Error = ConnectError;
     type Future = Connecting<Self::Response>;
 
@@ -108,7 +108,7 @@ impl Service<Uri> for Connector {
 }
 
 impl Service<Uri> for Dialer {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Metered>;
     type Error = ConnectError;
     type Future = Connecting<Self::Response>;
 
@@ -123,14 +123,14 @@ impl Service<Uri> for Dialer {
 }
 
 impl Dialer {
-    async fn dial(&self, uri: Uri) -> Result<TokioIo<TcpStream>, ConnectError> {
+    async fn dial(&self, uri: Uri) -> Result<TokioIo<Metered>, ConnectError> {
         let addrs = self.guarded(&uri).await?;
         let mut tcp = HttpConnector::new_with_resolver(Guarded(addrs.clone()));
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_MAX));
         let refused = match tcp.call(uri).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok(TokioIo::new(Metered::new(stream.into_inner()))),
             Err(error) => error,
         };
         let short = cause::<io::Error>(&refused).and_then(|error| shortage::of_dial(error, &addrs));

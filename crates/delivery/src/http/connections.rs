@@ -24,15 +24,13 @@ use hyper::{
 };
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
-use tokio::{
-    net::TcpStream,
-    time::{Instant, sleep, timeout_at},
-};
+use tokio::time::{Instant, sleep, timeout_at};
 use tower::Service;
 
 use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{ConnectError, Connector},
+    intake::{self, Meter, Metered},
     newcomers::{Newcomers, Turn},
 };
 
@@ -145,8 +143,9 @@ impl Connections {
 
     async fn dial(&self, place: &Uri) -> Result<Box<Connection>, CallError> {
         let stream = self.connector.clone().call(place.clone()).await?;
+        let meter = intake::meter(&stream);
         let (sender, driver) = http1::Builder::new().max_buf_size(ANSWER_HEAD_BYTES_MAX).handshake(stream).await?;
-        Ok(Box::new(Connection { origin: Origin::of(place), sender, driver: Some(driver) }))
+        Ok(Box::new(Connection { origin: Origin::of(place), sender, driver: Some(driver), meter }))
     }
 }
 
@@ -168,16 +167,22 @@ pub(super) struct Connection {
     origin: Origin,
     sender: http1::SendRequest<Full<Bytes>>,
     /// `None` once the connection is over. It must go then: a request that it has not sent comes back only when it is dropped.
-    driver: Option<http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, Full<Bytes>>>,
+    driver: Option<http1::Connection<MaybeHttpsStream<TokioIo<Metered>>, Full<Bytes>>>,
+    meter: Arc<Meter>,
 }
 
 impl Connection {
     async fn exchange(
         &mut self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        self.meter.reset();
+        let meter = Arc::clone(&self.meter);
+        hyper::ext::on_informational(&mut request, move |_| meter.interim());
         let answer = self.sender.try_send_request(request);
-        self.drive(answer).await
+        let answer = self.drive(answer).await?;
+        self.meter.head_is_in();
+        Ok(answer)
     }
 
     /// Does `work` that waits for what comes over this connection.

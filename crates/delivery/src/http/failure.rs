@@ -9,6 +9,7 @@ use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{CONNECT_MAX, ConnectError},
     connections::CallError,
+    intake::Excess,
 };
 use crate::{Failure, FailureKind, Outcome};
 
@@ -87,7 +88,10 @@ impl Place<'_> {
     }
 
     fn explain_exchange(self, error: &hyper::Error) -> Failure {
-        if error.is_parse_too_large() {
+        let excess = cause::<io::Error>(error).and_then(|error| innermost(error).downcast_ref::<Excess>());
+        if let Some(excess) = excess {
+            self.failure(FailureKind::Answer, excess)
+        } else if error.is_parse_too_large() {
             self.long_head()
         } else if error.is_parse() {
             self.failure(FailureKind::Answer, "the answer is not HTTP/1.1")

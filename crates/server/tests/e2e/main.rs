@@ -37,6 +37,7 @@ mod disk_full;
 mod downtime;
 mod faults;
 mod figures;
+mod floods;
 mod history;
 mod isolation;
 mod keys;
