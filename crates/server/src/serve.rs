@@ -11,7 +11,7 @@ use delivery::{Deliverer, Egress};
 use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
 use scheduler::{Alarm, Scheduler};
 use store::{Measured, Store};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     exit::Failure,
     messaging::Messaging,
     opening::{self, Opened},
-    pipeline::{Drained, Figures, Pipeline},
+    pipeline::{Drained, Figures, Heartbeats, Pipeline},
     settings::{self, Defaults, Settings},
     signals, telemetry,
 };
@@ -94,6 +94,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let messaging = Messaging::open(settings, &stop);
 
+    let heartbeat = heartbeat_runtime().map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
     let commands = wire_commands(settings, &store, &clock, &scheduler);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
@@ -103,8 +104,9 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         overdue_window: settings.overdue_window,
         namespaces: Arc::clone(&settings.delivery.namespaces),
         figures: Figures::default(),
+        heartbeats: Heartbeats::on(heartbeat.handle().clone()),
     };
-    let fired = fire(Arc::new(pipeline), stop.clone())?;
+    let fired = fire(Arc::new(pipeline), heartbeat, stop.clone())?;
     let door = messaging.open_door(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
@@ -122,7 +124,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
 
 /// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and
 /// for many small calls one thread is faster than two.
-fn fire(pipeline: Arc<Pipeline>, stop: CancellationToken) -> Result<oneshot::Receiver<Drained>, Failure> {
+fn fire(pipeline: Arc<Pipeline>, heartbeat: Runtime, stop: CancellationToken) -> Result<oneshot::Receiver<Drained>, Failure> {
     let cannot_start = |error: std::io::Error| Failure::Run(format!("no thread can be started: {error}."));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     let (sender, receiver) = oneshot::channel();
@@ -130,10 +132,16 @@ fn fire(pipeline: Arc<Pipeline>, stop: CancellationToken) -> Result<oneshot::Rec
         // If the pipeline ends by a panic the service stops, and says so.
         let _stop_in_any_case = stop.clone().drop_guard();
         let drained = runtime.block_on(pipeline.run(stop));
+        heartbeat.shutdown_background();
         let _ = sender.send(drained);
     };
     std::thread::Builder::new().name("firing".to_owned()).spawn(fire).map_err(cannot_start)?;
     Ok(receiver)
+}
+
+/// One thread that does nothing but keep the node alive: see [`Heartbeats`].
+fn heartbeat_runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("heartbeat").enable_all().build()
 }
 
 fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, scheduler: &Arc<Scheduler>) -> Commands {
