@@ -23,6 +23,8 @@ pub struct Config {
     pub namespaces: Arc<NamespaceRules>,
     /// Of which attempts a record is made.
     pub remember: Remember,
+    /// How many connections may wait for their next call; as many as usual if it is not given, and never more.
+    pub idle_connections_max: Option<usize>,
     /// Of this program, for `User-Agent`.
     pub version: String,
 }
@@ -74,8 +76,8 @@ impl Deliverer {
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        let Config { egress, signing, namespaces, remember, version } = config;
-        let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?;
+        let Config { egress, signing, namespaces, remember, idle_connections_max, version } = config;
+        let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?.keeping(idle_connections_max);
         let (figures, shortages) = (Figures::default(), Shortages::default());
         Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures, shortages })
     }

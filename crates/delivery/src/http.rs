@@ -61,6 +61,12 @@ impl HttpSender {
         Ok(Self { connections: Connections::new(connector), agent, clock })
     }
 
+    /// The same, with at most so many idle connections.
+    pub fn keeping(mut self, idle_connections_max: Option<usize>) -> Self {
+        self.connections = self.connections.keeping(idle_connections_max);
+        self
+    }
+
     /// Waits until a call can be sent there. It is no time of the receiver's that passes, so no timeout counts it.
     pub async fn way(&self, callback: &HttpCallback) -> Result<HttpWay, ::http::Error> {
         let to = Uri::try_from(callback.url.as_str())?;

@@ -50,13 +50,13 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
-    descriptors::allow_many();
+    let callbacks = descriptors::for_callbacks(descriptors::allow_many());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(door_threads())
         .enable_all()
         .build()
         .map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
-    let drained = runtime.block_on(run_until_stopped(settings, announce))?;
+    let drained = runtime.block_on(run_until_stopped(settings, callbacks, announce))?;
     match drained {
         Drained::Completely => Ok(()),
         Drained::Broken => Err(Failure::Run("a part of the service failed; see the log.".to_owned())),
@@ -72,7 +72,11 @@ fn door_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
 }
 
-async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<Drained, Failure> {
+async fn run_until_stopped(
+    settings: &Settings,
+    files: descriptors::Callbacks,
+    announce: impl FnOnce(&Started<'_>),
+) -> Result<Drained, Failure> {
     let metrics = telemetry::metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let stop = CancellationToken::new();
@@ -86,10 +90,14 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         () = stop.cancelled() => return Ok(Drained::Completely),
     };
     let store: Arc<dyn Store> = Arc::new(Measured::new(store, Arc::clone(&clock)));
-    let deliverer =
-        Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
+    let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
+    let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
     let address = listener.local_addr().unwrap_or(settings.address);
-    let scheduler = scheduler::Config { name: node_name(&settings.scheduler.name, address), ..settings.scheduler.clone() };
+    let scheduler = scheduler::Config {
+        name: node_name(&settings.scheduler.name, address),
+        in_flight_max: calls_at_once(settings.scheduler.in_flight_max, files),
+        ..settings.scheduler.clone()
+    };
     let alarm = Alarm::exact(Arc::clone(&clock)).map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let messaging = Messaging::open(settings, &stop);
@@ -159,6 +167,17 @@ fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Cl
         nudge: Arc::new(move |entries| nudged.nudge(entries)),
         caller: Caller::Administrator,
     }
+}
+
+/// As many as are wanted, or as there are open files for.
+fn calls_at_once(wanted: usize, files: descriptors::Callbacks) -> usize {
+    if wanted > files.calls {
+        tracing::warn!(
+            "IN_FLIGHT_MAX is {wanted}, but the limit of open files allows {} calls at once: raise the limit (ulimit -n) or lower IN_FLIGHT_MAX",
+            files.calls
+        );
+    }
+    wanted.min(files.calls)
 }
 
 /// What people call this process.

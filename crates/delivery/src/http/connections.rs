@@ -54,6 +54,7 @@ pub(super) enum CallError {
 pub(super) struct Connections {
     connector: Connector,
     kept: Arc<Kept>,
+    idle_max: usize,
     newcomers: Newcomers,
 }
 
@@ -73,7 +74,13 @@ pub(super) struct Answered {
 
 impl Connections {
     pub fn new(connector: Connector) -> Self {
-        Self { connector, kept: Arc::default(), newcomers: Newcomers::default() }
+        Self { connector, kept: Arc::default(), idle_max: IDLE_CONNECTIONS_MAX, newcomers: Newcomers::default() }
+    }
+
+    /// The same, with at most so many that wait for their next call.
+    pub fn keeping(mut self, idle_max: Option<usize>) -> Self {
+        self.idle_max = idle_max.map_or(IDLE_CONNECTIONS_MAX, |max| max.min(IDLE_CONNECTIONS_MAX));
+        self
     }
 
     /// Waits until a call can be sent to `place`.
@@ -137,12 +144,17 @@ impl Connections {
     pub async fn keep(&self, mut connection: Box<Connection>) {
         connection.look().await;
         if connection.is_free() {
-            self.kept.put(connection);
+            self.kept.put(connection, self.idle_max);
         }
     }
 
     async fn dial(&self, place: &Uri) -> Result<Box<Connection>, CallError> {
-        let stream = self.connector.clone().call(place.clone()).await?;
+        let stream = self.connector.clone().call(place.clone()).await.inspect_err(|error| {
+            // What idle connections hold is better used.
+            if matches!(error, ConnectError::Short(_)) {
+                self.kept.close_all();
+            }
+        })?;
         let meter = intake::meter(&stream);
         let (sender, driver) = http1::Builder::new().max_buf_size(ANSWER_HEAD_BYTES_MAX).handshake(stream).await?;
         Ok(Box::new(Connection { origin: Origin::of(place), sender, driver: Some(driver), meter }))
@@ -249,9 +261,9 @@ impl Kept {
         Some(last).filter(|last| !last.is_old())
     }
 
-    fn put(self: &Arc<Self>, connection: Box<Connection>) {
+    fn put(self: &Arc<Self>, connection: Box<Connection>, idle_max: usize) {
         let mut shelf = self.shelf();
-        if shelf.count >= IDLE_CONNECTIONS_MAX {
+        if shelf.count >= idle_max {
             return;
         }
         shelf.count += 1;
@@ -263,6 +275,12 @@ impl Kept {
         if !std::mem::replace(&mut shelf.is_watched, true) {
             tokio::spawn(close_in_time(Arc::downgrade(self)));
         }
+    }
+
+    fn close_all(&self) {
+        let mut shelf = self.shelf();
+        shelf.waiting.clear();
+        shelf.count = 0;
     }
 
     /// Closes what has waited for too long; whether any are left.

@@ -58,6 +58,7 @@ mod race;
 mod rate_limit;
 mod requests;
 mod retries;
+mod shortage;
 mod signatures;
 mod slow_clients;
 mod stopping;
