@@ -9,7 +9,7 @@ use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Rules};
 use delivery::{Deliverer, Egress};
 use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
-use scheduler::{Alarm, Scheduler};
+use scheduler::{Alarm, Permits, Scheduler};
 use store::{Measured, Store};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
@@ -194,6 +194,10 @@ fn refuse_denied(egress: &Egress, url: &CallbackUrl) -> Result<(), Invalid> {
     egress.check_literal(url).map_err(|denied| Invalid::new("callback.url", format!("must not be called: {denied}")))
 }
 
+fn permits(permits: Permits) -> serde_json::Value {
+    serde_json::json!({"in_flight": permits.in_flight, "max": permits.max, "exhausted": permits.is_exhausted})
+}
+
 fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync>, scheduler: Arc<Scheduler>) -> ApiConfig {
     let item = |name, read: Box<dyn Fn() -> serde_json::Value + Send + Sync>| HealthItem {
         name,
@@ -202,6 +206,7 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
     let egress = settings.delivery.egress.to_string();
     let lagging = Arc::clone(&scheduler);
     let compared = Arc::clone(&scheduler);
+    let permitted = Arc::clone(&scheduler);
     let clock_skew = HealthItem {
         name: "clock_skew_seconds",
         read: Arc::new(move || {
@@ -214,6 +219,8 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
         item("shards", Box::new(move || scheduler.shards_held().into())),
         item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
         clock_skew,
+        // Exhausted permits are no illness of this process: a restart would not help, and other tenants are served.
+        item("permits", Box::new(move || permits(permitted.permits()))),
         item("egress", Box::new(move || egress.clone().into())),
     ];
     ApiConfig {

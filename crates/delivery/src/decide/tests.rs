@@ -132,7 +132,7 @@ fn claimed(attempt: u32, timer: Result<Timer, Unreadable>) -> Claimed {
     let template = timers::http("http://127.0.0.1/", "");
     let id = template.id();
     Claimed {
-        entry: DueEntry { at: at(1007), id, destination: template.definition.callback.destination() },
+        entry: DueEntry { at: at(1007), id, destination: template.definition.destination() },
         tenure: Tenure { shard: id.shard(1), epoch: Epoch(1) },
         token: ClaimToken(1),
         attempt,

@@ -95,7 +95,7 @@ impl Rig {
 }
 
 fn entry(new: &NewTimer) -> DueEntry {
-    DueEntry { at: new.execute_at, id: new.definition.id, destination: new.definition.callback.destination() }
+    DueEntry { at: new.execute_at, id: new.definition.id, destination: new.definition.destination() }
 }
 
 #[tokio::test]
@@ -303,7 +303,7 @@ async fn a_timer_that_gets_another_receiver_fires_once_and_its_place_becomes_fre
     let mut changed = rig.store.get(ids[0]).await.unwrap().unwrap();
     changed.definition.callback = timer("http://other.example/").build().definition.callback;
     rig.store.update(&changed, rig.clock.now()).await.unwrap();
-    let destination = changed.definition.callback.destination();
+    let destination = changed.definition.destination();
     rig.scheduler.nudge(&[DueEntry { at: changed.execute_at, id: ids[0], destination }]);
     rig.clock.advance(secs(1));
     let claimed = rig.claim().await;
