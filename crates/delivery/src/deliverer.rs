@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::{Attempt, Callback, Clock, Remember, Span, Timer};
+use domain::{Attempt, Callback, Clock, Remember, Span, TenantId, Timer};
 
 use crate::{
     Announcer, Egress, Failure, FailureKind, NamespaceRules, Outcome, SigningSecrets,
@@ -100,7 +100,7 @@ impl Deliverer {
     pub async fn way(&self, timer: &Timer) -> Way {
         match &timer.definition.callback {
             // Why there is none, the attempt finds out again.
-            Callback::Http(http) => Way(self.http.way(http).await.ok()),
+            Callback::Http(http) => Way(self.http.way(http, TenantId::of(&timer.definition.namespace)).await.ok()),
             Callback::Nats(_) | Callback::Event => Way(None),
         }
     }

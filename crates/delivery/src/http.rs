@@ -17,7 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 use ::http::{HeaderValue, Response, StatusCode, Uri};
-use domain::{Clock, HttpCallback, Protocol, Remember};
+use domain::{Clock, HttpCallback, Protocol, Remember, TenantId};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
@@ -45,6 +45,7 @@ pub(crate) struct HttpSender {
 /// To a receiver, open for one call.
 pub(crate) struct HttpWay {
     to: Uri,
+    tenant: TenantId,
     by: Way,
 }
 
@@ -68,10 +69,10 @@ impl HttpSender {
     }
 
     /// Waits until a call can be sent there. It is no time of the receiver's that passes, so no timeout counts it.
-    pub async fn way(&self, callback: &HttpCallback) -> Result<HttpWay, ::http::Error> {
+    pub async fn way(&self, callback: &HttpCallback, tenant: TenantId) -> Result<HttpWay, ::http::Error> {
         let to = Uri::try_from(callback.url.as_str())?;
-        let by = self.connections.way(&to).await;
-        Ok(HttpWay { to, by })
+        let by = self.connections.way(&to, tenant).await;
+        Ok(HttpWay { to, tenant, by })
     }
 
     /// Without a way, finds one first.
@@ -79,15 +80,15 @@ impl HttpSender {
         let place = Place(&callback.url);
         let way = match way {
             Some(way) => Ok(way),
-            None => self.way(callback).await,
+            None => self.way(callback, TenantId::of(&call.timer.definition.namespace)).await,
         };
         let written = way.and_then(|way| Ok((request::write(callback, call, &self.agent, &way.to)?, way)));
-        let (request, HttpWay { to, by }) = match written {
+        let (request, HttpWay { to, tenant, by }) = match written {
             Ok(written) => written,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
         let Answered { response, mut connection, deadline } =
-            match self.connections.send(&to, by, request, callback.timeout.as_duration()).await {
+            match self.connections.send(&to, tenant, by, request, callback.timeout.as_duration()).await {
                 Ok(answered) => answered,
                 Err(error) => return place.explain(&error, callback.timeout).into(),
             };

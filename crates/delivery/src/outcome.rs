@@ -24,6 +24,8 @@ pub enum Shortage {
     Ports,
     Memory,
     Threads,
+    /// Permits for lookups of host names: the tenant has too many under way that are not answered, or all have.
+    Lookups,
 }
 
 /// Why an attempt did not work, in words for whoever owns the timer: no secrets, no query of the URL.
@@ -95,6 +97,7 @@ impl Shortage {
             Self::Ports => "ports",
             Self::Memory => "memory",
             Self::Threads => "threads",
+            Self::Lookups => "lookups",
         }
     }
 }

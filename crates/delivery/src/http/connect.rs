@@ -14,6 +14,7 @@ use std::{
 };
 
 use ::http::Uri;
+use domain::TenantId;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
     client::legacy::connect::{HttpConnector, dns::Name},
@@ -23,7 +24,13 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::time::timeout;
 use tower::Service;
 
-use super::{Lookups, failure::cause, intake::Metered, shortage};
+use super::{
+    Lookups,
+    failure::cause,
+    intake::Metered,
+    lookups::{Begun, Congested},
+    shortage,
+};
 use crate::{Denied, Egress, SetupError, Shortage};
 
 /// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
@@ -55,14 +62,16 @@ pub(super) enum ConnectError {
 
 #[derive(Clone)]
 pub(super) struct Connector {
-    https: HttpsConnector<Dialer>,
+    egress: Arc<Egress>,
     lookups: Arc<Lookups>,
+    tls: Arc<ClientConfig>,
 }
 
+/// Dials once, where the lookup leads.
 #[derive(Clone)]
 struct Dialer {
     egress: Arc<Egress>,
-    lookups: Arc<Lookups>,
+    lookup: Option<Begun>,
 }
 
 impl Connector {
@@ -71,39 +80,28 @@ impl Connector {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let lookups = Arc::new(lookups);
-        let dialer = Dialer { egress: Arc::new(egress), lookups: Arc::clone(&lookups) };
-        Ok(Self { https: HttpsConnector::from((dialer, tls)), lookups })
+        Ok(Self { egress: Arc::new(egress), lookups: Arc::new(lookups), tls: Arc::new(tls) })
     }
 
-    /// Has the host's addresses found, so that dialling need not wait for them. What does not come soon, or fails, is asked for again
-    /// by whoever dials.
-    pub async fn look_ahead(&self, uri: &Uri) {
-        if let (name, None) = host(uri) {
-            let _ = timeout(LOOK_AHEAD_MAX, self.lookups.addresses(name)).await;
+    /// Has the host's addresses found, so that dialling need not wait for them. What does not come soon is waited for by whoever
+    /// dials. The wait until the lookup begins is no time of the call's. An address needs no lookup.
+    pub async fn look_ahead(&self, uri: &Uri, tenant: TenantId) -> Result<Option<Begun>, Congested> {
+        let (name, None) = host(uri) else { return Ok(None) };
+        let lookup = self.lookups.begin(name, tenant).await?;
+        let _ = timeout(LOOK_AHEAD_MAX, lookup.clone().answer()).await;
+        Ok(Some(lookup))
+    }
+
+    /// A connection to where the lookup leads.
+    pub async fn connect(&self, uri: Uri, lookup: Option<Begun>) -> Result<MaybeHttpsStream<TokioIo<Metered>>, ConnectError> {
+        let dialer = Dialer { egress: Arc::clone(&self.egress), lookup };
+        let mut https = HttpsConnector::from((dialer, Arc::clone(&self.tls)));
+        match timeout(CONNECT_MAX, https.call(uri)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            // The dialler speaks for itself; what remains is the handshake.
+            Ok(Err(error)) => Err(error.downcast().map_or_else(ConnectError::Tls, |error| *error)),
+            Err(_) => Err(ConnectError::Timeout),
         }
-    }
-}
-
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<Metered>>;
-    type Error = ConnectError;
-    type Future = Connecting<Self::Response>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.https.call(uri);
-        Box::pin(async {
-            match timeout(CONNECT_MAX, connecting).await {
-                Ok(Ok(stream)) => Ok(stream),
-                // The dialler speaks for itself; what remains is the handshake.
-                Ok(Err(error)) => Err(error.downcast().map_or_else(ConnectError::Tls, |error| *error)),
-                Err(_) => Err(ConnectError::Timeout),
-            }
-        })
     }
 }
 
@@ -143,7 +141,10 @@ impl Dialer {
         let port = uri.port_u16().unwrap_or(default_port);
         let (host, addrs) = match host(uri) {
             (host, Some(addr)) => (host, vec![addr]),
-            (host, None) => (host, self.lookups.addresses(host).await.map_err(not_found)?),
+            (host, None) => match self.lookup.clone() {
+                Some(lookup) => (host, lookup.answer().await.map_err(not_found)?),
+                None => (host, Vec::new()),
+            },
         };
         if addrs.is_empty() {
             return Err(ConnectError::NoAddress);
@@ -152,6 +153,12 @@ impl Dialer {
             self.egress.check(*addr, host, port).map_err(ConnectError::Denied)?;
         }
         Ok(addrs)
+    }
+}
+
+impl From<Congested> for ConnectError {
+    fn from(_: Congested) -> Self {
+        Self::Short(Shortage::Lookups)
     }
 }
 

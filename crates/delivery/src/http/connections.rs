@@ -17,6 +17,7 @@ use std::{
 
 use ::http::{Request, Response, Uri, uri::Authority};
 use bytes::Bytes;
+use domain::TenantId;
 use http_body_util::Full;
 use hyper::{
     body::Incoming,
@@ -25,12 +26,12 @@ use hyper::{
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep, timeout_at};
-use tower::Service;
 
 use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{ConnectError, Connector},
     intake::{self, Meter, Metered},
+    lookups::{Begun, Congested},
     newcomers::{Newcomers, Turn},
 };
 
@@ -61,7 +62,10 @@ pub(super) struct Connections {
 /// By what a call gets to its receiver.
 pub(super) enum Way {
     Kept(Waiting),
-    New(Turn),
+    /// Where it leads is being looked up, unless its host is an address.
+    New(Turn, Option<Begun>),
+    /// There is none: its host name could not be looked up, because too many others are.
+    Congested,
 }
 
 /// The head of an answer, and what the rest of it comes over.
@@ -84,16 +88,16 @@ impl Connections {
     }
 
     /// Waits until a call can be sent to `place`.
-    pub async fn way(&self, place: &Uri) -> Way {
+    pub async fn way(&self, place: &Uri, tenant: TenantId) -> Way {
         let origin = Origin::of(place);
         if let Some(kept) = self.kept.take(&origin) {
             return Way::Kept(kept);
         }
         // In its turn a connection is dialled at once: those that wait for one name would otherwise all be dialled together.
-        self.connector.look_ahead(place).await;
+        let Ok(lookup) = self.connector.look_ahead(place, tenant).await else { return Way::Congested };
         let turn = self.newcomers.turn(&origin).await;
         // Meanwhile another call may have ended, and its connection serves as well as a new one.
-        self.kept.take(&origin).map_or(Way::New(turn), Way::Kept)
+        self.kept.take(&origin).map_or(Way::New(turn, lookup), Way::Kept)
     }
 
     /// Sends `request` to the receiver at `place`, which has so much time to answer. The answer is only as far in as its head:
@@ -101,6 +105,7 @@ impl Connections {
     pub async fn send(
         &self,
         place: &Uri,
+        tenant: TenantId,
         mut way: Way,
         mut request: Request<Full<Bytes>>,
         time: Duration,
@@ -109,7 +114,8 @@ impl Connections {
             let deadline = Instant::now() + time;
             match way {
                 // Rare and large, which every call would have to carry along.
-                Way::New(turn) => return Box::pin(self.send_first(place, turn, request, deadline)).await,
+                Way::New(turn, lookup) => return Box::pin(self.send_first(place, turn, lookup, request, deadline)).await,
+                Way::Congested => return Err(ConnectError::from(Congested).into()),
                 Way::Kept(kept) if kept.is_old() => {}
                 Way::Kept(Waiting { mut connection, .. }) => match timeout_at(deadline, connection.exchange(request)).await {
                     Err(_) => return Err(CallError::Late),
@@ -121,7 +127,7 @@ impl Connections {
                     },
                 },
             }
-            way = self.way(place).await;
+            way = self.way(place, tenant).await;
         }
     }
 
@@ -129,11 +135,12 @@ impl Connections {
         &self,
         place: &Uri,
         turn: Turn,
+        lookup: Option<Begun>,
         request: Request<Full<Bytes>>,
         deadline: Instant,
     ) -> Result<Answered, CallError> {
         let first_call = async {
-            let mut connection = self.dial(place).await?;
+            let mut connection = self.dial(place, lookup).await?;
             let response = connection.exchange(request).await.map_err(TrySendError::into_error)?;
             Ok(Answered { response, connection, deadline })
         };
@@ -148,8 +155,8 @@ impl Connections {
         }
     }
 
-    async fn dial(&self, place: &Uri) -> Result<Box<Connection>, CallError> {
-        let stream = self.connector.clone().call(place.clone()).await.inspect_err(|error| {
+    async fn dial(&self, place: &Uri, lookup: Option<Begun>) -> Result<Box<Connection>, CallError> {
+        let stream = self.connector.connect(place.clone(), lookup).await.inspect_err(|error| {
             // What idle connections hold is better used.
             if matches!(error, ConnectError::Short(_)) {
                 self.kept.close_all();
