@@ -171,6 +171,18 @@ async fn a_retry_comes_back_through_memory_at_its_time() {
 }
 
 #[tokio::test]
+async fn a_timer_that_is_due_at_once_does_not_wait_for_a_backlog_to_be_read() {
+    let rig = Rig::new(Config::default());
+    rig.scheduler.beat_once().await.unwrap();
+    let timers = [timer(RECEIVER).build(), timer(RECEIVER).due_in(secs(60)).build()];
+    let ids = rig.create(timers.to_vec()).await;
+    // Nothing has been read yet.
+    rig.scheduler.nudge(&timers.each_ref().map(entry));
+    assert_eq!(rig.claim_ids().await, ids[..1]);
+    assert_eq!(rig.scheduler.in_memory(), 0, "the other is left to the load");
+}
+
+#[tokio::test]
 async fn no_more_is_claimed_than_can_start_and_places_become_free_again() {
     let rig = Rig::new(Config { in_flight_max: 8, in_flight_per_destination_max: 2, ..Config::default() });
     rig.create((0..5).map(|_| timer(RECEIVER).build()).collect()).await;
