@@ -65,7 +65,7 @@ pub struct Commands {
 impl Commands {
     fn scheduled(&self, timer: &Timer) {
         if timer.status == Status::Pending {
-            let destination = timer.definition.callback.destination();
+            let destination = timer.definition.destination();
             (self.nudge)(&[DueEntry { at: timer.execute_at, id: timer.id(), destination }]);
         }
     }

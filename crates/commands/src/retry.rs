@@ -18,7 +18,7 @@ impl Commands {
             known => reopened(known?)?,
         };
         metrics::counter!("timer_retried_total").increment(1);
-        (self.nudge)(&[DueEntry { at: now, id, destination: reopened.definition.callback.destination() }]);
+        (self.nudge)(&[DueEntry { at: now, id, destination: reopened.definition.destination() }]);
         Ok(reopened)
     }
 

@@ -11,12 +11,21 @@ const JITTER: f64 = 0.1;
 /// time would otherwise be called without a pause.
 const AGAIN_DELAY_MIN: Span = Span::from_secs(1);
 
+/// How long a call that this machine could not make waits for another try; chance moves it by a half to both sides.
+const NOT_ATTEMPTED_DELAY: Span = Span::from_secs(1);
+
 /// What becomes of `timer` after its attempt with this number (1 for the first) ended in `outcome` at `now`.
 /// `jitter` is chance, from 0 up to 1.
 pub fn decide(outcome: Outcome, timer: &Timer, rules: &NamespaceRules, attempt: u32, now: Timestamp, jitter: f64) -> Next {
     match outcome {
         Outcome::Delivered => Next::Completed { at: now },
         Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN)) },
+        // No policy is asked: the receiver was not called, so the timer is as it was before its claim.
+        Outcome::NotAttempted { .. } => Next::Pending {
+            at: now.saturating_add(NOT_ATTEMPTED_DELAY.saturating_mul(0.5 + jitter.clamp(0.0, 1.0))),
+            attempt: attempt.saturating_sub(1),
+            error: timer.last_error.clone(),
+        },
         Outcome::Failed(failure) => match rules.retries(&timer.definition) {
             None => Next::Failed { at: now, error: last_error(&failure.message, "") },
             // A caller who has it tried again, or changes it, wants it tried from then on.

@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::{Attempt, Callback, Clock, Remember, Span, Timer};
+use domain::{Attempt, Callback, Clock, Remember, Span, TenantId, Timer};
 
 use crate::{
     Announcer, Egress, Failure, FailureKind, NamespaceRules, Outcome, SigningSecrets,
     answer::Answer,
     call::Call,
     http::{HttpSender, HttpWay, Lookups, SystemNames, roots},
-    metrics::Figures,
+    metrics::{Figures, Shortages},
     nats::NatsSender,
 };
 
@@ -23,6 +23,8 @@ pub struct Config {
     pub namespaces: Arc<NamespaceRules>,
     /// Of which attempts a record is made.
     pub remember: Remember,
+    /// How many connections may wait for their next call; as many as usual if it is not given, and never more.
+    pub idle_connections_max: Option<usize>,
     /// Of this program, for `User-Agent`.
     pub version: String,
 }
@@ -58,6 +60,7 @@ pub struct Deliverer {
     remember: Remember,
     clock: Arc<dyn Clock>,
     figures: Figures,
+    shortages: Shortages,
 }
 
 impl Deliverer {
@@ -73,9 +76,10 @@ impl Deliverer {
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        let Config { egress, signing, namespaces, remember, version } = config;
-        let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?;
-        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures: Figures::default() })
+        let Config { egress, signing, namespaces, remember, idle_connections_max, version } = config;
+        let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?.keeping(idle_connections_max);
+        let (figures, shortages) = (Figures::default(), Shortages::default());
+        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures, shortages })
     }
 
     /// The same, for `nats` callbacks too.
@@ -96,7 +100,7 @@ impl Deliverer {
     pub async fn way(&self, timer: &Timer) -> Way {
         match &timer.definition.callback {
             // Why there is none, the attempt finds out again.
-            Callback::Http(http) => Way(self.http.way(http).await.ok()),
+            Callback::Http(http) => Way(self.http.way(http, TenantId::of(&timer.definition.namespace)).await.ok()),
             Callback::Nats(_) | Callback::Event => Way(None),
         }
     }
@@ -122,7 +126,10 @@ impl Deliverer {
         let took = self.clock.steady().saturating_sub(started);
         let record = record(&answer, &call, took);
         let outcome = answer.outcome;
-        self.figures.record(callback.kind(), &outcome, took);
+        match outcome {
+            Outcome::NotAttempted { reason } => self.shortages.note(reason, self.clock.steady()),
+            _ => self.figures.record(callback.kind(), &outcome, took),
+        }
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
         Attempted { outcome, record }
     }
@@ -134,6 +141,8 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
     let message = match outcome {
         Outcome::Failed(failure) => failure.message.as_bytes(),
         Outcome::Delivered | Outcome::Rescheduled { .. } => &[],
+        // There was no attempt.
+        Outcome::NotAttempted { .. } => return None,
     };
     // One that is tried for ever while the broker is away has nothing new to tell.
     let is_event = call.timer.definition.callback == Callback::Event;

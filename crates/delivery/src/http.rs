@@ -4,18 +4,20 @@ mod answer;
 mod connect;
 mod connections;
 mod failure;
+mod intake;
 mod lookups;
 mod names;
 mod newcomers;
 mod request;
 pub(crate) mod roots;
+mod shortage;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use ::http::{HeaderValue, Response, StatusCode, Uri};
-use domain::{Clock, HttpCallback, Protocol, Remember};
+use domain::{Clock, HttpCallback, Protocol, Remember, TenantId};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
@@ -43,6 +45,7 @@ pub(crate) struct HttpSender {
 /// To a receiver, open for one call.
 pub(crate) struct HttpWay {
     to: Uri,
+    tenant: TenantId,
     by: Way,
 }
 
@@ -59,11 +62,17 @@ impl HttpSender {
         Ok(Self { connections: Connections::new(connector), agent, clock })
     }
 
+    /// The same, with at most so many idle connections.
+    pub fn keeping(mut self, idle_connections_max: Option<usize>) -> Self {
+        self.connections = self.connections.keeping(idle_connections_max);
+        self
+    }
+
     /// Waits until a call can be sent there. It is no time of the receiver's that passes, so no timeout counts it.
-    pub async fn way(&self, callback: &HttpCallback) -> Result<HttpWay, ::http::Error> {
+    pub async fn way(&self, callback: &HttpCallback, tenant: TenantId) -> Result<HttpWay, ::http::Error> {
         let to = Uri::try_from(callback.url.as_str())?;
-        let by = self.connections.way(&to).await;
-        Ok(HttpWay { to, by })
+        let by = self.connections.way(&to, tenant).await;
+        Ok(HttpWay { to, tenant, by })
     }
 
     /// Without a way, finds one first.
@@ -71,17 +80,17 @@ impl HttpSender {
         let place = Place(&callback.url);
         let way = match way {
             Some(way) => Ok(way),
-            None => self.way(callback).await,
+            None => self.way(callback, TenantId::of(&call.timer.definition.namespace)).await,
         };
         let written = way.and_then(|way| Ok((request::write(callback, call, &self.agent, &way.to)?, way)));
-        let (request, HttpWay { to, by }) = match written {
+        let (request, HttpWay { to, tenant, by }) = match written {
             Ok(written) => written,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
         let Answered { response, mut connection, deadline } =
-            match self.connections.send(&to, by, request, callback.timeout.as_duration()).await {
+            match self.connections.send(&to, tenant, by, request, callback.timeout.as_duration()).await {
                 Ok(answered) => answered,
-                Err(error) => return Outcome::from(place.explain(&error, callback.timeout)).into(),
+                Err(error) => return place.explain(&error, callback.timeout).into(),
             };
         let status = Some(response.status().as_u16());
         if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
@@ -132,9 +141,10 @@ impl HttpSender {
                 let understood = answer::understand(&body);
                 (understood.unwrap_or_else(|complaint| place.failure(FailureKind::Answer, complaint).into()), body)
             }
-            Err(answer::Unread::TooLarge) => {
-                failed(FailureKind::TooLarge, format!("answered with more than {} bytes", answer::ANSWER_BYTES_MAX))
-            }
+            Err(answer::Unread::TooLarge) => failed(
+                FailureKind::TooLarge,
+                format!("answered with more than {} bytes or {} pieces", answer::ANSWER_BYTES_MAX, answer::ANSWER_PIECES_MAX),
+            ),
             Err(answer::Unread::Lost) => failed(FailureKind::Reset, "closed the connection within its answer".to_owned()),
         }
     }

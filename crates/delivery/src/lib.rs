@@ -7,6 +7,7 @@
 //!            ▼      │        rescheduled                       pending (a retry),
 //!   request + signature      failed: why, and how long         again (a new due time)
 //!            │      │        to leave the receiver alone
+//!            │      │        not attempted: a local shortage   pending, nothing counted
 //!            ▼      │
 //!   resolve ▶ guard ▶ dial ──▶ the receiver
 //! ```
@@ -44,5 +45,5 @@ pub use deliverer::{Attempted, Config, Deliverer, SetupError, Way};
 pub use egress::{Denied, Egress};
 pub use metrics::describe;
 pub use namespaces::NamespaceRules;
-pub use outcome::{Failure, FailureKind, Outcome};
+pub use outcome::{Failure, FailureKind, Outcome, Shortage};
 pub use signing::SigningSecrets;

@@ -7,10 +7,14 @@ use std::{
 
 use ::metrics::{Counter, Histogram};
 
-use crate::Outcome;
+use crate::{Outcome, Shortage};
 
 const DURATION: &str = "timer_callback_duration_seconds";
 const TOTAL: &str = "timer_callbacks_total";
+const NOT_ATTEMPTED: &str = "timer_not_attempted_total";
+
+/// How often a shortage is logged at most.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Says what the metrics mean. To be called once a recorder is installed.
 pub fn describe() {
@@ -20,6 +24,47 @@ pub fn describe() {
         "How long callback attempts took, by kind of callback and by outcome"
     );
     metrics::describe_counter!(TOTAL, "Callback attempts that ended, by kind of callback and by outcome");
+    metrics::describe_counter!(
+        NOT_ATTEMPTED,
+        "Calls that this machine could not make and that wait for another try, by what it is short of"
+    );
+}
+
+/// What could not be sent. There may be thousands in a second, so that only some of it is logged.
+#[derive(Default)]
+pub(crate) struct Shortages(Mutex<Unlogged>);
+
+#[derive(Default)]
+struct Unlogged {
+    calls: u64,
+    last_warning: Option<Duration>,
+}
+
+impl Shortages {
+    /// Counts a call that was not made. `steady` is the monotonic clock.
+    pub(crate) fn note(&self, reason: Shortage, steady: Duration) {
+        metrics::counter!(NOT_ATTEMPTED, "reason" => reason.label()).increment(1);
+        if let Some(calls) = self.0.lock().unwrap_or_else(PoisonError::into_inner).count(steady) {
+            let reason = reason.label();
+            tracing::warn!(
+                reason,
+                calls,
+                "calls could not be made: this machine is short of {reason}; their timers stay pending"
+            );
+        }
+    }
+}
+
+impl Unlogged {
+    /// How many calls a warning is to speak of, if one is due.
+    fn count(&mut self, steady: Duration) -> Option<u64> {
+        self.calls += 1;
+        if self.last_warning.is_some_and(|last| steady.saturating_sub(last) < WARNING_INTERVAL) {
+            return None;
+        }
+        self.last_warning = Some(steady);
+        Some(std::mem::take(&mut self.calls))
+    }
 }
 
 /// What is counted of attempts. Each series is looked up once: there are few, and each is used for ever.
@@ -84,6 +129,15 @@ mod tests {
         fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
             self.take(key);
             Histogram::noop()
+        }
+    }
+
+    #[test]
+    fn a_shortage_is_logged_now_and_then_with_all_it_has_held_up() {
+        let mut unlogged = Unlogged::default();
+        let table = [(5, Some(1)), (6, None), (14, None), (15, Some(3)), (24, None), (60, Some(2))];
+        for (seconds, logged) in table {
+            assert_eq!(unlogged.count(Duration::from_secs(seconds)), logged, "at second {seconds}");
         }
     }
 

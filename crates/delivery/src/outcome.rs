@@ -9,6 +9,23 @@ pub enum Outcome {
         at: Timestamp,
     },
     Failed(Failure),
+    /// Nothing was sent, because this machine is short of something. It is no attempt, and says nothing about the receiver.
+    NotAttempted {
+        reason: Shortage,
+    },
+}
+
+/// What this machine is short of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shortage {
+    /// Open files, of the process or of the machine.
+    Descriptors,
+    /// Local ports towards that receiver.
+    Ports,
+    Memory,
+    Threads,
+    /// Permits for lookups of host names: the tenant has too many under way that are not answered, or all have.
+    Lookups,
 }
 
 /// Why an attempt did not work, in words for whoever owns the timer: no secrets, no query of the URL.
@@ -67,6 +84,20 @@ impl Outcome {
             Self::Delivered => "delivered",
             Self::Rescheduled { .. } => "rescheduled",
             Self::Failed(failure) => failure.kind.label(),
+            Self::NotAttempted { .. } => "not_attempted",
+        }
+    }
+}
+
+impl Shortage {
+    /// A short name for metrics.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Descriptors => "descriptors",
+            Self::Ports => "ports",
+            Self::Memory => "memory",
+            Self::Threads => "threads",
+            Self::Lookups => "lookups",
         }
     }
 }

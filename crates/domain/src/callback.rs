@@ -7,7 +7,6 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use crate::{
     Headers, Invalid, JsonText, RetryPolicy, Span,
@@ -62,11 +61,6 @@ impl Protocol {
     }
 }
 
-/// Receivers that share a fate: one host and port, the NATS server, a stream of it, or the broker. A hash, because a million
-/// of them wait in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Destination(pub u64);
-
 impl Callback {
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -82,7 +76,7 @@ impl Callback {
         self.called().into_owned()
     }
 
-    fn called(&self) -> Cow<'_, str> {
+    pub(crate) fn called(&self) -> Cow<'_, str> {
         match self {
             Self::Http(http) => http.url.origin().into(),
             // A stream that does not answer holds up those who publish to it, not everybody.
@@ -90,11 +84,6 @@ impl Callback {
             Self::Nats(_) => "nats".into(),
             Self::Event => "broker".into(),
         }
-    }
-
-    pub fn destination(&self) -> Destination {
-        let digest = Sha256::digest(self.called().as_bytes());
-        Destination(digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte)))
     }
 
     pub fn payload(&self) -> Option<&JsonText> {

@@ -37,6 +37,7 @@ impl Scheduler {
             let entries = window.take(self.config.claim_batch_max);
             metrics::gauge!("timer_pending_in_memory").set(window.len() as f64);
             metrics::gauge!("timer_in_flight").set(window.in_flight() as f64);
+            metrics::gauge!("timer_permits_exhausted").set(f64::from(u8::from(window.is_exhausted())));
             (entries, more_due)
         };
         if entries.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   store ──load──▶ upcoming ──promote──▶ ready ──take──▶ claim ──▶ (delivery)
-//!     ▲   ──sweep─▶ (by time)             (by destination)             │
+//!     ▲   ──sweep─▶ (by time)             (by tenant and receiver)     │
 //!     │                ▲                                               │
 //!     └────────────────┴──────────── settled: again at … ◀─────────────┘
 //! ```
@@ -26,6 +26,7 @@ mod mixing;
 mod nudging;
 mod outbox;
 mod ownership;
+mod ready;
 mod recovery;
 mod retention;
 mod scheduler;
@@ -36,5 +37,5 @@ mod tenancy;
 mod window;
 
 pub use alarm::Alarm;
-pub use scheduler::{Config, Scheduler, describe};
+pub use scheduler::{Config, Permits, Scheduler, describe};
 pub use sweeping::SweepPosition;

@@ -1,44 +1,69 @@
 //! How much of what is being called lies in memory.
 
-use std::collections::HashMap;
+use std::hash::Hash;
 
-use domain::{Destination, limits};
+use domain::{Destination, FairShare, TenantId, limits};
+
+use crate::mixing::Shares;
 
 /// What claimed timers may hold in memory while they are called.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// So many destinations get their first whatever the others hold: claims of large ones after small ones may hold all, and hang.
-const FIRSTS_MIN: usize = 256;
-/// One destination gets at most this part of the bytes that are free.
-const SHARE_OF_FREE: usize = 4;
-/// This part of all bytes is kept for destinations that have none yet.
+/// So much a tenant may hold whatever the others hold, as long as there are no more tenants than this: claims of large ones after
+/// small ones may hold all, and hang.
+const TENANT_BYTES_MIN: usize = 512 * 1024;
+const TENANTS_WITH_MINIMUM: usize = 64;
+/// For the same reason, so many destinations get their first.
+const FIRSTS_MIN: usize = 32;
+/// One destination gets at most this part of the bytes that its tenant has left above the reserve.
+const SHARE_OF_LEFT: usize = 3;
+/// This part of what a tenant may have is kept for destinations of it that have none yet.
 const RESERVE_OF_ALL: usize = 4;
 /// Small timers are not taken for granted: the next may be larger.
 const EXPECTED_MIN: usize = 32 * 1024;
 
-/// Counts the bytes of timers under way, in all and for each destination: large timers for receivers that hang must not keep others
-/// from being called. How large one is, is known only once it is claimed; until then it counts as much as the largest did lately.
+/// The memory budget: counts the bytes of timers under way, and shares them as permits are shared, first among tenants, then among
+/// the destinations of each. Large timers for receivers that hang must not keep others from being called. How large one is, is
+/// known only once it is claimed; until then it counts as much as the largest did lately.
 #[derive(Debug)]
 pub struct Load {
     bytes: usize,
-    by_destination: HashMap<Destination, usize>,
+    by_tenant: Shares<TenantId, usize>,
+    by_destination: Shares<Destination, usize>,
     expected: usize,
 }
 
 impl Default for Load {
     /// Nothing is known yet, so that the first ones are taken to be as large as they can be.
     fn default() -> Self {
-        Self { bytes: 0, by_destination: HashMap::new(), expected: limits::PAYLOAD_BYTES_MAX }
+        Self { bytes: 0, by_tenant: Shares::default(), by_destination: Shares::default(), expected: limits::PAYLOAD_BYTES_MAX }
     }
 }
 
 impl Load {
+    /// How many bytes a tenant that holds so many may hold besides.
+    fn left(&self, held: usize) -> usize {
+        let minimum = if self.by_tenant.len() <= TENANTS_WITH_MINIMUM { TENANT_BYTES_MIN } else { 0 };
+        FairShare::AMONG_TENANTS.left(self.free(), held).max(minimum.saturating_sub(held))
+    }
+
+    const fn free(&self) -> usize {
+        BYTES_MAX.saturating_sub(self.bytes)
+    }
+
+    /// Whether one more may be called for this tenant, to a destination that has none yet.
+    pub fn has_room_for(&self, tenant: TenantId) -> bool {
+        match self.by_tenant.get(&tenant) {
+            None => self.left(0) > 0,
+            Some(held) => self.expected <= self.left(*held) || self.by_destination.len() < FIRSTS_MIN,
+        }
+    }
+
     /// Whether one more may be called there.
     pub fn has_room(&self, destination: Destination) -> bool {
-        let free = BYTES_MAX.saturating_sub(self.bytes);
-        match self.by_destination.get(&destination) {
-            None => free > 0 || self.by_destination.len() < FIRSTS_MIN,
-            Some(own) => own + self.expected <= free.saturating_sub(BYTES_MAX / RESERVE_OF_ALL) / SHARE_OF_FREE,
-        }
+        let Some(own) = self.by_destination.get(&destination) else { return self.has_room_for(destination.tenant()) };
+        let of_tenant = self.by_tenant.get(&destination.tenant()).copied().unwrap_or_default();
+        let left = self.left(of_tenant);
+        own + self.expected <= left.saturating_sub((of_tenant + left) / RESERVE_OF_ALL) / SHARE_OF_LEFT
     }
 
     /// Counts one that is not known yet; returns for how much it counts.
@@ -49,22 +74,31 @@ impl Load {
 
     pub fn add(&mut self, destination: Destination, bytes: usize) {
         self.bytes += bytes;
+        *self.by_tenant.entry(destination.tenant()).or_default() += bytes;
         *self.by_destination.entry(destination).or_default() += bytes;
     }
 
     pub fn remove(&mut self, destination: Destination, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
-        if let Some(own) = self.by_destination.get_mut(&destination) {
-            *own = own.saturating_sub(bytes);
-            if *own == 0 {
-                self.by_destination.remove(&destination);
-            }
-        }
+        subtract(&mut self.by_tenant, destination.tenant(), bytes);
+        subtract(&mut self.by_destination, destination, bytes);
     }
 
     /// The largest of a claim. Large ones are not forgotten at once: they tend to come together.
-    pub fn expect(&mut self, heaviest: usize) {
-        self.expected = heaviest.max(self.expected / 2).max(EXPECTED_MIN);
+    /// Says whether less is expected than before.
+    pub fn expect(&mut self, heaviest: usize) -> bool {
+        let before = self.expected;
+        self.expected = heaviest.max(before / 2).max(EXPECTED_MIN);
+        self.expected < before
+    }
+}
+
+fn subtract<K: Eq + Hash>(counts: &mut Shares<K, usize>, key: K, bytes: usize) {
+    if let Some(own) = counts.get_mut(&key) {
+        *own = own.saturating_sub(bytes);
+        if *own == 0 {
+            counts.remove(&key);
+        }
     }
 }
 
@@ -90,7 +124,7 @@ mod tests {
     #[test]
     fn one_destination_gets_enough_for_all_its_places() {
         let mut load = Load::default();
-        (0..10).for_each(|_| load.expect(32 * 1024));
+        (0..10).for_each(|_| _ = load.expect(32 * 1024));
         assert!(fill(&mut load, 1, 32 * 1024) >= 256);
     }
 
@@ -107,16 +141,20 @@ mod tests {
     #[test]
     fn there_is_never_much_more_than_the_limit() {
         let mut load = Load::default();
-        for destination in 0..10_000 {
-            fill(&mut load, destination, LARGE);
+        for tenant in 0..10_000 {
+            fill(&mut load, tenant << 40, LARGE);
         }
-        assert!((BYTES_MAX..BYTES_MAX + FIRSTS_MIN * LARGE).contains(&load.bytes), "{} bytes", load.bytes);
+        assert!(
+            (BYTES_MAX..BYTES_MAX + TENANTS_WITH_MINIMUM * (TENANT_BYTES_MIN + LARGE)).contains(&load.bytes),
+            "{} bytes",
+            load.bytes
+        );
     }
 
     #[test]
     fn large_ones_after_small_ones_leave_room_for_others() {
         let mut load = Load::default();
-        (0..10).for_each(|_| load.expect(1024));
+        (0..10).for_each(|_| _ = load.expect(1024));
         let hanging = [Destination(1), Destination(2), Destination(3)];
         // All are claimed before it is known how large they are.
         let reserved = hanging.map(|hanging| {
@@ -133,6 +171,21 @@ mod tests {
         load.expect(LARGE + 1024);
         assert!(load.bytes > 2 * BYTES_MAX, "{} bytes", load.bytes);
         assert!(load.has_room(Destination(4)) && !load.has_room(hanging[0]));
+        assert_eq!(fill(&mut load, 1 << 40, 1024), 1, "another tenant gets its first, as large as it may be");
+        (0..10).for_each(|_| _ = load.expect(1024));
+        assert!(fill(&mut load, 2 << 40, 1024) > 50, "and small ones by the dozen");
+    }
+
+    #[test]
+    fn a_tenant_whose_large_ones_hang_leaves_a_quarter() {
+        let mut load = Load::default();
+        for receiver in 0..10_000 {
+            fill(&mut load, receiver, LARGE);
+        }
+        assert!(load.bytes <= BYTES_MAX / 4 * 3 + FIRSTS_MIN * LARGE, "{} bytes", load.bytes);
+        let other = 1 << 40;
+        assert!(fill(&mut load, other, LARGE) > 1, "another tenant gets more than its first");
+        assert!(load.has_room(Destination(2 << 40)), "and a third gets its first");
     }
 
     #[test]
@@ -142,6 +195,6 @@ mod tests {
             let reserved = load.reserve(Destination(round % 3));
             load.remove(Destination(round % 3), reserved);
         }
-        assert_eq!((load.bytes, load.by_destination.len()), (0, 0));
+        assert_eq!((load.bytes, load.by_tenant.len(), load.by_destination.len()), (0, 0, 0));
     }
 }

@@ -1,4 +1,7 @@
-use std::hash::Hasher;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, Hasher},
+};
 
 /// The finisher of SplitMix64: every bit depends on all others.
 pub const fn mix(mut z: u64) -> u64 {
@@ -12,6 +15,26 @@ pub const fn mix(mut z: u64) -> u64 {
 #[derive(Default)]
 pub struct Mixing(u64);
 
+/// A map by tenant, receiver or both. A client chooses its receivers, so the hash begins with a secret of this process.
+pub type Shares<K, V> = HashMap<K, V, Seed>;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Self {
+        Self(rand::random())
+    }
+}
+
+impl BuildHasher for Seed {
+    type Hasher = Mixing;
+
+    fn build_hasher(&self) -> Mixing {
+        Mixing(self.0)
+    }
+}
+
 impl Hasher for Mixing {
     fn finish(&self) -> u64 {
         self.0
@@ -23,6 +46,10 @@ impl Hasher for Mixing {
             word[..chunk.len()].copy_from_slice(chunk);
             self.write_u64(u64::from_le_bytes(word));
         }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
     }
 
     fn write_u64(&mut self, number: u64) {

@@ -1,9 +1,12 @@
 use std::sync::atomic::Ordering;
 
-use domain::Next;
+use domain::{Next, Span};
 use store::{DueEntry, Settlement, StoreResult};
 
 use crate::Scheduler;
+
+/// What is due within this time enters the window however far it has been read.
+const SOON: Span = Span::from_secs(2);
 
 impl Scheduler {
     /// Tells the scheduler of timers that were created, moved or rescheduled: those of the near term enter the window, or are passed
@@ -41,10 +44,13 @@ impl Scheduler {
     }
 
     fn admit(&self, entries: &[DueEntry]) {
+        let soon = self.now().saturating_add(SOON);
         let earlier = {
             let mut window = self.window();
             let next_before = window.next_due();
-            let admitted = entries.iter().filter(|entry| window.admit(**entry)).count();
+            // One that is due at once is not left to a load, which may have a long backlog to read first.
+            let mut admit = |entry: DueEntry| window.admit(entry) || (entry.at <= soon && window.repair(entry));
+            let admitted = entries.iter().filter(|entry| admit(**entry)).count();
             admitted > 0 && window.next_due() != next_before
         };
         if earlier {

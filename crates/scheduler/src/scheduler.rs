@@ -56,6 +56,14 @@ impl Default for Config {
     }
 }
 
+/// How many deliveries are under way, how many may be, and whether due timers wait because their tenant gets no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Permits {
+    pub in_flight: usize,
+    pub max: usize,
+    pub is_exhausted: bool,
+}
+
 /// The scheduler of one node. All its state is a copy of what the store says, behind locks that are held for
 /// moments and never across a wait.
 pub struct Scheduler {
@@ -186,6 +194,11 @@ impl Scheduler {
         self.window().in_flight()
     }
 
+    pub fn permits(&self) -> Permits {
+        let window = self.window();
+        Permits { in_flight: window.in_flight(), max: window.in_flight_max(), is_exhausted: window.is_exhausted() }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -225,6 +238,10 @@ pub fn describe() {
     use metrics::{describe_counter, describe_gauge, describe_histogram};
     describe_gauge!("timer_pending_in_memory", "Timers of the near term that wait in memory");
     describe_gauge!("timer_in_flight", "Deliveries under way");
+    describe_gauge!(
+        "timer_permits_exhausted",
+        "1 while due timers wait because their tenant holds all the permits, or all the memory, that it may hold now"
+    );
     describe_gauge!("timer_shards_owned", "Shards this node holds");
     describe_gauge!("timer_nodes", "Nodes that live, this one included");
     describe_gauge!("timer_clock_skew_seconds", "How far this node's clock is ahead of the database's");

@@ -1,28 +1,44 @@
-//! How many deliveries may be under way, in all and for each destination.
+//! How many deliveries may be under way: in all, for each tenant, and for each receiver.
 
-use std::collections::HashMap;
+use std::hash::Hash;
 
-use domain::Destination;
+use domain::{Destination, FairShare, ReceiverId, TenantId};
 
-/// Counts deliveries under way. A destination may take its first place as long as there is one at all, and further
-/// ones only out of what lies above a reserve: up to its own limit, and up to a share of what is free. The fewer places
-/// are left, the less one destination gets, so that many that hang cannot take everything from those that answer.
+use crate::mixing::Shares;
+
+/// Permits for deliveries. They are shared first among tenants by a dynamic threshold, then among the receivers of a tenant: one
+/// may take its first as long as its tenant has any left, and further ones only out of what lies above a reserve, up to a share of
+/// that. So a tenant whose receivers hang, however many they are, leaves permits to other tenants; and one of its receivers leaves
+/// some to its others. A receiver is called by all tenants together at most as often at once as its own limit says.
 #[derive(Debug)]
 pub struct Slots {
     max: usize,
-    per_destination_max: usize,
+    per_receiver_max: usize,
     taken: usize,
-    by_destination: HashMap<Destination, usize>,
+    by_tenant: Shares<TenantId, usize>,
+    by_receiver: Shares<ReceiverId, usize>,
+    by_destination: Shares<Destination, usize>,
 }
 
-/// One destination gets at most this part of the free places.
-const SHARE_OF_FREE: usize = 4;
-/// This part of all places is kept for destinations that have none yet.
+/// One receiver gets at most this part of what its tenant has left above the reserve.
+const SHARE_OF_LEFT: usize = 3;
+/// This part of what a tenant may have is kept for receivers of it that have none yet.
 const RESERVE_OF_ALL: usize = 4;
 
 impl Slots {
-    pub fn new(max: usize, per_destination_max: usize) -> Self {
-        Self { max: max.max(1), per_destination_max: per_destination_max.max(1), taken: 0, by_destination: HashMap::new() }
+    pub fn new(max: usize, per_receiver_max: usize) -> Self {
+        Self {
+            max: max.max(1),
+            per_receiver_max: per_receiver_max.max(1),
+            taken: 0,
+            by_tenant: Shares::default(),
+            by_receiver: Shares::default(),
+            by_destination: Shares::default(),
+        }
+    }
+
+    pub const fn max(&self) -> usize {
+        self.max
     }
 
     pub const fn free(&self) -> usize {
@@ -33,33 +49,56 @@ impl Slots {
         self.taken
     }
 
-    /// Takes a place for `destination`, if it may have one.
+    /// Takes a permit for `destination`, if it may have one.
     pub fn take(&mut self, destination: Destination) -> bool {
         if self.left(destination) == 0 {
             return false;
         }
+        *self.by_tenant.entry(destination.tenant()).or_default() += 1;
+        *self.by_receiver.entry(destination.receiver()).or_default() += 1;
         *self.by_destination.entry(destination).or_default() += 1;
         self.taken += 1;
         true
     }
 
-    /// How many places `destination` may have besides those it has, as things stand: each that is taken leaves less to share.
+    /// How many permits `tenant` may have besides those it has, as things stand.
+    pub fn left_of(&self, tenant: TenantId) -> usize {
+        FairShare::AMONG_TENANTS.left(self.free(), held(&self.by_tenant, &tenant))
+    }
+
+    /// How many permits `destination` may have besides those it has, as things stand: each that is taken leaves less to share.
     pub fn left(&self, destination: Destination) -> usize {
-        let free = self.free();
-        let in_flight = self.by_destination.get(&destination).copied().unwrap_or_default();
-        let above_reserve = free.saturating_sub(self.max / RESERVE_OF_ALL);
-        let limit = self.per_destination_max.min((above_reserve / SHARE_OF_FREE).max(1));
-        limit.saturating_sub(in_flight).min(free)
+        let of_tenant = self.left_of(destination.tenant());
+        let own = held(&self.by_destination, &destination);
+        let pool = held(&self.by_tenant, &destination.tenant()) + of_tenant;
+        let share = (of_tenant.saturating_sub(pool / RESERVE_OF_ALL) / SHARE_OF_LEFT).max(1);
+        let receiver_free = self.per_receiver_max.saturating_sub(held(&self.by_receiver, &destination.receiver()));
+        let of_receiver = FairShare::OF_A_RECEIVER.left(receiver_free, own);
+        share.saturating_sub(own).min(of_tenant).min(of_receiver)
     }
 
     pub fn give_back(&mut self, destination: Destination) {
-        if let Some(in_flight) = self.by_destination.get_mut(&destination) {
-            *in_flight = in_flight.saturating_sub(1);
-            self.taken = self.taken.saturating_sub(1);
-            if *in_flight == 0 {
-                self.by_destination.remove(&destination);
-            }
+        if release(&mut self.by_destination, destination) {
+            release(&mut self.by_tenant, destination.tenant());
+            release(&mut self.by_receiver, destination.receiver());
+            self.taken -= 1;
         }
+    }
+}
+
+fn held<K: Eq + Hash>(counts: &Shares<K, usize>, key: &K) -> usize {
+    counts.get(key).copied().unwrap_or_default()
+}
+
+/// Counts one less; whether there was one.
+fn release<K: Eq + Hash>(counts: &mut Shares<K, usize>, key: K) -> bool {
+    match counts.get_mut(&key) {
+        Some(1) => counts.remove(&key).is_some(),
+        Some(count) => {
+            *count -= 1;
+            true
+        }
+        None => false,
     }
 }
 
@@ -67,30 +106,71 @@ impl Slots {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_destination_gets_no_more_than_its_limit() {
-        let mut slots = Slots::new(1000, 3);
-        let taken = (0..10).filter(|_| slots.take(Destination(1))).count();
-        assert_eq!((taken, slots.taken()), (3, 3));
-        slots.give_back(Destination(1));
-        assert!(slots.take(Destination(1)));
-        assert!(!slots.take(Destination(1)));
+    /// A receiver as a tenant calls it.
+    const fn called_by(tenant: u64, receiver: u64) -> Destination {
+        Destination(tenant << 40 | receiver)
+    }
+
+    fn fill(slots: &mut Slots, destination: Destination) -> usize {
+        std::iter::from_fn(|| slots.take(destination).then_some(())).count()
     }
 
     #[test]
-    fn destinations_that_hang_leave_room_for_others() {
+    fn a_receiver_gets_no_more_than_its_limit() {
+        let mut slots = Slots::new(1000, 3);
+        assert_eq!((fill(&mut slots, called_by(1, 1)), slots.taken()), (3, 3));
+        slots.give_back(called_by(1, 1));
+        assert_eq!(fill(&mut slots, called_by(1, 1)), 1);
+        assert!(!slots.take(called_by(2, 1)), "whatever the tenant");
+        assert!(slots.take(called_by(2, 2)));
+    }
+
+    #[test]
+    fn receivers_that_hang_leave_permits_for_others_of_the_same_tenant() {
         let mut slots = Slots::new(1024, 64);
         for hanging in 0..200 {
-            while slots.take(Destination(hanging)) {}
+            fill(&mut slots, called_by(1, hanging));
         }
-        assert!(slots.take(Destination(1_000)), "a newcomer still gets a place");
+        assert!(slots.take(called_by(1, 1_000)), "another receiver gets a permit");
+    }
+
+    #[test]
+    fn a_tenant_whose_receivers_all_hang_leaves_a_quarter() {
+        let mut slots = Slots::new(2_048, 256);
+        for hanging in 0..10_000 {
+            fill(&mut slots, called_by(1, hanging));
+        }
+        assert_eq!(slots.taken(), 1_536);
+        assert_eq!(fill(&mut slots, called_by(2, 77_777)), 72, "one receiver of another tenant gets more than a few");
+        assert!(slots.take(called_by(3, 0)), "also one that hangs for the first tenant");
+    }
+
+    #[test]
+    fn a_receiver_that_hangs_for_one_tenant_can_be_called_by_another() {
+        let mut slots = Slots::new(2_048, 256);
+        assert_eq!(fill(&mut slots, called_by(1, 1)), 248);
+        assert!(slots.take(called_by(2, 1)));
+    }
+
+    #[test]
+    fn a_tenant_that_holds_more_than_its_share_waits_while_others_get_theirs() {
+        let mut slots = Slots::new(64, 64);
+        for receiver in 0..100 {
+            fill(&mut slots, called_by(1, receiver));
+        }
+        for tenant in 2..5 {
+            assert!(slots.take(called_by(tenant, 1_000)), "tenant {tenant}");
+        }
+        slots.give_back(called_by(1, 0));
+        assert!(!slots.take(called_by(1, 0)), "it still holds too much");
+        assert!(slots.take(called_by(5, 1_000)));
     }
 
     #[test]
     fn there_are_never_more_than_the_limit() {
         let mut slots = Slots::new(10, 64);
-        for destination in 0..100 {
-            slots.take(Destination(destination));
+        for tenant in 0..100 {
+            slots.take(called_by(tenant, tenant));
         }
         assert_eq!((slots.taken(), slots.free()), (10, 0));
     }
@@ -98,7 +178,39 @@ mod tests {
     #[test]
     fn giving_back_what_was_not_taken_changes_nothing() {
         let mut slots = Slots::new(10, 5);
-        slots.give_back(Destination(1));
+        slots.give_back(called_by(1, 1));
         assert_eq!(slots.free(), 10);
+    }
+
+    /// Taking and giving back at random, as all the tenants do.
+    #[test]
+    fn counts_agree_and_a_tenant_without_a_permit_gets_one_while_any_is_free() {
+        let mut chance = 1_u64;
+        let mut random = |max: u64| {
+            chance = crate::mixing::mix(chance);
+            chance % max
+        };
+        let mut slots = Slots::new(50, 8);
+        let mut under_way = Vec::new();
+        for _ in 0..20_000 {
+            if random(2) == 0 || under_way.is_empty() {
+                let destination = called_by(random(12), random(30));
+                let is_first = held(&slots.by_tenant, &destination.tenant()) == 0;
+                let receiver_is_free = held(&slots.by_receiver, &destination.receiver()) < 8;
+                let (free, left) = (slots.free(), slots.left(destination));
+                let taken = slots.take(destination);
+                assert_eq!(taken, left > 0);
+                assert!(taken || !is_first || free == 0 || !receiver_is_free);
+                under_way.extend(taken.then_some(destination));
+            } else {
+                let ended = random(under_way.len() as u64) as usize;
+                slots.give_back(under_way.swap_remove(ended));
+            }
+            assert!(slots.taken() == under_way.len() && slots.taken() <= 50);
+        }
+        under_way.into_iter().for_each(|destination| slots.give_back(destination));
+        assert!(
+            slots.taken() == 0 && slots.by_tenant.is_empty() && slots.by_receiver.is_empty() && slots.by_destination.is_empty()
+        );
     }
 }

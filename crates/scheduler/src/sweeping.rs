@@ -35,6 +35,8 @@ impl Scheduler {
         position.0 = rest;
         if repaired > 0 {
             metrics::counter!("timer_sweep_repaired_total").increment(repaired as u64);
+        }
+        if self.window().look_again() || repaired > 0 {
             self.wake();
         }
         Ok(repaired)
@@ -51,7 +53,7 @@ impl Scheduler {
 
     fn take_in(&self, entries: &[DueEntry]) -> usize {
         let mut window = self.window();
-        entries.iter().filter(|entry| window.repair(**entry)).count()
+        entries.iter().filter(|entry| window.find(**entry)).count()
     }
 }
 

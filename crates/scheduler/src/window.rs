@@ -1,14 +1,19 @@
 //! The near term in memory.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     hash::BuildHasherDefault,
 };
 
 use domain::{Destination, Shard, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
 
-use crate::{load::Load, mixing::Mixing, slots::Slots};
+use crate::{
+    load::Load,
+    mixing::Mixing,
+    ready::{Ready, Start},
+    slots::Slots,
+};
 
 /// A place in the order of due timers. It also names an entry: a timer is due at one time only, so of two entries of one
 /// timer with different times one is stale, and the claim will tell which.
@@ -22,15 +27,14 @@ pub struct Window {
     shards: u16,
     budget: usize,
     upcoming: BTreeMap<Position, Destination>,
-    ready: HashMap<Destination, VecDeque<Position>>,
-    ready_len: usize,
-    /// Destinations with something ready, in the order of their turns.
-    turns: VecDeque<Destination>,
+    ready: Ready,
     /// What has left `upcoming`: it must not enter a second time.
     known: HashMap<Position, Stage, BuildHasherDefault<Mixing>>,
     slots: Slots,
     load: Load,
     unrecorded: usize,
+    /// Something is due for which its tenant got no permit when it was last asked for.
+    is_exhausted: bool,
     reach: HashMap<Shard, Reach>,
 }
 
@@ -49,12 +53,6 @@ enum Stage {
 /// How many calls may be waiting for their record: so many at most are made again after a crash, besides those under way.
 const UNRECORDED_MAX: usize = 1024;
 
-/// A destination may have at most this part of the room that the ready ones leave, and always a few entries. Those of a
-/// receiver that hangs can thus pile up, but never fill the window; what does not fit stays in the store, where
-/// the sweep finds it again.
-const SHARE_OF_ROOM: usize = 3;
-const READY_PER_DESTINATION_MIN: usize = 256;
-
 /// How far a shard has been read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reach {
@@ -70,13 +68,12 @@ impl Window {
             shards,
             budget: budget.max(1),
             upcoming: BTreeMap::new(),
-            ready: HashMap::new(),
-            ready_len: 0,
-            turns: VecDeque::new(),
+            ready: Ready::default(),
             known: HashMap::default(),
             slots,
             load: Load::default(),
             unrecorded: 0,
+            is_exhausted: false,
             reach: HashMap::new(),
         }
     }
@@ -92,20 +89,26 @@ impl Window {
         let stays = |position: &Position| position.1.shard(shards) != shard;
         self.reach.remove(&shard);
         self.upcoming.retain(|position, _| stays(position));
-        self.ready.values_mut().for_each(|queue| queue.retain(stays));
-        self.ready.retain(|_, queue| !queue.is_empty());
+        self.ready.retain(stays);
         self.known.retain(|position, stage| *stage != Stage::Ready || stays(position));
-        self.turns.retain(|destination| self.ready.contains_key(destination));
-        self.ready_len = self.ready.values().map(VecDeque::len).sum();
     }
 
     /// How many entries wait in memory.
     pub fn len(&self) -> usize {
-        self.upcoming.len() + self.ready_len
+        self.upcoming.len() + self.ready.len()
     }
 
     pub const fn in_flight(&self) -> usize {
         self.slots.taken()
+    }
+
+    pub const fn in_flight_max(&self) -> usize {
+        self.slots.max()
+    }
+
+    /// Whether something due waits because its tenant has all the permits, or all the memory, that it may have now.
+    pub const fn is_exhausted(&self) -> bool {
+        self.is_exhausted
     }
 
     pub fn room(&self) -> usize {
@@ -119,8 +122,7 @@ impl Window {
 
     /// When the one was due that has been waiting for longest.
     pub fn oldest(&self) -> Option<Timestamp> {
-        let in_line = self.ready.values().filter_map(|queue| queue.front()).map(|(at, _)| *at).min();
-        in_line.into_iter().chain(self.next_due()).min()
+        self.ready.oldest().into_iter().chain(self.next_due()).min()
     }
 
     // ── Reading ahead ──────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +181,12 @@ impl Window {
         self.reach.get(&entry.id.shard(self.shards)).is_some_and(covers) && self.insert(entry)
     }
 
-    /// Takes in a timer that is overdue and pending in the store, wherever it was missed.
+    /// Takes in a timer that is overdue and pending in the store, wherever it was missed, if there is room for it in its line.
+    pub fn find(&mut self, entry: DueEntry) -> bool {
+        self.ready.has_room(entry.destination, self.budget) && self.repair(entry)
+    }
+
+    /// Takes in a timer that is pending in the store, however far it has been read.
     pub fn repair(&mut self, entry: DueEntry) -> bool {
         self.reach.contains_key(&entry.id.shard(self.shards)) && self.insert(entry)
     }
@@ -210,17 +217,11 @@ impl Window {
                 return false;
             }
             let Some((position, destination)) = self.upcoming.pop_first() else { return false };
-            let room = (self.budget.saturating_sub(self.ready_len) / SHARE_OF_ROOM).max(READY_PER_DESTINATION_MIN);
-            let queue = self.ready.entry(destination).or_default();
-            if queue.len() >= room {
-                continue;
+            // What does not fit stays in the store, where the sweep finds it again.
+            if self.ready.has_room(destination, self.budget) {
+                self.ready.push(destination, position);
+                self.known.insert(position, Stage::Ready);
             }
-            if queue.is_empty() {
-                self.turns.push_back(destination);
-            }
-            queue.push_back(position);
-            self.known.insert(position, Stage::Ready);
-            self.ready_len += 1;
         }
         self.next_due().is_some_and(|at| at <= now)
     }
@@ -230,42 +231,38 @@ impl Window {
         if self.slots.free().min(UNRECORDED_MAX.saturating_sub(self.unrecorded)) < count {
             return false;
         }
-        let mut found = 0;
-        self.turns.iter().any(|destination| {
-            if self.load.has_room(*destination) {
-                found += self.ready.get(destination).map_or(0, VecDeque::len).min(self.slots.left(*destination));
-            }
-            found >= count
-        })
+        self.ready.is_worth(
+            count,
+            |tenant| if self.load.has_room_for(tenant) { self.slots.left_of(tenant) } else { 0 },
+            |destination| if self.load.has_room(destination) { self.slots.left(destination) } else { 0 },
+        )
     }
 
-    /// Takes what may start now, one of each destination in turn, at most `limit`. They are busy until `called` or `done`.
+    /// Takes what may start now, at most `limit`: one of each tenant in turn, and of a tenant one of each destination in turn.
+    /// They are busy until `called` or `done`.
     pub fn take(&mut self, limit: usize) -> Vec<DueEntry> {
-        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded));
+        let Self { ready, slots, load, known, .. } = self;
+        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded)).min(slots.free());
         let mut taken = Vec::new();
-        let mut passed_over = 0;
-        while taken.len() < limit && passed_over < self.turns.len() && self.slots.free() > 0 {
-            let Some(destination) = self.turns.pop_front() else { break };
-            let Some(queue) = self.ready.get_mut(&destination) else { continue };
-            if !self.load.has_room(destination) || !self.slots.take(destination) {
-                passed_over += 1;
-                self.turns.push_back(destination);
-                continue;
+        let is_any_waiting = ready.take(limit, |destination, position @ (at, id)| {
+            if slots.left_of(destination.tenant()) == 0 || !load.has_room_for(destination.tenant()) {
+                return Start::NotForTenant;
             }
-            passed_over = 0;
-            if let Some(position @ (at, id)) = queue.pop_front() {
-                self.ready_len -= 1;
-                let bytes = self.load.reserve(destination);
-                self.known.insert(position, Stage::Busy { destination, bytes });
-                taken.push(DueEntry { at, id, destination });
+            if !load.has_room(destination) || !slots.take(destination) {
+                return Start::NotForDestination;
             }
-            if queue.is_empty() {
-                self.ready.remove(&destination);
-            } else {
-                self.turns.push_back(destination);
-            }
-        }
+            known.insert(position, Stage::Busy { destination, bytes: load.reserve(destination) });
+            taken.push(DueEntry { at, id, destination });
+            Start::Now
+        });
+        self.is_exhausted = is_any_waiting || (self.slots.free() == 0 && self.ready.len() > 0);
         taken
+    }
+
+    /// Looks again at destinations that had all the permits they may have. Each is looked at as soon as one of its own calls is
+    /// over; this finds those that may have more because calls of others are. Says whether there are any.
+    pub fn look_again(&mut self) -> bool {
+        self.ready.unpark_all()
     }
 
     /// Busy ones have been claimed, and this is how many bytes of each are in memory now.
@@ -275,11 +272,14 @@ impl Window {
             if let Some(Stage::Busy { destination, bytes }) = self.known.get_mut(&position) {
                 self.load.remove(*destination, *bytes);
                 self.load.add(*destination, weight);
+                self.ready.unpark(destination.receiver());
                 *bytes = weight;
                 heaviest = heaviest.max(weight);
             }
         }
-        self.load.expect(heaviest);
+        if self.load.expect(heaviest) {
+            self.ready.unpark_all();
+        }
     }
 
     /// The call of a busy one is over: its place is free. It stays known until it is recorded. Saying so twice is harmless.
@@ -292,6 +292,7 @@ impl Window {
             self.unrecorded += 1;
             self.load.remove(destination, bytes);
             self.slots.give_back(destination);
+            self.ready.unpark(destination.receiver());
         }
     }
 

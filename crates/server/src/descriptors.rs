@@ -3,13 +3,51 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Asks for all that may be had: calls, requests and connections that are kept for the next call come to some 5,100.
-pub fn allow_many() {
+/// For everything that is neither a call nor a request: the database, the log, NATS, lookups.
+const OTHERS: u64 = 64;
+/// Fewer calls at once would make the service useless; if even they do not fit, some wait.
+const CALLS_MIN: u64 = 16;
+
+/// How many open files callbacks may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Callbacks {
+    pub calls: usize,
+    /// Connections that are kept for the next call.
+    pub idle: usize,
+}
+
+/// Asks for all that may be had: calls, requests and connections that are kept for the next call come to some 5,100. Returns how many
+/// are allowed.
+pub fn allow_many() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
-        return;
+        return current.unwrap_or(u64::MAX);
     }
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        tracing::warn!(%error, allowed = current, "no more open files are allowed");
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum.unwrap_or(u64::MAX),
+        Err(error) => {
+            tracing::warn!(%error, allowed = current, "no more open files are allowed");
+            current.unwrap_or(u64::MAX)
+        }
+    }
+}
+
+/// Of so many open files, one half is for calls, a quarter for connections that wait for one, and the rest for requests.
+pub fn for_callbacks(allowed: u64) -> Callbacks {
+    let shared = allowed.saturating_sub(OTHERS);
+    let count = |files: u64| usize::try_from(files).unwrap_or(usize::MAX);
+    Callbacks { calls: count((shared / 2).max(CALLS_MIN)), idle: count(shared / 4) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_files_are_shared_between_calls_and_everything_else() {
+        for (allowed, calls, idle) in [(0, 16, 0), (64, 16, 0), (256, 96, 48), (1024, 480, 240), (4160, 2048, 1024)] {
+            assert_eq!(for_callbacks(allowed), Callbacks { calls, idle }, "{allowed}");
+        }
+        assert!(for_callbacks(u64::MAX).calls > 1_000_000);
     }
 }

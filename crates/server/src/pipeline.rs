@@ -13,10 +13,12 @@
 
 mod deliver;
 mod figures;
+mod heartbeats;
 mod recover;
 mod settle;
 
 pub use figures::{Figures, describe};
+pub use heartbeats::Heartbeats;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -27,7 +29,7 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use scheduler::{Scheduler, tasks};
-use store::{Claimed, Settlement, Store};
+use store::{Claimed, Settlement, Store, StoreResult};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -73,6 +75,7 @@ pub struct Pipeline<D = Deliverer> {
     pub overdue_window: Option<Span>,
     pub namespaces: Arc<NamespaceRules>,
     pub figures: Figures,
+    pub heartbeats: Heartbeats,
 }
 
 /// How a pipeline ended.
@@ -94,7 +97,9 @@ impl<D: Deliver> Pipeline<D> {
         let ended = CancellationToken::new();
         let keep = |name, task: BoxFuture<'static, ()>| background.spawn(watch(name, task, stop.clone(), broken.clone()));
         // The node lives to the very end: what is being delivered is still ours.
-        keep("beat", tasks::beat(Arc::clone(&self.scheduler), ended.clone()).boxed());
+        let beat = self.heartbeats.beat(Arc::clone(&self.scheduler), Arc::clone(&self.clock), ended.clone()).boxed();
+        self.heartbeats.spawn(&background, watch("beat", beat, stop.clone(), broken.clone()));
+        keep("live", self.heartbeats.show_life(Arc::clone(&self.clock), ended.clone()).boxed());
         keep("tell", tasks::tell(Arc::clone(&self.scheduler), ended.clone()).boxed());
         keep("hear", tasks::hear(Arc::clone(&self.scheduler), stop.clone()).boxed());
         keep("load", tasks::load(Arc::clone(&self.scheduler), stop.clone()).boxed());
@@ -113,7 +118,7 @@ impl<D: Deliver> Pipeline<D> {
             () = async { stop.cancelled().await; tokio::time::sleep(CLAIM_TIME).await } => {}
         }
 
-        if let Err(error) = self.scheduler.leave().await {
+        if let Err(error) = self.leave().await {
             tracing::warn!(%error, "the shards could not be handed over yet");
         }
         let drained = self.drain(deliveries, settlements, settling).await;
@@ -121,12 +126,22 @@ impl<D: Deliver> Pipeline<D> {
         background.close();
         // Steps that still wait for a store that is away are given up: they would change nothing any more.
         let _ = tokio::time::timeout(RELEASE_TIME, background.wait()).await;
-        match tokio::time::timeout(RELEASE_TIME, self.scheduler.depart()).await {
+        match tokio::time::timeout(RELEASE_TIME, self.depart()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the store did not take the leave; the lease of this node will run out"),
             Err(_) => tracing::warn!("the store did not answer; the lease of this node will run out"),
         }
         if broken.is_cancelled() { Drained::Broken } else { drained }
+    }
+
+    async fn leave(&self) -> StoreResult<()> {
+        let scheduler = Arc::clone(&self.scheduler);
+        self.heartbeats.run(async move { scheduler.leave().await }).await
+    }
+
+    async fn depart(&self) -> StoreResult<()> {
+        let scheduler = Arc::clone(&self.scheduler);
+        self.heartbeats.run(async move { scheduler.depart().await }).await
     }
 
     /// Waits for something to be due, claims it, starts it, until `stop`. No error ends it.

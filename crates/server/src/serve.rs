@@ -9,9 +9,9 @@ use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Rules};
 use delivery::{Deliverer, Egress};
 use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
-use scheduler::{Alarm, Scheduler};
+use scheduler::{Alarm, Permits, Scheduler};
 use store::{Measured, Store};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     exit::Failure,
     messaging::Messaging,
     opening::{self, Opened},
-    pipeline::{Drained, Figures, Pipeline},
+    pipeline::{Drained, Figures, Heartbeats, Pipeline},
     settings::{self, Defaults, Settings},
     signals, telemetry,
 };
@@ -50,13 +50,13 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
-    descriptors::allow_many();
+    let callbacks = descriptors::for_callbacks(descriptors::allow_many());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(door_threads())
         .enable_all()
         .build()
         .map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
-    let drained = runtime.block_on(run_until_stopped(settings, announce))?;
+    let drained = runtime.block_on(run_until_stopped(settings, callbacks, announce))?;
     match drained {
         Drained::Completely => Ok(()),
         Drained::Broken => Err(Failure::Run("a part of the service failed; see the log.".to_owned())),
@@ -72,7 +72,11 @@ fn door_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
 }
 
-async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<Drained, Failure> {
+async fn run_until_stopped(
+    settings: &Settings,
+    files: descriptors::Callbacks,
+    announce: impl FnOnce(&Started<'_>),
+) -> Result<Drained, Failure> {
     let metrics = telemetry::metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let stop = CancellationToken::new();
@@ -86,14 +90,19 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         () = stop.cancelled() => return Ok(Drained::Completely),
     };
     let store: Arc<dyn Store> = Arc::new(Measured::new(store, Arc::clone(&clock)));
-    let deliverer =
-        Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
+    let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
+    let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
     let address = listener.local_addr().unwrap_or(settings.address);
-    let scheduler = scheduler::Config { name: node_name(&settings.scheduler.name, address), ..settings.scheduler.clone() };
+    let scheduler = scheduler::Config {
+        name: node_name(&settings.scheduler.name, address),
+        in_flight_max: calls_at_once(settings.scheduler.in_flight_max, files),
+        ..settings.scheduler.clone()
+    };
     let alarm = Alarm::exact(Arc::clone(&clock)).map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let messaging = Messaging::open(settings, &stop);
 
+    let heartbeat = heartbeat_runtime().map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
     let commands = wire_commands(settings, &store, &clock, &scheduler);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
@@ -103,8 +112,9 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         overdue_window: settings.overdue_window,
         namespaces: Arc::clone(&settings.delivery.namespaces),
         figures: Figures::default(),
+        heartbeats: Heartbeats::on(heartbeat.handle().clone()),
     };
-    let fired = fire(Arc::new(pipeline), stop.clone())?;
+    let fired = fire(Arc::new(pipeline), heartbeat, stop.clone())?;
     let door = messaging.open_door(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
@@ -122,7 +132,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
 
 /// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and
 /// for many small calls one thread is faster than two.
-fn fire(pipeline: Arc<Pipeline>, stop: CancellationToken) -> Result<oneshot::Receiver<Drained>, Failure> {
+fn fire(pipeline: Arc<Pipeline>, heartbeat: Runtime, stop: CancellationToken) -> Result<oneshot::Receiver<Drained>, Failure> {
     let cannot_start = |error: std::io::Error| Failure::Run(format!("no thread can be started: {error}."));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     let (sender, receiver) = oneshot::channel();
@@ -130,10 +140,16 @@ fn fire(pipeline: Arc<Pipeline>, stop: CancellationToken) -> Result<oneshot::Rec
         // If the pipeline ends by a panic the service stops, and says so.
         let _stop_in_any_case = stop.clone().drop_guard();
         let drained = runtime.block_on(pipeline.run(stop));
+        heartbeat.shutdown_background();
         let _ = sender.send(drained);
     };
     std::thread::Builder::new().name("firing".to_owned()).spawn(fire).map_err(cannot_start)?;
     Ok(receiver)
+}
+
+/// One thread that does nothing but keep the node alive: see [`Heartbeats`].
+fn heartbeat_runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("heartbeat").enable_all().build()
 }
 
 fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, scheduler: &Arc<Scheduler>) -> Commands {
@@ -153,6 +169,17 @@ fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Cl
     }
 }
 
+/// As many as are wanted, or as there are open files for.
+fn calls_at_once(wanted: usize, files: descriptors::Callbacks) -> usize {
+    if wanted > files.calls {
+        tracing::warn!(
+            "IN_FLIGHT_MAX is {wanted}, but the limit of open files allows {} calls at once: raise the limit (ulimit -n) or lower IN_FLIGHT_MAX",
+            files.calls
+        );
+    }
+    wanted.min(files.calls)
+}
+
 /// What people call this process.
 fn node_name(given: &str, address: SocketAddr) -> String {
     if !given.is_empty() {
@@ -167,6 +194,10 @@ fn refuse_denied(egress: &Egress, url: &CallbackUrl) -> Result<(), Invalid> {
     egress.check_literal(url).map_err(|denied| Invalid::new("callback.url", format!("must not be called: {denied}")))
 }
 
+fn permits(permits: Permits) -> serde_json::Value {
+    serde_json::json!({"in_flight": permits.in_flight, "max": permits.max, "exhausted": permits.is_exhausted})
+}
+
 fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync>, scheduler: Arc<Scheduler>) -> ApiConfig {
     let item = |name, read: Box<dyn Fn() -> serde_json::Value + Send + Sync>| HealthItem {
         name,
@@ -175,6 +206,7 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
     let egress = settings.delivery.egress.to_string();
     let lagging = Arc::clone(&scheduler);
     let compared = Arc::clone(&scheduler);
+    let permitted = Arc::clone(&scheduler);
     let clock_skew = HealthItem {
         name: "clock_skew_seconds",
         read: Arc::new(move || {
@@ -187,6 +219,8 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
         item("shards", Box::new(move || scheduler.shards_held().into())),
         item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
         clock_skew,
+        // Exhausted permits are no illness of this process: a restart would not help, and other tenants are served.
+        item("permits", Box::new(move || permits(permitted.permits()))),
         item("egress", Box::new(move || egress.clone().into())),
     ];
     ApiConfig {

@@ -211,7 +211,14 @@ fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure
     let signing = given(&options.signing_secret).map(delivery::SigningSecrets::parse).transpose().map_err(sentence)?;
     let namespaces = Arc::new(read_namespaces(options)?);
     let remember = parse_attempts(options)?;
-    Ok(delivery::Config { egress, signing, namespaces, remember, version: env!("CARGO_PKG_VERSION").to_owned() })
+    Ok(delivery::Config {
+        egress,
+        signing,
+        namespaces,
+        remember,
+        idle_connections_max: None,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
 }
 
 fn read_namespaces(options: &CallbackOptions) -> Result<NamespaceRules, Failure> {

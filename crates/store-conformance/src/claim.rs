@@ -91,7 +91,7 @@ pub async fn a_timer_that_is_named_many_times_is_claimed_once(fixture: impl Fixt
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new(vec![timer("http://a.example/").numbered(1), timer("http://a.example/").numbered(2)]).await;
     let (named, neighbour) = (entry(&timers[0]), entry(&timers[1]));
-    let elsewhere = DueEntry { destination: timer("http://b.example/").build().definition.callback.destination(), ..named };
+    let elsewhere = DueEntry { destination: timer("http://b.example/").build().definition.destination(), ..named };
     let moved = |at| DueEntry { at, ..named };
     // Stale notices of another minute and of the same one stand before and behind the one that is right.
     let entries = [moved(ago(secs(90))), elsewhere, moved(ahead(micros(1))), named, neighbour, named, moved(ahead(secs(90)))];

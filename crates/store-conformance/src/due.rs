@@ -134,8 +134,8 @@ pub async fn a_retry_is_due_at_its_own_time(fixture: impl Fixture) {
 
 pub async fn due_entries_carry_the_destination(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    // Destinations are all 64 bits of a hash; both halves of the range must survive a signed column.
-    let drafts: Vec<_> = (0..16).map(|n| timer(&format!("http://host-{n}.example/"))).collect();
+    // Tenant and receiver fill all 64 bits; both halves of the range must survive a signed column.
+    let drafts: Vec<_> = (0..16).map(|n| timer(&format!("http://host-{n}.example/")).namespace(&format!("tenant-{n}"))).collect();
     let timers = stage.create_new(drafts).await;
     let halves = |is_high: bool| timers.iter().filter(|timer| (entry(timer).destination.0 > u64::MAX / 2) == is_high).count();
     assert!(halves(true) > 0 && halves(false) > 0);

@@ -24,7 +24,7 @@ async fn two_processes(fixture: &impl Fixture, behaviour: &str) -> Option<(Arc<d
 fn entries(numbers: std::ops::Range<u32>) -> Vec<DueEntry> {
     let entry = |number: u32| {
         let NewTimer { definition, .. } = timer("http://a.example/").numbered(u64::from(number)).build();
-        DueEntry { at: ahead(micros(number)), id: definition.id, destination: definition.callback.destination() }
+        DueEntry { at: ahead(micros(number)), id: definition.id, destination: definition.destination() }
     };
     numbers.map(entry).collect()
 }

@@ -244,7 +244,7 @@ impl Stage {
 
 /// The entry of a timer that has not been tried yet.
 pub fn entry(timer: &Timer) -> DueEntry {
-    DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.callback.destination() }
+    DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.destination() }
 }
 
 /// The entry of a timer whose next attempt is due at another time than the first one was.

@@ -29,7 +29,7 @@ fn new_timer(clock: &SystemClock, number: u64) -> NewTimer {
 }
 
 fn entry(new: &NewTimer) -> DueEntry {
-    DueEntry { at: new.execute_at, id: new.definition.id, destination: new.definition.callback.destination() }
+    DueEntry { at: new.execute_at, id: new.definition.id, destination: new.definition.destination() }
 }
 
 struct Speed {

@@ -135,7 +135,7 @@ impl Call for Reopen {
             .bind(self.id.as_uuid())
             .bind(shard_column(self.id, self.shards))
             .bind(self.now.as_micros())
-            .bind(destination_column(timer.definition.callback.destination()))
+            .bind(destination_column(timer.definition.destination()))
             .bind(i64::from(timer.revision))
             .execute(&mut *transaction)
             .await

@@ -147,7 +147,7 @@ impl DefinitionColumns {
         self.retry_policies.push(retry_policy.as_ref().map(domain::RetryPolicy::to_json));
         self.deliveries.push(delivery.as_str());
         self.fingerprints.push(fingerprint.0.to_vec());
-        self.destinations.push(destination_column(callback.destination()));
+        self.destinations.push(destination_column(definition.destination()));
         self.shards.push(shard_column(*id, shards));
     }
 }

@@ -257,7 +257,7 @@ impl Write for Reopen {
         if timer.status.after(Event::Reopen).is_none() {
             return Ok(Changed::Met(timer));
         }
-        let destination = to_column(timer.definition.callback.destination());
+        let destination = to_column(timer.definition.destination());
         let namespace = namespace_column(timer.definition.namespace.as_str());
         let moved = (timer.execute_at != now).then_some(timer.execute_at.as_micros());
         connection.prepare_cached(DELETE_OUTCOME)?.execute(params![execute_minute, id])?;

@@ -195,7 +195,7 @@ impl Texts {
             fingerprint: Fingerprint::with(definition, &callback_config),
             callback_config,
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
-            destination: to_column(definition.callback.destination()),
+            destination: to_column(definition.destination()),
         }
     }
 

@@ -79,7 +79,7 @@ async fn own(store: &SqliteStore, node: u128) -> Vec<Tenure> {
 }
 
 fn entry(timer: &Timer) -> DueEntry {
-    DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.callback.destination() }
+    DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.destination() }
 }
 
 async fn claim(store: &SqliteStore, tenures: &[Tenure], timers: &[Timer]) -> Vec<Claimed> {

@@ -82,7 +82,7 @@ async fn the_scheduler_is_told_of_times_that_are_the_timers_next_one() {
         }
         rig.nudged.lock().unwrap().clear();
         let timer = rig.commands.update(id, patch).await.unwrap();
-        let destination = timer.definition.callback.destination();
+        let destination = timer.definition.destination();
         let told = if is_told { vec![DueEntry { at: timer.execute_at, id, destination }] } else { Vec::new() };
         assert_eq!(*rig.nudged.lock().unwrap(), told, "{waits_for_retry} {patch:?}");
     }

@@ -1,7 +1,7 @@
 use store::{ClaimToken, DueEntry, Epoch, Tenure};
 
 use super::*;
-use crate::{FailureKind, timers};
+use crate::{FailureKind, Shortage, timers};
 
 const MIDDLE: f64 = 0.5;
 
@@ -81,6 +81,26 @@ fn each_outcome_has_its_consequence() {
 }
 
 #[test]
+fn what_this_machine_could_not_send_is_not_counted_whatever_the_policy_says() {
+    for (policy, delivery, attempt) in [
+        (None, Delivery::AtLeastOnce, 1),
+        (None, Delivery::AtMostOnce, 1),
+        (Some(policy(0, None)), Delivery::AtMostOnce, 1),
+        (Some(policy(3, Some(1))), Delivery::AtLeastOnce, 4),
+    ] {
+        let mut timer = timer(policy);
+        timer.definition.delivery = delivery;
+        timer.last_error = Some("answered 503".to_owned());
+        for (jitter, micros) in [(0.0, 500_000), (0.5, 1_000_000), (1.0, 1_500_000)] {
+            let outcome = Outcome::NotAttempted { reason: Shortage::Descriptors };
+            let again = at(2000).saturating_add(Span::from_micros_clamped(micros));
+            let pending = Next::Pending { at: again, attempt: attempt - 1, error: timer.last_error.clone() };
+            assert_eq!(decide(outcome, &timer, attempt, at(2000), jitter), pending, "{policy:?} {delivery:?} {attempt}");
+        }
+    }
+}
+
+#[test]
 fn what_a_caller_has_tried_again_has_all_its_time_again() {
     let mut timer = timer(Some(policy(3, Some(60))));
     assert!(matches!(decide(failed(None), &timer, 1, at(2000), MIDDLE), Next::Failed { .. }));
@@ -112,7 +132,7 @@ fn claimed(attempt: u32, timer: Result<Timer, Unreadable>) -> Claimed {
     let template = timers::http("http://127.0.0.1/", "");
     let id = template.id();
     Claimed {
-        entry: DueEntry { at: at(1007), id, destination: template.definition.callback.destination() },
+        entry: DueEntry { at: at(1007), id, destination: template.definition.destination() },
         tenure: Tenure { shard: id.shard(1), epoch: Epoch(1) },
         token: ClaimToken(1),
         attempt,

@@ -12,6 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::Outcome;
 
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Into how many pieces an answer may be cut: each costs time, however small it is.
+pub(super) const ANSWER_PIECES_MAX: usize = 4096;
 /// What a body that nobody wants may take, so that its connection can be used again.
 const DISCARD_MAX: Duration = Duration::from_millis(100);
 /// What is kept of a body for the record. A character has at most four bytes.
@@ -24,10 +26,11 @@ pub(super) enum Unread {
 }
 
 pub(super) async fn read(mut body: Incoming) -> Result<Vec<u8>, Unread> {
-    let mut bytes = Vec::new();
+    let (mut bytes, mut pieces) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Unread::Lost)?.into_data() else { continue };
-        if bytes.len() + data.len() > ANSWER_BYTES_MAX {
+        pieces += 1;
+        if bytes.len() + data.len() > ANSWER_BYTES_MAX || pieces > ANSWER_PIECES_MAX {
             return Err(Unread::TooLarge);
         }
         bytes.extend_from_slice(&data);
@@ -47,13 +50,14 @@ pub(super) async fn discard(mut body: Incoming, deadline: Instant, kept_max: usi
     if body.is_end_stream() || body.size_hint().lower() > ANSWER_BYTES_MAX as u64 {
         return kept;
     }
-    let mut bytes = 0;
+    let (mut bytes, mut pieces) = (0, 0);
     let pass = async {
         while let Some(Ok(frame)) = body.frame().await {
             let Some(data) = frame.data_ref() else { continue };
             bytes += data.len();
+            pieces += 1;
             kept.extend_from_slice(&data[..data.len().min(kept_max - kept.len())]);
-            if bytes > ANSWER_BYTES_MAX {
+            if bytes > ANSWER_BYTES_MAX || pieces > ANSWER_PIECES_MAX {
                 break;
             }
         }

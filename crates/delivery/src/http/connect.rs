@@ -14,17 +14,24 @@ use std::{
 };
 
 use ::http::Uri;
+use domain::TenantId;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
     client::legacy::connect::{HttpConnector, dns::Name},
     rt::TokioIo,
 };
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use tokio::{net::TcpStream, time::timeout};
+use tokio::time::timeout;
 use tower::Service;
 
-use super::Lookups;
-use crate::{Denied, Egress, SetupError};
+use super::{
+    Lookups,
+    failure::cause,
+    intake::Metered,
+    lookups::{Begun, Congested},
+    shortage,
+};
+use crate::{Denied, Egress, SetupError, Shortage};
 
 /// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -49,18 +56,22 @@ pub(super) enum ConnectError {
     Tls(#[source] Box<dyn Error + Send + Sync>),
     #[error("no connection in time")]
     Timeout,
+    #[error("this machine is short of {}", .0.label())]
+    Short(Shortage),
 }
 
 #[derive(Clone)]
 pub(super) struct Connector {
-    https: HttpsConnector<Dialer>,
+    egress: Arc<Egress>,
     lookups: Arc<Lookups>,
+    tls: Arc<ClientConfig>,
 }
 
+/// Dials once, where the lookup leads.
 #[derive(Clone)]
 struct Dialer {
     egress: Arc<Egress>,
-    lookups: Arc<Lookups>,
+    lookup: Option<Begun>,
 }
 
 impl Connector {
@@ -69,44 +80,33 @@ impl Connector {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let lookups = Arc::new(lookups);
-        let dialer = Dialer { egress: Arc::new(egress), lookups: Arc::clone(&lookups) };
-        Ok(Self { https: HttpsConnector::from((dialer, tls)), lookups })
+        Ok(Self { egress: Arc::new(egress), lookups: Arc::new(lookups), tls: Arc::new(tls) })
     }
 
-    /// Has the host's addresses found, so that dialling need not wait for them. What does not come soon, or fails, is asked for again
-    /// by whoever dials.
-    pub async fn look_ahead(&self, uri: &Uri) {
-        if let (name, None) = host(uri) {
-            let _ = timeout(LOOK_AHEAD_MAX, self.lookups.addresses(name)).await;
+    /// Has the host's addresses found, so that dialling need not wait for them. What does not come soon is waited for by whoever
+    /// dials. The wait until the lookup begins is no time of the call's. An address needs no lookup.
+    pub async fn look_ahead(&self, uri: &Uri, tenant: TenantId) -> Result<Option<Begun>, Congested> {
+        let (name, None) = host(uri) else { return Ok(None) };
+        let lookup = self.lookups.begin(name, tenant).await?;
+        let _ = timeout(LOOK_AHEAD_MAX, lookup.clone().answer()).await;
+        Ok(Some(lookup))
+    }
+
+    /// A connection to where the lookup leads.
+    pub async fn connect(&self, uri: Uri, lookup: Option<Begun>) -> Result<MaybeHttpsStream<TokioIo<Metered>>, ConnectError> {
+        let dialer = Dialer { egress: Arc::clone(&self.egress), lookup };
+        let mut https = HttpsConnector::from((dialer, Arc::clone(&self.tls)));
+        match timeout(CONNECT_MAX, https.call(uri)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            // The dialler speaks for itself; what remains is the handshake.
+            Ok(Err(error)) => Err(error.downcast().map_or_else(ConnectError::Tls, |error| *error)),
+            Err(_) => Err(ConnectError::Timeout),
         }
     }
 }
 
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
-    type Error = ConnectError;
-    type Future = Connecting<Self::Response>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.https.call(uri);
-        Box::pin(async {
-            match timeout(CONNECT_MAX, connecting).await {
-                Ok(Ok(stream)) => Ok(stream),
-                // The dialler speaks for itself; what remains is the handshake.
-                Ok(Err(error)) => Err(error.downcast().map_or_else(ConnectError::Tls, |error| *error)),
-                Err(_) => Err(ConnectError::Timeout),
-            }
-        })
-    }
-}
-
 impl Service<Uri> for Dialer {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Metered>;
     type Error = ConnectError;
     type Future = Connecting<Self::Response>;
 
@@ -121,13 +121,18 @@ impl Service<Uri> for Dialer {
 }
 
 impl Dialer {
-    async fn dial(&self, uri: Uri) -> Result<TokioIo<TcpStream>, ConnectError> {
+    async fn dial(&self, uri: Uri) -> Result<TokioIo<Metered>, ConnectError> {
         let addrs = self.guarded(&uri).await?;
-        let mut tcp = HttpConnector::new_with_resolver(Guarded(addrs));
+        let mut tcp = HttpConnector::new_with_resolver(Guarded(addrs.clone()));
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_MAX));
-        tcp.call(uri).await.map_err(|error| ConnectError::Dial(error.into()))
+        let refused = match tcp.call(uri).await {
+            Ok(stream) => return Ok(TokioIo::new(Metered::new(stream.into_inner()))),
+            Err(error) => error,
+        };
+        let short = cause::<io::Error>(&refused).and_then(|error| shortage::of_dial(error, &addrs));
+        Err(short.map_or_else(|| ConnectError::Dial(refused.into()), ConnectError::Short))
     }
 
     /// Every address the host has, if every one of them may be dialled: an answer that mixes good and bad is no mistake.
@@ -136,7 +141,10 @@ impl Dialer {
         let port = uri.port_u16().unwrap_or(default_port);
         let (host, addrs) = match host(uri) {
             (host, Some(addr)) => (host, vec![addr]),
-            (host, None) => (host, self.lookups.addresses(host).await.map_err(ConnectError::Lookup)?),
+            (host, None) => match self.lookup.clone() {
+                Some(lookup) => (host, lookup.answer().await.map_err(not_found)?),
+                None => (host, Vec::new()),
+            },
         };
         if addrs.is_empty() {
             return Err(ConnectError::NoAddress);
@@ -146,6 +154,16 @@ impl Dialer {
         }
         Ok(addrs)
     }
+}
+
+impl From<Congested> for ConnectError {
+    fn from(_: Congested) -> Self {
+        Self::Short(Shortage::Lookups)
+    }
+}
+
+fn not_found(error: Arc<io::Error>) -> ConnectError {
+    shortage::of_lookup(&error).map_or_else(|| ConnectError::Lookup(error), ConnectError::Short)
 }
 
 /// The host as it stands in the URL, and its address if it is one.

@@ -17,6 +17,7 @@ use std::{
 
 use ::http::{Request, Response, Uri, uri::Authority};
 use bytes::Bytes;
+use domain::TenantId;
 use http_body_util::Full;
 use hyper::{
     body::Incoming,
@@ -24,15 +25,13 @@ use hyper::{
 };
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
-use tokio::{
-    net::TcpStream,
-    time::{Instant, sleep, timeout_at},
-};
-use tower::Service;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{ConnectError, Connector},
+    intake::{self, Meter, Metered},
+    lookups::{Begun, Congested},
     newcomers::{Newcomers, Turn},
 };
 
@@ -56,13 +55,17 @@ pub(super) enum CallError {
 pub(super) struct Connections {
     connector: Connector,
     kept: Arc<Kept>,
+    idle_max: usize,
     newcomers: Newcomers,
 }
 
 /// By what a call gets to its receiver.
 pub(super) enum Way {
     Kept(Waiting),
-    New(Turn),
+    /// Where it leads is being looked up, unless its host is an address.
+    New(Turn, Option<Begun>),
+    /// There is none: its host name could not be looked up, because too many others are.
+    Congested,
 }
 
 /// The head of an answer, and what the rest of it comes over.
@@ -75,20 +78,26 @@ pub(super) struct Answered {
 
 impl Connections {
     pub fn new(connector: Connector) -> Self {
-        Self { connector, kept: Arc::default(), newcomers: Newcomers::default() }
+        Self { connector, kept: Arc::default(), idle_max: IDLE_CONNECTIONS_MAX, newcomers: Newcomers::default() }
+    }
+
+    /// The same, with at most so many that wait for their next call.
+    pub fn keeping(mut self, idle_max: Option<usize>) -> Self {
+        self.idle_max = idle_max.map_or(IDLE_CONNECTIONS_MAX, |max| max.min(IDLE_CONNECTIONS_MAX));
+        self
     }
 
     /// Waits until a call can be sent to `place`.
-    pub async fn way(&self, place: &Uri) -> Way {
+    pub async fn way(&self, place: &Uri, tenant: TenantId) -> Way {
         let origin = Origin::of(place);
         if let Some(kept) = self.kept.take(&origin) {
             return Way::Kept(kept);
         }
         // In its turn a connection is dialled at once: those that wait for one name would otherwise all be dialled together.
-        self.connector.look_ahead(place).await;
+        let Ok(lookup) = self.connector.look_ahead(place, tenant).await else { return Way::Congested };
         let turn = self.newcomers.turn(&origin).await;
         // Meanwhile another call may have ended, and its connection serves as well as a new one.
-        self.kept.take(&origin).map_or(Way::New(turn), Way::Kept)
+        self.kept.take(&origin).map_or(Way::New(turn, lookup), Way::Kept)
     }
 
     /// Sends `request` to the receiver at `place`, which has so much time to answer. The answer is only as far in as its head:
@@ -96,6 +105,7 @@ impl Connections {
     pub async fn send(
         &self,
         place: &Uri,
+        tenant: TenantId,
         mut way: Way,
         mut request: Request<Full<Bytes>>,
         time: Duration,
@@ -104,7 +114,8 @@ impl Connections {
             let deadline = Instant::now() + time;
             match way {
                 // Rare and large, which every call would have to carry along.
-                Way::New(turn) => return Box::pin(self.send_first(place, turn, request, deadline)).await,
+                Way::New(turn, lookup) => return Box::pin(self.send_first(place, turn, lookup, request, deadline)).await,
+                Way::Congested => return Err(ConnectError::from(Congested).into()),
                 Way::Kept(kept) if kept.is_old() => {}
                 Way::Kept(Waiting { mut connection, .. }) => match timeout_at(deadline, connection.exchange(request)).await {
                     Err(_) => return Err(CallError::Late),
@@ -116,7 +127,7 @@ impl Connections {
                     },
                 },
             }
-            way = self.way(place).await;
+            way = self.way(place, tenant).await;
         }
     }
 
@@ -124,11 +135,12 @@ impl Connections {
         &self,
         place: &Uri,
         turn: Turn,
+        lookup: Option<Begun>,
         request: Request<Full<Bytes>>,
         deadline: Instant,
     ) -> Result<Answered, CallError> {
         let first_call = async {
-            let mut connection = self.dial(place).await?;
+            let mut connection = self.dial(place, lookup).await?;
             let response = connection.exchange(request).await.map_err(TrySendError::into_error)?;
             Ok(Answered { response, connection, deadline })
         };
@@ -139,14 +151,20 @@ impl Connections {
     pub async fn keep(&self, mut connection: Box<Connection>) {
         connection.look().await;
         if connection.is_free() {
-            self.kept.put(connection);
+            self.kept.put(connection, self.idle_max);
         }
     }
 
-    async fn dial(&self, place: &Uri) -> Result<Box<Connection>, CallError> {
-        let stream = self.connector.clone().call(place.clone()).await?;
+    async fn dial(&self, place: &Uri, lookup: Option<Begun>) -> Result<Box<Connection>, CallError> {
+        let stream = self.connector.connect(place.clone(), lookup).await.inspect_err(|error| {
+            // What idle connections hold is better used.
+            if matches!(error, ConnectError::Short(_)) {
+                self.kept.close_all();
+            }
+        })?;
+        let meter = intake::meter(&stream);
         let (sender, driver) = http1::Builder::new().max_buf_size(ANSWER_HEAD_BYTES_MAX).handshake(stream).await?;
-        Ok(Box::new(Connection { origin: Origin::of(place), sender, driver: Some(driver) }))
+        Ok(Box::new(Connection { origin: Origin::of(place), sender, driver: Some(driver), meter }))
     }
 }
 
@@ -168,16 +186,22 @@ pub(super) struct Connection {
     origin: Origin,
     sender: http1::SendRequest<Full<Bytes>>,
     /// `None` once the connection is over. It must go then: a request that it has not sent comes back only when it is dropped.
-    driver: Option<http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, Full<Bytes>>>,
+    driver: Option<http1::Connection<MaybeHttpsStream<TokioIo<Metered>>, Full<Bytes>>>,
+    meter: Arc<Meter>,
 }
 
 impl Connection {
     async fn exchange(
         &mut self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        self.meter.reset();
+        let meter = Arc::clone(&self.meter);
+        hyper::ext::on_informational(&mut request, move |_| meter.interim());
         let answer = self.sender.try_send_request(request);
-        self.drive(answer).await
+        let answer = self.drive(answer).await?;
+        self.meter.head_is_in();
+        Ok(answer)
     }
 
     /// Does `work` that waits for what comes over this connection.
@@ -244,9 +268,9 @@ impl Kept {
         Some(last).filter(|last| !last.is_old())
     }
 
-    fn put(self: &Arc<Self>, connection: Box<Connection>) {
+    fn put(self: &Arc<Self>, connection: Box<Connection>, idle_max: usize) {
         let mut shelf = self.shelf();
-        if shelf.count >= IDLE_CONNECTIONS_MAX {
+        if shelf.count >= idle_max {
             return;
         }
         shelf.count += 1;
@@ -258,6 +282,12 @@ impl Kept {
         if !std::mem::replace(&mut shelf.is_watched, true) {
             tokio::spawn(close_in_time(Arc::downgrade(self)));
         }
+    }
+
+    fn close_all(&self) {
+        let mut shelf = self.shelf();
+        shelf.waiting.clear();
+        shelf.count = 0;
     }
 
     /// Closes what has waited for too long; whether any are left.

@@ -9,8 +9,9 @@ use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{CONNECT_MAX, ConnectError},
     connections::CallError,
+    intake::Excess,
 };
-use crate::{Failure, FailureKind};
+use crate::{Failure, FailureKind, Outcome};
 
 /// What a message shows of a URL; the rest would push the reason out.
 const PLACE_CHARS_MAX: usize = 200;
@@ -49,11 +50,12 @@ impl Place<'_> {
         self.failure(FailureKind::TooLarge, reason)
     }
 
-    pub fn explain(self, error: &CallError, timeout: Span) -> Failure {
+    pub fn explain(self, error: &CallError, timeout: Span) -> Outcome {
         match error {
-            CallError::Late => self.late(timeout),
-            CallError::Connect(error) => self.explain_connect(error),
-            CallError::Exchange(error) => self.explain_exchange(error),
+            CallError::Late => self.late(timeout).into(),
+            CallError::Connect(ConnectError::Short(reason)) => Outcome::NotAttempted { reason: *reason },
+            CallError::Connect(error) => self.explain_connect(error).into(),
+            CallError::Exchange(error) => self.explain_exchange(error).into(),
         }
     }
 
@@ -66,6 +68,8 @@ impl Place<'_> {
                 Some(reason) => self.failure(FailureKind::Tls, format!("TLS handshake failed: {reason}")),
                 None => self.failure(FailureKind::Tls, format!("TLS handshake failed: {error}")),
             },
+            // It never gets here: see `explain`.
+            ConnectError::Short(_) => self.failure(FailureKind::Unreachable, error),
             ConnectError::Timeout => self.failure(FailureKind::Timeout, format!("no connection within {CONNECT_MAX:?}")),
             ConnectError::Dial(error) => match cause::<io::Error>(error.as_ref()) {
                 Some(error) => self.explain_dial(error),
@@ -84,7 +88,10 @@ impl Place<'_> {
     }
 
     fn explain_exchange(self, error: &hyper::Error) -> Failure {
-        if error.is_parse_too_large() {
+        let excess = cause::<io::Error>(error).and_then(|error| innermost(error).downcast_ref::<Excess>());
+        if let Some(excess) = excess {
+            self.failure(FailureKind::Answer, excess)
+        } else if error.is_parse_too_large() {
             self.long_head()
         } else if error.is_parse() {
             self.failure(FailureKind::Answer, "the answer is not HTTP/1.1")
@@ -97,7 +104,7 @@ impl Place<'_> {
 }
 
 /// The first error of this type behind `error`, itself included.
-fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+pub(super) fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
     std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
         .find_map(|error| error.downcast_ref())
 }

@@ -1,14 +1,17 @@
 //! Which host names are being looked up, and what was found.
 //!
 //! ```text
-//!   connection ──┐                                  ┌── found, for some seconds ──▶ guard
-//!   connection ──┼──▶ one lookup for each host ─────┤
-//!   connection ──┘    in one of LOOKUPS_MAX slots   └── failed: shared, not kept
+//!   connection ──┐                                           ┌── found, for some seconds ──▶ guard
+//!   connection ──┼──▶ a permit ──▶ one lookup for each host ─┤
+//!   connection ──┘    of its tenant                          └── failed: shared, not kept
 //! ```
 //!
 //! A lookup cannot be stopped: it goes on when nobody waits for it any more. So a name that is slow, or never answered, costs one
-//! thread, one slot and one entry here until the system gives it up, however many calls want it; they fail when their own time is up.
-//! Other names are held up only while [`LOOKUPS_MAX`] names are slow at once, `localhost` not even then.
+//! thread, one permit and one entry here until the system gives it up, however many calls want it; they fail when their own time is
+//! up. The permits are shared fairly: a tenant with many such names keeps its own names waiting, and no others. A name that got
+//! no permit in time was not looked up, and says nothing about the receiver.
+
+mod permits;
 
 use std::{
     collections::HashMap,
@@ -18,15 +21,19 @@ use std::{
     time::Duration,
 };
 
+use domain::TenantId;
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::watch,
     time::{Instant, timeout},
 };
 
-use super::{Names, connect::CONNECT_MAX};
+use self::permits::{Permit, Permits};
+use super::Names;
 
 /// How many names are looked up at once, each in a thread of its own.
 const LOOKUPS_MAX: usize = 256;
+/// How long a name waits for a permit. It is no time of the call's, nor of the receiver's.
+pub(super) const PERMIT_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How many answers are kept.
 const FOUND_MAX: usize = 4096;
 /// How long an answer is good for: long enough for a burst of calls, too short to miss that a receiver has moved.
@@ -35,17 +42,28 @@ const FOUND_AGE_MAX: Duration = Duration::from_secs(5);
 /// Everybody who waited for a lookup gets the same.
 pub(super) type Answer = Result<Vec<IpAddr>, Arc<io::Error>>;
 
+/// There were too many lookups under way, of the same tenant or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Congested;
+
+/// A lookup that is under way, or over.
+#[derive(Clone)]
+pub(super) enum Begun {
+    Found(Vec<IpAddr>),
+    UnderWay(watch::Receiver<Option<Answer>>),
+}
+
 /// Looks up each host once at a time, whoever asks. What it answers must be guarded by whoever dials it.
 pub(crate) struct Lookups {
     names: Arc<dyn Names>,
     age_max: Duration,
-    slots: Arc<Semaphore>,
+    permits: Permits,
     hosts: Arc<Mutex<Hosts>>,
 }
 
 #[derive(Default)]
 struct Hosts {
-    /// Lookups under way. Bounded by the slots, and by the calls that began to wait for one in the last [`CONNECT_MAX`].
+    /// Lookups under way. Bounded by the permits, but for `localhost`.
     asked: HashMap<String, watch::Receiver<Option<Answer>>>,
     /// At most [`FOUND_MAX`].
     found: HashMap<String, Found>,
@@ -62,39 +80,55 @@ impl Lookups {
     }
 
     pub fn kept_for(age_max: Duration, names: impl Names + 'static) -> Self {
-        Self { names: Arc::new(names), age_max, slots: Arc::new(Semaphore::new(LOOKUPS_MAX)), hosts: Arc::default() }
+        Self { names: Arc::new(names), age_max, permits: Permits::new(LOOKUPS_MAX), hosts: Arc::default() }
     }
 
-    /// The addresses of a host. Dropping this abandons the wait, not the lookup.
-    pub async fn addresses(&self, host: &str) -> Answer {
-        let (mut answer, tell) = {
-            let mut hosts = lock(&self.hosts);
-            if let Some(found) = hosts.found.get(host).filter(|found| Instant::now() < found.until) {
-                return Ok(found.addrs.clone());
-            }
-            hosts.join(host)
-        };
-        if let Some(tell) = tell {
-            let under_way = UnderWay { host: host.to_owned(), hosts: Arc::clone(&self.hosts), tell };
-            // The hosts file answers for this one, so that it needs no slot and never waits behind names of the network.
-            let slots = (host != "localhost").then(|| Arc::clone(&self.slots));
-            tokio::spawn(under_way.go(slots, Arc::clone(&self.names), self.age_max));
+    /// Begins to look up a host for `tenant`, or joins a lookup that has begun, whoever wanted it. (One that still waits for its
+    /// permit is not joined: a name could otherwise be held up by asking for it.) Dropping this abandons the wait for a permit.
+    pub(super) async fn begin(&self, host: &str, tenant: TenantId) -> Result<Begun, Congested> {
+        if let Some(begun) = lock(&self.hosts).begun(host) {
+            return Ok(begun);
         }
-        let answer = answer.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
-        answer.unwrap_or_else(|| Err(Arc::new(io::Error::other("the lookup ended without an answer"))))
+        // The hosts file answers for this one, so that it needs no permit and never waits behind names of the network.
+        let permit = if host == "localhost" {
+            None
+        } else {
+            let granted = timeout(PERMIT_WAIT_MAX, self.permits.acquire(tenant)).await;
+            Some(granted.ok().flatten().ok_or(Congested)?)
+        };
+        let mut hosts = lock(&self.hosts);
+        // Meanwhile it may have been looked up for another call.
+        if let Some(begun) = hosts.begun(host) {
+            return Ok(begun);
+        }
+        let (tell, answer) = watch::channel(None);
+        hosts.asked.insert(host.to_owned(), answer.clone());
+        let under_way = UnderWay { host: host.to_owned(), hosts: Arc::clone(&self.hosts), tell, _permit: permit };
+        tokio::spawn(under_way.go(Arc::clone(&self.names), self.age_max));
+        Ok(Begun::UnderWay(answer))
+    }
+}
+
+impl Begun {
+    /// The addresses of the host. Dropping this abandons the wait, not the lookup.
+    pub async fn answer(self) -> Answer {
+        match self {
+            Self::Found(addrs) => Ok(addrs),
+            Self::UnderWay(mut answer) => {
+                let answer = answer.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
+                answer.unwrap_or_else(|| Err(Arc::new(io::Error::other("the lookup ended without an answer"))))
+            }
+        }
     }
 }
 
 impl Hosts {
-    /// Where the answer of the lookup under way will be; with the other end of it if there is none under way and the caller is to
-    /// begin it.
-    fn join(&mut self, host: &str) -> (watch::Receiver<Option<Answer>>, Option<watch::Sender<Option<Answer>>>) {
-        if let Some(answer) = self.asked.get(host) {
-            return (answer.clone(), None);
+    /// What was found lately, or the lookup under way.
+    fn begun(&self, host: &str) -> Option<Begun> {
+        match self.found.get(host).filter(|found| Instant::now() < found.until) {
+            Some(found) => Some(Begun::Found(found.addrs.clone())),
+            None => self.asked.get(host).cloned().map(Begun::UnderWay),
         }
-        let (tell, answer) = watch::channel(None);
-        self.asked.insert(host.to_owned(), answer.clone());
-        (answer, Some(tell))
     }
 
     fn keep(&mut self, host: &str, addrs: &[IpAddr], age_max: Duration) {
@@ -115,19 +149,12 @@ struct UnderWay {
     host: String,
     hosts: Arc<Mutex<Hosts>>,
     tell: watch::Sender<Option<Answer>>,
+    _permit: Option<Permit>,
 }
 
 impl UnderWay {
-    async fn go(self, slots: Option<Arc<Semaphore>>, names: Arc<dyn Names>, age_max: Duration) {
-        let answer = match slots {
-            None => names.lookup(self.host.clone()).await,
-            Some(slots) => match timeout(CONNECT_MAX, slots.acquire()).await {
-                Ok(_slot) => names.lookup(self.host.clone()).await,
-                Err(_) => {
-                    Err(io::Error::other(format!("{LOOKUPS_MAX} other host names are being looked up and have no answer yet")))
-                }
-            },
-        };
+    async fn go(self, names: Arc<dyn Names>, age_max: Duration) {
+        let answer = names.lookup(self.host.clone()).await;
         if let Ok(addrs) = &answer
             && !addrs.is_empty()
         {

@@ -6,6 +6,7 @@
 mod answers;
 mod arrival;
 mod faults;
+mod floods;
 mod guard;
 mod names;
 mod receiver;

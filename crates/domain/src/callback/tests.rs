@@ -118,14 +118,6 @@ fn the_id_becomes_the_last_segment_of_the_path() {
 }
 
 #[test]
-fn receivers_on_one_host_and_port_are_one_destination() {
-    let destination = |url: &str| Callback::from_json(&format!(r#"{{"type":"http","url":"{url}"}}"#)).unwrap().destination();
-    assert_eq!(destination("http://a/x"), destination("http://a:80/y"));
-    assert_ne!(destination("http://a/x"), destination("https://a/x"));
-    assert_ne!(destination("http://a/x"), destination("http://b/x"));
-}
-
-#[test]
 fn an_origin_is_scheme_host_and_port() {
     for (url, origin) in [
         ("http://a", "http://a"),
@@ -140,19 +132,6 @@ fn an_origin_is_scheme_host_and_port() {
         assert_eq!(url.origin(), origin);
         assert_eq!(Url::parse(url.as_str()).unwrap().origin().ascii_serialization(), origin);
     }
-}
-
-#[test]
-fn streams_are_destinations_of_their_own_as_far_as_subjects_tell() {
-    let destination = |topic: &str, jetstream: bool| {
-        let json = format!(r#"{{"type":"nats","topic":"{topic}","jetstream":{jetstream}}}"#);
-        Callback::from_json(&json).unwrap().destination()
-    };
-    assert_eq!(destination("a.b", false), destination("c", false));
-    assert_eq!(destination("a.b", true), destination("a.c", true));
-    assert_ne!(destination("a.b", true), destination("b.b", true));
-    assert_ne!(destination("a.b", true), destination("a.b", false));
-    assert_ne!(Callback::Event.destination(), destination("a.b", false));
 }
 
 #[test]

@@ -214,3 +214,49 @@ fn what_could_not_be_claimed_is_due_again() {
     assert_eq!(window.in_flight(), 0);
     assert_eq!(fire(&mut window, 5), [1]);
 }
+
+/// Of a tenant, to a receiver of it.
+fn entry_of(tenant: u64, seconds: i64, number: u128, receiver: u64) -> DueEntry {
+    entry(seconds, number, tenant << 40 | receiver)
+}
+
+#[test]
+fn a_tenant_with_thousands_of_receivers_that_hang_delays_no_other() {
+    const HANGING: u128 = 3_000;
+    let mut entries: Vec<_> = (1..=HANGING).map(|number| entry_of(1, 1, number, number as u64)).collect();
+    entries.push(entry_of(2, 2, 5_000, 1));
+    let mut window = window(100_000, 100, &entries);
+    // Small ones are expected, so that memory is no limit.
+    (0..5).for_each(|_| window.weigh(std::iter::empty()));
+    let hanging = fire(&mut window, 1);
+    assert_eq!((hanging.len(), window.is_exhausted()), (750, true), "three quarters of the permits");
+    assert!(fire(&mut window, 1).is_empty());
+    assert_eq!(fire(&mut window, 2), [5_000]);
+    assert!(window.is_exhausted(), "the first still has some that wait");
+    window.done(&entries[0]);
+    assert_eq!(fire(&mut window, 3).len(), 1, "one for one");
+}
+
+#[test]
+fn a_receiver_that_has_all_its_permits_does_not_exhaust_them() {
+    let mut window = Window::new(1, 100, Slots::new(100, 1));
+    window.open(SHARD);
+    let from = window.begin_load(at(9), at(9));
+    window.end_load(&from, &[entry(1, 1, 7), entry(1, 2, 7)], at(9), usize::MAX);
+    assert_eq!(fire(&mut window, 5), [1]);
+    assert!(!window.is_exhausted());
+}
+
+#[test]
+fn what_is_overdue_is_not_taken_in_again_while_its_tenant_has_no_room() {
+    let mut window = Window::new(1, 400, Slots::new(8, 2));
+    window.open(SHARD);
+    for number in 0..10_000 {
+        window.find(entry_of(1, 1, number + 1, number as u64));
+        window.promote(at(5), 10);
+    }
+    assert_eq!(window.len(), 300);
+    assert!(!window.find(entry_of(1, 1, 20_000, 5)));
+    assert!(window.find(entry_of(2, 1, 20_001, 5)));
+    assert_eq!(fire(&mut window, 5).len(), 7, "six for the first tenant, one for the other");
+}

@@ -95,7 +95,7 @@ impl Rig {
 }
 
 fn entry(new: &NewTimer) -> DueEntry {
-    DueEntry { at: new.execute_at, id: new.definition.id, destination: new.definition.callback.destination() }
+    DueEntry { at: new.execute_at, id: new.definition.id, destination: new.definition.destination() }
 }
 
 #[tokio::test]
@@ -168,6 +168,18 @@ async fn a_retry_comes_back_through_memory_at_its_time() {
     rig.clock.advance(secs(1));
     let again = rig.claim().await;
     assert_eq!((again[0].entry.id, again[0].attempt), (claimed[0].entry.id, 2));
+}
+
+#[tokio::test]
+async fn a_timer_that_is_due_at_once_does_not_wait_for_a_backlog_to_be_read() {
+    let rig = Rig::new(Config::default());
+    rig.scheduler.beat_once().await.unwrap();
+    let timers = [timer(RECEIVER).build(), timer(RECEIVER).due_in(secs(60)).build()];
+    let ids = rig.create(timers.to_vec()).await;
+    // Nothing has been read yet.
+    rig.scheduler.nudge(&timers.each_ref().map(entry));
+    assert_eq!(rig.claim_ids().await, ids[..1]);
+    assert_eq!(rig.scheduler.in_memory(), 0, "the other is left to the load");
 }
 
 #[tokio::test]
@@ -303,7 +315,7 @@ async fn a_timer_that_gets_another_receiver_fires_once_and_its_place_becomes_fre
     let mut changed = rig.store.get(ids[0]).await.unwrap().unwrap();
     changed.definition.callback = timer("http://other.example/").build().definition.callback;
     rig.store.update(&changed, rig.clock.now()).await.unwrap();
-    let destination = changed.definition.callback.destination();
+    let destination = changed.definition.destination();
     rig.scheduler.nudge(&[DueEntry { at: changed.execute_at, id: ids[0], destination }]);
     rig.clock.advance(secs(1));
     let claimed = rig.claim().await;

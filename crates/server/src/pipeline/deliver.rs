@@ -85,16 +85,18 @@ fn log(claimed: &Claimed, next: &Next) {
         Next::Again { at } => {
             tracing::debug!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivered; the receiver asked to be called again");
         }
+        Next::Pending { at, attempt: counted, .. } if *counted < attempt => {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "given back without a call");
+        }
         // Tried for ever, perhaps by the thousand: the connection itself is logged.
         Next::Pending { at, error: Some(_), .. }
             if attempt > 1 && definition.is_some_and(|definition| definition.callback == Callback::Event) =>
         {
             tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "the event could not be published; trying again later");
         }
-        Next::Pending { at, error: Some(_), .. } => {
+        Next::Pending { at, .. } => {
             tracing::info!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
         }
-        Next::Pending { at, .. } => tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "given back without a call"),
         Next::Failed { .. } => {
             tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "failed; its last_error says why")
         }

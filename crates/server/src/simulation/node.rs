@@ -18,7 +18,7 @@ use super::{
     wire::Wire,
     witness::Witness,
 };
-use crate::pipeline::{Drained, Figures, Pipeline};
+use crate::pipeline::{Drained, Figures, Heartbeats, Pipeline};
 
 pub const LEASE: Span = Span::from_millis(3_500);
 /// Short, so that finished timers are removed while the simulation runs.
@@ -91,6 +91,7 @@ impl Node {
             overdue_window: None,
             namespaces: Arc::new(NamespaceRules::default()),
             figures: Figures::default(),
+            heartbeats: Heartbeats::default(),
         });
         let stop = CancellationToken::new();
         let running = tokio::spawn(pipeline.run(stop.clone()));

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use delivery::{Attempted, Failure, FailureKind, Outcome};
+use delivery::{Attempted, Failure, FailureKind, Outcome, Shortage};
 use domain::{Clock, Span, Timer, TimerId};
 use store::NodeId;
 
@@ -33,6 +33,12 @@ struct Planned {
 }
 
 impl Receivers {
+    /// Whether the node that is about to call finds that it has nothing left to call with.
+    fn is_short(&self, id: TimerId) -> bool {
+        let mut dice = Dice::new(self.seed ^ self.clock.now().as_micros().cast_unsigned(), id.as_uuid().as_u128() as u64);
+        !self.are_well.load(Ordering::Relaxed) && dice.below(20) == 0
+    }
+
     /// What the receiver of this timer does when it is called for the `nth` time, counted from 0.
     fn plan(&self, id: TimerId, nth: usize) -> Planned {
         let mut dice = Dice::new(self.seed, id.as_uuid().as_u128() as u64);
@@ -77,12 +83,15 @@ impl Deliver for Sender {
 
     async fn attempt(&self, timer: &Timer, attempt: u32, (): ()) -> Attempted {
         let was_held_up = self.gate.pass().await;
+        if self.receivers.is_short(timer.id()) {
+            return Attempted { outcome: Outcome::NotAttempted { reason: Shortage::Descriptors }, record: None };
+        }
         let ledger = &self.receivers.ledger;
         let Planned { takes, outcome } = self.receivers.plan(timer.id(), ledger.calls_of(timer.id()));
         let reply = match outcome {
             Outcome::Delivered => Reply::Delivered,
             Outcome::Rescheduled { .. } => Reply::Rescheduled,
-            Outcome::Failed(_) => Reply::Failed,
+            Outcome::Failed(_) | Outcome::NotAttempted { .. } => Reply::Failed,
         };
         let arrival = Arrival { node: self.node, node_now: self.clock.now(), was_held_up, timer, attempt };
         let call = ledger.called(&arrival, reply);

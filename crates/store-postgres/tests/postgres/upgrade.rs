@@ -67,11 +67,7 @@ async fn timers_of_version_1_live_on() {
     let attempt =
         Attempt { number: 1, started_at: NOW, took: millis(5), outcome: "timeout".to_owned(), status: None, detail: None };
     let settlement = Settlement {
-        entry: DueEntry {
-            at: NOW,
-            id: numbered(3),
-            destination: timer("http://a.example/").build().definition.callback.destination(),
-        },
+        entry: DueEntry { at: NOW, id: numbered(3), destination: timer("http://a.example/").build().definition.destination() },
         tenure: Tenure { shard: Shard(3), epoch: Epoch(1) },
         token: ClaimToken(77),
         next: Next::Failed { at: NOW, error: "timeout".to_owned() },

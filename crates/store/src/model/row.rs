@@ -39,7 +39,7 @@ impl Row {
     }
 
     pub(super) fn entry(&self) -> DueEntry {
-        DueEntry { at: self.at, id: self.timer.id(), destination: self.timer.definition.callback.destination() }
+        DueEntry { at: self.at, id: self.timer.id(), destination: self.timer.definition.destination() }
     }
 
     pub(super) fn read(&self) -> Result<Timer, Unreadable> {

@@ -16,6 +16,10 @@ fn request() -> Request<Full<Bytes>> {
     Request::post("/").header("host", "a").body(Full::default()).unwrap()
 }
 
+fn tenant() -> TenantId {
+    TenantId::of(&domain::Namespace::default())
+}
+
 fn connections(names: impl Names + 'static) -> Connections {
     Connections::new(Connector::new(Egress::default(), Lookups::new(names), RootCertStore::empty()).unwrap())
 }
@@ -32,7 +36,7 @@ impl Names for Silent {
 #[tokio::test]
 async fn nobody_has_its_turn_while_the_name_is_looked_up() {
     let (connections, place) = (connections(Silent), Uri::from_static("http://slow.example/"));
-    let mut waiting: Vec<_> = (0..NEW_MAX).map(|_| Box::pin(connections.way(&place))).collect();
+    let mut waiting: Vec<_> = (0..NEW_MAX).map(|_| Box::pin(connections.way(&place, tenant()))).collect();
     assert!(waiting.iter_mut().all(|way| way.now_or_never().is_none()));
     assert!(connections.newcomers.turn(&Origin::of(&place)).now_or_never().is_some());
 }
@@ -41,8 +45,8 @@ async fn nobody_has_its_turn_while_the_name_is_looked_up() {
 async fn a_connection_that_waited_for_too_long_before_the_call_is_not_used() {
     let mut receiver = Receiver::answering(OK).await;
     let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
-    let call = async |way| connections.send(&place, way, request(), PATIENCE).await.unwrap().connection;
-    let first = call(connections.way(&place).await).await;
+    let call = async |way| connections.send(&place, tenant(), way, request(), PATIENCE).await.unwrap().connection;
+    let first = call(connections.way(&place, tenant()).await).await;
     let long_ago = Instant::now() - 2 * IDLE_MAX;
     call(Way::Kept(Waiting { connection: first, since: long_ago })).await;
     assert_eq!(receiver.connections().await, 2);
@@ -53,15 +57,15 @@ async fn whoever_waits_for_its_turn_to_dial_takes_a_connection_that_comes_free()
     let mut receiver = Receiver::answering(OK).await;
     let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
     let origin = Origin::of(&place);
-    let call = async |way| connections.send(&place, way, request(), PATIENCE).await.unwrap().connection;
-    let first = call(connections.way(&place).await).await;
+    let call = async |way| connections.send(&place, tenant(), way, request(), PATIENCE).await.unwrap().connection;
+    let first = call(connections.way(&place, tenant()).await).await;
 
     let mut turns = Vec::new();
     for _ in 0..NEW_MAX {
         turns.push(connections.newcomers.turn(&origin).await);
     }
-    let mut next = pin!(connections.way(&place));
-    let mut last = pin!(connections.way(&place));
+    let mut next = pin!(connections.way(&place, tenant()));
+    let mut last = pin!(connections.way(&place, tenant()));
     assert!(next.as_mut().now_or_never().is_none() && last.as_mut().now_or_never().is_none());
     connections.keep(first).await;
     turns.pop();

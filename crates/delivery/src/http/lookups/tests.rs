@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
+use domain::Namespace;
+
 use super::{super::names::Lookup, *};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -38,6 +40,27 @@ impl Names for Gated {
                 _ => Ok(vec![HERE]),
             }
         })
+    }
+}
+
+fn tenant(name: &str) -> TenantId {
+    TenantId::of(&Namespace::parse(name).unwrap())
+}
+
+impl Lookups {
+    /// The addresses of a host, for a tenant that has permits.
+    async fn addresses(&self, host: &str) -> Answer {
+        self.begin(host, tenant("any")).await.expect("a permit").answer().await
+    }
+
+    /// Has as many slow names looked up for a tenant as it gets permits for.
+    async fn take_all_permits(&self, of: &str) -> usize {
+        for number in 0.. {
+            if timeout(Duration::ZERO, self.begin(&format!("slow-{of}-{number}"), tenant(of))).await.is_err() {
+                return number;
+            }
+        }
+        unreachable!("permits are limited")
     }
 }
 
@@ -121,27 +144,46 @@ async fn the_number_of_kept_answers_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_every_slot_is_taken_a_name_waits_for_one_but_localhost_does_not() {
+async fn names_that_are_never_answered_keep_only_names_of_the_same_tenant_waiting() {
     let names = Gated::new();
     let lookups = Lookups::new(names.clone());
-    for number in 0..LOOKUPS_MAX {
-        assert!(timeout(Duration::from_millis(1), lookups.addresses(&format!("slow-{number}"))).await.is_err());
-    }
-    assert_eq!(names.asked.lock().unwrap().len(), LOOKUPS_MAX);
+    assert_eq!(lookups.take_all_permits("greedy").await, LOOKUPS_MAX / 4 * 3);
     let started = Instant::now();
-    assert_eq!(lookups.addresses("localhost").await.unwrap(), [HERE]);
+    for other in ["one", "two", "three"] {
+        for number in 0..100 {
+            let begun = lookups.begin(&format!("{other}-{number}"), tenant(other)).await.unwrap();
+            assert_eq!(begun.answer().await.unwrap(), [HERE]);
+        }
+    }
+    assert_eq!(lookups.begin("localhost", tenant("greedy")).await.unwrap().answer().await.unwrap(), [HERE]);
     assert_eq!(started.elapsed(), Duration::ZERO);
 
-    let refused = lookups.addresses("good").await.unwrap_err().to_string();
-    assert_eq!(refused, "256 other host names are being looked up and have no answer yet");
-    assert_eq!((names.asked("good"), started.elapsed().as_secs()), (0, CONNECT_MAX.as_secs()));
-
+    assert_eq!(lookups.begin("good", tenant("greedy")).await.err(), Some(Congested));
+    assert_eq!((names.asked("good"), started.elapsed()), (0, PERMIT_WAIT_MAX));
     let opening = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         names.gate.send_replace(true);
     };
-    let (answer, ()) = tokio::join!(lookups.addresses("good"), opening);
-    assert_eq!((answer.unwrap(), names.asked("good")), (vec![HERE], 1));
+    let (begun, ()) = tokio::join!(lookups.begin("good", tenant("greedy")), opening);
+    assert_eq!((begun.unwrap().answer().await.unwrap(), names.asked("good")), (vec![HERE], 1));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(lookups.permits.free(), LOOKUPS_MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_not_held_up_by_a_tenant_that_asks_for_it_and_has_no_permit() {
+    let names = Gated::new();
+    let lookups = Lookups::new(names.clone());
+    lookups.take_all_permits("greedy").await;
+    let mut waiting = std::pin::pin!(lookups.begin("good", tenant("greedy")));
+    assert!(timeout(Duration::from_secs(1), waiting.as_mut()).await.is_err());
+    let started = Instant::now();
+    assert_eq!(lookups.begin("good", tenant("other")).await.unwrap().answer().await.unwrap(), [HERE]);
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    // And what is known needs no permit.
+    assert!(lookups.begin("good", tenant("greedy")).await.is_ok());
+    assert!(lookups.begin("slow-greedy-0", tenant("other")).await.is_ok());
+    assert_eq!((names.asked("good"), started.elapsed()), (1, Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,5 +195,5 @@ async fn a_lookup_that_breaks_off_fails_its_askers_and_leaves_nothing_behind() {
         assert_eq!((error.as_str(), names.asked("panic")), ("the lookup ended without an answer", asked));
     }
     assert!(lock(&lookups.hosts).asked.is_empty());
-    assert_eq!(lookups.slots.available_permits(), LOOKUPS_MAX);
+    assert_eq!(lookups.permits.free(), LOOKUPS_MAX);
 }

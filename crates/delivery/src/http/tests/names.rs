@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Mutex};
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::{Attempted, Shortage};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 const SLOW_HOSTS: usize = 8;
@@ -81,4 +82,36 @@ async fn an_answer_that_was_kept_is_guarded_again() {
     assert_eq!(failure(deliverer.attempt(&at(port ^ 1), 1, Way::default()).await.outcome).kind, FailureKind::Egress);
     assert_eq!(names.0.lock().unwrap()["good.example"], 1);
     assert_eq!(receiver.connections().await, 1);
+}
+
+#[tokio::test]
+async fn a_lookup_that_this_machine_cannot_make_is_no_attempt() {
+    use rustix::io::Errno;
+    for (errno, reason) in [(Errno::MFILE, Shortage::Descriptors), (Errno::AGAIN, Shortage::Threads)] {
+        let deliverer = guarded(Egress::default(), Fake(move |_: &str| Err(errno.into())));
+        let attempted = deliverer.attempt(&timers::http("http://good.example/", ""), 1, Way::default()).await;
+        assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason }, record: None });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_name_cannot_be_looked_up_for_others_of_its_tenant_is_no_attempt() {
+    let names = Stuck::default();
+    let deliverer = guarded(Egress::default(), names.clone());
+    let timer = |number: usize| timers::http(&format!("http://slow-{number}.example/"), r#","timeout":"1s""#);
+    let mut begun = 0;
+    while names.0.lock().unwrap().len() == begun {
+        // The lookup begins, and nobody waits for it.
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(1), deliverer.way(&timer(begun))).await;
+        begun += 1;
+    }
+    let started = tokio::time::Instant::now();
+    let next = timer(begun);
+    let way = deliverer.way(&next).await;
+    assert_eq!(started.elapsed().as_secs(), 5, "longer than its own time");
+    let attempted = deliverer.attempt(&next, 1, way).await;
+    assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason: Shortage::Lookups }, record: None });
+    // One that has its own lookup fails when its own time is up.
+    let own = timer(0);
+    assert_eq!(failure(deliverer.attempt(&own, 1, deliverer.way(&own).await).await.outcome).kind, FailureKind::Timeout);
 }

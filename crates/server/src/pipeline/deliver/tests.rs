@@ -68,6 +68,7 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
         overdue_window: None,
         namespaces,
         figures: crate::pipeline::Figures::default(),
+        heartbeats: crate::pipeline::Heartbeats::default(),
     };
     (pipeline, claimed.pop().unwrap())
 }

@@ -98,6 +98,29 @@ impl Service {
         (service, reader)
     }
 
+    /// A service for quick timers that may have only so many open files, healthy.
+    pub async fn start_with_open_files(backend: &Backend, open_files_max: u64, settings: &[(&str, &str)]) -> Self {
+        let (home, port, environment) = (backend.home().to_path_buf(), throwaway::free_port(), environment(backend, settings));
+        let log = home.join(format!("log-{port}"));
+        let mut limited = Command::new("sh");
+        limited.env_clear().current_dir(&home).stdin(Stdio::null());
+        limited.args(["-c", &format!("ulimit -n {open_files_max} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_timer")]);
+        let child = serve(limited, log_file(&log), port, &environment);
+        let mut service = Self { child, port, environment, home, log };
+        service.wait_until_healthy().await;
+        service
+    }
+
+    /// From now on it may open so many files beyond those it has open; without a number, as many as ever.
+    pub fn allow_open_files(&self, more: Option<usize>) {
+        let process = self.child.id();
+        let open = fs::read_dir(format!("/proc/{process}/fd")).expect("the service runs").count();
+        // The soft limit only: the hard one cannot be raised again.
+        let soft = more.map_or("1024".to_owned(), |more| (open + more).to_string());
+        let limited = Command::new("prlimit").args([&format!("--pid={process}"), &format!("--nofile={soft}:")]).status();
+        assert!(limited.expect("the program `prlimit`").success(), "the limit could not be set");
+    }
+
     /// The same again, on the same port, after it has ended.
     pub async fn start_again(&mut self) {
         assert!(self.child.try_wait().expect("the state of the service").is_some(), "the service still runs");
@@ -223,7 +246,10 @@ fn log_file(path: &Path) -> Stdio {
 }
 
 fn launch(home: &Path, log: Stdio, port: u16, environment: &[(String, String)]) -> Child {
-    let mut command = timer(home);
+    serve(timer(home), log, port, environment)
+}
+
+fn serve(mut command: Command, log: Stdio, port: u16, environment: &[(String, String)]) -> Child {
     command.arg("serve").env("PORT", port.to_string()).stdout(Stdio::null()).stderr(log);
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.spawn().expect("the binary can be started")

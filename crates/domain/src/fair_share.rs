@@ -1,0 +1,112 @@
+//! How a limit is shared among tenants.
+//!
+//! By a dynamic threshold (Choudhury and Hahne, 1998): a party may hold at most so many times what is free. One alone gets most
+//! of it and always leaves some; each further one takes from what is left, and those that hold more than the threshold get nothing
+//! until they have given back enough. In the long run all that want more hold the same.
+
+/// How many times what is free one party may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FairShare(usize);
+
+impl FairShare {
+    /// Of a resource among tenants: one alone gets three quarters.
+    pub const AMONG_TENANTS: Self = Self(3);
+    /// Of the calls to one receiver among the tenants that call it: one alone gets all but a thirty-second part. Most receivers
+    /// have one tenant.
+    pub const OF_A_RECEIVER: Self = Self(31);
+
+    /// How much a party may take besides what it holds, if nothing is given back meanwhile: what it takes is free no more. One
+    /// that holds nothing gets something as long as anything is free.
+    pub const fn left(self, free: usize, held: usize) -> usize {
+        self.0.saturating_mul(free).saturating_sub(held).div_ceil(self.0 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A resource that parties take one by one.
+    struct Shared {
+        free: usize,
+        held: Vec<usize>,
+    }
+
+    impl Shared {
+        fn new(max: usize, parties: usize) -> Self {
+            Self { free: max, held: vec![0; parties] }
+        }
+
+        fn take(&mut self, party: usize) -> bool {
+            let may = FairShare::AMONG_TENANTS.left(self.free, self.held[party]) > 0;
+            if may {
+                self.free -= 1;
+                self.held[party] += 1;
+            }
+            may
+        }
+
+        fn give_back(&mut self, party: usize) {
+            self.free += 1;
+            self.held[party] -= 1;
+        }
+    }
+
+    #[test]
+    fn one_alone_gets_its_part_and_what_was_foretold() {
+        for (share, max, expected) in [
+            (FairShare::AMONG_TENANTS, 2048, 1536),
+            (FairShare::AMONG_TENANTS, 64, 48),
+            (FairShare::AMONG_TENANTS, 4, 3),
+            (FairShare::AMONG_TENANTS, 1, 1),
+            (FairShare::OF_A_RECEIVER, 256, 248),
+            (FairShare::OF_A_RECEIVER, 2, 2),
+        ] {
+            assert_eq!(share.left(max, 0), expected, "{share:?} of {max}");
+            for taken in 0..=expected {
+                assert_eq!(share.left(max - taken, taken), expected - taken, "{share:?} of {max}, {taken} taken");
+            }
+        }
+    }
+
+    #[test]
+    fn each_gets_a_first_as_long_as_there_is_one() {
+        for max in 1..200 {
+            let mut shared = Shared::new(max, 300);
+            let mut served = 0;
+            while shared.free > 0 {
+                assert!(shared.take(served), "party {served} of {max}");
+                served += 1;
+            }
+            assert_eq!(served, max);
+        }
+    }
+
+    #[test]
+    fn those_that_hang_leave_some_for_the_next() {
+        let mut shared = Shared::new(2048, 5);
+        for party in 0..4 {
+            while shared.take(party) {}
+        }
+        assert_eq!(shared.held, [1536, 384, 96, 24, 0]);
+        assert!(shared.take(4));
+    }
+
+    /// A party that had everything it could gets nothing until the one that came later has as much.
+    #[test]
+    fn in_the_long_run_all_that_want_more_hold_the_same() {
+        let mut shared = Shared::new(1000, 3);
+        while shared.take(0) {}
+        for round in 0..10_000 {
+            let party = round % 3;
+            if shared.held[party] > 0 {
+                shared.give_back(party);
+            }
+            for other in [2, 1, 0] {
+                while shared.take(other) {}
+            }
+        }
+        let (least, most) = (shared.held.iter().min().unwrap(), shared.held.iter().max().unwrap());
+        assert!(most - least <= 4 && shared.free >= 90, "{:?} of 1000", shared.held);
+    }
+}
