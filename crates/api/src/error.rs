@@ -72,7 +72,7 @@ impl ApiError {
             | Self::TooManyLargeBodies => StatusCode::SERVICE_UNAVAILABLE,
             Self::Command(CommandError::Internal(_)) | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Command(CommandError::Forbidden(_)) => StatusCode::FORBIDDEN,
-            Self::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyRequests(_) | Self::Command(CommandError::Searching) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -133,7 +133,9 @@ impl ApiError {
         }
         match self.status() {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))),
-            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                Some((header::RETRY_AFTER, HeaderValue::from_static("1")))
+            }
             // What is left of the body is not read, so nothing else can follow on this connection.
             StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE => {
                 Some((header::CONNECTION, HeaderValue::from_static("close")))

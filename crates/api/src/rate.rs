@@ -58,12 +58,12 @@ impl Rates {
     pub(crate) fn take(&self, caller: &Caller, now: Duration) -> Result<(), ApiError> {
         let Some(limit) = self.limit else { return Ok(()) };
         let mut buckets = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let full_at = buckets.get(&id(caller)).copied().unwrap_or_default();
+        let full_at = buckets.get(&caller.key_id()).copied().unwrap_or_default();
         let full_at = limit.take(full_at, now, 1).map_err(ApiError::TooManyRequests)?;
         if buckets.len() >= BUCKETS_KEPT {
             buckets.retain(|_, full_at| *full_at > now);
         }
-        buckets.insert(id(caller), full_at);
+        buckets.insert(caller.key_id(), full_at);
         Ok(())
     }
 
@@ -71,16 +71,9 @@ impl Rates {
     pub(crate) fn owe(&self, caller: &Caller, count: usize) {
         let Some(limit) = self.limit else { return };
         let mut buckets = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(full_at) = buckets.get_mut(&id(caller)) {
+        if let Some(full_at) = buckets.get_mut(&caller.key_id()) {
             *full_at += limit.cost(u32::try_from(count).unwrap_or(u32::MAX));
         }
-    }
-}
-
-fn id(caller: &Caller) -> Option<AccessKeyId> {
-    match caller {
-        Caller::Administrator => None,
-        Caller::Holder(key) => Some(key.id),
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Rules};
+use commands::{Commands, Rules, Searches};
 use delivery::{Deliverer, Egress};
 use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
 use scheduler::{Alarm, Scheduler};
@@ -150,6 +150,7 @@ fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Cl
         rules,
         nudge: Arc::new(move |entries| nudged.nudge(entries)),
         caller: Caller::Administrator,
+        searches: Searches::default(),
     }
 }
 

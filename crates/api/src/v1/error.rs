@@ -89,6 +89,7 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Conflict(_) => Code::TimerAlreadyExists,
             CommandError::Unavailable(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
+            CommandError::Searching => Code::TooManyRequests,
             // Nothing that can be asked for here meets the last two.
             CommandError::Internal(_) | CommandError::NoSuchKey | CommandError::TooMany { .. } => Code::InternalError,
         },

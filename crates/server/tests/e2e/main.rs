@@ -35,6 +35,7 @@ mod crash;
 mod database_outage;
 mod disk_full;
 mod downtime;
+mod fair_shares;
 mod faults;
 mod figures;
 mod history;
