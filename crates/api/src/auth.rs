@@ -9,7 +9,7 @@ use axum::{
 };
 use commands::Commands;
 use domain::{AccessKey, Caller};
-use http::{HeaderMap, request::Parts};
+use http::{Extensions, HeaderMap, request::Parts};
 use subtle::ConstantTimeEq;
 
 use crate::{Api, error::ApiError};
@@ -45,7 +45,39 @@ impl FromRequestParts<Api> for Permitted {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, ApiError> {
-        parts.extensions.remove().ok_or(ApiError::Internal)
+        Ok(Self::of(&parts.extensions)?.clone())
+    }
+}
+
+impl Permitted {
+    pub(crate) fn of(extensions: &Extensions) -> Result<&Self, ApiError> {
+        extensions.get().ok_or(ApiError::Internal)
+    }
+}
+
+/// The same for a request that changes something. A key that may only read is told so before anything of the body is read.
+pub(crate) struct Writing(pub Arc<Commands>);
+
+impl FromRequestParts<Api> for Writing {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, ApiError> {
+        let Permitted(commands) = Permitted::of(&parts.extensions)?.clone();
+        commands.check_may_write()?;
+        Ok(Self(commands))
+    }
+}
+
+/// The same for a request that only the administrator may make.
+pub(crate) struct Administering(pub Arc<Commands>);
+
+impl FromRequestParts<Api> for Administering {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, ApiError> {
+        let Permitted(commands) = Permitted::of(&parts.extensions)?.clone();
+        commands.check_administrator()?;
+        Ok(Self(commands))
     }
 }
 

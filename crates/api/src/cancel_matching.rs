@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Permitted,
+    auth::Writing,
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
@@ -54,7 +54,7 @@ impl From<CanceledMany> for CanceledView {
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn cancel_matching(Permitted(commands): Permitted, body: JsonBody) -> Result<Answer<CanceledView>, ApiError> {
+pub(crate) async fn cancel_matching(Writing(commands): Writing, body: JsonBody) -> Result<Answer<CanceledView>, ApiError> {
     let selection = parse(&body.text)?;
     let canceled = commands.cancel_matching(&selection).await?;
     Ok(Answer::ok("timers canceled successfully", canceled.into()))

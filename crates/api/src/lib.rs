@@ -36,6 +36,7 @@ mod metrics;
 mod object;
 mod observe;
 mod openapi;
+mod permits;
 mod ping;
 mod rate;
 mod retry;
@@ -56,7 +57,6 @@ use axum::{Router, middleware, routing};
 use bytes::Bytes;
 use commands::{Commands, KeyRing};
 use domain::Caller;
-use tokio::sync::Semaphore;
 
 pub use auth::ApiKey;
 pub use health::{HealthItem, Reading};
@@ -66,6 +66,7 @@ pub use metrics::describe;
 pub use rate::RateLimit;
 
 use figures::Figures;
+use permits::Permits;
 use rate::Rates;
 
 /// What the server brings.
@@ -106,9 +107,9 @@ pub(crate) struct Shared {
     pages: Pages,
     figures: Figures,
     /// One permit for each batch that may be in memory.
-    batches: Arc<Semaphore>,
+    batches: Permits,
     /// One for each large body that may be.
-    large_bodies: Arc<Semaphore>,
+    large_bodies: Permits,
 }
 
 /// What is written once and served often.
@@ -131,7 +132,6 @@ impl Pages {
 
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
-    let batches = Arc::new(Semaphore::new(limits::BATCHES_AT_ONCE_MAX));
     let api = Arc::new(Shared {
         keyring: KeyRing::new(Arc::clone(&commands.store), Arc::clone(&commands.clock)),
         rate: Rates::new(config.rate_limit),
@@ -139,8 +139,8 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         config,
         pages: Pages::new(),
         figures: Figures::default(),
-        batches,
-        large_bodies: Arc::new(Semaphore::new(limits::LARGE_BODIES_AT_ONCE_MAX)),
+        batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
+        large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
     });
     Router::new()
         .route("/timers", routing::post(create::create).get(list::list))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The largest body of a request.
 pub const BODY_BYTES_MAX: usize = MEBIBYTE;
-/// What every connection may send at any time. Whatever is larger waits its turn with all but this much of it unread, so that bodies,
+/// What every connection may send at any time. Whatever is larger waits for a permit with all but this much of it unread, so that bodies,
 /// with what is read from them, hold no more than about 512 MiB: 128 MiB of small ones on 1,024 connections, 128 MiB of large ones,
 /// and batches.
 pub(crate) const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;

@@ -1,11 +1,25 @@
 //! What one client does to the API costs no other its answers: searches, slow bodies, and connections.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 
 use crate::rig::{Backend, Client, Service, for_each_store};
 
-for_each_store!(a_key_searches_once_at_a_time);
+for_each_store!(
+    a_key_searches_once_at_a_time,
+    slow_batches_of_one_key_leave_permits_for_another,
+    rights_are_checked_before_the_body
+);
+
+/// Much less than the 15 s that a body may take.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 const METADATA_BYTES: usize = 60_000;
 const LARGE_TIMERS: usize = 240;
@@ -43,4 +57,40 @@ async fn a_key_searches_once_at_a_time(backend: Backend) {
     let half = json!({"metadata": {"n": 1}, "expected_max": LARGE_TIMERS});
     let canceled = searching.send("POST", "/timers/cancel", Some(&half)).await;
     assert_eq!(canceled.json()["data"], json!({"matched": LARGE_TIMERS / 2, "canceled": LARGE_TIMERS / 2}), "{}", canceled.text);
+}
+
+/// The head of a batch with this key, and the first byte of its body.
+async fn begin_batch(port: u16, key: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+    let head = format!(
+        "POST /timers/batch HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{"
+    );
+    stream.write_all(head.as_bytes()).await.expect("the head of a request");
+    stream
+}
+
+async fn slow_batches_of_one_key_leave_permits_for_another(backend: Backend) {
+    let service = Service::start(&backend).await;
+    let (slow, other) = (service.client().tenant("slow").await, service.client().tenant("other").await);
+    let held = join_all((0..32).map(|_| begin_batch(service.port(), slow.key()))).await;
+    let timer = json!({"delay": "1h", "namespace": "other", "callback": {"type": "http", "url": "http://127.0.0.1:9/"}});
+    for _ in 0..4 {
+        let batch = json!({"timers": [timer]}).to_string();
+        let answer = timeout(AT_ONCE, other.try_send("POST", "/timers/batch", Some(batch))).await;
+        let answer = answer.expect("an answer beside slow bodies of another key").expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    drop(held);
+}
+
+async fn rights_are_checked_before_the_body(backend: Backend) {
+    let service = Service::start(&backend).await;
+    let reading = json!({"name": "reading", "namespaces": ["a"], "rights": "read"});
+    let reading = service.client().send("POST", "/keys", Some(&reading)).await.json()["data"]["key"].clone();
+    for (key, status) in [(reading.as_str().expect("a key"), "403"), ("wrong", "401")] {
+        let mut stream = begin_batch(service.port(), key).await;
+        let mut start = [0; 12];
+        timeout(AT_ONCE, stream.read_exact(&mut start)).await.expect("an answer before the body").expect("an answer");
+        assert_eq!(String::from_utf8_lossy(&start), format!("HTTP/1.1 {status}"));
+    }
 }
