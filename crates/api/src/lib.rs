@@ -51,7 +51,7 @@ mod rig;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use axum::{Router, middleware, routing};
 use bytes::Bytes;
@@ -60,7 +60,7 @@ use domain::Caller;
 
 pub use auth::ApiKey;
 pub use health::{HealthItem, Reading};
-pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX};
+pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
 pub use listener::serve;
 pub use metrics::describe;
 pub use rate::RateLimit;
@@ -111,6 +111,10 @@ pub(crate) struct Shared {
     /// One for each large body that may be.
     large_bodies: Permits,
 }
+
+/// Where a request came from: of all clients behind one proxy, the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClientAddress(pub IpAddr);
 
 /// What is written once and served often.
 struct Pages {

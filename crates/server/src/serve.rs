@@ -193,7 +193,11 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
     ApiConfig {
         api_key: ApiKey::new(&settings.api_key),
         rate_limit: settings.rate_limit,
-        limits: api::Limits::default(),
+        limits: api::Limits {
+            connections_max: descriptors::connections_max(),
+            connections_per_address_max: settings.connections_per_address_max,
+            ..api::Limits::default()
+        },
         health,
         metrics,
     }

@@ -20,6 +20,7 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--api-key", "0123456789abcdef 0123456789abcdef"], "API_KEY must be printable ASCII without blanks"),
         (vec!["--port", "http"], "PORT must be a number between 0 and 65535."),
         (vec!["--port", "65536"], "PORT must be a number between 0 and 65535."),
+        (vec!["--connections-per-address-max", "0"], "CONNECTIONS_PER_ADDRESS_MAX must be a number between 1 and 1000000."),
         (vec!["--bind", "everywhere"], "BIND must be an IP address"),
         (vec!["--database-url", "mysql://db"], "DATABASE_URL must begin with sqlite:// or postgres://."),
         (vec!["--database-url", "sqlite://"], "DATABASE_URL must begin with sqlite:// or postgres://."),

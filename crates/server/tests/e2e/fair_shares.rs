@@ -6,15 +6,16 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::timeout,
 };
 
-use crate::rig::{Backend, Client, Service, for_each_store};
+use crate::rig::{API_KEY, Backend, Client, Service, for_each_store};
 
 for_each_store!(
     a_key_searches_once_at_a_time,
     slow_batches_of_one_key_leave_permits_for_another,
+    silent_connections_of_one_address_leave_the_api_to_others,
     rights_are_checked_before_the_body
 );
 
@@ -93,4 +94,30 @@ async fn rights_are_checked_before_the_body(backend: Backend) {
         timeout(AT_ONCE, stream.read_exact(&mut start)).await.expect("an answer before the body").expect("an answer");
         assert_eq!(String::from_utf8_lossy(&start), format!("HTTP/1.1 {status}"));
     }
+}
+
+async fn silent_connections_of_one_address_leave_the_api_to_others(backend: Backend) {
+    let service = Service::start_with(&backend, &[("CONNECTIONS_PER_ADDRESS_MAX", "64")]).await;
+    let port = service.port();
+    let mut silent = Vec::new();
+    for _ in 0..600 {
+        silent.push(TcpStream::connect(("127.0.0.1", port)).await.expect("a connection"));
+    }
+    assert_eq!(ask(port, "127.0.0.1", "/healthz").await, "HTTP/1.1 200");
+    assert_eq!(ask(port, "127.0.0.1", "/ping").await, "HTTP/1.1 200");
+    assert_eq!(ask(port, "127.0.0.1", "/timers").await, "HTTP/1.1 503");
+    assert_eq!(ask(port, "127.0.0.2", "/timers").await, "HTTP/1.1 200");
+    drop(silent);
+}
+
+/// The status line of an answer to somebody at this address.
+async fn ask(port: u16, from: &str, path: &str) -> String {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(format!("{from}:0").parse().expect("an address")).expect("an address of this machine");
+    let mut stream = socket.connect(format!("127.0.0.1:{port}").parse().expect("an address")).await.expect("a connection");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {API_KEY}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("a request");
+    let mut start = [0; 12];
+    timeout(AT_ONCE, stream.read_exact(&mut start)).await.expect("an answer in time").expect("an answer");
+    String::from_utf8_lossy(&start).into_owned()
 }
