@@ -62,7 +62,8 @@ pub(crate) async fn cancel_matching(Writing(commands): Writing, body: JsonBody) 
 
 fn parse(text: &str) -> Result<Selection, ApiError> {
     let object = Object::parse(text, &[CONDITIONS.as_slice(), &[GUARD]].concat())?;
-    let expected_max = object.whole(GUARD)?.ok_or_else(|| Invalid::new(GUARD, "is required"))?;
+    let expected_max =
+        object.whole_in(GUARD, 1..=limits::CANCELED_AT_ONCE_MAX as u32)?.ok_or_else(|| Invalid::new(GUARD, "is required"))?;
     if object.first_of(&CONDITIONS).is_none() {
         return Err(Invalid::new(CONDITIONS.join(", "), "must not all be missing: say which timers are meant").into());
     }

@@ -23,8 +23,6 @@ pub(crate) const MEMBERS_READ_MAX: usize = 64;
 /// The largest page of a list, and the usual one.
 pub const PAGE_TIMERS_MAX: u32 = 200;
 pub const PAGE_TIMERS_DEFAULT: u32 = 50;
-/// What is repeated of a name that a caller made up.
-pub(crate) const ECHOED_CHARS_MAX: usize = 64;
 /// The longest `x-request-id` that is taken over.
 pub(crate) const REQUEST_ID_CHARS_MAX: usize = 128;
 

@@ -126,7 +126,7 @@ fn a_bad_file_of_namespaces_is_refused_by_the_namespace_that_is_wrong() {
         ),
         (
             r#"{"billing": {"retry_policy": {"max_retries": 5000}}}"#,
-            r#"NAMESPACES_FILE is wrong in namespace "billing": retry_policy.max_retries must not be more than 1000."#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": retry_policy.max_retries must be a whole number from 0 to 1000."#,
         ),
         (
             r#"{"billing": {"secret": "whsec_tooshort"}}"#,
