@@ -1,6 +1,6 @@
 //! Who asks, whether they may, and whether they ask too often. What they may ask for is for the commands to say.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request},
@@ -12,7 +12,7 @@ use domain::{AccessKey, Caller};
 use http::{Extensions, HeaderMap, request::Parts};
 use subtle::ConstantTimeEq;
 
-use crate::{Api, error::ApiError};
+use crate::{Api, ClientAddress, client_network, error::ApiError};
 
 /// The administrator's key. Only its hash is kept: nothing that prints or compares it can give it away, not even its length.
 #[derive(Clone)]
@@ -84,7 +84,8 @@ impl FromRequestParts<Api> for Administering {
 /// Lets a request pass that shows a key, or that needs none.
 pub(crate) async fn check(api: &Api, mut request: Request, next: Next) -> Response {
     if !OPEN_PATHS.contains(&request.uri().path()) {
-        match permit(api, request.headers()).await {
+        let address = request.extensions().get().map(|ClientAddress(address)| client_network(*address));
+        match permit(api, request.headers(), address).await {
             Ok(permitted) => _ = request.extensions_mut().insert(permitted),
             Err(refusal) => return refusal.into_response(),
         }
@@ -92,12 +93,13 @@ pub(crate) async fn check(api: &Api, mut request: Request, next: Next) -> Respon
     next.run(request).await
 }
 
-async fn permit(api: &Api, headers: &HeaderMap) -> Result<Permitted, ApiError> {
+async fn permit(api: &Api, headers: &HeaderMap, address: Option<IpAddr>) -> Result<Permitted, ApiError> {
     let shown = headers.get("x-api-key").ok_or(ApiError::Unauthorized)?.as_bytes();
     let caller = if api.config.api_key.matches(shown) {
         Caller::Administrator
     } else {
-        Caller::Holder(Box::pin(api.keyring.find(shown)).await?.ok_or(ApiError::Unauthorized)?)
+        let wrong = || api.wrong_keys.refusal(address, api.unrestricted.clock.steady());
+        Caller::Holder(Box::pin(api.keyring.find(shown)).await?.ok_or_else(wrong)?)
     };
     api.rate.take(&caller, api.unrestricted.clock.steady())?;
     Ok(Permitted(match caller {

@@ -51,7 +51,11 @@ mod rig;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
 
 use axum::{Router, middleware, routing};
 use bytes::Bytes;
@@ -67,7 +71,7 @@ pub use rate::RateLimit;
 
 use figures::Figures;
 use permits::Permits;
-use rate::Rates;
+use rate::{Rates, WrongKeys};
 
 /// What the server brings.
 #[derive(Clone)]
@@ -103,6 +107,7 @@ pub(crate) struct Shared {
     unrestricted: Arc<Commands>,
     keyring: KeyRing,
     rate: Rates,
+    wrong_keys: WrongKeys,
     config: ApiConfig,
     pages: Pages,
     figures: Figures,
@@ -115,6 +120,17 @@ pub(crate) struct Shared {
 /// Where a request came from: of all clients behind one proxy, the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClientAddress(pub IpAddr);
+
+/// One client, as far as an address tells: whoever has an IPv6 network has all addresses of it.
+pub(crate) fn client_network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
+}
 
 /// What is written once and served often.
 struct Pages {
@@ -139,6 +155,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
     let api = Arc::new(Shared {
         keyring: KeyRing::new(Arc::clone(&commands.store), Arc::clone(&commands.clock)),
         rate: Rates::new(config.rate_limit),
+        wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
         config,
         pages: Pages::new(),

@@ -9,12 +9,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use super::gate::Flight;
-use crate::limits::RESERVED_CONNECTIONS_MAX;
+use crate::{client_network, limits::RESERVED_CONNECTIONS_MAX};
 
 /// The connections of a listener, by address.
 pub(super) struct Admission {
@@ -60,7 +60,7 @@ impl Admission {
 
     /// The permit of a new connection; `None` when not even the reserve has one.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {
-        let address = network(address);
+        let address = client_network(address);
         let mut pools = self.pools();
         let scope = pools.make_way(address, self.connections_max, self.per_address_max)?;
         pools.admitted += 1;
@@ -138,17 +138,6 @@ impl Pool {
     }
 }
 
-/// One client, as far as an address tells: whoever has an IPv6 network has all addresses of it.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        v4 => v4,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,7 +206,11 @@ mod tests {
             ("10.0.0.1", "::ffff:10.0.0.1", true),
             ("10.0.0.1", "10.0.0.2", false),
         ] {
-            assert_eq!(network(left.parse().unwrap()) == network(right.parse().unwrap()), is_same, "{left} {right}");
+            assert_eq!(
+                client_network(left.parse().unwrap()) == client_network(right.parse().unwrap()),
+                is_same,
+                "{left} {right}"
+            );
         }
     }
 }

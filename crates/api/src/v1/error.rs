@@ -95,7 +95,7 @@ const fn code(error: &ApiError) -> Code {
         },
         ApiError::Malformed(_) => Code::MalformedRequest,
         ApiError::Unauthorized => Code::Unauthorized,
-        ApiError::TooManyRequests(_) => Code::TooManyRequests,
+        ApiError::TooManyRequests(_) | ApiError::TooManyWrongKeys(_) => Code::TooManyRequests,
         ApiError::NoSuchRoute => Code::RouteNotFound,
         ApiError::MethodNotAllowed => Code::MethodNotAllowed,
         ApiError::BodyTooSlow | ApiError::HeadTooSlow => Code::RequestTimeout,

@@ -16,6 +16,7 @@ for_each_store!(
     a_key_searches_once_at_a_time,
     slow_batches_of_one_key_leave_permits_for_another,
     silent_connections_of_one_address_leave_the_api_to_others,
+    wrong_keys_of_one_address_are_limited_and_right_ones_are_let_in,
     rights_are_checked_before_the_body
 );
 
@@ -120,4 +121,28 @@ async fn ask(port: u16, from: &str, path: &str) -> String {
     let mut start = [0; 12];
     timeout(AT_ONCE, stream.read_exact(&mut start)).await.expect("an answer in time").expect("an answer");
     String::from_utf8_lossy(&start).into_owned()
+}
+
+async fn wrong_keys_of_one_address_are_limited_and_right_ones_are_let_in(backend: Backend) {
+    let service = Service::start(&backend).await;
+    let client = service.client();
+    let guessing = client.with_key("wrong");
+    let mut limited = 0;
+    for _ in 0..200 {
+        let answer = guessing.get("/timers").await;
+        if answer.status == 429 {
+            limited += 1;
+            assert_eq!(
+                (&answer.json()["code"], answer.headers.contains_key("retry-after")),
+                (&json!(5), true),
+                "{}",
+                answer.text
+            );
+        } else {
+            assert_eq!(answer.status, 401, "{}", answer.text);
+        }
+        assert_eq!(client.get("/timers?limit=1").await.status, 200, "a right key of the same address");
+    }
+    assert!(limited > 100, "{limited} of 200 were told to wait");
+    assert_eq!(guessing.get("/ping").await.status, 200);
 }
