@@ -36,6 +36,7 @@ mod metrics;
 mod object;
 mod observe;
 mod openapi;
+mod page;
 mod permits;
 mod ping;
 mod rate;
@@ -58,7 +59,6 @@ use std::{
 };
 
 use axum::{Router, middleware, routing};
-use bytes::Bytes;
 use commands::{Commands, KeyRing};
 use domain::Caller;
 
@@ -70,6 +70,7 @@ pub use metrics::describe;
 pub use rate::RateLimit;
 
 use figures::Figures;
+use page::Page;
 use permits::Permits;
 use rate::{Rates, WrongKeys};
 
@@ -134,8 +135,8 @@ pub(crate) fn client_network(address: IpAddr) -> IpAddr {
 
 /// What is written once and served often.
 struct Pages {
-    openapi: Bytes,
-    docs: Bytes,
+    openapi: Page,
+    docs: Page,
     docs_policy: String,
 }
 
@@ -143,9 +144,9 @@ impl Pages {
     fn new() -> Self {
         let document = openapi::document();
         Self {
-            docs: docs::page::render(&document).into(),
+            docs: Page::new(docs::page::render(&document)),
             docs_policy: docs::page::policy(),
-            openapi: document.to_string().into(),
+            openapi: Page::new(document.to_string()),
         }
     }
 }

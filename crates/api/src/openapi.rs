@@ -1,7 +1,7 @@
 //! `GET /openapi.json`: the description of this API, made from the code that answers.
 
 use axum::{extract::State, response::Response};
-use http::{StatusCode, header};
+use http::HeaderMap;
 use serde_json::{Value, json};
 use utoipa::{
     Modify, OpenApi,
@@ -121,11 +121,8 @@ pub(crate) fn document() -> Value {
     get, path = "/openapi.json", tag = "service", operation_id = "openapi",
     responses((status = 200, description = "The document.", body = crate::schema::AnyJson, content_type = "application/json"))
 )]
-pub(crate) async fn describe(State(api): State<Api>) -> Response {
-    let mut response = Response::new(axum::body::Body::from(api.pages.openapi.clone()));
-    *response.status_mut() = StatusCode::OK;
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    response
+pub(crate) async fn describe(State(api): State<Api>, asked: HeaderMap) -> Response {
+    api.pages.openapi.answer(&asked, "application/json")
 }
 
 #[cfg(test)]
