@@ -1,6 +1,6 @@
 //! Who asks, whether they may, and whether they ask too often. What they may ask for is for the commands to say.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request},
@@ -9,10 +9,10 @@ use axum::{
 };
 use commands::Commands;
 use domain::{AccessKey, Caller};
-use http::{HeaderMap, request::Parts};
+use http::{Extensions, HeaderMap, request::Parts};
 use subtle::ConstantTimeEq;
 
-use crate::{Api, error::ApiError};
+use crate::{Api, ClientAddress, client_network, error::ApiError};
 
 /// The administrator's key. Only its hash is kept: nothing that prints or compares it can give it away, not even its length.
 #[derive(Clone)]
@@ -45,14 +45,47 @@ impl FromRequestParts<Api> for Permitted {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, ApiError> {
-        parts.extensions.remove().ok_or(ApiError::Internal)
+        Ok(Self::of(&parts.extensions)?.clone())
+    }
+}
+
+impl Permitted {
+    pub(crate) fn of(extensions: &Extensions) -> Result<&Self, ApiError> {
+        extensions.get().ok_or(ApiError::Internal)
+    }
+}
+
+/// The same for a request that changes something. A key that may only read is told so before anything of the body is read.
+pub(crate) struct Writing(pub Arc<Commands>);
+
+impl FromRequestParts<Api> for Writing {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, ApiError> {
+        let Permitted(commands) = Permitted::of(&parts.extensions)?.clone();
+        commands.check_may_write()?;
+        Ok(Self(commands))
+    }
+}
+
+/// The same for a request that only the administrator may make.
+pub(crate) struct Administering(pub Arc<Commands>);
+
+impl FromRequestParts<Api> for Administering {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, ApiError> {
+        let Permitted(commands) = Permitted::of(&parts.extensions)?.clone();
+        commands.check_administrator()?;
+        Ok(Self(commands))
     }
 }
 
 /// Lets a request pass that shows a key, or that needs none.
 pub(crate) async fn check(api: &Api, mut request: Request, next: Next) -> Response {
     if !OPEN_PATHS.contains(&request.uri().path()) {
-        match permit(api, request.headers()).await {
+        let address = request.extensions().get().map(|ClientAddress(address)| client_network(*address));
+        match permit(api, request.headers(), address).await {
             Ok(permitted) => _ = request.extensions_mut().insert(permitted),
             Err(refusal) => return refusal.into_response(),
         }
@@ -60,12 +93,13 @@ pub(crate) async fn check(api: &Api, mut request: Request, next: Next) -> Respon
     next.run(request).await
 }
 
-async fn permit(api: &Api, headers: &HeaderMap) -> Result<Permitted, ApiError> {
+async fn permit(api: &Api, headers: &HeaderMap, address: Option<IpAddr>) -> Result<Permitted, ApiError> {
     let shown = headers.get("x-api-key").ok_or(ApiError::Unauthorized)?.as_bytes();
     let caller = if api.config.api_key.matches(shown) {
         Caller::Administrator
     } else {
-        Caller::Holder(Box::pin(api.keyring.find(shown)).await?.ok_or(ApiError::Unauthorized)?)
+        let wrong = || api.wrong_keys.refusal(address, api.unrestricted.clock.steady());
+        Caller::Holder(Box::pin(api.keyring.find(shown)).await?.ok_or_else(wrong)?)
     };
     api.rate.take(&caller, api.unrestricted.clock.steady())?;
     Ok(Permitted(match caller {

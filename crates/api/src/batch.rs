@@ -13,18 +13,18 @@ use commands::{Commands, NewTimerRequest};
 use domain::{Invalid, limits::CREATED_AT_ONCE_MAX};
 use http::request::Parts;
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 
 use crate::{
     Api,
-    auth::Permitted,
+    auth::{Permitted, Writing},
     body::JsonBody,
     create::{self, Form},
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::{ApiError, PartlyFailed},
     limits,
     object::Object,
+    permits::Permit,
     schema,
     view::TimerView,
 };
@@ -92,8 +92,8 @@ impl BatchResult {
 )]
 pub(crate) async fn batch(
     State(api): State<Api>,
-    Permitted(commands): Permitted,
-    _turn: Turn,
+    Writing(commands): Writing,
+    _permit: BatchPermit,
     body: JsonBody<{ limits::BATCH_BYTES_MAX }>,
 ) -> Result<Response, ApiError> {
     let elements = parse(&body.text)?;
@@ -138,19 +138,19 @@ async fn register(
     forms.into_iter().map(answer).collect()
 }
 
-/// The right to have a batch in memory. Whoever has none leaves the body where it is: with the client.
-pub(crate) struct Turn {
-    _permit: OwnedSemaphorePermit,
+/// The right to have a batch in memory. Until then the body stays where it is: with the client.
+pub(crate) struct BatchPermit {
+    _permit: Permit,
 }
 
-impl FromRequestParts<Api> for Turn {
+impl FromRequestParts<Api> for BatchPermit {
     type Rejection = ApiError;
 
-    async fn from_request_parts(_: &mut Parts, api: &Api) -> Result<Self, ApiError> {
-        let waiting = api.batches.clone().acquire_owned();
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ApiError> {
+        let waiting = api.batches.acquire(Permitted::of(&parts.extensions)?.0.caller.key_id());
         match tokio::time::timeout(api.config.limits.body_time_max, waiting).await {
-            Ok(Ok(permit)) => Ok(Self { _permit: permit }),
-            Ok(Err(_)) | Err(_) => Err(ApiError::TooManyBatches),
+            Ok(permit) => Ok(Self { _permit: permit }),
+            Err(_) => Err(ApiError::TooManyBatches),
         }
     }
 }

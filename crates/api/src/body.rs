@@ -1,20 +1,24 @@
-use std::sync::Arc;
-
 use axum::{
     body::Body,
     extract::{FromRequest, Request},
 };
+use domain::AccessKeyId;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{Api, error::ApiError, limits};
+use crate::{
+    Api,
+    auth::Permitted,
+    error::ApiError,
+    limits,
+    permits::{Permit, Permits},
+};
 
-/// The text of a JSON body: there, not too large, in time, of the right type and valid UTF-8. Not yet parsed. A large one has a turn
-/// for as long as it is held.
+/// The text of a JSON body: there, not too large, in time, of the right type and valid UTF-8. Not yet parsed. A large one holds a
+/// permit for as long as it is there.
 pub(crate) struct JsonBody<const BYTES_MAX: usize = { limits::BODY_BYTES_MAX }> {
     pub text: String,
-    _turn: Option<OwnedSemaphorePermit>,
+    _permit: Option<Permit>,
 }
 
 impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
@@ -29,13 +33,14 @@ impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
         if content_length(&parts.headers).is_some_and(|length| length > BYTES_MAX as u64) {
             return Err(ApiError::BodyTooLarge(BYTES_MAX));
         }
-        let mut reading = Reading { bytes: Vec::new(), bytes_max: BYTES_MAX, turn: None };
-        match tokio::time::timeout(api.config.limits.body_time_max, reading.read(body, &api.large_bodies)).await {
+        let key = Permitted::of(&parts.extensions)?.0.caller.key_id();
+        let mut reading = Reading { bytes: Vec::new(), bytes_max: BYTES_MAX, permit: None };
+        match tokio::time::timeout(api.config.limits.body_time_max, reading.read(body, &api.large_bodies, key)).await {
             Ok(read) => read?,
             Err(_) if reading.is_waiting() => return Err(ApiError::TooManyLargeBodies),
             Err(_) => return Err(ApiError::BodyTooSlow),
         }
-        let Reading { bytes, turn, .. } = reading;
+        let Reading { bytes, permit, .. } = reading;
         if bytes.is_empty() {
             return Err(ApiError::Malformed("the body is missing: send a JSON object".to_owned()));
         }
@@ -43,7 +48,7 @@ impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
             return Err(ApiError::MediaType("content-type must be application/json"));
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self { text, _turn: turn }),
+            Ok(text) => Ok(Self { text, _permit: permit }),
             Err(_) => Err(ApiError::Malformed("the body must be valid UTF-8".to_owned())),
         }
     }
@@ -53,11 +58,11 @@ impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
 struct Reading {
     bytes: Vec<u8>,
     bytes_max: usize,
-    turn: Option<OwnedSemaphorePermit>,
+    permit: Option<Permit>,
 }
 
 impl Reading {
-    async fn read(&mut self, mut body: Body, turns: &Arc<Semaphore>) -> Result<(), ApiError> {
+    async fn read(&mut self, mut body: Body, permits: &Permits, key: Option<AccessKeyId>) -> Result<(), ApiError> {
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| ApiError::Malformed("the body could not be read".to_owned()))?;
             let Ok(data) = frame.into_data() else { continue };
@@ -66,15 +71,15 @@ impl Reading {
             }
             self.bytes.extend_from_slice(&data);
             if self.is_waiting() {
-                self.turn = Some(turns.clone().acquire_owned().await.map_err(|_| ApiError::Internal)?);
+                self.permit = Some(permits.acquire(key).await);
             }
         }
         Ok(())
     }
 
-    /// Whether no more of it may be read before it is its turn.
+    /// Whether no more of it may be read before it has a permit.
     const fn is_waiting(&self) -> bool {
-        self.bytes.len() > limits::SMALL_BODY_BYTES_MAX && self.turn.is_none()
+        self.bytes.len() > limits::SMALL_BODY_BYTES_MAX && self.permit.is_none()
     }
 }
 
@@ -114,11 +119,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_body_waits_its_turn_and_a_small_one_does_not() {
-        let turns = Arc::new(Semaphore::new(1));
+    fn a_large_body_waits_for_a_permit_and_a_small_one_does_not() {
+        let permits = Permits::new(1);
         let read = |bytes: usize| {
-            let mut reading = Reading { bytes: Vec::new(), bytes_max: limits::BODY_BYTES_MAX, turn: None };
-            let read = reading.read(Body::from(vec![b' '; bytes]), &turns).now_or_never().map(|read| read.is_ok());
+            let mut reading = Reading { bytes: Vec::new(), bytes_max: limits::BODY_BYTES_MAX, permit: None };
+            let read = reading.read(Body::from(vec![b' '; bytes]), &permits, None).now_or_never().map(|read| read.is_ok());
             (read, reading)
         };
         let (first, held) = read(limits::SMALL_BODY_BYTES_MAX + 1);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Permitted,
+    auth::Writing,
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
@@ -54,7 +54,7 @@ impl From<CanceledMany> for CanceledView {
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn cancel_matching(Permitted(commands): Permitted, body: JsonBody) -> Result<Answer<CanceledView>, ApiError> {
+pub(crate) async fn cancel_matching(Writing(commands): Writing, body: JsonBody) -> Result<Answer<CanceledView>, ApiError> {
     let selection = parse(&body.text)?;
     let canceled = commands.cancel_matching(&selection).await?;
     Ok(Answer::ok("timers canceled successfully", canceled.into()))
@@ -62,7 +62,8 @@ pub(crate) async fn cancel_matching(Permitted(commands): Permitted, body: JsonBo
 
 fn parse(text: &str) -> Result<Selection, ApiError> {
     let object = Object::parse(text, &[CONDITIONS.as_slice(), &[GUARD]].concat())?;
-    let expected_max = object.whole(GUARD)?.ok_or_else(|| Invalid::new(GUARD, "is required"))?;
+    let expected_max =
+        object.whole_in(GUARD, 1..=limits::CANCELED_AT_ONCE_MAX as u32)?.ok_or_else(|| Invalid::new(GUARD, "is required"))?;
     if object.first_of(&CONDITIONS).is_none() {
         return Err(Invalid::new(CONDITIONS.join(", "), "must not all be missing: say which timers are meant").into());
     }

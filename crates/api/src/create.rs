@@ -7,7 +7,7 @@ use domain::{
 };
 
 use crate::{
-    auth::Permitted,
+    auth::Writing,
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
@@ -58,7 +58,7 @@ pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
+pub(crate) async fn create(Writing(commands): Writing, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
     let request = parse("the body", &body.text)?;
     let form = Form::of(&request);
     let outcome = commands.create(request).await;

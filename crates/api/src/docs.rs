@@ -4,7 +4,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::header;
+use http::{HeaderMap, header};
 
 use crate::Api;
 
@@ -19,12 +19,11 @@ mod text;
     get, path = "/docs", tag = "service", operation_id = "docs",
     responses((status = 200, description = "The page.", body = String, content_type = "text/html"))
 )]
-pub(crate) async fn docs(State(api): State<Api>) -> Response {
+pub(crate) async fn docs(State(api): State<Api>, asked: HeaderMap) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, api.pages.docs_policy.as_str()),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
-    (headers, api.pages.docs.clone()).into_response()
+    (headers, api.pages.docs.answer(&asked, "text/html; charset=utf-8")).into_response()
 }

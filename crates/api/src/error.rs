@@ -16,6 +16,8 @@ pub(crate) enum ApiError {
     Unauthorized,
     /// The next one may come in so long.
     TooManyRequests(Duration),
+    /// A wrong key, and not the first from this address; the next is looked at in so long.
+    TooManyWrongKeys(Duration),
     NoSuchRoute,
     MethodNotAllowed,
     BodyTooSlow,
@@ -72,7 +74,9 @@ impl ApiError {
             | Self::TooManyLargeBodies => StatusCode::SERVICE_UNAVAILABLE,
             Self::Command(CommandError::Internal(_)) | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Command(CommandError::Forbidden(_)) => StatusCode::FORBIDDEN,
-            Self::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyRequests(_) | Self::TooManyWrongKeys(_) | Self::Command(CommandError::Searching) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -93,6 +97,7 @@ impl ApiError {
             Self::Malformed(text) => text,
             Self::Unauthorized => "unauthorized",
             Self::TooManyRequests(_) => "too many requests with this key: see the Retry-After header",
+            Self::TooManyWrongKeys(_) => "too many wrong keys from this address: see the Retry-After header",
             Self::NoSuchRoute => "no such route: see /docs",
             Self::MethodNotAllowed => "method not allowed: see the Allow header",
             Self::BodyTooSlow => "the body did not arrive in time",
@@ -128,12 +133,14 @@ impl ApiError {
 
     /// What the answer says beside its body.
     pub(crate) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
-        if let Self::TooManyRequests(wait) = self {
+        if let Self::TooManyRequests(wait) | Self::TooManyWrongKeys(wait) = self {
             return Some((header::RETRY_AFTER, HeaderValue::from(whole_seconds(*wait))));
         }
         match self.status() {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))),
-            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, HeaderValue::from_static("1"))),
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                Some((header::RETRY_AFTER, HeaderValue::from_static("1")))
+            }
             // What is left of the body is not read, so nothing else can follow on this connection.
             StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE => {
                 Some((header::CONNECTION, HeaderValue::from_static("close")))

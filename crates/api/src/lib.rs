@@ -36,6 +36,8 @@ mod metrics;
 mod object;
 mod observe;
 mod openapi;
+mod page;
+mod permits;
 mod ping;
 mod rate;
 mod retry;
@@ -50,23 +52,27 @@ mod rig;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
 
 use axum::{Router, middleware, routing};
-use bytes::Bytes;
 use commands::{Commands, KeyRing};
 use domain::Caller;
-use tokio::sync::Semaphore;
 
 pub use auth::ApiKey;
 pub use health::{HealthItem, Reading};
-pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX};
+pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
 pub use listener::serve;
 pub use metrics::describe;
 pub use rate::RateLimit;
 
 use figures::Figures;
-use rate::Rates;
+use page::Page;
+use permits::Permits;
+use rate::{Rates, WrongKeys};
 
 /// What the server brings.
 #[derive(Clone)]
@@ -102,19 +108,35 @@ pub(crate) struct Shared {
     unrestricted: Arc<Commands>,
     keyring: KeyRing,
     rate: Rates,
+    wrong_keys: WrongKeys,
     config: ApiConfig,
     pages: Pages,
     figures: Figures,
     /// One permit for each batch that may be in memory.
-    batches: Arc<Semaphore>,
+    batches: Permits,
     /// One for each large body that may be.
-    large_bodies: Arc<Semaphore>,
+    large_bodies: Permits,
+}
+
+/// Where a request came from: of all clients behind one proxy, the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClientAddress(pub IpAddr);
+
+/// One client, as far as an address tells: whoever has an IPv6 network has all addresses of it.
+pub(crate) fn client_network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
 }
 
 /// What is written once and served often.
 struct Pages {
-    openapi: Bytes,
-    docs: Bytes,
+    openapi: Page,
+    docs: Page,
     docs_policy: String,
 }
 
@@ -122,25 +144,25 @@ impl Pages {
     fn new() -> Self {
         let document = openapi::document();
         Self {
-            docs: docs::page::render(&document).into(),
+            docs: Page::new(docs::page::render(&document)),
             docs_policy: docs::page::policy(),
-            openapi: document.to_string().into(),
+            openapi: Page::new(document.to_string()),
         }
     }
 }
 
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
-    let batches = Arc::new(Semaphore::new(limits::BATCHES_AT_ONCE_MAX));
     let api = Arc::new(Shared {
         keyring: KeyRing::new(Arc::clone(&commands.store), Arc::clone(&commands.clock)),
         rate: Rates::new(config.rate_limit),
+        wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
         config,
         pages: Pages::new(),
         figures: Figures::default(),
-        batches,
-        large_bodies: Arc::new(Semaphore::new(limits::LARGE_BODIES_AT_ONCE_MAX)),
+        batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
+        large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
     });
     Router::new()
         .route("/timers", routing::post(create::create).get(list::list))

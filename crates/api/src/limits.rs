@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The largest body of a request.
 pub const BODY_BYTES_MAX: usize = MEBIBYTE;
-/// What every connection may send at any time. Whatever is larger waits its turn with all but this much of it unread, so that bodies,
+/// What every connection may send at any time. Whatever is larger waits for a permit with all but this much of it unread, so that bodies,
 /// with what is read from them, hold no more than about 512 MiB: 128 MiB of small ones on 1,024 connections, 128 MiB of large ones,
 /// and batches.
 pub(crate) const SMALL_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -23,16 +23,22 @@ pub(crate) const MEMBERS_READ_MAX: usize = 64;
 /// The largest page of a list, and the usual one.
 pub const PAGE_TIMERS_MAX: u32 = 200;
 pub const PAGE_TIMERS_DEFAULT: u32 = 50;
-/// What is repeated of a name that a caller made up.
-pub(crate) const ECHOED_CHARS_MAX: usize = 64;
 /// The longest `x-request-id` that is taken over.
 pub(crate) const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// Connections beyond the limits, so that a probe is answered whatever else is going on, and all others are told why they are not.
+pub const RESERVED_CONNECTIONS_MAX: usize = 16;
+/// What these get for the head of their one request.
+pub(crate) const RESERVED_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What one listener grants its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Beyond these, a new connection is told 503 and closed.
+    /// Beyond these, idle connections of the address that has most are closed for new ones. Where none is idle, a new one is answered
+    /// 503, except for `/healthz` and `/ping`.
     pub connections_max: usize,
+    /// How many one client address may have. Beyond these, too, a new one is answered 503.
+    pub connections_per_address_max: usize,
     /// From the first byte of a request to the end of its headers.
     pub head_time_max: Duration,
     /// From the end of the headers to the end of the body.
@@ -53,6 +59,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 1024,
+            connections_per_address_max: 64,
             head_time_max: Duration::from_secs(10),
             body_time_max: Duration::from_secs(15),
             idle_time_max: Duration::from_secs(60),

@@ -2,7 +2,7 @@
 
 use axum::extract::RawQuery;
 use commands::{Filter, ListQuery, Listed, Order, Sort};
-use domain::{Invalid, Namespace, Status, Timestamp};
+use domain::{Invalid, Namespace, Status, Timestamp, quoted};
 use serde::Serialize;
 use url::form_urlencoded;
 use utoipa::ToSchema;
@@ -12,9 +12,7 @@ use crate::{
     cursor,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
-    limits,
-    object::echo,
-    schema,
+    limits, schema,
     view::TimerView,
 };
 
@@ -100,7 +98,7 @@ impl Parameters {
                 "sort" => &mut parameters.sort,
                 "order" => &mut parameters.order,
                 "cursor" => &mut parameters.cursor,
-                _ => return Err(Invalid::new(echo(&name), "is not a known parameter")),
+                _ => return Err(Invalid::new(quoted(&name), "is not a known parameter")),
             };
             // What is no UTF-8 was replaced while it was decoded, and would mean something else now.
             if value.contains(char::REPLACEMENT_CHARACTER) {

@@ -1,29 +1,30 @@
 //! Puts the API on a socket. Axum's own `serve` sets no time limits and leaves strictness to the parser; here a client gets
 //! only so much time for each part of a request, and a head that two readers could read differently is refused.
 
+mod admission;
 mod connection;
 mod gate;
 mod head;
 mod refusal;
 mod signal;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{gate::Fault, signal::Signal};
-use crate::{Limits, door::Door, error::ApiError};
+use self::{
+    admission::{Admission, Scope},
+    signal::Signal,
+};
+use crate::Limits;
 
 /// How long accepting rests after it failed, for want of file descriptors say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How many connections are told politely, at the same time, that there are too many.
-const REFUSALS_MAX: usize = 64;
 
 /// Serves `router` on `listener` until `shutdown`; then takes no more connections and finishes the requests in flight.
 pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
@@ -33,12 +34,11 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
         shutdown: shutdown.clone(),
         end: CancellationToken::new(),
         tasks: TaskTracker::new(),
-        places: Arc::new(Semaphore::new(limits.connections_max)),
-        refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
+        admission: Admission::new(limits.connections_max, limits.connections_per_address_max),
     };
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((socket, _)) => connections.admit(socket),
+            Ok((socket, peer)) => connections.admit(socket, peer.ip()),
             Err(error) if is_of_one_connection(&error) => tracing::debug!(%error, "a connection was gone before it was accepted"),
             Err(error) => {
                 tracing::warn!(%error, "no connection can be accepted at the moment");
@@ -57,39 +57,25 @@ struct Connections {
     /// Ends what a shutdown has no more time for.
     end: CancellationToken,
     tasks: TaskTracker,
-    places: Arc<Semaphore>,
-    refusals: Arc<Semaphore>,
+    admission: Arc<Admission>,
 }
 
 impl Connections {
-    fn admit(&self, socket: TcpStream) {
+    fn admit(&self, socket: TcpStream, address: IpAddr) {
         // Answers are written whole; waiting for more to send would only delay them.
         let _ = socket.set_nodelay(true);
-        match self.places.clone().try_acquire_owned() {
-            Ok(place) => {
-                let serving = connection::serve(socket, self.router.clone(), self.limits, self.shutdown.clone());
-                let end = Signal::of(self.end.clone());
-                self.tasks.spawn(async move {
-                    ::metrics::gauge!("timer_http_connections").increment(1.0);
-                    end.cut_off(serving).await;
-                    ::metrics::gauge!("timer_http_connections").decrement(1.0);
-                    drop(place);
-                });
-            }
-            Err(_) => {
-                ::metrics::counter!("timer_http_connections_refused_total").increment(1);
-                if let Ok(permit) = self.refusals.clone().try_acquire_owned() {
-                    // Nothing was read that could say which door was meant.
-                    let fault = Fault { door: Door::Native, error: ApiError::TooManyConnections };
-                    let refusing = refusal::send(socket, self.router.clone(), fault);
-                    let end = Signal::of(self.end.clone());
-                    self.tasks.spawn(async move {
-                        end.cut_off(refusing).await;
-                        drop(permit);
-                    });
-                }
-            }
+        let admitted = self.admission.admit(address);
+        if admitted.as_ref().is_none_or(|admitted| admitted.scope == Scope::Probes) {
+            ::metrics::counter!("timer_http_connections_refused_total").increment(1);
         }
+        let Some(admitted) = admitted else { return };
+        let serving = connection::serve(socket, address, self.router.clone(), self.limits, admitted, self.shutdown.clone());
+        let end = Signal::of(self.end.clone());
+        self.tasks.spawn(async move {
+            ::metrics::gauge!("timer_http_connections").increment(1.0);
+            end.cut_off(serving).await;
+            ::metrics::gauge!("timer_http_connections").decrement(1.0);
+        });
     }
 
     async fn drain(self) {

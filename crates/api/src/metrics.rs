@@ -29,6 +29,9 @@ pub fn describe() {
         "Time from the end of the headers to the answer, by route."
     );
     ::metrics::describe_gauge!("timer_http_connections", "Open connections of the API.");
-    ::metrics::describe_counter!("timer_http_connections_refused_total", "Connections refused because there were too many.");
+    ::metrics::describe_counter!(
+        "timer_http_connections_refused_total",
+        "Connections beyond the limits, of which only /healthz and /ping are answered."
+    );
     ::metrics::describe_counter!("timer_http_heads_refused_total", "Requests refused before they reached a route, by status.");
 }

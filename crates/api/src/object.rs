@@ -1,10 +1,10 @@
 //! A JSON object, member by member, each as the text it was: so that every complaint can name its field, and nothing
 //! that must survive is taken apart.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::RangeInclusive};
 
 use commands::Field;
-use domain::{Invalid, JsonText, string_in};
+use domain::{Invalid, JsonText, quoted, string_in};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -45,7 +45,7 @@ impl<'a> Object<'a> {
     fn check_names(&self, known: &[&str]) -> Result<(), Invalid> {
         for (at, (Name(name), _)) in self.members.iter().enumerate() {
             if !known.contains(&name.as_ref()) {
-                return Err(Invalid::new(echo(name), "is not a known field"));
+                return Err(Invalid::new(quoted(name), "is not a known field"));
             }
             if self.members[..at].iter().any(|(earlier, _)| earlier.0 == *name) {
                 return Err(Invalid::new(name.as_ref(), "must not be given twice"));
@@ -70,18 +70,25 @@ impl<'a> Object<'a> {
 
     /// A whole number that fits 32 bits, however it is written: `2`, `2.0` and `2e0` are the same number.
     pub(crate) fn whole(&self, name: &str) -> Result<Option<u32>, Invalid> {
+        self.whole_in(name, 0..=u32::MAX)
+    }
+
+    /// A whole number in this range.
+    pub(crate) fn whole_in(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Invalid> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
         let number = serde_json::from_str::<f64>(raw.get()).ok();
-        match number.filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number)) {
+        let is_allowed =
+            |number: &f64| number.fract() == 0.0 && (f64::from(*range.start())..=f64::from(*range.end())).contains(number);
+        match number.filter(is_allowed) {
             // Exact: the number was just seen to be whole and in range.
             Some(number) => Ok(Some(number as u32)),
-            None => Err(Invalid::new(name, format!("must be a whole number from 0 to {}", u32::MAX))),
+            None => Err(Invalid::new(name, format!("must be a whole number from {} to {}", range.start(), range.end()))),
         }
     }
 
-    /// Any number.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>, Invalid> {
-        self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, "must be a number"))).transpose()
+    /// Any number; whatever is none breaks the rule.
+    pub(crate) fn number(&self, name: &str, rule: impl FnOnce() -> String) -> Result<Option<f64>, Invalid> {
+        self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|_| Invalid::new(name, rule()))).transpose()
     }
 
     /// The elements of an array, each as the text it was; at least one, and not more than `elements_max`.
@@ -117,12 +124,6 @@ impl<'a> Object<'a> {
     pub(crate) fn json(&self, name: &str, bytes_max: usize) -> Result<Option<JsonText>, Invalid> {
         self.raw(name).map(|raw| JsonText::of_raw(name, raw, bytes_max)).transpose()
     }
-}
-
-/// A made-up name, short enough and tame enough to be sent back.
-pub(crate) fn echo(name: &str) -> String {
-    let tame: String = name.chars().filter(|c| !c.is_control()).take(limits::ECHOED_CHARS_MAX).collect();
-    format!("'{tame}'")
 }
 
 fn malformed(subject: &str, error: &serde_json::Error) -> ApiError {

@@ -1,7 +1,7 @@
 //! `GET /openapi.json`: the description of this API, made from the code that answers.
 
 use axum::{extract::State, response::Response};
-use http::{StatusCode, header};
+use http::HeaderMap;
 use serde_json::{Value, json};
 use utoipa::{
     Modify, OpenApi,
@@ -77,7 +77,7 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
         errors.extend([
             ("401", "`unauthorized`: the `X-API-Key` header is missing or wrong."),
             ("403", "The key does not go that far: it may only read, or does not open the namespace that is named."),
-            ("429", "More requests than one key may make; `Retry-After` says in how many seconds the next may come."),
+            ("429", "More requests than one key may make, a second bulk cancel of one key at the same time, or too many wrong keys from one address; `Retry-After` says in how many seconds the next may come."),
             ("500", "Something unexpected; the log has it under the `x-request-id` of the answer."),
             ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);
@@ -121,11 +121,8 @@ pub(crate) fn document() -> Value {
     get, path = "/openapi.json", tag = "service", operation_id = "openapi",
     responses((status = 200, description = "The document.", body = crate::schema::AnyJson, content_type = "application/json"))
 )]
-pub(crate) async fn describe(State(api): State<Api>) -> Response {
-    let mut response = Response::new(axum::body::Body::from(api.pages.openapi.clone()));
-    *response.status_mut() = StatusCode::OK;
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    response
+pub(crate) async fn describe(State(api): State<Api>, asked: HeaderMap) -> Response {
+    api.pages.openapi.answer(&asked, "application/json")
 }
 
 #[cfg(test)]

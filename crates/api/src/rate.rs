@@ -1,11 +1,13 @@
-//! How often one key may ask.
+//! How often one key may ask, and how often one address may show a wrong key.
 //!
 //! A bucket holds as many requests as may come at once, and fills at the rate. All that is kept of it is when it will be full again:
 //! each request moves that moment on by what one request takes to come back.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    hash::Hash,
+    net::IpAddr,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -39,48 +41,72 @@ impl RateLimit {
     }
 }
 
+/// When each bucket will be full, on the monotonic clock.
+struct Buckets<Key>(Mutex<HashMap<Key, Duration>>);
+
+/// Beyond this many, those that are full are forgotten: a bucket that is not known is full.
+const BUCKETS_KEPT: usize = 10_000;
+
+impl<Key: Eq + Hash> Buckets<Key> {
+    fn take(&self, limit: RateLimit, key: Key, now: Duration) -> Result<(), Duration> {
+        let mut buckets = self.full_at();
+        let full_at = limit.take(buckets.get(&key).copied().unwrap_or_default(), now, 1)?;
+        if buckets.len() >= BUCKETS_KEPT {
+            buckets.retain(|_, full_at| *full_at > now);
+        }
+        buckets.insert(key, full_at);
+        Ok(())
+    }
+
+    fn full_at(&self) -> MutexGuard<'_, HashMap<Key, Duration>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The buckets of all keys.
 pub(crate) struct Rates {
     limit: Option<RateLimit>,
-    /// When each will be full, on the steady clock. `None` is the administrator.
-    full_at: Mutex<HashMap<Option<AccessKeyId>, Duration>>,
+    /// `None` is the administrator.
+    buckets: Buckets<Option<AccessKeyId>>,
 }
-
-/// Beyond this many, those that are full are forgotten: a bucket that nobody knows is full.
-const BUCKETS_KEPT: usize = 10_000;
 
 impl Rates {
     pub(crate) fn new(limit: Option<RateLimit>) -> Self {
-        Self { limit, full_at: Mutex::default() }
+        Self { limit, buckets: Buckets(Mutex::default()) }
     }
 
     /// One request of this caller, now.
     pub(crate) fn take(&self, caller: &Caller, now: Duration) -> Result<(), ApiError> {
         let Some(limit) = self.limit else { return Ok(()) };
-        let mut buckets = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let full_at = buckets.get(&id(caller)).copied().unwrap_or_default();
-        let full_at = limit.take(full_at, now, 1).map_err(ApiError::TooManyRequests)?;
-        if buckets.len() >= BUCKETS_KEPT {
-            buckets.retain(|_, full_at| *full_at > now);
-        }
-        buckets.insert(id(caller), full_at);
-        Ok(())
+        self.buckets.take(limit, caller.key_id(), now).map_err(ApiError::TooManyRequests)
     }
 
     /// So many more that came in one request: they are owed.
     pub(crate) fn owe(&self, caller: &Caller, count: usize) {
         let Some(limit) = self.limit else { return };
-        let mut buckets = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(full_at) = buckets.get_mut(&id(caller)) {
+        if let Some(full_at) = self.buckets.full_at().get_mut(&caller.key_id()) {
             *full_at += limit.cost(u32::try_from(count).unwrap_or(u32::MAX));
         }
     }
 }
 
-fn id(caller: &Caller) -> Option<AccessKeyId> {
-    match caller {
-        Caller::Administrator => None,
-        Caller::Holder(key) => Some(key.id),
+/// How many wrong keys one client address may show: a right one is let in whatever was shown before.
+const WRONG_KEYS: RateLimit = RateLimit { per_second: 1, burst: 20 };
+
+/// The wrong keys of all addresses.
+pub(crate) struct WrongKeys(Buckets<IpAddr>);
+
+impl WrongKeys {
+    pub(crate) fn new() -> Self {
+        Self(Buckets(Mutex::default()))
+    }
+
+    /// What a wrong key from this address is answered. Where the address is not known, nothing is counted.
+    pub(crate) fn refusal(&self, address: Option<IpAddr>, now: Duration) -> ApiError {
+        match address.map(|address| self.0.take(WRONG_KEYS, address, now)) {
+            None | Some(Ok(())) => ApiError::Unauthorized,
+            Some(Err(wait)) => ApiError::TooManyWrongKeys(wait),
+        }
     }
 }
 
@@ -134,6 +160,16 @@ mod tests {
     fn without_a_limit_nothing_is_counted() {
         let rates = Rates::new(None);
         assert!((0..1000).all(|_| rates.take(&Caller::Administrator, Duration::ZERO).is_ok()));
-        assert!(rates.full_at.lock().unwrap().is_empty());
+        assert!(rates.buckets.full_at().is_empty());
+    }
+
+    #[test]
+    fn wrong_keys_are_counted_by_address_and_come_back_one_a_second() {
+        let wrong = WrongKeys::new();
+        let [one, two] = [1, 2].map(|n| Some(IpAddr::from([10, 0, 0, n])));
+        let is_401 = |address, at| matches!(wrong.refusal(address, millis(at)), ApiError::Unauthorized);
+        assert_eq!((0..200).filter(|_| is_401(one, 0)).count(), 20);
+        assert!(is_401(two, 0) && (0..200).all(|_| is_401(None, 0)));
+        assert!(!is_401(one, 999) && is_401(one, 1_000) && !is_401(one, 1_001));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body, extract::Request};
-use commands::{Commands, Filter, Rules};
+use commands::{Commands, Filter, Rules, Searches};
 use domain::{CallbackUrl, Caller, Clock, Horizon, Invalid, ManualClock, Next, Shard, Span, Timestamp};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -106,6 +106,7 @@ impl Rig {
             },
             nudge: Arc::new(move |entries| to.lock().unwrap().extend_from_slice(entries)),
             caller: Caller::Administrator,
+            searches: Searches::default(),
         };
         Self { router: crate::router(config, commands), store, clock, nudged }
     }

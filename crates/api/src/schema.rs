@@ -21,12 +21,12 @@ impl PartialSchema for AnyJson {
 
 impl ToSchema for AnyJson {}
 
-/// Always `null`.
+/// Always `null`. Described as any value, because hardly a generator of clients knows the type `null`.
 pub(crate) struct Nothing;
 
 impl PartialSchema for Nothing {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::Null).description(Some("Always `null`.")).build().into()
+        ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Always `null`.")).build().into()
     }
 }
 

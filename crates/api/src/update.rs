@@ -4,7 +4,7 @@ use commands::{HttpPatch, Patch, Soonest};
 use domain::{Callback, CorrelationId, Invalid, RetryPolicy, limits};
 
 use crate::{
-    auth::Permitted,
+    auth::Writing,
     body::JsonBody,
     create::parse_delivery,
     envelope::{Answer, Envelope, ErrorEnvelope},
@@ -39,7 +39,7 @@ const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
     )
 )]
 pub(crate) async fn update(
-    Permitted(commands): Permitted,
+    Writing(commands): Writing,
     PathId(id): PathId,
     body: JsonBody,
 ) -> Result<Answer<TimerView>, ApiError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use commands::{Commands, Rules};
+use commands::{Commands, Rules, Searches};
 use domain::{
     Asked, Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, ManualClock, Namespace, Span, Status,
     Timer, TimerId, Timestamp,
@@ -24,7 +24,7 @@ pub(crate) struct Rig {
 pub(crate) fn commands(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Commands {
     let horizon = Horizon { min_delay: Span::from_secs(5), max_horizon: Some(Span::from_secs(3600)) };
     let rules = Rules { horizon, nats: true, address: Arc::new(|_| Ok(())) };
-    Commands { store, clock, rules, nudge: Arc::new(|_| {}), caller: Caller::Administrator }
+    Commands { store, clock, rules, nudge: Arc::new(|_| {}), caller: Caller::Administrator, searches: Searches::default() }
 }
 
 impl Rig {

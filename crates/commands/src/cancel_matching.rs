@@ -8,6 +8,8 @@ use crate::{CommandError, Commands, call};
 
 /// How many timers are looked at, and canceled, in one call of the store.
 const PAGE_TIMERS: usize = 1_000;
+/// How much metadata is in memory at a time.
+const METADATA_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a batch is canceled again whose answer was lost: what is canceled already stays so.
 const ROUNDS_MAX: u32 = 3;
 
@@ -55,12 +57,13 @@ fn members(text: &str) -> Option<BTreeMap<String, String>> {
 
 impl Commands {
     /// Cancels every pending timer that matches, if there are no more than expected. Those that are registered meanwhile are left
-    /// alone.
+    /// alone. One key does this once at a time.
     pub async fn cancel_matching(&self, selection: &Selection) -> Result<CanceledMany, CommandError> {
         self.check_may_write()?;
         if !(1..=limits::CANCELED_AT_ONCE_MAX).contains(&selection.expected_max) {
             return Err(Invalid::new("expected_max", format!("must lie between 1 and {}", limits::CANCELED_AT_ONCE_MAX)).into());
         }
+        let _search = self.searches.begin(&self.caller).ok_or(CommandError::Searching)?;
         let found = self.select(selection).await?;
         if found.len() > selection.expected_max {
             return Err(CommandError::TooMany { expected_max: selection.expected_max });
@@ -81,13 +84,51 @@ impl Commands {
         let mut after = None;
         loop {
             let page = call::reading(self.store.matching(&filter, after, PAGE_TIMERS)).await?;
-            let Some(last) = page.last() else { return Ok(found) };
-            after = Some(last.id);
-            found.extend(page.iter().filter(|found| selection.metadata.are_in(found.metadata.as_ref())).map(|found| found.id));
-            if page.len() < PAGE_TIMERS || found.len() > selection.expected_max {
+            let is_last = page.len() < PAGE_TIMERS;
+            after = page.last().copied();
+            if selection.metadata.0.is_empty() {
+                found.extend(page);
+            } else {
+                self.select_by_metadata(page, selection, &mut found).await?;
+            }
+            if is_last || found.len() > selection.expected_max {
                 return Ok(found);
             }
         }
+    }
+
+    /// Adds those of `ids` whose metadata has the wanted members, until there are more than expected. Metadata can be large, and
+    /// comparing it takes time: it is read a part at a time, and compared away from the threads that serve requests.
+    async fn select_by_metadata(
+        &self,
+        mut ids: Vec<TimerId>,
+        selection: &Selection,
+        found: &mut Vec<TimerId>,
+    ) -> Result<(), CommandError> {
+        while !ids.is_empty() && found.len() <= selection.expected_max {
+            let metadata = call::reading(self.store.metadata(&ids, METADATA_BYTES_MAX)).await?;
+            if metadata.is_empty() {
+                return Err(StoreError::Corrupt("no metadata was read".to_owned()).into());
+            }
+            let rest = ids.split_off(metadata.len().min(ids.len()));
+            found.extend(self.compare(ids, metadata, selection.metadata.clone()).await?);
+            ids = rest;
+        }
+        Ok(())
+    }
+
+    async fn compare(
+        &self,
+        ids: Vec<TimerId>,
+        metadata: Vec<Option<JsonText>>,
+        wanted: Members,
+    ) -> Result<Vec<TimerId>, CommandError> {
+        let _comparing = self.searches.comparing().await;
+        let compared = tokio::task::spawn_blocking(move || {
+            let fits = |(id, metadata): (TimerId, Option<JsonText>)| wanted.are_in(metadata.as_ref()).then_some(id);
+            ids.into_iter().zip(metadata).filter_map(fits).collect()
+        });
+        compared.await.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }
 
     /// `is_partial`: others were canceled before, so that nobody may be told that nothing was changed.

@@ -27,6 +27,9 @@ pub enum CommandError {
     /// A bulk request matches more than its caller expects; nothing was changed.
     #[error("more than {expected_max} timers match, and none was canceled: raise expected_max if all of them are meant")]
     TooMany { expected_max: usize },
+    /// Another bulk request of the same key is still searching; nothing was changed.
+    #[error("another bulk cancel with this key is running, and nothing was changed: try again when it has ended")]
+    Searching,
     /// The store could not do it; nothing was changed.
     #[error("the store is not available and nothing was changed: try again later")]
     Unavailable(#[source] StoreError),

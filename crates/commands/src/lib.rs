@@ -28,6 +28,7 @@ mod patch;
 mod permission;
 mod retry;
 mod rules;
+mod searches;
 mod update;
 
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub use keyring::KeyRing;
 pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{Rules, Soonest};
+pub use searches::Searches;
 pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
 
 /// Tells the scheduler of timers that were just scheduled. It must not wait: a lost nudge costs at most one sweep.
@@ -60,6 +62,8 @@ pub struct Commands {
     pub nudge: Nudge,
     /// On whose behalf; see [`Commands::on_behalf_of`].
     pub caller: Caller,
+    /// Shared by all that are made from one of them.
+    pub searches: Searches,
 }
 
 impl Commands {

@@ -11,11 +11,11 @@ impl Commands {
         Self { caller, ..self.clone() }
     }
 
-    pub(crate) fn check_administrator(&self) -> Result<(), CommandError> {
+    pub fn check_administrator(&self) -> Result<(), CommandError> {
         allowed(self.caller.is_administrator(), "this takes the administrator's key")
     }
 
-    pub(crate) fn check_may_write(&self) -> Result<(), CommandError> {
+    pub fn check_may_write(&self) -> Result<(), CommandError> {
         allowed(self.caller.may_write(), "this key may only read")
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use domain::{Asked, Callback, Caller, Horizon, Key, ManualClock, Next, OnConflict, Shard, Span, TimerId, Timestamp};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Member, Model, NodeId, ShardCursor, Store};
 
-use crate::{Commands, NewTimerRequest, Rules, Target};
+use crate::{Commands, NewTimerRequest, Rules, Searches, Target};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_893_456_000_000_000);
 
@@ -47,8 +47,14 @@ impl Rig {
         let nudged = Arc::new(Mutex::new(Vec::new()));
         let to = nudged.clone();
         let nudge = Arc::new(move |entries: &[DueEntry]| to.lock().unwrap().extend_from_slice(entries));
-        let commands =
-            Commands { store: store.clone(), clock: clock.clone(), rules: rules(), nudge, caller: Caller::Administrator };
+        let commands = Commands {
+            store: store.clone(),
+            clock: clock.clone(),
+            rules: rules(),
+            nudge,
+            caller: Caller::Administrator,
+            searches: Searches::default(),
+        };
         Self { commands, store, clock, nudged }
     }
 

@@ -184,11 +184,11 @@ mod tests {
             ),
             (
                 r#"{"billing": {"retry_policy": {"max_retries": 1001}}}"#,
-                r#"is wrong in namespace "billing": retry_policy.max_retries must not be more than 1000"#,
+                r#"is wrong in namespace "billing": retry_policy.max_retries must be a whole number from 0 to 1000"#,
             ),
             (
                 r#"{"billing": {"retry_policy": {"retries": 1}}}"#,
-                r#"is wrong in namespace "billing": retry_policy is not understood: unknown field `retries`"#,
+                r#"is wrong in namespace "billing": retry_policy.'retries' is not a known field"#,
             ),
             (
                 r#"{"billing": {"retry_policy": {"max_retries": "whsec_tooshort"}}}"#,

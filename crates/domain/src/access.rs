@@ -75,6 +75,14 @@ impl Caller {
         matches!(self, Self::Administrator)
     }
 
+    /// Which issued key it is; `None` for the administrator's.
+    pub fn key_id(&self) -> Option<AccessKeyId> {
+        match self {
+            Self::Administrator => None,
+            Self::Holder(key) => Some(key.id),
+        }
+    }
+
     /// The names of the only namespaces that are open to this caller; `None` when all are.
     pub fn bound_to(&self) -> Option<&[Namespace]> {
         match self {

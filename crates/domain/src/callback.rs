@@ -130,13 +130,13 @@ impl Callback {
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields = parse_object("callback", text)?;
+        let fields: Fields = parse_object("callback", text, &FIELDS)?;
         fields.into_callback(Trust::None).map_err(|invalid| invalid.within("callback"))
     }
 
     /// Reads what [`Callback::to_json`] wrote when the timer was stored. What is dear to check was checked then.
     pub fn from_stored(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields = parse_object("callback", text)?;
+        let fields: Fields = parse_object("callback", text, &FIELDS)?;
         fields.into_callback(Trust::Stored).map_err(|invalid| invalid.within("callback"))
     }
 }
@@ -165,16 +165,19 @@ struct Fields<'a> {
     topic: Option<Value<'a>>,
     #[serde(borrow)]
     key: Option<Value<'a>>,
-    #[serde(default)]
-    headers: Option<Pairs>,
+    #[serde(borrow)]
+    headers: Option<&'a RawValue>,
     #[serde(default, borrow, deserialize_with = "present")]
     payload: Option<&'a RawValue>,
     #[serde(borrow)]
     timeout: Option<Value<'a>>,
     #[serde(borrow)]
     protocol: Option<Value<'a>>,
-    jetstream: Option<bool>,
+    #[serde(borrow)]
+    jetstream: Option<&'a RawValue>,
 }
+
+const FIELDS: [&str; 9] = ["type", "url", "topic", "key", "headers", "payload", "timeout", "protocol", "jetstream"];
 
 /// Where a text comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -205,8 +208,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     }
 }
 
-/// The members of an object of strings, in their order.
-struct Pairs(Vec<(String, String)>);
+/// The members of an object, in their order; those that are strings with their texts.
+struct Pairs(Vec<(String, Option<String>)>);
+
+impl Pairs {
+    fn strings(raw: &RawValue) -> Result<Vec<(String, String)>, Invalid> {
+        let Self(pairs) = serde_json::from_str(raw.get()).map_err(|_| Invalid::new("headers", "must be an object of strings"))?;
+        let string = |(name, value): (String, Option<String>)| match value {
+            Some(value) => Ok((name, value)),
+            None => Err(Invalid::new(format!("headers.{name}"), "must be a string")),
+        };
+        pairs.into_iter().map(string).collect()
+    }
+}
 
 impl<'de> Deserialize<'de> for Pairs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -216,17 +230,13 @@ impl<'de> Deserialize<'de> for Pairs {
             type Value = Pairs;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("headers as an object of strings")
+                f.write_str("an object")
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<Pairs, A::Error> {
                 let mut pairs = Vec::new();
-                while let Some(name) = members.next_key::<String>()? {
-                    let value = members
-                        .next_value::<Value>()?
-                        .0
-                        .ok_or_else(|| serde::de::Error::custom(format!("headers.{name} must be a string")))?;
-                    pairs.push((name, value.into_owned()));
+                while let Some((name, Value(value))) = members.next_entry()? {
+                    pairs.push((name, value.map(Cow::into_owned)));
                 }
                 Ok(Pairs(pairs))
             }
@@ -268,8 +278,12 @@ impl Fields<'_> {
         }
     }
 
-    fn parts(headers: Option<Pairs>, payload: Option<&RawValue>, trust: Trust) -> Result<(Headers, Option<JsonText>), Invalid> {
-        let headers = Headers::parse(headers.map(|pairs| pairs.0).unwrap_or_default())?;
+    fn parts(
+        headers: Option<&RawValue>,
+        payload: Option<&RawValue>,
+        trust: Trust,
+    ) -> Result<(Headers, Option<JsonText>), Invalid> {
+        let headers = Headers::parse(headers.map(Pairs::strings).transpose()?.unwrap_or_default())?;
         let payload = payload.map(|raw| match trust {
             Trust::None => JsonText::of_raw("payload", raw, limits::PAYLOAD_BYTES_MAX),
             Trust::Stored => Ok(JsonText::trusted(raw.get())),
@@ -310,7 +324,12 @@ impl Fields<'_> {
         {
             return Err(Invalid::new("key", format!("must be 1 to {} printable ASCII characters", limits::KEY_CHARS_MAX)));
         }
-        Ok(NatsCallback { topic: Subject::parse(&topic)?, key, headers, payload, jetstream: self.jetstream.unwrap_or(false) })
+        let jetstream = match self.jetstream.map(RawValue::get) {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(Invalid::new("jetstream", "must be true or false")),
+        };
+        Ok(NatsCallback { topic: Subject::parse(&topic)?, key, headers, payload, jetstream })
     }
 }
 

@@ -35,7 +35,7 @@ pub use fingerprint::Fingerprint;
 pub use headers::Headers;
 pub use id::{CorrelationId, Key, Namespace, Shard, TimerId};
 pub use invalid::Invalid;
-pub use json::{JsonText, string_in};
+pub use json::{JsonText, quoted, string_in};
 pub use retry::RetryPolicy;
 pub use schedule::{Asked, Countdown, Horizon};
 pub use span::Span;

@@ -21,6 +21,8 @@ pub const CALLBACK_TIMEOUT_DEFAULT: Span = Span::from_secs(30);
 pub const CALLBACK_TIMEOUT_MIN: Span = Span::from_millis(100);
 pub const CALLBACK_TIMEOUT_MAX: Span = Span::from_secs(300);
 
+/// What is repeated of a name that a caller made up.
+pub const ECHOED_CHARS_MAX: usize = 64;
 pub const RETRIES_MAX: u32 = 1000;
 pub const BACKOFF_MULTIPLIER_MAX: f64 = 100.0;
 /// How many attempts beyond the retry policy a timer gets because their nodes stopped: more crashes than an outage has, few enough

@@ -1,6 +1,11 @@
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
-use crate::{Invalid, Span, json::parse_object, limits};
+use crate::{
+    Invalid, Span,
+    json::{parse_object, string_in},
+    limits,
+};
 
 /// How often and when a failed callback is tried again. Without one it is tried once.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -26,14 +31,45 @@ impl Default for RetryPolicy {
     }
 }
 
+/// Whatever the members are: so that a complaint can name its field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
-    max_retries: Option<u32>,
-    initial_interval: Option<String>,
-    backoff_multiplier: Option<f64>,
-    max_interval: Option<String>,
-    max_duration: Option<String>,
+struct Fields<'a> {
+    #[serde(borrow)]
+    max_retries: Option<&'a RawValue>,
+    #[serde(borrow)]
+    initial_interval: Option<&'a RawValue>,
+    #[serde(borrow)]
+    backoff_multiplier: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_interval: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_duration: Option<&'a RawValue>,
+}
+
+const FIELDS: [&str; 5] = ["max_retries", "initial_interval", "backoff_multiplier", "max_interval", "max_duration"];
+
+impl Fields<'_> {
+    fn max_retries(&self) -> Result<Option<u32>, Invalid> {
+        let whole = |raw: &RawValue| match serde_json::from_str::<f64>(raw.get()) {
+            // Exact: the number was just seen to be whole and in range.
+            Ok(number) if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) => Ok(number as u32),
+            _ => Err(Invalid::new("max_retries", RetryPolicy::retries_rule())),
+        };
+        self.max_retries.map(whole).transpose()
+    }
+
+    fn backoff_multiplier(&self) -> Result<Option<f64>, Invalid> {
+        let number = |raw: &RawValue| {
+            serde_json::from_str(raw.get()).map_err(|_| Invalid::new("backoff_multiplier", RetryPolicy::multiplier_rule()))
+        };
+        self.backoff_multiplier.map(number).transpose()
+    }
+
+    fn span(field: &str, raw: Option<&RawValue>) -> Result<Option<Span>, Invalid> {
+        let span = |raw| Span::parse(field, &string_in(raw).ok_or_else(|| Invalid::new(field, "must be a string"))?);
+        raw.map(span).transpose()
+    }
 }
 
 impl RetryPolicy {
@@ -52,30 +88,39 @@ impl RetryPolicy {
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields = parse_object("retry_policy", text)?;
+        let fields: Fields<'_> = parse_object("retry_policy", text, &FIELDS)?;
         Self::parse(&fields).map_err(|invalid| invalid.within("retry_policy"))
     }
 
-    fn parse(fields: &Fields) -> Result<Self, Invalid> {
-        let span = |field: &str, text: &Option<String>| text.as_deref().map(|text| Span::parse(field, text)).transpose();
+    fn parse(fields: &Fields<'_>) -> Result<Self, Invalid> {
         let defaults = Self::default();
         Self {
-            max_retries: fields.max_retries.unwrap_or(defaults.max_retries),
-            initial_interval: span("initial_interval", &fields.initial_interval)?.unwrap_or(defaults.initial_interval),
-            backoff_multiplier: fields.backoff_multiplier.unwrap_or(defaults.backoff_multiplier),
-            max_interval: span("max_interval", &fields.max_interval)?.unwrap_or(defaults.max_interval),
-            max_duration: span("max_duration", &fields.max_duration)?,
+            max_retries: fields.max_retries()?.unwrap_or(defaults.max_retries),
+            initial_interval: Fields::span("initial_interval", fields.initial_interval)?.unwrap_or(defaults.initial_interval),
+            backoff_multiplier: fields.backoff_multiplier()?.unwrap_or(defaults.backoff_multiplier),
+            max_interval: Fields::span("max_interval", fields.max_interval)?.unwrap_or(defaults.max_interval),
+            max_duration: Fields::span("max_duration", fields.max_duration)?,
         }
         .checked()
+    }
+
+    /// What a number of retries must be.
+    pub fn retries_rule() -> String {
+        format!("must be a whole number from 0 to {}", limits::RETRIES_MAX)
+    }
+
+    /// What a multiplier must be.
+    pub fn multiplier_rule() -> String {
+        format!("must be a number from 1 to {}", limits::BACKOFF_MULTIPLIER_MAX)
     }
 
     /// The policy, if a caller may ask for it. Complaints name its fields as they are called here.
     pub fn checked(self) -> Result<Self, Invalid> {
         if self.max_retries > limits::RETRIES_MAX {
-            return Err(Invalid::new("max_retries", format!("must not be more than {}", limits::RETRIES_MAX)));
+            return Err(Invalid::new("max_retries", Self::retries_rule()));
         }
         if !(1.0..=limits::BACKOFF_MULTIPLIER_MAX).contains(&self.backoff_multiplier) {
-            return Err(Invalid::new("backoff_multiplier", format!("must lie between 1 and {}", limits::BACKOFF_MULTIPLIER_MAX)));
+            return Err(Invalid::new("backoff_multiplier", Self::multiplier_rule()));
         }
         for (field, span) in [("initial_interval", self.initial_interval), ("max_interval", self.max_interval)] {
             if span < Span::from_millis(1) {
@@ -116,10 +161,18 @@ mod tests {
     fn bad_policies_are_refused_with_field_and_rule() {
         for (json, start) in [
             ("3", "retry_policy must be an object"),
-            (r#"{"max_retry":3}"#, "retry_policy is not understood: unknown field `max_retry`"),
-            (r#"{"max_retries":-1}"#, "retry_policy is not understood: "),
-            (r#"{"max_retries":1001}"#, "retry_policy.max_retries must not be more than 1000"),
-            (r#"{"backoff_multiplier":0.5}"#, "retry_policy.backoff_multiplier must lie between 1 and 100"),
+            (r#"{"max_retry":3}"#, "retry_policy.'max_retry' is not a known field"),
+            (r#"{"max_retries":-1}"#, "retry_policy.max_retries must be a whole number from 0 to 1000"),
+            (r#"{"max_retries":1001}"#, "retry_policy.max_retries must be a whole number from 0 to 1000"),
+            (r#"{"max_retries":1.5}"#, "retry_policy.max_retries must be a whole number from 0 to 1000"),
+            (r#"{"max_retries":"3"}"#, "retry_policy.max_retries must be a whole number from 0 to 1000"),
+            (r#"{"max_retries":1e99}"#, "retry_policy.max_retries must be a whole number from 0 to 1000"),
+            (r#"{"max_retries":[]}"#, "retry_policy.max_retries must be a whole number from 0 to 1000"),
+            (r#"{"max_retries":1,"max_retries":1}"#, "retry_policy.max_retries must not be given twice"),
+            (r#"{"backoff_multiplier":0.5}"#, "retry_policy.backoff_multiplier must be a number from 1 to 100"),
+            (r#"{"backoff_multiplier":"2"}"#, "retry_policy.backoff_multiplier must be a number from 1 to 100"),
+            (r#"{"initial_interval":5}"#, "retry_policy.initial_interval must be a string"),
+            (r#"{"max_duration":{}}"#, "retry_policy.max_duration must be a string"),
             (r#"{"initial_interval":"0s"}"#, "retry_policy.initial_interval must be at least 1ms"),
             (r#"{"max_interval":"x"}"#, "retry_policy.max_interval must be a duration"),
         ] {

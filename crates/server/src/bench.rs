@@ -85,6 +85,8 @@ impl Plan {
         let mut settings = parse_settings(&options.settings)?;
         if options.embedded {
             settings.insert("MIN_DELAY".to_owned(), "0s".to_owned());
+            // All of the load comes from one address.
+            settings.entry("CONNECTIONS_PER_ADDRESS_MAX".to_owned()).or_insert_with(|| "1024".to_owned());
         }
         let min_delay = given(&options.min_delay).map(|text| Span::parse("--min-delay", text).map_err(sentence)).transpose()?;
         let subject = match (options.embedded, given(&options.url)) {

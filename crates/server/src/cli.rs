@@ -131,6 +131,9 @@ pub struct ApiOptions {
     /// How many requests one key may make at once after a pause [default: those of one second]
     #[arg(long, env = "RATE_LIMIT_BURST", value_name = "COUNT")]
     pub rate_limit_burst: Option<String>,
+    /// How many connections one client address may have; all clients behind one proxy share its address [default: 64]
+    #[arg(long, env = "CONNECTIONS_PER_ADDRESS_MAX", value_name = "COUNT")]
+    pub connections_per_address_max: Option<String>,
     /// Port of the HTTP API [default: 8080]
     #[arg(long, env = "PORT", value_name = "PORT")]
     pub port: Option<String>,

@@ -51,3 +51,38 @@ mod tests {
         assert!(for_callbacks(u64::MAX).calls > 1_000_000);
     }
 }
+
+/// How many connections the API may have: no more than a quarter of all open files, whatever clients do, so that calls and the store
+/// always have the rest.
+pub fn connections_max() -> usize {
+    share_of_connections(getrlimit(Resource::Nofile).current)
+}
+
+fn share_of_connections(allowed: Option<u64>) -> usize {
+    let usual = api::Limits::default().connections_max;
+    let quarter = allowed.map_or(usize::MAX, |allowed| usize::try_from(allowed / 4).unwrap_or(usize::MAX));
+    quarter.saturating_sub(api::RESERVED_CONNECTIONS_MAX).clamp(CONNECTIONS_MIN, usual)
+}
+
+/// With fewer there is no use in an API.
+const CONNECTIONS_MIN: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_takes_a_quarter_of_the_open_files_at_most() {
+        for (allowed, connections) in [
+            (None, 1024),
+            (Some(1_048_576), 1024),
+            (Some(4160), 1024),
+            (Some(1024), 240),
+            (Some(256), 48),
+            (Some(64), 8),
+            (Some(0), 8),
+        ] {
+            assert_eq!(share_of_connections(allowed), connections, "{allowed:?}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Rules};
+use commands::{Commands, Rules, Searches};
 use delivery::{Deliverer, Egress};
 use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
 use scheduler::{Alarm, Permits, Scheduler};
@@ -166,6 +166,7 @@ fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Cl
         rules,
         nudge: Arc::new(move |entries| nudged.nudge(entries)),
         caller: Caller::Administrator,
+        searches: Searches::default(),
     }
 }
 
@@ -226,7 +227,11 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
     ApiConfig {
         api_key: ApiKey::new(&settings.api_key),
         rate_limit: settings.rate_limit,
-        limits: api::Limits::default(),
+        limits: api::Limits {
+            connections_max: descriptors::connections_max(),
+            connections_per_address_max: settings.connections_per_address_max,
+            ..api::Limits::default()
+        },
         health,
         metrics,
     }

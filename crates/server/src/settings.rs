@@ -24,6 +24,7 @@ use crate::{
 pub struct Settings {
     pub api_key: String,
     pub rate_limit: Option<RateLimit>,
+    pub connections_per_address_max: usize,
     pub address: SocketAddr,
     pub database: Database,
     pub horizon: Horizon,
@@ -56,6 +57,12 @@ pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure>
     Ok(Settings {
         api_key: parse_api_key(&options.api, defaults.api_key)?,
         rate_limit: parse_rate_limit(&options.api)?,
+        connections_per_address_max: number(
+            "CONNECTIONS_PER_ADDRESS_MAX",
+            &options.api.connections_per_address_max,
+            1..=1_000_000,
+            api::Limits::default().connections_per_address_max,
+        )?,
         address: parse_address(&options.api, defaults.bind)?,
         database: parse_database(&options.store)?,
         horizon: parse_horizon(&options.timers)?,

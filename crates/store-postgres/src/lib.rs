@@ -3,7 +3,7 @@
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
 //!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' lane ────┐
-//!   list, count, matching ─────────────────────────────▶ lists' lane ──────┼─▶ PostgreSQL
+//!   list, count, matching, metadata ───────────────────▶ lists' lane ──────┼─▶ PostgreSQL
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's lane ─┤
 //!   heartbeat, acquire, release, leave ────────────────▶ ownership's lane ─┤
 //!   nudge ─────────────────────────────────────────────▶ nudges' lane ─────┘
@@ -53,11 +53,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page, Pulse, Settlement,
-    ShardCursor, Store, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Member, NodeId, Page, Pulse, Settlement, ShardCursor,
+    Store, StoreResult, Tenure,
 };
 
 use crate::{
@@ -237,8 +237,15 @@ impl Store for PostgresStore {
         self.callers.run(change::Reopen { id, now, shards: self.shards() }).await
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         self.lists.run(matching::Matching { filter: filter.clone(), after, limit, shards: self.shards() }).await
+    }
+
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.lists.run(matching::Metadata::new(ids, bytes_max)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

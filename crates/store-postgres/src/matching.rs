@@ -10,8 +10,8 @@
 //! it would have to guess how matching timers lie among the others, and a wrong guess reads the whole table for each page.
 
 use domain::{JsonText, Status, TimerId};
-use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
-use store::{Filter, Match};
+use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
+use store::Filter;
 
 use crate::{
     failure::{Failure, Step},
@@ -48,9 +48,8 @@ impl Matching {
             ), found AS MATERIALIZED (
                 SELECT s.id FROM stretch s WHERE s.fits AND {stands} ORDER BY s.id LIMIT $4
             )
-            SELECT f.id, f.metadata, w.walked
-            FROM (SELECT count(*) AS walked FROM stretch) w
-            LEFT JOIN (found JOIN definition f ON f.id = found.id) ON true
+            SELECT f.id, w.walked
+            FROM (SELECT count(*) AS walked FROM stretch) w LEFT JOIN found f ON true
             ORDER BY f.id"
         )
     }
@@ -69,8 +68,8 @@ impl Matching {
         let (whereabouts, after) = (whereabouts(&self.filter, true), self.is_after());
         let conditions = definition_conditions(&self.filter);
         format!(
-            "SELECT m.id, m.metadata
-            FROM (SELECT f.id, f.metadata FROM {whereabouts} AND {after}{conditions} OFFSET 0) m
+            "SELECT m.id
+            FROM (SELECT f.id FROM {whereabouts} AND {after}{conditions} OFFSET 0) m
             ORDER BY m.id LIMIT $4"
         )
     }
@@ -81,10 +80,10 @@ impl Matching {
 }
 
 impl Call for Matching {
-    type Answer = Vec<Match>;
+    type Answer = Vec<TimerId>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Match>, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<TimerId>, Failure> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
         let looked_at = i64::try_from(self.limit.saturating_mul(WALK_FACTOR)).unwrap_or(i64::MAX);
         let walked = sqlx::query(AssertSqlSafe(self.walk()))
@@ -108,24 +107,53 @@ impl Call for Matching {
             .fetch_all(session)
             .await
             .or_not_done()?;
-        rows.iter().map(matched).collect::<Result<_, _>>().or_not_done()
+        rows.iter().map(rows::id).collect::<Result<_, _>>().or_not_done()
     }
 }
 
 /// What a walk found, and whether it came to the end. There is a row in any case: without an id when nothing was found.
-fn walk_result(rows: &[PgRow], looked_at: i64) -> Result<(Vec<Match>, bool), sqlx::Error> {
+fn walk_result(rows: &[PgRow], looked_at: i64) -> Result<(Vec<TimerId>, bool), sqlx::Error> {
     let mut found = Vec::with_capacity(rows.len());
     let mut is_all = false;
     for row in rows {
         is_all = row.try_get::<i64, _>("walked")? < looked_at;
-        if row.try_get::<Option<sqlx::types::Uuid>, _>("id")?.is_some() {
-            found.push(matched(row)?);
+        if row.try_get::<Option<Uuid>, _>("id")?.is_some() {
+            found.push(rows::id(row)?);
         }
     }
     Ok((found, is_all))
 }
 
-fn matched(row: &PgRow) -> Result<Match, sqlx::Error> {
-    let metadata: Option<String> = row.try_get("metadata")?;
-    Ok(Match { id: rows::id(row)?, metadata: metadata.map(JsonText::trusted) })
+/// What is too much is told by its length alone, which the server knows without reading it.
+pub(crate) const METADATA: &str = "
+    SELECT s.metadata
+    FROM (
+        SELECT w.n, f.metadata, sum(octet_length(f.metadata)) OVER (ORDER BY w.n) AS bytes
+        FROM unnest($1::uuid[]) WITH ORDINALITY AS w (id, n)
+        LEFT JOIN definition f ON f.id = ANY (ARRAY[w.id])
+    ) s
+    WHERE s.n = 1 OR coalesce(s.bytes, 0) <= $2
+    ORDER BY s.n";
+
+/// The metadata of timers, as far as it takes no more than so many bytes.
+pub struct Metadata {
+    ids: Vec<Uuid>,
+    bytes_max: i64,
+}
+
+impl Metadata {
+    pub fn new(ids: &[TimerId], bytes_max: usize) -> Self {
+        Self { ids: ids.iter().copied().map(TimerId::as_uuid).collect(), bytes_max: i64::try_from(bytes_max).unwrap_or(i64::MAX) }
+    }
+}
+
+impl Call for Metadata {
+    type Answer = Vec<Option<JsonText>>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Self::Answer, Failure> {
+        let query = sqlx::query_scalar(METADATA).bind(&self.ids).bind(self.bytes_max);
+        let found: Vec<Option<String>> = query.fetch_all(session).await.or_not_done()?;
+        Ok(found.into_iter().map(|metadata| metadata.map(JsonText::trusted)).collect())
+    }
 }

@@ -37,7 +37,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 16] = [
+pub const CALLERS: [(&str, &str); 17] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -45,6 +45,7 @@ pub const CALLERS: [(&str, &str); 16] = [
     ("reopen", change::REOPEN),
     ("cancel all", bulk::CANCEL_ALL),
     ("still pending", bulk::STILL_PENDING),
+    ("metadata", matching::METADATA),
     ("attempts", attempts::ATTEMPTS),
     ("add key", access::ADD_KEY),
     ("revoke key", access::REVOKE_KEY),

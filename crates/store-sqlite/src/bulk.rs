@@ -2,7 +2,7 @@
 
 use domain::{JsonText, Status, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, ToSql};
-use store::{Filter, Match};
+use store::Filter;
 
 use crate::{
     change::Canceling,
@@ -13,6 +13,7 @@ use crate::{
     writer::Write,
 };
 
+pub const METADATA: &str = "SELECT metadata FROM definition WHERE id = ?1";
 pub const DUE_MINUTE: &str = "SELECT due_minute FROM definition WHERE id = ?1";
 
 /// Where the search for what matches starts from.
@@ -45,14 +46,14 @@ impl Start {
     }
 }
 
-pub fn matching(connection: &Connection, filter: &Filter, after: Option<TimerId>, limit: usize) -> Result<Vec<Match>, Failure> {
+pub fn matching(connection: &Connection, filter: &Filter, after: Option<TimerId>, limit: usize) -> Result<Vec<TimerId>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let start = Start::choose(&snapshot, filter)?;
     if start == Start::Ids && filter.key_prefix.is_some() {
         // Most prefixes are those of a few. Where there are more than fit, they are met soon, here and by id.
         let mut found = matching_from(&snapshot, Start::File, filter, after, limit.saturating_add(1))?;
         if found.len() <= limit {
-            found.sort_unstable_by_key(|found| found.id);
+            found.sort_unstable();
             return Ok(found);
         }
     }
@@ -65,17 +66,32 @@ pub fn matching_from(
     filter: &Filter,
     after: Option<TimerId>,
     limit: usize,
-) -> Result<Vec<Match>, Failure> {
+) -> Result<Vec<TimerId>, Failure> {
     let (sql, parameters) = matching_statement(filter, start, after, limit);
     let mut statement = connection.prepare_cached(&sql)?;
     let parameters: Vec<&dyn ToSql> = parameters.iter().map(AsRef::as_ref).collect();
     let mut rows = statement.query(parameters.as_slice())?;
     let mut matches = Vec::new();
     while let Some(row) = rows.next()? {
-        let metadata: Option<String> = row.get(1)?;
-        matches.push(Match { id: row.get::<_, Id>(0)?.timer(), metadata: metadata.map(JsonText::trusted) });
+        matches.push(row.get::<_, Id>(0)?.timer());
     }
     Ok(matches)
+}
+
+pub fn metadata(connection: &Connection, ids: &[TimerId], bytes_max: usize) -> Result<Vec<Option<JsonText>>, Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let mut statement = snapshot.prepare_cached(METADATA)?;
+    let mut found = Vec::new();
+    let mut bytes = 0;
+    for id in ids.iter().copied().map(Id::of) {
+        let metadata: Option<String> = statement.query_row([id], |row| row.get(0)).optional()?.flatten();
+        bytes += metadata.as_ref().map_or(0, String::len);
+        if bytes > bytes_max && !found.is_empty() {
+            break;
+        }
+        found.push(metadata.map(JsonText::trusted));
+    }
+    Ok(found)
 }
 
 pub fn matching_statement(filter: &Filter, start: Start, after: Option<TimerId>, limit: usize) -> (String, Vec<Box<dyn ToSql>>) {
@@ -107,7 +123,7 @@ pub fn matching_statement(filter: &Filter, start: Start, after: Option<TimerId>,
     conditions.extend(filter.key_prefix.as_deref().map(|prefix| read::has_prefix(prefix, &mut bind)));
     let limit = bind(Box::new(i64::try_from(limit).unwrap_or(i64::MAX)));
     let conditions = conditions.join(" AND ");
-    (format!("SELECT {id}, d.metadata FROM {tables} WHERE {conditions} {order}LIMIT {limit}"), parameters)
+    (format!("SELECT {id} FROM {tables} WHERE {conditions} {order}LIMIT {limit}"), parameters)
 }
 
 pub struct CancelAll {

@@ -39,10 +39,10 @@ mod writer;
 use std::{fs::File, path::Path, sync::Arc, thread::JoinHandle};
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, NodeId, Page, Pulse, Settlement,
+    ShardCursor, Store, StoreError, StoreResult, Tenure,
 };
 use tokio::sync::Semaphore;
 
@@ -161,10 +161,15 @@ impl Store for SqliteStore {
         Ok(self.writer.write(Reopen { id, now }).await?.1)
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         let _scan = self.scan().await?;
         let filter = filter.clone();
         self.for_callers.read(move |connection| bulk::matching(connection, &filter, after, limit)).await
+    }
+
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
+        let ids = ids.to_vec();
+        self.for_callers.read(move |connection| bulk::metadata(connection, &ids, bytes_max)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -16,10 +16,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Operation, Page, Pulse,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, NodeId, Operation, Page, Pulse,
     Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
 };
 
@@ -218,8 +218,12 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         self.call(Operation::Reopen, self.inner.reopen(id, now)).await
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         self.call(Operation::Matching, self.inner.matching(filter, after, limit)).await
+    }
+
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
+        self.call(Operation::Metadata, self.inner.metadata(ids, bytes_max)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -22,7 +22,7 @@ mod query;
 mod stored;
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, Settlement, ShardCursor, Tenure, Unreadable};
 pub use error::{StoreError, StoreResult};
@@ -31,7 +31,7 @@ pub use measured::{Measured, describe};
 pub use membership::{Cluster, DEAD_MEMBERS_KEPT, Member, Pulse, ShardState};
 pub use model::Model;
 pub use operation::Operation;
-pub use query::{COUNTED_MAX, Count, Cursor, Filter, ListQuery, Match, Order, Page, Sort, Summary};
+pub use query::{COUNTED_MAX, Count, Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
 pub use stored::StoredTimer;
 
 /// The contract. Every method is one round trip and, where it writes, one commit.
@@ -82,8 +82,13 @@ pub trait Store: Send + Sync {
     /// forgotten. `execute_at` stays, and with it the id that receivers know the call by. The revision rises.
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
 
-    /// The timers that match, by id: those after `after`, at most `limit`.
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>>;
+    /// The ids of the timers that match, in their order: those after `after`, at most `limit`.
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>>;
+
+    /// The metadata of these timers, in the order of `ids`, as far as it takes no more than `bytes_max` bytes together; that of the
+    /// first is there in any case. An answer that is shorter than `ids` ends where it was full: ask again for the rest. `None` for
+    /// a timer that has no metadata, or that is not there.
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>>;
 
     /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,
     /// in the order in which they were recorded. They live as long as the timer, through all its lives.

@@ -16,15 +16,16 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{
-    AccessKey, AccessKeyId, Attempt, Clock, Event, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp, resolve,
+    AccessKey, AccessKeyId, Attempt, Clock, Event, JsonText, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp,
+    resolve,
 };
 
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use self::{ownership::Ownership, row::Row};
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, Filter, ListQuery, Match, Member, NodeId, Order, Page,
-    Pulse, Settlement, ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, Filter, ListQuery, Member, NodeId, Order, Page, Pulse,
+    Settlement, ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
 };
 
 /// The in-memory store.
@@ -310,10 +311,25 @@ impl Store for Model {
         Ok(self.tables().reopen(id, now))
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         let tables = self.tables();
         let behind = tables.matching(filter).filter(|timer| after.is_none_or(|after| timer.id() > after));
-        Ok(behind.take(limit).map(|timer| Match { id: timer.id(), metadata: timer.definition.metadata.clone() }).collect())
+        Ok(behind.take(limit).map(Timer::id).collect())
+    }
+
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
+        let tables = self.tables();
+        let mut found = Vec::new();
+        let mut bytes = 0;
+        for id in ids {
+            let metadata = tables.timers.get(id).and_then(|row| row.timer.definition.metadata.clone());
+            bytes += metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+            if bytes > bytes_max && !found.is_empty() {
+                break;
+            }
+            found.push(metadata);
+        }
+        Ok(found)
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

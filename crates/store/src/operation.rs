@@ -10,6 +10,7 @@ pub enum Operation {
     CancelAll,
     Reopen,
     Matching,
+    Metadata,
     Attempts,
     Ping,
     Due,
@@ -44,6 +45,7 @@ impl Operation {
             Self::CancelAll => "cancel_all",
             Self::Reopen => "reopen",
             Self::Matching => "matching",
+            Self::Metadata => "metadata",
             Self::Attempts => "attempts",
             Self::Ping => "ping",
             Self::Due => "due",
@@ -86,6 +88,7 @@ impl Operation {
             | Self::List
             | Self::Count
             | Self::Matching
+            | Self::Metadata
             | Self::Attempts
             | Self::Keys
             | Self::Ping

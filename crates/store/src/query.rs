@@ -1,4 +1,4 @@
-use domain::{CorrelationId, JsonText, Key, Namespace, Status, TimerId, Timestamp};
+use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
 
 /// Which timers are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -7,13 +7,6 @@ pub struct Filter {
     pub namespace: Option<Namespace>,
     /// The caller's own key begins with this; timers without a key do not match.
     pub key_prefix: Option<String>,
-}
-
-/// A timer that matches, with what only the caller can judge.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Match {
-    pub id: TimerId,
-    pub metadata: Option<JsonText>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tokio::time;
 
 use crate::{
     Limits, limits,
-    rig::{NOW, Reply, Rig, request},
+    rig::{KEY, NOW, Reply, Rig, request},
 };
 
 const TIMER: &str = r#"{"delay":"1h","callback":{"type":"http","url":"http://a"}}"#;
@@ -127,23 +127,29 @@ async fn a_batch_may_have_eight_mebibytes_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_batches_are_read_at_the_same_time_and_others_wait_for_a_while() {
+async fn one_key_holds_half_of_the_batches_and_others_are_taken_meanwhile() {
     let body_time_max = Duration::from_secs(15);
     let rig = Rig::limited(Limits { body_time_max, ..Limits::default() });
-    let batch_at = async |secs, body| {
+    let key = rig.issued("null", "write").await;
+    let batch_at = async |secs, key: &str, body| {
         time::sleep(Duration::from_secs(secs)).await;
         let mut request = request("POST", "/timers/batch", "{}");
+        request.headers_mut().insert("x-api-key", key.parse().unwrap());
         *request.body_mut() = body;
         rig.send(request).await
     };
     let never = || Body::from_stream(stream::pending::<Result<bytes::Bytes, std::io::Error>>());
     let timer = || Body::from(format!(r#"{{"timers":[{TIMER}]}}"#));
-    // The first hold every place until they are given up at 15 s, and those behind them then do until 30 s.
-    let holding = future::join_all((0..limits::BATCHES_AT_ONCE_MAX).map(|_| batch_at(0, never())));
-    let behind = future::join_all((0..limits::BATCHES_AT_ONCE_MAX).map(|_| batch_at(1, never())));
-    let (holding, behind, refused, taken) = tokio::join!(holding, behind, batch_at(2, timer()), batch_at(20, timer()));
+    // The first hold every permit that one key gets until they are given up at 15 s, and those behind them then do until 30 s.
+    let half = limits::BATCHES_AT_ONCE_MAX / 2;
+    let holding = future::join_all((0..half).map(|_| batch_at(0, KEY, never())));
+    let behind = future::join_all((0..half).map(|_| batch_at(1, KEY, never())));
+    let of_another = time::timeout(Duration::from_secs(3), batch_at(2, &key, timer()));
+    let (holding, behind, of_another, refused, taken) =
+        tokio::join!(holding, behind, of_another, batch_at(2, KEY, timer()), batch_at(20, KEY, timer()));
     assert!(holding.iter().chain(&behind).all(|reply| reply.status == 408));
+    assert_eq!(of_another.unwrap().status, 200);
     assert_eq!(refused.refused(503, 1), "too many batches at the same time, and nothing was changed: try again later");
     assert!(refused.headers.contains_key("retry-after"));
-    assert_eq!((taken.status.as_u16(), rig.count().await), (200, 1));
+    assert_eq!((taken.status.as_u16(), rig.count().await), (200, 2));
 }

@@ -89,7 +89,13 @@ fn render_operation(document: &Value, path: &str, method: &str, operation: &Valu
         html.push_str(&render_body(document, body));
     }
     if let Some(example) = super::examples::of(text(&operation["operationId"])) {
-        html.push_str(&format!("<h3>Example</h3><pre><code>{}</code></pre>", escape(example)));
+        // What can be scrolled must be reachable without a mouse, and say what it is.
+        html.push_str(&format!(
+            "<h3>Example</h3><pre tabindex=\"0\" role=\"region\" aria-label=\"Example: {} {}\"><code>{}</code></pre>",
+            method.to_uppercase(),
+            escape(path),
+            escape(example)
+        ));
     }
     html.push_str(&render_responses(operation));
     html.push_str("</section>");
@@ -255,6 +261,17 @@ mod tests {
         for link in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
             assert!(page.contains(&format!("id=\"{link}\"")), "{link}");
         }
+    }
+
+    #[test]
+    fn everything_that_can_be_scrolled_is_reached_by_the_keyboard_and_has_a_name_of_its_own() {
+        let page = render(&crate::openapi::document());
+        let mut names = std::collections::HashSet::new();
+        for pre in page.split("<pre").skip(1).map(|rest| rest.split('>').next().unwrap()) {
+            let name = pre.strip_prefix(" tabindex=\"0\" role=\"region\" aria-label=\"").unwrap_or_else(|| panic!("<pre{pre}>"));
+            assert!(names.insert(name), "{name} is there twice");
+        }
+        assert!(names.len() > 10, "{} examples", names.len());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::KeyView;
 use crate::{
     Api,
-    auth::Permitted,
+    auth::Administering,
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
@@ -49,7 +49,7 @@ pub(crate) struct IssuedKey {
 )]
 pub(crate) async fn create(
     State(api): State<Api>,
-    Permitted(commands): Permitted,
+    Administering(commands): Administering,
     body: JsonBody,
 ) -> Result<Answer<IssuedKey>, ApiError> {
     let (name, access) = parse(&body.text)?;

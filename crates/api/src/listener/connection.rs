@@ -1,6 +1,7 @@
 use std::{
     convert::Infallible,
     future::{Future, poll_fn},
+    net::IpAddr,
     pin::Pin,
     sync::Arc,
 };
@@ -13,23 +14,39 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    admission::{Admitted, Scope},
     gate::{Flight, Gate},
     refusal,
     signal::Signal,
 };
-use crate::{Limits, limits};
+use crate::{ClientAddress, Limits, door::Door, error::ApiError, limits};
+
+/// What is answered when nothing else is.
+const PROBES: [&str; 2] = ["/healthz", "/ping"];
 
 /// Serves one connection to its end; on `shutdown`, to the end of the request in flight.
-pub(super) async fn serve(socket: TcpStream, router: Router, granted: Limits, shutdown: CancellationToken) {
-    let flight = Arc::new(Flight::default());
+pub(super) async fn serve(
+    socket: TcpStream,
+    address: IpAddr,
+    router: Router,
+    granted: Limits,
+    admitted: Admitted,
+    shutdown: CancellationToken,
+) {
+    let (flight, scope) = (admitted.flight.clone(), admitted.scope);
+    let granted = match scope {
+        Scope::Everything => granted,
+        Scope::Probes => Limits { head_time_max: limits::RESERVED_TIME_MAX, idle_time_max: limits::RESERVED_TIME_MAX, ..granted },
+    };
     let gate = Gate::new(socket, granted, flight.clone());
+    let routes = Routes { router: router.clone(), flight: flight.clone(), scope, address };
     let mut connection = http1::Builder::new()
         // The gate keeps the times and counts the headers, and hands on no head that is not whole and right.
         .header_read_timeout(None)
         // Neither does it read while a request is being answered, so that there is nothing to look for then.
         .half_close(true)
         .max_buf_size(limits::READ_AHEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(gate), Routes { router: router.clone(), flight });
+        .serve_connection(TokioIo::new(gate), routes);
     let mut stopping = Signal::of(shutdown);
     let result = poll_fn(|cx| {
         if stopping.poll_rise(cx) {
@@ -40,8 +57,8 @@ pub(super) async fn serve(socket: TcpStream, router: Router, granted: Limits, sh
     .await;
     let (socket, fault) = connection.into_parts().io.into_inner().into_parts();
     match (result, fault) {
-        (_, Some(fault)) => refusal::send(socket, router, fault).await,
-        (Ok(()), None) => refusal::linger(socket).await,
+        (_, Some(fault)) => flight.stay_for(refusal::send(socket, router, fault)).await,
+        (Ok(()), None) => flight.stay_for(refusal::linger(socket)).await,
         (Err(error), None) => tracing::debug!(%error, "a connection ended early"),
     }
 }
@@ -50,6 +67,20 @@ pub(super) async fn serve(socket: TcpStream, router: Router, granted: Limits, sh
 struct Routes {
     router: Router,
     flight: Arc<Flight>,
+    scope: Scope,
+    address: IpAddr,
+}
+
+impl Routes {
+    /// What the API is asked: the request, or in its place one that is refused for want of permits.
+    fn admitted(&self, mut request: Request<Incoming>) -> Request {
+        let path = request.uri().path();
+        if self.scope == Scope::Probes && !PROBES.contains(&path) {
+            return Door::of(path).knock(ApiError::TooManyConnections);
+        }
+        request.extensions_mut().insert(ClientAddress(self.address));
+        request.map(Body::new)
+    }
 }
 
 impl Service<Request<Incoming>> for Routes {
@@ -58,13 +89,13 @@ impl Service<Request<Incoming>> for Routes {
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let is_last = self.scope == Scope::Probes || request.headers().contains_key(header::TRANSFER_ENCODING);
         // A router is always ready.
-        let answering = tower::Service::call(&mut self.router.clone(), request.map(Body::new));
+        let answering = tower::Service::call(&mut self.router.clone(), self.admitted(request));
         let flight = self.flight.clone();
         Box::pin(async move {
             let mut answer = answering.await;
-            if is_chunked && let Ok(response) = &mut answer {
+            if is_last && let Ok(response) = &mut answer {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             flight.end();

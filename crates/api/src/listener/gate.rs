@@ -3,16 +3,18 @@
 //!
 //! ```text
 //!   Idle ──first byte──▶ Head ──whole and right──▶ Handing ──▶ Body ──answered, body read──▶ Idle
-//!    │ idle_time_max      │ head_time_max: 408
-//!    ▼ closed             ▼ not right: 400, 414, 431
+//!    │ idle_time_max,     │ head_time_max: 408
+//!    │ or asked to leave  │ not right: 400, 414, 431
+//!    ▼ closed             ▼ asked to leave: closed
 //! ```
 //!
 //! While a request is being answered nothing is read: a second one waits in the socket, and a client that goes away does not
 //! cancel what it asked for.
 
 use std::{
+    future::{Future, poll_fn},
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -35,14 +37,51 @@ use crate::{Limits, door::Door, error::ApiError};
 
 const READ_BYTES: usize = 4 * 1024;
 
-/// Whether a request is being answered: said by the service, heeded by the gate.
+/// Whether a request is being answered: said by the service, heeded by the gate. And whether the connection must leave for another
+/// one when none is.
 #[derive(Default)]
 pub(super) struct Flight {
     is_on: AtomicBool,
+    /// From the arrival of a request until the next one is waited for: longer than it is on, by the writing of its answer.
+    is_busy: AtomicBool,
+    must_leave: AtomicBool,
     reader: AtomicWaker,
 }
 
 impl Flight {
+    pub(super) fn begin(&self) {
+        self.is_on.store(true, Ordering::Release);
+        self.is_busy.store(true, Ordering::Release);
+    }
+
+    /// Whether the next request has not yet arrived whole, and the answer to the last one is written.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.is_busy.load(Ordering::Acquire)
+    }
+
+    /// The connection is closed as soon as it waits for a request.
+    pub(super) fn ask_to_leave(&self) {
+        self.must_leave.store(true, Ordering::Release);
+        self.reader.wake();
+    }
+
+    pub(super) fn must_leave(&self) -> bool {
+        self.must_leave.load(Ordering::Acquire)
+    }
+
+    /// Waits. Whether it must leave now; else the task is woken when it must.
+    fn poll_leave(&self, cx: &Context<'_>) -> bool {
+        self.reader.register(cx.waker());
+        self.is_busy.store(false, Ordering::Release);
+        self.must_leave()
+    }
+
+    /// Works until the end of the work, or until the connection must leave.
+    pub(super) async fn stay_for(&self, work: impl Future<Output = ()>) {
+        let mut work = pin!(work);
+        poll_fn(|cx| if self.poll_leave(cx) { Poll::Ready(()) } else { work.as_mut().poll(cx) }).await;
+    }
+
     pub(super) fn end(&self) {
         self.is_on.store(false, Ordering::Release);
         self.reader.wake();
@@ -128,6 +167,7 @@ impl Gate {
             match self.poll_fill(cx)? {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(Ok(false)),
+                Poll::Pending if self.flight.poll_leave(cx) => return Poll::Ready(Ok(false)),
                 Poll::Pending => {
                     ready!(self.patience.poll_end(cx, self.limits.idle_time_max));
                     return Poll::Ready(Ok(false));
@@ -151,6 +191,7 @@ impl Gate {
             match self.poll_fill(cx)? {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(Ok(false)),
+                Poll::Pending if self.flight.poll_leave(cx) => return Poll::Ready(Ok(false)),
                 Poll::Pending => {
                     ready!(self.patience.poll_end(cx, self.limits.head_time_max));
                     return Poll::Ready(Err(self.shut(ApiError::HeadTooSlow)));
@@ -204,7 +245,7 @@ impl AsyncRead for Gate {
                     let count = self.hand_on(buffer, left);
                     self.stage = Stage::Handing(left - count, body);
                     if count == left {
-                        self.flight.is_on.store(true, Ordering::Release);
+                        self.flight.begin();
                         self.stage = Stage::Body(body);
                     }
                     return Poll::Ready(Ok(()));

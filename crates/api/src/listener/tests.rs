@@ -4,11 +4,15 @@ use http::StatusCode;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
+    sync::Semaphore,
     task::JoinHandle,
 };
 
 use super::*;
-use crate::rig::{KEY, Rig};
+use crate::{
+    limits,
+    rig::{KEY, Rig},
+};
 
 const SHORT: Duration = Duration::from_millis(150);
 const LONG: Duration = Duration::from_secs(20);
@@ -266,28 +270,63 @@ async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
     let served = Served::routes(limits, |router| router.route("/large", axum::routing::get(large))).await;
     let mut stalled = served.connect().await;
     stalled.write_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    // Its place is free for another one before long.
+    let closing_list = CLOSING_PING.replace("/ping", "/timers");
+    // Its permit is free for another one before long.
     let other = async {
-        while statuses(&served.exchange(CLOSING_PING.as_bytes()).await) != [200] {
+        while statuses(&served.exchange(closing_list.as_bytes()).await) != [401] {
             tokio::task::yield_now().await;
         }
     };
     time::timeout(LONG, other).await.unwrap();
 }
 
+const LIST: &str = "GET /timers HTTP/1.1\r\nhost: a\r\n\r\n";
+
 #[tokio::test]
-async fn too_many_connections_are_told_so_and_the_others_work_on() {
-    let served = Served::with(Limits { connections_max: 2, ..Limits::default() }).await;
-    let mut held = [served.connect().await, served.connect().await];
-    for socket in &mut held {
-        socket.write_all(PING.as_bytes()).await.unwrap();
-        assert!(answer(socket).await.starts_with("HTTP/1.1 200 "));
+async fn too_many_connections_are_told_so_and_probes_are_answered_all_the_same() {
+    for limits in
+        [Limits { connections_max: 2, ..Limits::default() }, Limits { connections_per_address_max: 2, ..Limits::default() }]
+    {
+        let served = Served::with(limits).await;
+        let mut held = [served.connect().await, served.connect().await];
+        for socket in &mut held {
+            socket.write_all(PING.as_bytes()).await.unwrap();
+            assert!(answer(socket).await.starts_with("HTTP/1.1 200 "));
+        }
+        let mut silent = Vec::new();
+        for _ in 0..2 * limits::RESERVED_CONNECTIONS_MAX {
+            silent.push(served.connect().await);
+        }
+        let refused = served.exchange(LIST.as_bytes()).await;
+        assert_eq!(statuses(&refused), [503]);
+        assert!(refused.ends_with(r#"{"code":1,"message":"too many connections: try again later","data":null}"#), "{refused}");
+        for path in ["/ping", "/healthz"] {
+            let text = served.exchange(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n{LIST}").as_bytes()).await;
+            assert_eq!(statuses(&text), [200], "{text}");
+        }
+        held[0].write_all(PING.as_bytes()).await.unwrap();
+        assert!(answer(&mut held[0]).await.starts_with("HTTP/1.1 200 "));
     }
-    let refused = served.exchange(PING.as_bytes()).await;
-    assert_eq!(statuses(&refused), [503]);
-    assert!(refused.ends_with(r#"{"code":1,"message":"too many connections: try again later","data":null}"#), "{refused}");
-    held[0].write_all(PING.as_bytes()).await.unwrap();
-    assert!(answer(&mut held[0]).await.starts_with("HTTP/1.1 200 "));
+}
+
+#[tokio::test]
+async fn idle_connections_of_the_greediest_address_give_way_to_another_address() {
+    let served = Served::with(Limits { connections_max: 3, ..Limits::default() }).await;
+    let mut greedy = Vec::new();
+    for _ in 0..3 {
+        let mut socket = served.connect().await;
+        socket.write_all(PING.as_bytes()).await.unwrap();
+        assert!(answer(&mut socket).await.starts_with("HTTP/1.1 200 "));
+        greedy.push(socket);
+    }
+    let other = tokio::net::TcpSocket::new_v4().unwrap();
+    other.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = other.connect(served.address).await.unwrap();
+    other.write_all(LIST.as_bytes()).await.unwrap();
+    assert!(answer(&mut other).await.starts_with("HTTP/1.1 401 "), "it is served");
+    assert_eq!(rest(&mut greedy[0]).await, "", "the oldest is closed");
+    greedy[1].write_all(PING.as_bytes()).await.unwrap();
+    assert!(answer(&mut greedy[1]).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]

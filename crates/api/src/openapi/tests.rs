@@ -162,3 +162,17 @@ async fn the_examples_of_bodies_are_taken() {
     }
     assert_eq!(taken, ["/timers/batch", "/timers/cancel", "/keys"]);
 }
+
+/// Beside another type `null` is understood; alone it is a type that hardly a generator of clients knows.
+#[test]
+fn no_schema_is_of_type_null_alone() {
+    fn look(schema: &Value, path: &str) {
+        assert!(schema["type"] != "null" || path.contains("/oneOf/"), "{path}");
+        match schema {
+            Value::Object(members) => members.iter().for_each(|(name, member)| look(member, &format!("{path}/{name}"))),
+            Value::Array(elements) => elements.iter().enumerate().for_each(|(n, element)| look(element, &format!("{path}/{n}"))),
+            _ => {}
+        }
+    }
+    look(&document(), "");
+}

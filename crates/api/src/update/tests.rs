@@ -80,7 +80,7 @@ async fn every_bad_change_is_refused_by_name_and_changes_nothing() {
         (r#"{"callback":{"type":"http","url":"http://169.254.169.254"}}"#, "callback.url must not reach a denied address"),
         (r#"{"correlation_id":""}"#, "correlation_id must have 1 to 255 characters"),
         (r#"{"correlation_id":5}"#, "correlation_id must be a string"),
-        (r#"{"retry_policy":{"max_retries":1001}}"#, "retry_policy.max_retries must not be more than 1000"),
+        (r#"{"retry_policy":{"max_retries":1001}}"#, "retry_policy.max_retries must be a whole number from 0 to 1000"),
         (r#"{"retry_policy":[]}"#, "retry_policy "),
     ] {
         let message = rig.call("PUT", &format!("/timers/{id}"), body).await.refused(400, 2);

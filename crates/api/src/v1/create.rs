@@ -10,7 +10,7 @@ use super::{
     view::TimerView,
     wanted::{self, Wanted},
 };
-use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Writing, body::JsonBody, error::ApiError, object::Object};
 
 const IDENTITY: [&str; 3] = ["id", "namespace", "groupId"];
 
@@ -40,7 +40,7 @@ pub(super) fn fields() -> Vec<&'static str> {
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
+pub(crate) async fn create(Writing(commands): Writing, body: JsonBody) -> Result<Response, ApiError> {
     register(&commands, &body.text, OnConflict::Reject).await
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn create(Permitted(commands): Permitted, body: JsonBody) -> Re
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn create_or_replace(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
+pub(crate) async fn create_or_replace(Writing(commands): Writing, body: JsonBody) -> Result<Response, ApiError> {
     register(&commands, &body.text, OnConflict::Replace).await
 }
 

@@ -9,7 +9,12 @@ use super::{
     schema,
     selection::{self, PathTimer},
 };
-use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
+use crate::{
+    auth::{Permitted, Writing},
+    body::JsonBody,
+    error::ApiError,
+    object::Object,
+};
 
 /// Delete a timer by its group and id
 ///
@@ -47,7 +52,7 @@ pub(crate) async fn delete(Permitted(commands): Permitted, PathTimer(id): PathTi
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn delete_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<StatusCode, ApiError> {
+pub(crate) async fn delete_selected(Writing(commands): Writing, body: JsonBody) -> Result<StatusCode, ApiError> {
     cancel(&commands, selection::timer(&Object::parse(&body.text, &selection::FIELDS)?)?).await
 }
 

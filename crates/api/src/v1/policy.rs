@@ -1,6 +1,6 @@
 //! Retry policies in the words of this door.
 
-use domain::{Invalid, RetryPolicy, Span};
+use domain::{Invalid, RetryPolicy, Span, limits};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,9 +26,11 @@ fn parse(members: &Object<'_>) -> Result<RetryPolicy, Invalid> {
     let span = |name: &str| members.string(name)?.map(|text| Span::parse(name, &text)).transpose();
     let usual = RetryPolicy::default();
     let policy = RetryPolicy {
-        max_retries: members.whole("maxRetries")?.unwrap_or(usual.max_retries),
+        max_retries: members.whole_in("maxRetries", 0..=limits::RETRIES_MAX)?.unwrap_or(usual.max_retries),
         initial_interval: span("initialInterval")?.unwrap_or(usual.initial_interval),
-        backoff_multiplier: members.number("backoffMultiplier")?.unwrap_or(usual.backoff_multiplier),
+        backoff_multiplier: members
+            .number("backoffMultiplier", RetryPolicy::multiplier_rule)?
+            .unwrap_or(usual.backoff_multiplier),
         max_interval: span("maxInterval")?.unwrap_or(usual.max_interval),
         max_duration: span("maxRetryAttemptsDuration")?,
     };

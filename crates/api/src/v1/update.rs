@@ -11,7 +11,7 @@ use super::{
     view::TimerView,
     wanted::{self, Wanted},
 };
-use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Writing, body::JsonBody, error::ApiError, object::Object};
 
 /// What the path says already, and what makes a timer the one it is.
 const FIXED: [&str; 4] = ["id", "timerId", "namespace", "groupId"];
@@ -41,11 +41,7 @@ pub(super) fn selected_fields() -> Vec<&'static str> {
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn update(
-    Permitted(commands): Permitted,
-    PathTimer(id): PathTimer,
-    body: JsonBody,
-) -> Result<Response, ApiError> {
+pub(crate) async fn update(Writing(commands): Writing, PathTimer(id): PathTimer, body: JsonBody) -> Result<Response, ApiError> {
     let object = Object::parse(&body.text, &[wanted::FIELDS.as_slice(), &FIXED].concat())?;
     if let Some(fixed) = object.first_of(&FIXED) {
         return Err(Invalid::new(fixed, "must not be given: the path names the timer").into());
@@ -69,7 +65,7 @@ pub(crate) async fn update(
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn update_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
+pub(crate) async fn update_selected(Writing(commands): Writing, body: JsonBody) -> Result<Response, ApiError> {
     let object = Object::parse(&body.text, &selected_fields())?;
     change(&commands, selection::timer(&object)?, &object).await
 }

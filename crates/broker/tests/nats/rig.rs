@@ -8,7 +8,7 @@ use std::{
 
 use async_nats::jetstream::{self, Context, consumer, context::ContextBuilder, stream};
 use broker::{Door, NatsBroker};
-use commands::{Commands, Rules};
+use commands::{Commands, Rules, Searches};
 use domain::{Caller, Clock, Horizon, Key, Namespace, Span, SystemClock, Timer, TimerId, Timestamp};
 use futures_util::StreamExt;
 use nats::{Connection, Options};
@@ -52,7 +52,8 @@ impl Process {
         let nudge = Arc::new(move |entries: &[DueEntry]| count.send_modify(|count| *count += entries.len()));
         let horizon = Horizon { min_delay: Span::ZERO, max_horizon: None };
         let rules = Rules { horizon, nats: true, address: Arc::new(|_| Ok(())) };
-        let commands = Commands { store: store.clone(), clock, rules, nudge, caller: Caller::Administrator };
+        let commands =
+            Commands { store: store.clone(), clock, rules, nudge, caller: Caller::Administrator, searches: Searches::default() };
         let broker = Arc::new(NatsBroker::new(connection(url)));
         Self { broker, store, scheduled, commands, stop: CancellationToken::new(), door: Mutex::new(None) }
     }

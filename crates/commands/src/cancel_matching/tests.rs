@@ -1,10 +1,10 @@
-use domain::{Key, Status};
+use domain::{Access, AccessKey, Caller, Key, Span, Status};
 use store::{Fault, Operation, Store};
 
 use super::*;
 use crate::{
     NewTimerRequest,
-    rig::{Rig, plain},
+    rig::{NOW, Rig, plain},
 };
 
 fn json(text: &str) -> JsonText {
@@ -89,4 +89,42 @@ async fn after_a_part_was_canceled_nobody_is_told_that_nothing_was() {
     let error = rig.commands.cancel_matching(&wanting("{}", 2_000)).await.unwrap_err();
     assert!(matches!(error, CommandError::Unknown(_)), "{error}");
     assert_eq!(rig.commands.cancel_matching(&wanting("{}", 2_000)).await.unwrap().canceled, 500);
+}
+
+#[tokio::test]
+async fn large_metadata_is_read_a_part_at_a_time_and_only_if_it_is_asked_for() {
+    let rig = Rig::new();
+    let padding = "x".repeat(60_000);
+    let large = |n: usize| NewTimerRequest {
+        metadata: Some(JsonText::parse("metadata", &format!(r#"{{"n":{},"x":"{padding}"}}"#, n % 2), 65_536).unwrap()),
+        ..plain()
+    };
+    for answer in rig.commands.create_all((0..200).map(large).collect()).await {
+        answer.unwrap();
+    }
+    assert_eq!(rig.commands.cancel_matching(&wanting(r#"{"n":1}"#, 1_000)).await.unwrap().canceled, 100);
+    assert_eq!(rig.store.calls(Operation::Metadata), 3, "12 MB of it, 4 MiB at a time");
+    assert_eq!(rig.commands.cancel_matching(&wanting("{}", 1_000)).await.unwrap().canceled, 100);
+    assert_eq!(rig.store.calls(Operation::Metadata), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_key_searches_once_at_a_time() {
+    let rig = with_orders(1).await;
+    let holder = |n: u8| {
+        let (key, _) = AccessKey::issue("k", Access::FULL, [n; 32], NOW).unwrap();
+        rig.commands.on_behalf_of(Caller::Holder(key.into()))
+    };
+    let nothing = wanting(r#"{"parity":7}"#, 1);
+    for commands in [rig.commands.clone(), holder(1), holder(2)] {
+        rig.store.plan(Operation::Matching, Fault::Late(Span::from_secs(1)));
+        let (first, second) = tokio::join!(commands.cancel_matching(&nothing), commands.cancel_matching(&nothing));
+        assert_eq!(first.unwrap().matched, 0);
+        assert!(matches!(second, Err(CommandError::Searching)));
+        assert_eq!(commands.cancel_matching(&nothing).await.unwrap().matched, 0);
+    }
+    rig.store.plan(Operation::Matching, Fault::Late(Span::from_secs(1)));
+    let (mine, yours) = (holder(1), holder(2));
+    let (mine, yours) = tokio::join!(mine.cancel_matching(&nothing), yours.cancel_matching(&nothing));
+    assert_eq!((mine.unwrap().matched, yours.unwrap().matched), (0, 0));
 }

@@ -15,8 +15,11 @@ impl CallbackUrl {
         let Ok(mut url) = Url::parse(text) else {
             return refuse("must be a valid http or https URL".to_owned());
         };
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) || !names_a_host(text) {
             return refuse("must be a valid http or https URL".to_owned());
+        }
+        if url.port() == Some(0) {
+            return refuse("must have a port from 1 to 65535, or none".to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
             return refuse("must not contain credentials: use headers".to_owned());
@@ -78,4 +81,11 @@ impl CallbackUrl {
     pub fn without_query(&self) -> &str {
         self.0.split_once('?').map_or(&*self.0, |(start, _)| start)
     }
+}
+
+/// Whether a host stands where it belongs. A parser that does as browsers do finds one in `http:///a` and `http:a`, too, where another
+/// reader finds a path.
+fn names_a_host(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")) && !rest.starts_with(['/', '\\', '?', '#', ':'])
 }

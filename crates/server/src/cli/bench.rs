@@ -42,7 +42,7 @@ pub struct MeasureOptions {
     /// A setting of the service that --embedded starts; give it again for each further one
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
-    /// A running service, such as http://127.0.0.1:8080
+    /// A running service, such as http://127.0.0.1:8080; its CONNECTIONS_PER_ADDRESS_MAX must allow for the load: 300 for all workloads
     #[arg(long, env = "TIMER_URL", value_name = "URL")]
     pub url: Option<String>,
     /// Its administrator's key

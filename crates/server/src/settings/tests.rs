@@ -20,6 +20,7 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--api-key", "0123456789abcdef 0123456789abcdef"], "API_KEY must be printable ASCII without blanks"),
         (vec!["--port", "http"], "PORT must be a number between 0 and 65535."),
         (vec!["--port", "65536"], "PORT must be a number between 0 and 65535."),
+        (vec!["--connections-per-address-max", "0"], "CONNECTIONS_PER_ADDRESS_MAX must be a number between 1 and 1000000."),
         (vec!["--bind", "everywhere"], "BIND must be an IP address"),
         (vec!["--database-url", "mysql://db"], "DATABASE_URL must begin with sqlite:// or postgres://."),
         (vec!["--database-url", "sqlite://"], "DATABASE_URL must begin with sqlite:// or postgres://."),
@@ -125,7 +126,7 @@ fn a_bad_file_of_namespaces_is_refused_by_the_namespace_that_is_wrong() {
         ),
         (
             r#"{"billing": {"retry_policy": {"max_retries": 5000}}}"#,
-            r#"NAMESPACES_FILE is wrong in namespace "billing": retry_policy.max_retries must not be more than 1000."#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": retry_policy.max_retries must be a whole number from 0 to 1000."#,
         ),
         (
             r#"{"billing": {"secret": "whsec_tooshort"}}"#,

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use commands::{CommandError, Commands, NewTimerRequest, Patch, Rules, Soonest, Target};
+use commands::{CommandError, Commands, NewTimerRequest, Patch, Rules, Searches, Soonest, Target};
 use domain::{Asked, Callback, Caller, Clock, Delivery, Horizon, Key, RetryPolicy, Span, Timer, TimerId, Timestamp};
 use store::DueEntry;
 
@@ -191,5 +191,6 @@ fn commands(node: &Arc<Node>) -> Commands {
         },
         nudge: Arc::new(move |entries: &[DueEntry]| scheduler.nudge(entries)),
         caller: Caller::Administrator,
+        searches: Searches::default(),
     }
 }

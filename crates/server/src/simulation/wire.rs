@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Page,
-    Pulse, Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, NodeId, Page, Pulse,
+    Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
 };
 
 use super::{clock::NodeClock, dice::Dice, gate::Gate, planted::Bug};
@@ -121,8 +121,12 @@ impl Store for Wire {
         self.write(async move { inner.reopen(id, now).await }).await
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         self.read(self.inner.matching(filter, after, limit)).await
+    }
+
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
+        self.read(self.inner.metadata(ids, bytes_max)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

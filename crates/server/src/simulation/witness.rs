@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, Model, NodeId, Page, Pulse,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, Model, NodeId, Page, Pulse,
     Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 
@@ -59,8 +59,12 @@ impl Store for Witness {
         Ok(answer)
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         self.model.matching(filter, after, limit).await
+    }
+
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
+        self.model.metadata(ids, bytes_max).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

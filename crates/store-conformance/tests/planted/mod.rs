@@ -11,8 +11,8 @@ use domain::{
     Timestamp,
 };
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Epoch, Filter, ListQuery, Match, Member, Model,
-    NodeId, Order, Page, Pulse, Settlement, ShardCursor, Store, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Epoch, Filter, ListQuery, Member, Model, NodeId,
+    Order, Page, Pulse, Settlement, ShardCursor, Store, StoreResult, Tenure,
 };
 use store_conformance::Fixture;
 
@@ -66,6 +66,7 @@ bugs! {
     NudgesComeBack
     ReleaseByAnybody
     PrefixIsAPattern
+    MetadataWithoutLimit
     ListForgetsThePrefix
     CountForgetsThePrefix
     ReopenMovesTheDueTime
@@ -243,13 +244,18 @@ impl Store for Liar {
         })
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<Match>> {
+    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         let mut filter = filter.clone();
         if self.has(Bug::PrefixIsAPattern) {
             let literal = |prefix: String| prefix.split(['%', '_']).next().unwrap_or_default().to_owned();
             filter.key_prefix = filter.key_prefix.map(literal);
         }
         self.model.matching(&filter, after, limit).await
+    }
+
+    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
+        let bytes_max = if self.has(Bug::MetadataWithoutLimit) { usize::MAX } else { bytes_max };
+        self.model.metadata(ids, bytes_max).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -91,7 +91,7 @@ async fn timers_of_version_1_live_on() {
     let tenures = acquire_all(&store).await;
     let mut due: Vec<_> = everything_due(&store).await;
     due.sort_unstable();
-    assert_eq!(due.iter().map(|entry| entry.id).collect::<Vec<_>>(), [numbered(1), keyed[0].id]);
+    assert_eq!(due.iter().map(|entry| entry.id).collect::<Vec<_>>(), [numbered(1), keyed[0]]);
     assert_eq!(store.claim(&claim(7, &tenures), &due).await.unwrap().len(), 2);
     assert_eq!(store.purge(ahead(secs(60)), 10).await.unwrap(), 5);
     assert_eq!(store.attempts(numbered(3)).await.unwrap(), []);

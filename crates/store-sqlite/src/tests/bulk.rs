@@ -53,11 +53,11 @@ async fn every_start_finds_the_same_and_counts_agree() {
     let mut found_in_all = 0;
     for filter in every_filter() {
         let expected: Vec<_> = store.matching(&filter, None, 1000).await.unwrap();
-        assert!(expected.is_sorted_by_key(|found| found.id), "{filter:?}");
+        assert!(expected.is_sorted(), "{filter:?}");
         for start in every_start(&filter) {
             let mut found = Vec::new();
             loop {
-                let after: Option<TimerId> = found.last().map(|last: &store::Match| last.id);
+                let after: Option<TimerId> = found.last().copied();
                 let page = matching_from(&shell, start, &filter, after, PAGE).unwrap();
                 let is_last = page.len() < PAGE;
                 found.extend(page);
@@ -90,11 +90,11 @@ async fn pages_by_prefix_follow_one_another_though_only_the_last_is_read_from_th
     assert_eq!(Start::choose(&place.shell(), &filter).unwrap(), Start::Ids);
     let all = store.matching(&filter, None, 1000).await.unwrap();
     assert_eq!(all.len(), many / 1000);
-    assert!(all.is_sorted_by_key(|found| found.id));
+    assert!(all.is_sorted());
     for limit in [0, 1, 4, 9, 10] {
         let first = store.matching(&filter, None, limit).await.unwrap();
         assert_eq!(first, all[..limit]);
-        let rest = store.matching(&filter, first.last().map(|last| last.id), 1000).await.unwrap();
+        let rest = store.matching(&filter, first.last().copied(), 1000).await.unwrap();
         assert_eq!(rest, all[limit..]);
     }
 }
@@ -123,7 +123,7 @@ async fn the_search_starts_where_least_is_in_the_way() {
         let filter = Filter { status, namespace, key_prefix: None };
         assert_eq!(Start::choose(&shell, &filter).unwrap(), start, "{filter:?}");
     }
-    let ids: Vec<_> = store.matching(&Filter::default(), None, 1000).await.unwrap().into_iter().map(|found| found.id).collect();
+    let ids = store.matching(&Filter::default(), None, 1000).await.unwrap();
     assert_eq!(store.cancel_all(&ids, LATER).await.unwrap(), vec![true; 1000]);
     let pending = Filter { status: Some(Status::Pending), ..Filter::default() };
     assert_eq!(Start::choose(&shell, &pending).unwrap(), Start::Status(Status::Pending), "few are left");

@@ -193,7 +193,12 @@ async fn a_search_for_what_matches_goes_by_an_index_and_sorts_only_the_few() {
         let filter = Filter { status, namespace, key_prefix: prefix.map(str::to_owned) };
         let plans = [None, after].map(|after| plan(&shell, &bulk::matching_statement(&filter, start, after, 1000).0));
         assert_eq!(plans[0], plans[1]);
-        plans[0].clone()
+        // Where nothing but the id is asked for, the index alone has it.
+        let from_the_index = |line: &String| {
+            line.replace("SCAN d USING COVERING INDEX sqlite_autoindex_definition_1", "SCAN d")
+                .replace("SEARCH d USING COVERING", "SEARCH d USING")
+        };
+        plans[0].iter().map(from_the_index).collect::<Vec<_>>()
     };
     let by_id = "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id>?)";
     let in_due = "SEARCH u USING PRIMARY KEY (shard=? AND minute=? AND id=?)";

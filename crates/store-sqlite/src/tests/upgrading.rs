@@ -111,7 +111,7 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
 
     let orders = Filter { key_prefix: Some("order-".to_owned()), ..Filter::default() };
     let found = store.matching(&orders, None, 10).await.unwrap();
-    assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [executing, canceled, failed]);
+    assert_eq!(found, [executing, canceled, failed]);
 
     let tenures = own(&store, 2).await;
     let left = store.expired_claims(&tenures, 10).await.unwrap();

@@ -98,7 +98,7 @@ async fn every_bad_change_is_refused_by_name_and_changes_nothing() {
         (r#"{"callbackUrl":"http://169.254.169.254/"}"#, "callbackUrl", "must not reach a denied address"),
         (r#"{"callbackTimeout":"6m"}"#, "callbackTimeout", "must lie between 100ms and 5m"),
         (r#"{"callbackTimeoutSeconds":0}"#, "callbackTimeoutSeconds", "must lie between 100ms and 5m"),
-        (r#"{"retryPolicy":{"maxRetries":1001}}"#, "retryPolicy.maxRetries", "must not be more than 1000"),
+        (r#"{"retryPolicy":{"maxRetries":1001}}"#, "retryPolicy.maxRetries", "must be a whole number from 0 to 1000"),
         (r#"{"retryPolicy":"none"}"#, "retryPolicy", "must be an object"),
         (r#"{"payload":1,"payload":2}"#, "payload", "must not be given twice"),
     ] {

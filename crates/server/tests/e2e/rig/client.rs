@@ -46,6 +46,10 @@ impl Client {
         Self { key: key.to_owned(), ..self.clone() }
     }
 
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Issues a key for this namespace; a client that shows it.
     pub async fn tenant(&self, namespace: &str) -> Self {
         let wanted = json!({"name": namespace, "namespaces": [namespace], "rights": "write"});
