@@ -32,6 +32,7 @@ mod command_line;
 mod configuration;
 mod conflicts;
 mod crash;
+mod damaged_rows;
 mod database_outage;
 mod disk_full;
 mod downtime;
