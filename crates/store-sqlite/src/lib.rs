@@ -13,6 +13,7 @@
 
 mod access;
 mod attempts;
+mod backup;
 mod bulk;
 mod by_time;
 mod change;
@@ -29,8 +30,10 @@ mod ownership;
 mod purge;
 mod read;
 mod readers;
+mod restore;
 mod rows;
 mod settle;
+mod stamp;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -62,8 +65,10 @@ use crate::{
     writer::Writer,
 };
 
+pub use backup::{BackupError, backup};
 pub use metrics::describe;
 pub use open::OpenError;
+pub use restore::{RestoreError, restore};
 
 const SCHEDULER_READERS: usize = 2;
 const CALLER_READERS: usize = 3;
@@ -100,7 +105,7 @@ impl Drop for Joined {
 impl SqliteStore {
     /// Opens the database at `path`, or sets one up where nothing is. `clock` is the database's clock.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let Opened { path, writer, lock } = open::open(path.as_ref(), clock.now())?;
+        let Opened { path, writer, commit, lock } = open::open(path.as_ref(), clock.now())?;
         let refused = |cause: rusqlite::Error| open::refused(&path, &cause);
         let no_thread = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
         let not_started = |error: StartError| match error {
@@ -113,7 +118,7 @@ impl SqliteStore {
             for_scheduler: Readers::start(&path, "due", SCHEDULER_READERS).map_err(not_started)?,
             for_callers: Readers::start(&path, "read", CALLER_READERS).map_err(not_started)?,
             scans: Semaphore::new(SCANS_MAX),
-            writer: Writer::start(writer, log).map_err(no_thread)?,
+            writer: Writer::start(writer, commit, log).map_err(no_thread)?,
             _checkpoint: Joined(Some(checkpoint)),
             clock,
             nodes: Nodes::default(),

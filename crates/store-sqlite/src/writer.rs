@@ -30,7 +30,7 @@ use tokio::{
 use crate::{
     checkpoint::LogKeeper,
     failure::{self, Failure},
-    metrics,
+    metrics, stamp,
     tally::Tally,
 };
 
@@ -69,10 +69,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, log: LogKeeper) -> std::io::Result<Self> {
+    /// `commit` is the number of the last commit.
+    pub fn start(connection: Connection, commit: i32, log: LogKeeper) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(QUEUED_REQUESTS_MAX);
         let commits = Arc::new(AtomicU64::new(0));
-        let worker = Worker { connection, log, tally: Tally::default(), commits: Arc::clone(&commits) };
+        let worker = Worker { connection, commit, log, tally: Tally::default(), commits: Arc::clone(&commits) };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(receiver))?;
         Ok(Self {
             queue: Some(sender),
@@ -196,6 +197,8 @@ impl Drop for Answers {
 
 struct Worker {
     connection: Connection,
+    /// The number of the last commit: see [`stamp`].
+    commit: i32,
     log: LogKeeper,
     tally: Tally,
     commits: Arc<AtomicU64>,
@@ -270,7 +273,10 @@ impl Worker {
             }
         }
         self.tally.write(&self.connection).map_err(|error| Failure::from(error).0)?;
+        let commit = stamp::next(self.commit);
+        stamp::write(&self.connection, commit).map_err(|error| Failure::from(error).0)?;
         self.execute("COMMIT").map_err(|error| failure::classify_commit(&error))?;
+        self.commit = commit;
         self.commits.fetch_add(1, Ordering::Relaxed);
         metrics::commit();
         Ok(())

@@ -15,6 +15,7 @@
 
 mod rig;
 
+mod backup;
 mod bad_requests;
 mod bench;
 mod broker_cluster;

@@ -216,7 +216,7 @@ async fn every_commit_is_synced_before_it_is_answered() {
     assert_eq!(settings, [("journal_mode", "wal".to_owned()), ("synchronous", "2".to_owned()), ("page_size", "4096".to_owned())]);
 }
 
-fn names(directory: &Path) -> Vec<String> {
+pub fn names(directory: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
     let mut names: Vec<_> = fs::read_dir(directory).unwrap().map(name).collect();
     names.sort();
