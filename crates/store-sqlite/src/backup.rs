@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags, backup::Backup};
 
 use crate::{
     connection::{self, Role},
+    lock::Lock,
     open::{self, Found, OpenError, beside, private},
     stamp,
 };
@@ -40,7 +41,7 @@ pub fn backup(path: &Path, to: &Path) -> Result<(), BackupError> {
         return Err(BackupError::Exists { path: to.to_owned() });
     }
     // Nobody else checks the log of a database that is not in use; in one that is, file and log change all the time.
-    let held = match open::lock(&path) {
+    let held = match Lock::take(&path) {
         Ok(lock) => Some(lock),
         Err(OpenError::InUse { .. }) => None,
         Err(error) => return Err(error.into()),

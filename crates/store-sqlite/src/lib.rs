@@ -23,6 +23,7 @@ mod connection;
 mod create;
 mod due;
 mod failure;
+mod lock;
 mod metrics;
 mod migrate;
 mod open;
@@ -39,7 +40,7 @@ mod tally;
 mod tests;
 mod writer;
 
-use std::{fs::File, path::Path, sync::Arc, thread::JoinHandle};
+use std::{path::Path, sync::Arc, thread::JoinHandle};
 
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
@@ -57,6 +58,7 @@ use crate::{
     claim::{Take, Taken},
     connection::Role,
     create::Create,
+    lock::Lock,
     open::Opened,
     ownership::{Acquire, Leave, Nodes, Release},
     purge::Purge,
@@ -86,7 +88,7 @@ pub struct SqliteStore {
     _checkpoint: Joined,
     clock: Arc<dyn Clock>,
     nodes: Nodes,
-    _lock: File,
+    _lock: Lock,
 }
 
 /// A thread that is waited for.

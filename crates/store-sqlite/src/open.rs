@@ -1,7 +1,7 @@
 //! The file: who may open it, what it must be, and how a new one comes to be.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions},
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -12,6 +12,7 @@ use rusqlite::{Connection, ErrorCode, ffi};
 use crate::{
     checkpoint,
     connection::{self, Role},
+    lock::Lock,
     migrate::{self, Schema},
     stamp,
 };
@@ -28,6 +29,8 @@ const APPLICATION_ID_OFFSET: usize = 68;
 pub enum OpenError {
     #[error("another timer process is using {}; stop it first, or give this one a file of its own", path.display())]
     InUse { path: PathBuf },
+    #[error("{} has {names} names (hard links), so that two processes could use it at once; remove all but one of them", path.display())]
+    ManyNames { path: PathBuf, names: u64 },
     #[error("{} cannot be opened because the directory {} does not exist; create it first", path.display(), directory.display())]
     NoDirectory { path: PathBuf, directory: PathBuf },
     #[error("{} cannot be opened: {cause}; check that the path is right and that this user may write there", path.display())]
@@ -65,16 +68,18 @@ pub struct Opened {
     pub writer: Connection,
     /// The number of its last commit.
     pub commit: i32,
-    /// Held as long as anything of the store lives; the system gives it back when the process dies.
-    pub lock: File,
+    pub lock: Lock,
 }
 
 pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
     check_library()?;
     let path = resolve(path)?;
-    let lock = lock(&path)?;
+    let mut lock = Lock::take(&path)?;
     match look_at(&path)? {
-        Found::Nothing => set_up(&path, now)?,
+        Found::Nothing => {
+            set_up(&path, now)?;
+            lock.take_database(&path)?;
+        }
         Found::Ours => check_log(&path)?,
         Found::Foreign => return Err(OpenError::Foreign { path }),
     }
@@ -109,7 +114,7 @@ pub fn check_library() -> Result<(), OpenError> {
     }
 }
 
-/// One name for the file, however it was written: two names would give two locks.
+/// One name for the file, however it was written.
 pub fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
     let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
     match fs::canonicalize(path) {
@@ -128,16 +133,6 @@ pub fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
             Err(OpenError::NoDirectory { path: path.to_owned(), directory: directory.to_owned() })
         }
         Err(error) => Err(not_allowed(error)),
-    }
-}
-
-pub fn lock(path: &Path) -> Result<File, OpenError> {
-    let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
-    let file = private().create(true).open(beside(path, ".lock")).map_err(not_allowed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(not_allowed(error)),
     }
 }
 

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use crate::{
     backup::{self, Draft, sync_directory},
     connection::{self, Role},
+    lock::Lock,
     migrate::{self, Schema},
     open::{self, Found, OpenError, beside, private},
 };
@@ -46,7 +47,7 @@ pub enum RestoreError {
 pub fn restore(path: &Path, from: &Path, replace: bool) -> Result<(), RestoreError> {
     open::check_library()?;
     let path = open::resolve(path)?;
-    let _lock = open::lock(&path)?;
+    let _lock = Lock::take(&path)?;
     let left = ["", "-wal", "-shm", "-journal"].map(|suffix| beside(&path, suffix));
     let holds_anything = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.len() > 0);
     if !replace && left.iter().any(holds_anything) {

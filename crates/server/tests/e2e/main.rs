@@ -34,6 +34,7 @@ mod configuration;
 mod conflicts;
 mod crash;
 mod damaged_rows;
+mod database_file;
 mod database_outage;
 mod disk_full;
 mod downtime;

@@ -1,0 +1,43 @@
+//! What may happen to the file of an SQLite database while a service uses it.
+
+use std::path::Path;
+
+use crate::rig::{API_KEY, Backend, Service, beside_others, timer};
+
+/// Starts a service on this file, which is expected to refuse it in one sentence.
+fn refusal(home: &Path, database: &Path) -> String {
+    let output = timer(home)
+        .arg("serve")
+        .env("TIMER_DB_PATH", database)
+        .env("API_KEY", API_KEY)
+        .env("BIND", "127.0.0.1")
+        .env("PORT", throwaway::free_port().to_string())
+        .env("RUST_LOG", "error")
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    said
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_process_is_refused_by_every_name_of_the_file() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let database = backend.sqlite_file().expect("a file");
+    let mut service = Service::start(&backend).await;
+    let [link, moved] = ["link.db", "moved.db"].map(|name| backend.home().join(name));
+
+    std::fs::hard_link(&database, &link).expect("a hard link");
+    let sentence = crate::rig::blocking(|| refusal(backend.home(), &link));
+    assert!(sentence.contains("another timer process is using"), "{sentence}");
+    std::fs::remove_file(&link).expect("the link can be removed");
+
+    std::fs::rename(&database, &moved).expect("the file can be renamed");
+    let sentence = crate::rig::blocking(|| refusal(backend.home(), &moved));
+    assert!(sentence.contains("another timer process is using"), "{sentence}");
+    std::fs::rename(&moved, &database).expect("the file can be renamed");
+    service.wait_until_healthy().await;
+    service.stop().await;
+}
