@@ -9,7 +9,10 @@ use std::{
     path::Path,
 };
 
-use crate::open::{OpenError, beside, private};
+use crate::{
+    open::{OpenError, beside, private},
+    presence::Presence,
+};
 
 /// Held as long as anything of the store lives, and dropped last: closing the file would take away the locks that SQLite has on it.
 pub struct Lock {
@@ -29,6 +32,11 @@ impl Lock {
             Err(error) => Err(error),
             Ok(()) => Ok(taken),
         }
+    }
+
+    /// For noticing when it is taken away.
+    pub fn presence(&self, path: &Path) -> io::Result<Presence> {
+        Presence::of(self.database.as_ref().ok_or(io::ErrorKind::NotFound)?, path)
     }
 
     /// The database itself, before SQLite has it open.

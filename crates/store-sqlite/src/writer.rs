@@ -30,7 +30,9 @@ use tokio::{
 use crate::{
     checkpoint::LogKeeper,
     failure::{self, Failure},
-    metrics, stamp,
+    metrics,
+    presence::Presence,
+    stamp,
     tally::Tally,
 };
 
@@ -70,10 +72,10 @@ pub struct Writer {
 
 impl Writer {
     /// `commit` is the number of the last commit.
-    pub fn start(connection: Connection, commit: i32, log: LogKeeper) -> std::io::Result<Self> {
+    pub fn start(connection: Connection, commit: i32, log: LogKeeper, presence: Arc<Presence>) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(QUEUED_REQUESTS_MAX);
         let commits = Arc::new(AtomicU64::new(0));
-        let worker = Worker { connection, commit, log, tally: Tally::default(), commits: Arc::clone(&commits) };
+        let worker = Worker { connection, commit, log, presence, tally: Tally::default(), commits: Arc::clone(&commits) };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(receiver))?;
         Ok(Self {
             queue: Some(sender),
@@ -200,6 +202,7 @@ struct Worker {
     /// The number of the last commit: see [`stamp`].
     commit: i32,
     log: LogKeeper,
+    presence: Arc<Presence>,
     tally: Tally,
     commits: Arc<AtomicU64>,
 }
@@ -259,6 +262,7 @@ impl Worker {
 
     fn run_transaction(&mut self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
         self.tally.clear();
+        self.presence.check()?;
         self.execute("BEGIN IMMEDIATE").map_err(|error| Failure::from(error).0)?;
         for request in batch {
             // The connection survives an unwinding request: its statements are reset as they are dropped.
