@@ -3,6 +3,8 @@
 
 mod bench;
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 
 pub use self::bench::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions};
@@ -24,6 +26,10 @@ pub enum Command {
     Dev(Options),
     /// Bring the database up to date, and stop
     Migrate(StoreOptions),
+    /// Copy an SQLite database into a new file, also while the service runs
+    Backup(BackupOptions),
+    /// Put a backup in the place of an SQLite database, while no service runs
+    Restore(RestoreOptions),
     /// Ask a running service on this machine how it is; exits with 0 when it is healthy
     Healthcheck(HealthcheckOptions),
     /// Show the processes that share the work, at a running service
@@ -262,6 +268,27 @@ pub struct HealthcheckOptions {
     /// Port of the HTTP API [default: 8080]
     #[arg(long, env = "PORT", value_name = "PORT")]
     pub port: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct BackupOptions {
+    /// The new file; one that exists is never overwritten
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub store: StoreOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RestoreOptions {
+    /// The backup; it is copied and stays as it is
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replace the database that is there; what it holds is lost
+    #[arg(long)]
+    pub replace: bool,
+    #[command(flatten)]
+    pub store: StoreOptions,
 }
 
 /// Reads `.env` from the current directory or one above it, if there is one. What the environment says already wins.

@@ -3,6 +3,7 @@
 //! This crate is the only one that sees all the others: it reads the configuration, opens the store, and wires the doors,
 //! the scheduler and the delivery together.
 
+mod backup;
 mod bench;
 mod cli;
 mod client;
@@ -15,6 +16,7 @@ mod messaging;
 mod migrate;
 mod opening;
 mod pipeline;
+mod restore;
 mod serve;
 mod settings;
 mod signals;
@@ -35,6 +37,8 @@ fn main() -> std::process::ExitCode {
         Command::Serve(options) => serve::main(&options),
         Command::Dev(options) => dev::main(options),
         Command::Migrate(options) => migrate::main(&options),
+        Command::Backup(options) => backup::main(&options),
+        Command::Restore(options) => restore::main(&options),
         Command::Healthcheck(options) => healthcheck::main(&options),
         Command::Status(options) => status::main(&options),
         Command::Keys(command) => keys::main(&command),

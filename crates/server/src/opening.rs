@@ -47,7 +47,7 @@ async fn connect(options: &PostgresOptions, clock: &Arc<dyn Clock>) -> Result<Po
 }
 
 /// A path that cannot be right is a matter of configuration; a file that is in use or damaged is not.
-fn not_opened(error: store_sqlite::OpenError) -> Failure {
+pub fn not_opened(error: store_sqlite::OpenError) -> Failure {
     use store_sqlite::OpenError::{Foreign, NoDirectory, NotAllowed};
     match error {
         NoDirectory { .. } | NotAllowed { .. } | Foreign { .. } => {

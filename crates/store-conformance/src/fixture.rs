@@ -1,7 +1,7 @@
 use std::{future::Future, io::Write, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use domain::{ManualClock, TimerId};
+use domain::{ManualClock, TimerId, Timestamp};
 use store::Store;
 
 /// A behaviour that takes longer hangs: on any store the slowest takes a few seconds.
@@ -32,6 +32,20 @@ pub trait Fixture: Send + Sync + 'static {
     /// Damages the stored callback of a timer (`callback_config = '{'`), so that it cannot be read any more. `false`
     /// when this store has no way to do so.
     async fn spoil(&self, id: TimerId) -> bool {
+        let _ = id;
+        false
+    }
+
+    /// Gives an unfinished timer, which is due at `execute_at`, an outcome (`failed`, attempt 9), past the store. `false` when
+    /// this store has no way to do so.
+    async fn plant_outcome(&self, id: TimerId, execute_at: Timestamp) -> bool {
+        let _ = (id, execute_at);
+        false
+    }
+
+    /// Makes the database refuse to remove or change the `due` row of a timer, as if what is stored there were damaged. `false`
+    /// when this store has no way to do so.
+    async fn refuse_to_settle(&self, id: TimerId) -> bool {
         let _ = id;
         false
     }

@@ -220,6 +220,8 @@ macro_rules! suite {
                 a_spoiled_timer_is_claimed_as_unreadable_and_can_be_settled
                 a_spoiled_timer_is_found_among_the_expired_claims
                 a_spoiled_timer_is_corrupt_to_get_and_still_in_lists
+                an_outcome_that_should_not_be_there_holds_up_no_settlement
+                a_settlement_that_the_database_refuses_is_corrupt_and_leaves_its_neighbours_alone
             }
             opening {
                 what_was_acknowledged_is_there_after_closing_and_opening_again

@@ -1,4 +1,4 @@
-//! A timer that cannot be read must not hold up the others. Only for stores that can be made to hold one.
+//! A timer that cannot be read or recorded must not hold up its neighbours. Only for stores that can be made to hold one.
 
 use domain::{Next, Status};
 use store::{ListQuery, StoreError};
@@ -76,4 +76,43 @@ pub async fn a_spoiled_timer_is_corrupt_to_get_and_still_in_lists(fixture: impl 
     };
     let page = stage.store.list(&query).await.unwrap();
     assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [spoiled.id(), good.id()]);
+}
+
+pub async fn an_outcome_that_should_not_be_there_holds_up_no_settlement(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((1..=4).map(|number| timer("http://a.example/").numbered(number)).collect()).await;
+    if !fixture.plant_outcome(timers[2].id(), timers[2].execute_at).await {
+        return skip("an_outcome_that_should_not_be_there_holds_up_no_settlement", "the fixture cannot plant an outcome");
+    }
+    let claimed = stage.claim(&timers.iter().map(entry).collect::<Vec<_>>()).await;
+    assert_eq!(claimed.len(), 4);
+
+    let settlements: Vec<_> = claimed.iter().map(|claimed| claimed.settle(Next::Completed { at: NOW })).collect();
+    assert_eq!(stage.store.settle(&settlements).await.unwrap(), [true; 4]);
+
+    for timer in timers {
+        let timer = stage.get(timer.id()).await;
+        assert_eq!((timer.status, timer.attempt, timer.executed_at), (Status::Completed, 1, Some(NOW)));
+    }
+    assert_eq!(stage.due(NOW).await, []);
+}
+
+pub async fn a_settlement_that_the_database_refuses_is_corrupt_and_leaves_its_neighbours_alone(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let behaviour = "a_settlement_that_the_database_refuses_is_corrupt_and_leaves_its_neighbours_alone";
+    let timers = stage.create_new((1..=2).map(|number| timer("http://a.example/").numbered(number)).collect()).await;
+    let claimed = stage.claim(&timers.iter().map(entry).collect::<Vec<_>>()).await;
+    if !fixture.refuse_to_settle(claimed[0].entry.id).await {
+        return skip(behaviour, "the fixture cannot refuse a settlement");
+    }
+    let completed = Next::Completed { at: NOW };
+    let again = Next::Pending { at: NOW.saturating_add(millis(100)), attempt: 1, error: None };
+
+    for next in [completed.clone(), again] {
+        let refused = stage.store.settle(&[claimed[0].settle(next.clone()), claimed[1].settle(next)]).await;
+        assert!(matches!(refused, Err(StoreError::Corrupt(_))), "{refused:?}");
+    }
+    assert_eq!(stage.get(claimed[1].entry.id).await.status, Status::Executing, "nothing of a refused batch is done");
+    stage.settle(&claimed[1], completed).await;
+    assert_eq!(stage.get(claimed[1].entry.id).await.status, Status::Completed);
 }

@@ -64,6 +64,16 @@ impl Failure {
         Self { error, is_contention: false, ..self }
     }
 
+    /// For a statement that a sound database never refuses: a row in its way, or a value, stays there however often it is tried.
+    pub fn or_damage(self) -> Self {
+        match self.error {
+            StoreError::Unavailable(cause) if self.met_a_duplicate || self.is_about_a_value => {
+                Self { error: StoreError::Corrupt(cause), ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The same, if there was such a commit.
     pub fn after_a_commit_if(self, something_was_committed: bool) -> Self {
         if something_was_committed { self.after_a_commit() } else { self }
@@ -232,6 +242,18 @@ mod tests {
         assert!(harmless.error.is_not_done() && harmless.session_is_broken);
         let decisive = broken().or_unknown().unwrap_err();
         assert!(!decisive.error.is_not_done() && decisive.session_is_broken);
+    }
+
+    #[test]
+    fn a_row_in_the_way_is_damage_where_there_can_be_none() {
+        for (verdict, kind) in [
+            (Verdict::Duplicate, "corrupt"),
+            (Verdict::Value, "corrupt"),
+            (Verdict::NotDone, "unavailable"),
+            (Verdict::Full, "full"),
+        ] {
+            assert_eq!(Failure::from_verdict(verdict, String::new()).or_damage().error.kind(), kind, "{verdict:?}");
+        }
     }
 
     #[test]

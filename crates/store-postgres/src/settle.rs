@@ -168,12 +168,13 @@ impl Call for Finish {
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
         let is_plain = self.keys.attempts.is_empty();
-        match self.execute(if is_plain { FINISH } else { FINISH_REMEMBERING }, session).await {
+        let finished = match self.execute(if is_plain { FINISH } else { FINISH_REMEMBERING }, session).await {
             Err(failure) if failure.met_a_duplicate => {
                 self.execute(if is_plain { FINISH_AGAIN } else { FINISH_AGAIN_REMEMBERING }, session).await
             }
             finished => finished,
-        }
+        };
+        finished.map_err(Failure::or_damage)
     }
 }
 
@@ -194,7 +195,7 @@ impl Call for Postpone {
             .bind(&self.errors)
             .bind(&self.agains)
             .bind(&self.keys.epochs);
-        attempts.bind_to(query).fetch_all(session).await.or_unknown()
+        attempts.bind_to(query).fetch_all(session).await.or_unknown().map_err(Failure::or_damage)
     }
 }
 

@@ -112,8 +112,13 @@ impl LogKeeper {
 
     /// Brings everything into the database, so that the next start has nothing to recover.
     pub fn finish(&self, connection: &Connection) {
-        run(connection, "PRAGMA wal_checkpoint(TRUNCATE)");
+        start_over(connection);
     }
+}
+
+/// Brings the whole log into the database and empties it.
+pub fn start_over(connection: &Connection) {
+    run(connection, "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
 /// The thread's side. It ends when the [`LogKeeper`] does.

@@ -36,6 +36,8 @@ fn classify(error: &Error) -> StoreError {
             // The shared index of the log could not grow: the disk is full, only found out elsewhere.
             ErrorCode::SystemIoFailure if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full(cause),
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt(cause),
+            // Every statement expects what a sound database holds: a row that is in its way stays there, however often it is tried.
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => StoreError::Corrupt(cause),
             _ => StoreError::Unavailable(cause),
         },
         error if is_senseless(error) => StoreError::Corrupt(cause),
@@ -80,6 +82,8 @@ mod tests {
             (ffi::SQLITE_INTERRUPT, "unavailable", "unavailable"),
             (ffi::SQLITE_CORRUPT, "corrupt", "corrupt"),
             (ffi::SQLITE_NOTADB, "corrupt", "corrupt"),
+            (ffi::SQLITE_CONSTRAINT_PRIMARYKEY, "corrupt", "corrupt"),
+            (ffi::SQLITE_MISMATCH, "corrupt", "corrupt"),
         ];
         for (code, in_a_request, at_commit) in table {
             let error = Error::SqliteFailure(ffi::Error::new(code), None);

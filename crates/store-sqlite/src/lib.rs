@@ -13,6 +13,7 @@
 
 mod access;
 mod attempts;
+mod backup;
 mod bulk;
 mod by_time;
 mod change;
@@ -22,21 +23,25 @@ mod connection;
 mod create;
 mod due;
 mod failure;
+mod lock;
 mod metrics;
 mod migrate;
 mod open;
 mod ownership;
+mod presence;
 mod purge;
 mod read;
 mod readers;
+mod restore;
 mod rows;
 mod settle;
+mod stamp;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-use std::{fs::File, path::Path, sync::Arc, thread::JoinHandle};
+use std::{path::Path, sync::Arc, thread::JoinHandle};
 
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
@@ -54,16 +59,21 @@ use crate::{
     claim::{Take, Taken},
     connection::Role,
     create::Create,
+    lock::Lock,
     open::Opened,
     ownership::{Acquire, Leave, Nodes, Release},
+    presence::Presence,
     purge::Purge,
     readers::{Readers, StartError},
     settle::Settle,
     writer::Writer,
 };
 
+pub use backup::{BackupError, backup};
 pub use metrics::describe;
 pub use open::OpenError;
+pub use presence::NOT_IN_PLACE;
+pub use restore::{RestoreError, restore};
 
 const SCHEDULER_READERS: usize = 2;
 const CALLER_READERS: usize = 3;
@@ -81,7 +91,8 @@ pub struct SqliteStore {
     _checkpoint: Joined,
     clock: Arc<dyn Clock>,
     nodes: Nodes,
-    _lock: File,
+    presence: Arc<Presence>,
+    _lock: Lock,
 }
 
 /// A thread that is waited for.
@@ -100,23 +111,25 @@ impl Drop for Joined {
 impl SqliteStore {
     /// Opens the database at `path`, or sets one up where nothing is. `clock` is the database's clock.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let Opened { path, writer, lock } = open::open(path.as_ref(), clock.now())?;
+        let Opened { path, writer, commit, lock } = open::open(path.as_ref(), clock.now())?;
         let refused = |cause: rusqlite::Error| open::refused(&path, &cause);
-        let no_thread = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
+        let failed = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
         let not_started = |error: StartError| match error {
             StartError::Sqlite(cause) => refused(cause),
-            StartError::Thread(cause) => no_thread(cause),
+            StartError::Thread(cause) => failed(cause),
         };
+        let presence = Arc::new(lock.presence(&path).map_err(failed)?);
         let checkpointer = connection::open(&path, Role::Checkpointer).map_err(refused)?;
-        let (log, checkpoint) = checkpoint::start(checkpointer, Limits::default()).map_err(no_thread)?;
+        let (log, checkpoint) = checkpoint::start(checkpointer, Limits::default()).map_err(failed)?;
         Ok(Self {
             for_scheduler: Readers::start(&path, "due", SCHEDULER_READERS).map_err(not_started)?,
             for_callers: Readers::start(&path, "read", CALLER_READERS).map_err(not_started)?,
             scans: Semaphore::new(SCANS_MAX),
-            writer: Writer::start(writer, log).map_err(no_thread)?,
+            writer: Writer::start(writer, commit, log, Arc::clone(&presence)).map_err(failed)?,
             _checkpoint: Joined(Some(checkpoint)),
             clock,
             nodes: Nodes::default(),
+            presence,
             _lock: lock,
         })
     }
@@ -177,7 +190,13 @@ impl Store for SqliteStore {
     }
 
     async fn ping(&self) -> StoreResult<()> {
-        self.for_scheduler.read(ownership::look).await
+        let presence = Arc::clone(&self.presence);
+        self.for_scheduler
+            .read(move |connection| {
+                presence.check()?;
+                ownership::look(connection)
+            })
+            .await
     }
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
@@ -222,9 +241,15 @@ impl Store for SqliteStore {
     }
 
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
-        let (node, now) = (member.node, self.clock.now());
-        // Nobody lives if the file cannot be read.
-        let held = self.for_scheduler.read(move |connection| ownership::held(connection, node)).await?;
+        let (node, now, presence) = (member.node, self.clock.now(), Arc::clone(&self.presence));
+        // Nobody lives if the file cannot be read, or is not the one that the next start will find.
+        let held = self
+            .for_scheduler
+            .read(move |connection| {
+                presence.check()?;
+                ownership::held(connection, node)
+            })
+            .await?;
         Ok(Pulse { now, members: self.nodes.heartbeat(member, now, lease), held })
     }
 

@@ -4,6 +4,8 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use domain::Timestamp;
 
+use crate::stamp;
+
 /// Marks the file as ours in its header ("tmr1"): a file without it is somebody else's.
 pub const APPLICATION_ID: i32 = 0x746d_7231;
 
@@ -18,10 +20,12 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_tallies.sql"),
 ];
 
+const KNOWN: i64 = MIGRATIONS.len() as i64;
+
 /// How a database stands to this program.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Schema {
-    /// Every migration is there.
+    /// Every migration is there, or can be made.
     Current,
     /// A later program wrote it; this one must not touch it.
     Newer { version: i64 },
@@ -42,9 +46,8 @@ pub fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<
              shards INTEGER NOT NULL
          ) STRICT;",
     )?;
-    let version: i64 = transaction.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0))?;
-    let known = MIGRATIONS.len() as i64;
-    if version > known {
+    let version = version(&transaction)?;
+    if version > KNOWN {
         return Ok(Schema::Newer { version });
     }
     for (number, sql) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > version) {
@@ -58,8 +61,19 @@ pub fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<
         return Ok(Schema::OtherShards { shards });
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    stamp::write(&transaction, stamp::next(stamp::read(&transaction)?))?;
     transaction.commit()?;
     Ok(Schema::Current)
+}
+
+/// Whether this program can open the database. Changes nothing.
+pub fn look(connection: &Connection) -> rusqlite::Result<Schema> {
+    let version = version(connection)?;
+    Ok(if version > KNOWN { Schema::Newer { version } } else { Schema::Current })
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0))
 }
 
 #[cfg(test)]

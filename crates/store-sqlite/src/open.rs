@@ -1,7 +1,7 @@
 //! The file: who may open it, what it must be, and how a new one comes to be.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions},
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -10,8 +10,11 @@ use domain::Timestamp;
 use rusqlite::{Connection, ErrorCode, ffi};
 
 use crate::{
+    checkpoint,
     connection::{self, Role},
+    lock::Lock,
     migrate::{self, Schema},
+    stamp,
 };
 
 /// Versions before 3.51.3 can damage a database whose log is checkpointed while it is written.
@@ -26,6 +29,8 @@ const APPLICATION_ID_OFFSET: usize = 68;
 pub enum OpenError {
     #[error("another timer process is using {}; stop it first, or give this one a file of its own", path.display())]
     InUse { path: PathBuf },
+    #[error("{} has {names} names (hard links), so that two processes could use it at once; remove all but one of them", path.display())]
+    ManyNames { path: PathBuf, names: u64 },
     #[error("{} cannot be opened because the directory {} does not exist; create it first", path.display(), directory.display())]
     NoDirectory { path: PathBuf, directory: PathBuf },
     #[error("{} cannot be opened: {cause}; check that the path is right and that this user may write there", path.display())]
@@ -38,6 +43,13 @@ pub enum OpenError {
         log.display()
     )]
     LogWithoutDatabase { path: PathBuf, log: PathBuf },
+    #[error(
+        "{} and the log {} beside it do not belong together: the file was replaced after that log was written, and was left as it is; \
+         bring a backup back with `timer restore --replace`, or move the log away to go on with the file alone",
+        path.display(),
+        log.display()
+    )]
+    LogOfAnother { path: PathBuf, log: PathBuf },
     #[error("{} is damaged ({cause}) and was left as it is; restore it from a backup", path.display())]
     Damaged { path: PathBuf, cause: String },
     #[error("{} has schema version {version}, which a newer timer wrote; use that one", path.display())]
@@ -54,17 +66,21 @@ pub enum OpenError {
 pub struct Opened {
     pub path: PathBuf,
     pub writer: Connection,
-    /// Held as long as anything of the store lives; the system gives it back when the process dies.
-    pub lock: File,
+    /// The number of its last commit.
+    pub commit: i32,
+    pub lock: Lock,
 }
 
 pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
     check_library()?;
     let path = resolve(path)?;
-    let lock = lock(&path)?;
+    let mut lock = Lock::take(&path)?;
     match look_at(&path)? {
-        Found::Nothing => set_up(&path, now)?,
-        Found::Ours => {}
+        Found::Nothing => {
+            set_up(&path, now)?;
+            lock.take_database(&path)?;
+        }
+        Found::Ours => check_log(&path)?,
         Found::Foreign => return Err(OpenError::Foreign { path }),
     }
     let refused = |cause: rusqlite::Error| refused(&path, &cause);
@@ -73,18 +89,33 @@ pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
     // The lock proves that no other process lives that could own anything. Epochs stay, so that whatever an earlier
     // process claimed is known to be from before.
     writer.execute("UPDATE shard SET owner = NULL", []).map_err(refused)?;
-    Ok(Opened { path, writer, lock })
+    let commit = stamp::begin(&writer).map_err(refused)?;
+    checkpoint::start_over(&writer);
+    Ok(Opened { path, writer, commit, lock })
 }
 
-fn check_library() -> Result<(), OpenError> {
+/// Before SQLite sees either of them.
+pub fn check_log(path: &Path) -> Result<(), OpenError> {
+    let log = beside(path, "-wal");
+    match stamp::belong_together(path, &log) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(OpenError::LogOfAnother { path: path.to_owned(), log }),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(OpenError::Damaged { path: path.to_owned(), cause: "its header is cut off".to_owned() })
+        }
+        Err(cause) => Err(OpenError::NotAllowed { path: path.to_owned(), cause }),
+    }
+}
+
+pub fn check_library() -> Result<(), OpenError> {
     match rusqlite::version_number() {
         number if number >= SQLITE_VERSION_MIN => Ok(()),
         _ => Err(OpenError::OldLibrary { found: rusqlite::version().to_owned() }),
     }
 }
 
-/// One name for the file, however it was written: two names would give two locks.
-fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
+/// One name for the file, however it was written.
+pub fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
     let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
     match fs::canonicalize(path) {
         Ok(path) => return Ok(path),
@@ -105,24 +136,14 @@ fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
     }
 }
 
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
-    let file = private().create(true).open(beside(path, ".lock")).map_err(not_allowed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(not_allowed(error)),
-    }
-}
-
-enum Found {
+pub enum Found {
     Nothing,
     Ours,
     Foreign,
 }
 
 /// Reads the header without SQLite, which might change a foreign file only by looking at it.
-fn look_at(path: &Path) -> Result<Found, OpenError> {
+pub fn look_at(path: &Path) -> Result<Found, OpenError> {
     let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
     let mut header = Vec::with_capacity(HEADER_BYTES);
     match File::open(path) {
@@ -187,14 +208,14 @@ pub fn refused(path: &Path, cause: &rusqlite::Error) -> OpenError {
     }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
 /// Payloads and headers hold secrets: what is created is for its owner alone. SQLite gives its log the same rights.
-fn private() -> OpenOptions {
+pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     #[cfg(unix)]

@@ -9,8 +9,11 @@ use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_c
 /// The claim, if it still stands. It must have been made under the tenure of the settlement, unless that is the current one.
 pub const CLAIMED: &str = "SELECT attempt, coalesce(execute_at, at), namespace FROM due \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?5 OR epoch = ?6)";
+/// There cannot be an outcome already. If a damaged database has one, it must not hold up the whole batch.
 pub const INSERT_OUTCOME: &str = "INSERT INTO outcome (minute, id, execute_at, status, attempt, namespace, last_error, executed_at, finished_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
+     ON CONFLICT (minute, id) DO UPDATE SET execute_at = excluded.execute_at, status = excluded.status, attempt = excluded.attempt, \
+     namespace = excluded.namespace, last_error = excluded.last_error, executed_at = excluded.executed_at, finished_at = excluded.finished_at";
 pub const DELETE_DUE: &str = "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2";
 pub const RELEASE: &str = "UPDATE due SET minute = ?3, at = ?4, execute_at = ?5, attempt = ?6, last_error = ?7, claim = NULL, epoch = NULL, \
      lease_until = NULL WHERE shard = 0 AND minute = ?1 AND id = ?2";

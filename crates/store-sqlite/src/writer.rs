@@ -31,6 +31,8 @@ use crate::{
     checkpoint::LogKeeper,
     failure::{self, Failure},
     metrics,
+    presence::Presence,
+    stamp,
     tally::Tally,
 };
 
@@ -69,10 +71,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, log: LogKeeper) -> std::io::Result<Self> {
+    /// `commit` is the number of the last commit.
+    pub fn start(connection: Connection, commit: i32, log: LogKeeper, presence: Arc<Presence>) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(QUEUED_REQUESTS_MAX);
         let commits = Arc::new(AtomicU64::new(0));
-        let worker = Worker { connection, log, tally: Tally::default(), commits: Arc::clone(&commits) };
+        let worker = Worker { connection, commit, log, presence, tally: Tally::default(), commits: Arc::clone(&commits) };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(receiver))?;
         Ok(Self {
             queue: Some(sender),
@@ -196,7 +199,10 @@ impl Drop for Answers {
 
 struct Worker {
     connection: Connection,
+    /// The number of the last commit: see [`stamp`].
+    commit: i32,
     log: LogKeeper,
+    presence: Arc<Presence>,
     tally: Tally,
     commits: Arc<AtomicU64>,
 }
@@ -256,6 +262,7 @@ impl Worker {
 
     fn run_transaction(&mut self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
         self.tally.clear();
+        self.presence.check()?;
         self.execute("BEGIN IMMEDIATE").map_err(|error| Failure::from(error).0)?;
         for request in batch {
             // The connection survives an unwinding request: its statements are reset as they are dropped.
@@ -270,7 +277,10 @@ impl Worker {
             }
         }
         self.tally.write(&self.connection).map_err(|error| Failure::from(error).0)?;
+        let commit = stamp::next(self.commit);
+        stamp::write(&self.connection, commit).map_err(|error| Failure::from(error).0)?;
         self.execute("COMMIT").map_err(|error| failure::classify_commit(&error))?;
+        self.commit = commit;
         self.commits.fetch_add(1, Ordering::Relaxed);
         metrics::commit();
         Ok(())

@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use domain::{ManualClock, Span, TimerId};
+use domain::{ManualClock, Span, TimerId, Timestamp};
 use store::Store;
 use store_conformance::{Fixture, NOW};
 use store_sqlite::SqliteStore;
@@ -44,6 +44,27 @@ impl Fixture for Sqlite {
         let connection = rusqlite::Connection::open(self.path()).unwrap();
         let sql = "UPDATE definition SET callback_config = '{' WHERE id = ?1";
         connection.execute(sql, [id.as_uuid().into_bytes()]).unwrap() == 1
+    }
+
+    async fn plant_outcome(&self, id: TimerId, execute_at: Timestamp) -> bool {
+        let connection = rusqlite::Connection::open(self.path()).unwrap();
+        let sql =
+            "INSERT INTO outcome (minute, id, execute_at, status, attempt, finished_at) VALUES (?1, ?2, ?3, 'failed', 9, 0)";
+        let row = (execute_at.minute(), id.as_uuid().into_bytes(), execute_at.as_micros());
+        connection.execute(sql, row).unwrap() == 1
+    }
+
+    async fn refuse_to_settle(&self, id: TimerId) -> bool {
+        let connection = rusqlite::Connection::open(self.path()).unwrap();
+        let id = id.as_uuid().simple();
+        for (event, name) in [("DELETE", "removed"), ("UPDATE", "changed")] {
+            let refuse = format!(
+                "CREATE TRIGGER {name} BEFORE {event} ON due WHEN old.id = x'{id}' \
+                 BEGIN SELECT RAISE(ABORT, 'this row is damaged'); END"
+            );
+            connection.execute_batch(&refuse).unwrap();
+        }
+        true
     }
 }
 

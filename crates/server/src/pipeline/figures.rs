@@ -8,6 +8,7 @@ const COMPLETED: &str = "timer_completed_total";
 const FAILED: &str = "timer_failed_total";
 const RETRIES: &str = "timer_retries_total";
 const FENCED: &str = "timer_fenced_total";
+const SET_ASIDE: &str = "timer_settlements_set_aside_total";
 
 /// What the pipeline counts. Looked up once: a timer is counted three times in its life.
 pub struct Figures {
@@ -17,6 +18,7 @@ pub struct Figures {
     failed: Counter,
     retries: Counter,
     fenced: Counter,
+    set_aside: Counter,
 }
 
 impl Default for Figures {
@@ -28,6 +30,7 @@ impl Default for Figures {
             failed: counter!(FAILED),
             retries: counter!(RETRIES),
             fenced: counter!(FENCED),
+            set_aside: counter!(SET_ASIDE),
         }
     }
 }
@@ -40,6 +43,10 @@ impl Figures {
 
     pub fn fenced(&self, results: usize) {
         self.fenced.increment(results as u64);
+    }
+
+    pub fn set_aside(&self) {
+        self.set_aside.increment(1);
     }
 
     /// Counts what is on record now, by what became of it.
@@ -68,4 +75,5 @@ pub fn describe() {
     describe_counter!(FAILED, "Timers that failed for good");
     describe_counter!(RETRIES, "Failed attempts that will be repeated");
     describe_counter!(FENCED, "Results that did not count, because the timer was in other hands");
+    describe_counter!(SET_ASIDE, "Results that cannot be recorded because stored data is damaged");
 }

@@ -1,10 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
 use scheduler::tasks;
-use store::{Claimed, Settlement, StoreResult};
+use store::{Claimed, Settlement, StoreError, StoreResult};
 use tokio_util::sync::CancellationToken;
 
-use super::{Deliver, Pipeline};
+use super::{Deliver, Pipeline, settle::Answered};
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, stop: Cancellati
 }
 
 impl<D: Deliver> Pipeline<D> {
-    /// One batch. Returns how many there were.
+    /// One batch. Returns how many were taken up.
     async fn recover_once(&self) -> StoreResult<usize> {
         let expired = self.scheduler.expired_once().await?;
         if expired.is_empty() {
@@ -38,9 +38,14 @@ impl<D: Deliver> Pipeline<D> {
         let now = self.clock.now();
         let recover = |claimed: &Claimed| claimed.settle(delivery::recover(claimed, &self.namespaces, now));
         let batch: Vec<Settlement> = expired.iter().map(recover).collect();
-        let counted = self.store.settle(&batch).await?;
-        self.figures.settled(&batch, &counted);
+        let answered = match self.store.settle(&batch).await {
+            Ok(counted) => Answered { counted, set_aside: 0 },
+            // One that cannot be recorded must not hold up the rest.
+            Err(StoreError::Corrupt(_) | StoreError::Unknown(_)) => self.settle_until_answered(&batch).await,
+            Err(error) => return Err(error),
+        };
+        self.figures.settled(&batch, &answered.counted);
         self.scheduler.settled(&batch);
-        Ok(expired.len())
+        Ok(expired.len() - answered.set_aside)
     }
 }

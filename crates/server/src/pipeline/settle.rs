@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use store::Settlement;
+use store::{Settlement, StoreError, StoreResult};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Deliver, Pipeline};
@@ -12,6 +12,8 @@ const BATCHES_IN_FLIGHT: usize = 2;
 /// So many are worth a commit beside another one. Fewer wait for that one to end, but no longer than this.
 const WORTHWHILE: usize = 64;
 const LINGER_MAX: Duration = Duration::from_millis(5);
+/// How often damage must be met before it is believed.
+const TRIES_MAX: u32 = 3;
 
 /// Records results until there are no more senders: whatever has come in goes into one batch.
 pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mpsc::Receiver<Settlement>) {
@@ -54,11 +56,41 @@ async fn is_worthwhile(batch: &mut Vec<Settlement>, results: &mut mpsc::Receiver
     }
 }
 
+/// What to do about results that the store did not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Again,
+    /// Something among them is in the way: by halves, until it stands alone.
+    Split,
+    /// This one can never be recorded as long as nobody repairs what is stored.
+    SetAside,
+}
+
+/// `tries` counts those that failed, this one included. A store that is away is waited for: only stored data that is damaged
+/// stays damaged. A store that writes a batch in two commits says "unknown" when the second one met the damage.
+const fn after_failure(error: &StoreError, results: usize, tries: u32) -> Step {
+    match error {
+        StoreError::Corrupt(_) if results > 1 => Step::Split,
+        StoreError::Corrupt(_) if tries >= TRIES_MAX => Step::SetAside,
+        StoreError::Unknown(_) if results > 1 && tries >= TRIES_MAX => Step::Split,
+        _ => Step::Again,
+    }
+}
+
+/// What the store said to a batch.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// For each result whether it counted.
+    pub counted: Vec<bool>,
+    /// How many were set aside. None of them counted.
+    pub set_aside: usize,
+}
+
 impl<D: Deliver> Pipeline<D> {
     /// Records one batch, for as long as it takes: a call that was made and not recorded would be made again.
     async fn record(&self, batch: Vec<Settlement>) {
-        let counted = self.settle_until_answered(&batch).await;
-        let fenced = counted.iter().filter(|counted| !**counted).count();
+        let Answered { counted, set_aside } = self.settle_until_answered(&batch).await;
+        let fenced = counted.iter().filter(|counted| !**counted).count() - set_aside;
         if fenced > 0 {
             self.figures.fenced(fenced);
             tracing::warn!(
@@ -70,17 +102,46 @@ impl<D: Deliver> Pipeline<D> {
         self.scheduler.settled(&batch);
     }
 
-    pub(super) async fn settle_until_answered(&self, batch: &[Settlement]) -> Vec<bool> {
-        let mut pause = Duration::from_millis(20);
-        loop {
-            match self.store.settle(batch).await {
-                Ok(counted) => return counted,
+    /// Until each result is recorded or known to be one that cannot be: that one is set aside and holds up no other.
+    pub(super) async fn settle_until_answered(&self, batch: &[Settlement]) -> Answered {
+        let mut answered = Answered { counted: vec![false; batch.len()], set_aside: 0 };
+        let mut parts: Vec<_> = std::iter::once(0..batch.len()).collect();
+        while let Some(part) = parts.pop() {
+            match self.settle_part(&batch[part.clone()]).await {
+                Ok(counted) => answered.counted[part].copy_from_slice(&counted),
+                Err(_) if part.len() > 1 => {
+                    let middle = part.start + part.len() / 2;
+                    parts.extend([middle..part.end, part.start..middle]);
+                }
                 Err(error) => {
-                    tracing::warn!(%error, results = batch.len(), "results could not be recorded; trying again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
+                    answered.set_aside += 1;
+                    self.figures.set_aside();
+                    tracing::error!(
+                        timer.id = %batch[part.start].entry.id, %error,
+                        "a result cannot be recorded and is set aside; the timer stays executing until the stored data is repaired"
+                    );
                 }
             }
+        }
+        answered
+    }
+
+    /// All of `part`, or the error that is no reason to try it again as it is.
+    async fn settle_part(&self, part: &[Settlement]) -> StoreResult<Vec<bool>> {
+        let mut pause = Duration::from_millis(20);
+        let mut tries = 0;
+        loop {
+            let error = match self.store.settle(part).await {
+                Ok(counted) => return Ok(counted),
+                Err(error) => error,
+            };
+            tries += 1;
+            if after_failure(&error, part.len(), tries) != Step::Again {
+                return Err(error);
+            }
+            tracing::warn!(%error, results = part.len(), "results could not be recorded; trying again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
         }
     }
 }
@@ -124,6 +185,27 @@ mod tests {
         }
         is_worthwhile(&mut batch, &mut results, &mut in_flight).await;
         assert_eq!(batch.len(), WORTHWHILE);
+    }
+
+    #[test]
+    fn only_damage_is_split_and_set_aside() {
+        use Step::{Again, SetAside, Split};
+        let (away, full) = (StoreError::Unavailable(String::new()), StoreError::Full(String::new()));
+        let (unknown, damaged) = (StoreError::Unknown(String::new()), StoreError::Corrupt(String::new()));
+        for (error, results, tries, step) in [
+            (&away, 1, 100, Again),
+            (&away, 1024, 100, Again),
+            (&full, 1024, 100, Again),
+            (&unknown, 1024, 1, Again),
+            (&unknown, 1024, TRIES_MAX, Split),
+            (&unknown, 1, 100, Again),
+            (&damaged, 1024, 1, Split),
+            (&damaged, 2, 1, Split),
+            (&damaged, 1, 1, Again),
+            (&damaged, 1, TRIES_MAX, SetAside),
+        ] {
+            assert_eq!(after_failure(error, results, tries), step, "{error}, {results} results, {tries} tries");
+        }
     }
 
     #[tokio::test]

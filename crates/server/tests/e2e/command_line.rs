@@ -22,7 +22,7 @@ async fn version_and_help_read_well() {
     };
     assert_eq!(said(&["--version"]), format!("timer {}\n", env!("CARGO_PKG_VERSION")));
     let help = said(&["--help"]);
-    for command in ["serve", "dev", "migrate", "healthcheck", "status", "keys", "bench"] {
+    for command in ["serve", "dev", "migrate", "backup", "restore", "healthcheck", "status", "keys", "bench"] {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
     }
     let help = said(&["serve", "--help"]);

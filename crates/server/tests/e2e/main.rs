@@ -16,6 +16,7 @@
 mod rig;
 
 mod api_abuse;
+mod backup;
 mod bad_requests;
 mod bench;
 mod broker_cluster;
@@ -33,6 +34,8 @@ mod command_line;
 mod configuration;
 mod conflicts;
 mod crash;
+mod damaged_rows;
+mod database_file;
 mod database_outage;
 mod disk_full;
 mod downtime;

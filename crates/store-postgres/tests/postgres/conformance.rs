@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::TimerId;
+use domain::{TimerId, Timestamp};
 use store::Store;
 
 struct Postgres {
@@ -28,6 +28,23 @@ impl store_conformance::Fixture for Postgres {
     async fn spoil(&self, id: TimerId) -> bool {
         let spoiling = format!("UPDATE definition SET callback_config = '{{' WHERE id = '{id}' RETURNING 'spoiled'");
         assert_eq!(throwaway::postgres().query(&self.url, &spoiling), "spoiled");
+        true
+    }
+
+    async fn plant_outcome(&self, id: TimerId, _: Timestamp) -> bool {
+        let stray = format!("INSERT INTO outcome (id, status, attempt, finished_at) VALUES ('{id}', 'failed', 9, 0)");
+        throwaway::postgres().query(&self.url, &stray);
+        true
+    }
+
+    async fn refuse_to_settle(&self, id: TimerId) -> bool {
+        let refuse = format!(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 RAISE EXCEPTION 'this row is damaged' USING ERRCODE = 'data_corrupted';
+             END $$;
+             CREATE TRIGGER refuse BEFORE UPDATE OR DELETE ON due FOR EACH ROW WHEN (old.id = '{id}') EXECUTE FUNCTION refuse()"
+        );
+        throwaway::postgres().query(&self.url, &refuse);
         true
     }
 }

@@ -4,7 +4,6 @@
 mod bulk;
 mod conformance;
 mod crowds;
-mod damage;
 mod held_rows;
 mod lanes;
 mod nodes;

@@ -30,6 +30,36 @@ fn another_name_for_the_same_file_is_refused_as_well() {
     assert!(matches!(second, Err(crate::OpenError::InUse { .. })));
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_same_file_under_another_name_is_refused() {
+    let place = Place::new();
+    let store = place.open();
+    create(&store, numbered(0..1)).await;
+    let open = |path: &Path| crate::SqliteStore::open(path, std::sync::Arc::clone(&place.clock) as _);
+    let link = place.directory.path().join("link.db");
+    fs::hard_link(place.path(), &link).unwrap();
+    assert!(matches!(open(&link), Err(crate::OpenError::InUse { .. })), "by a hard link");
+    fs::remove_file(&link).unwrap();
+    let moved = place.directory.path().join("moved.db");
+    fs::rename(place.path(), &moved).unwrap();
+    assert!(matches!(open(&moved), Err(crate::OpenError::InUse { .. })), "after a rename");
+    fs::rename(&moved, place.path()).unwrap();
+    drop(store);
+
+    fs::hard_link(place.path(), &link).unwrap();
+    let path = place.path().canonicalize().unwrap();
+    assert_eq!(
+        place.refusal(),
+        format!(
+            "{} has 2 names (hard links), so that two processes could use it at once; remove all but one of them",
+            path.display()
+        )
+    );
+    fs::remove_file(&link).unwrap();
+    assert_eq!(place.open().count(&Filter::default()).await.unwrap(), 1);
+}
+
 #[tokio::test]
 async fn everything_is_there_after_the_store_was_closed_and_opened_again() {
     let place = Place::new();
@@ -216,7 +246,7 @@ async fn every_commit_is_synced_before_it_is_answered() {
     assert_eq!(settings, [("journal_mode", "wal".to_owned()), ("synchronous", "2".to_owned()), ("page_size", "4096".to_owned())]);
 }
 
-fn names(directory: &Path) -> Vec<String> {
+pub fn names(directory: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
     let mut names: Vec<_> = fs::read_dir(directory).unwrap().map(name).collect();
     names.sort();

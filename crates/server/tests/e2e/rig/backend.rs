@@ -46,7 +46,8 @@ impl Backend {
         if self.is_sqlite() { "SQLite" } else { "PostgreSQL" }
     }
 
-    fn sqlite_file(&self) -> Option<PathBuf> {
+    /// Where the database is, if it is a file.
+    pub fn sqlite_file(&self) -> Option<PathBuf> {
         self.url.strip_prefix("sqlite://").map(PathBuf::from)
     }
 

@@ -1,0 +1,124 @@
+//! A copy of the database, made while the service runs or while it does not.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use rusqlite::{Connection, OpenFlags, backup::Backup};
+
+use crate::{
+    connection::{self, Role},
+    lock::Lock,
+    open::{self, Found, OpenError, beside, private},
+    stamp,
+};
+
+/// Why there is no backup, in one sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("{} exists already and was left as it is; give another name, or remove it first", path.display())]
+    Exists { path: PathBuf },
+    #[error("there is no database at {}", path.display())]
+    NoDatabase { path: PathBuf },
+    #[error(transparent)]
+    Database(#[from] OpenError),
+    #[error("{} is damaged ({cause}), and nothing was kept; check the database with `PRAGMA integrity_check`", path.display())]
+    Damaged { path: PathBuf, cause: String },
+    #[error("{} cannot be written: {cause}", path.display())]
+    NotWritten { path: PathBuf, cause: io::Error },
+    #[error("{} cannot be copied: {cause}", path.display())]
+    NotCopied { path: PathBuf, cause: rusqlite::Error },
+}
+
+/// Copies the database at `path` into a new file: all that was committed when the copy began. What appears under the name `to` is whole,
+/// checked and on disk.
+pub fn backup(path: &Path, to: &Path) -> Result<(), BackupError> {
+    open::check_library()?;
+    let path = open::resolve(path)?;
+    if fs::symlink_metadata(to).is_ok() {
+        return Err(BackupError::Exists { path: to.to_owned() });
+    }
+    // Nobody else checks the log of a database that is not in use; in one that is, file and log change all the time.
+    let held = match Lock::take(&path) {
+        Ok(lock) => Some(lock),
+        Err(OpenError::InUse { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    match open::look_at(&path)? {
+        Found::Nothing => return Err(BackupError::NoDatabase { path }),
+        Found::Foreign => return Err(OpenError::Foreign { path }.into()),
+        Found::Ours if held.is_some() => open::check_log(&path)?,
+        Found::Ours => {}
+    }
+    let access = if held.is_some() { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let source = Connection::open_with_flags(&path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(|cause| BackupError::NotCopied { path: path.clone(), cause })?;
+
+    let not_written = |cause| BackupError::NotWritten { path: to.to_owned(), cause };
+    let draft = Draft::create(to).map_err(not_written)?;
+    let mut copy =
+        connection::open(&draft.path, Role::SetUp).map_err(|cause| BackupError::NotCopied { path: to.to_owned(), cause })?;
+    copy_whole(&source, &mut copy).map_err(|cause| BackupError::NotCopied { path: path.clone(), cause })?;
+    make_alone(&copy).map_err(|cause| BackupError::NotCopied { path: to.to_owned(), cause })?;
+    check(&copy).map_err(|cause| BackupError::Damaged { path: path.clone(), cause })?;
+    copy.close().map_err(|(_, cause)| BackupError::NotCopied { path: to.to_owned(), cause })?;
+    draft.put_at(to).map_err(not_written)
+}
+
+/// In one step, which is one snapshot: in several, each commit of the service would make the copy begin anew.
+fn copy_whole(source: &Connection, copy: &mut Connection) -> rusqlite::Result<()> {
+    const ALL_PAGES: std::ffi::c_int = -1;
+    Backup::new(source, copy)?.step(ALL_PAGES).map(|_| ())
+}
+
+/// Makes a copy one file that needs no other and that no log belongs to.
+pub fn make_alone(copy: &Connection) -> rusqlite::Result<()> {
+    copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
+    stamp::renew(copy).map(|_| ())
+}
+
+/// What is wrong with it, if anything is.
+pub fn check(copy: &Connection) -> Result<(), String> {
+    let found: String = copy.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(|error| error.to_string())?;
+    if found == "ok" { Ok(()) } else { Err(found.replace('\n', " ")) }
+}
+
+/// A file that is not in its place yet. Dropping it removes it.
+pub struct Draft {
+    pub path: PathBuf,
+}
+
+impl Draft {
+    pub fn create(place: &Path) -> io::Result<Self> {
+        let path = beside(place, &format!(".{}.new", std::process::id()));
+        private().create(true).truncate(true).open(&path)?;
+        Ok(Self { path })
+    }
+
+    /// On disk first, then under its name.
+    pub fn put_at(self, place: &Path) -> io::Result<()> {
+        private().open(&self.path)?.sync_all()?;
+        fs::rename(&self.path, place)?;
+        sync_directory(place)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
+            // Mostly there is none.
+            drop(fs::remove_file(beside(&self.path, suffix)));
+        }
+    }
+}
+
+/// So that a name that was changed in it stays changed.
+pub fn sync_directory(place: &Path) -> io::Result<()> {
+    let directory = match place.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}

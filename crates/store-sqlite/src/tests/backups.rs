@@ -1,0 +1,155 @@
+//! Copies of a database, what may come of them, and logs that are left beside them.
+
+use std::fs;
+
+use rusqlite::{Connection, backup::Backup};
+use store::{Filter, Store};
+
+use super::{Place, create, numbered, one_in_each_status};
+use crate::{backup, restore};
+
+const NOT_TOGETHER: &str = "do not belong together";
+
+/// What a process that dies leaves behind, with `file` copied over its database.
+fn crashed_with(place: &Place, file: &std::path::Path) -> Place {
+    let after = Place::new();
+    fs::copy(file, after.path()).unwrap();
+    fs::copy(place.directory.path().join("timers.db-wal"), after.directory.path().join("timers.db-wal")).unwrap();
+    after
+}
+
+fn starts_over(place: &Place) {
+    place.shell().query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+}
+
+#[tokio::test]
+async fn an_older_copy_is_refused_beside_a_newer_log() {
+    let place = Place::new();
+    let store = place.open();
+    create(&store, numbered(0..10)).await;
+    let copy = |name: &str| place.directory.path().join(name);
+    backup(&place.path(), &copy("backup.db")).unwrap();
+    let mut shells = Connection::open(copy("shell.db")).unwrap();
+    Backup::new(&place.shell(), &mut shells).unwrap().step(-1).unwrap();
+    drop(shells);
+    fs::copy(place.path(), copy("file.db")).unwrap();
+    create(&store, numbered(10..20)).await;
+
+    for name in ["backup.db", "shell.db"] {
+        let after = crashed_with(&place, &copy(name));
+        let (file, log) = (fs::read(after.path()).unwrap(), fs::read(after.directory.path().join("timers.db-wal")).unwrap());
+        assert!(after.refusal().contains(NOT_TOGETHER), "{name}: {}", after.refusal());
+        assert_eq!(fs::read(after.path()).unwrap(), file, "{name}");
+        assert_eq!(fs::read(after.directory.path().join("timers.db-wal")).unwrap(), log, "{name}");
+    }
+    // The same log goes on from this file: nothing is missing in it.
+    assert_eq!(crashed_with(&place, &copy("file.db")).open().count(&Filter::default()).await.unwrap(), 20);
+
+    starts_over(&place);
+    create(&store, numbered(20..30)).await;
+    for name in ["backup.db", "shell.db", "file.db"] {
+        let after = crashed_with(&place, &copy(name));
+        assert!(after.refusal().contains(NOT_TOGETHER), "{name}: {}", after.refusal());
+    }
+    assert_eq!(crashed_with(&place, &place.path()).open().count(&Filter::default()).await.unwrap(), 30);
+}
+
+#[tokio::test]
+async fn a_file_from_before_the_start_is_refused_beside_a_newer_log() {
+    let place = Place::new();
+    let store = place.open();
+    create(&store, numbered(0..10)).await;
+    drop(store);
+    let copy = place.directory.path().join("copy.db");
+    fs::copy(place.path(), &copy).unwrap();
+    let store = place.open();
+    create(&store, numbered(10..20)).await;
+
+    assert!(crashed_with(&place, &copy).refusal().contains(NOT_TOGETHER));
+    assert_eq!(crashed_with(&place, &place.path()).open().count(&Filter::default()).await.unwrap(), 20);
+}
+
+#[tokio::test]
+async fn a_process_that_dies_at_any_commit_or_checkpoint_starts_again() {
+    let place = Place::new();
+    let store = place.open();
+    for round in 0..20 {
+        create(&store, numbered(round..round + 1)).await;
+        match round % 4 {
+            1 => place.shell().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap(),
+            3 => starts_over(&place),
+            _ => {}
+        }
+        let after = crashed_with(&place, &place.path());
+        let again = after.open();
+        assert_eq!(again.count(&Filter::default()).await.unwrap(), round + 1);
+        // And once more, from what that one leaves.
+        assert_eq!(crashed_with(&after, &after.path()).open().count(&Filter::default()).await.unwrap(), round + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_backup_is_restored_as_it_was() {
+    let place = Place::new();
+    let copy = place.directory.path().join("copy.db");
+    let store = place.open();
+    let timers = one_in_each_status(&store).await;
+    backup(&place.path(), &copy).unwrap();
+    create(&store, numbered(500..600)).await;
+    let refused = restore(&place.path(), &copy, true).unwrap_err().to_string();
+    assert!(refused.contains("another timer process is using"), "{refused}");
+    let after = crashed_with(&place, &place.path());
+    let refused = restore(&after.path(), &copy, false).unwrap_err().to_string();
+    assert!(refused.contains("--replace"), "{refused}");
+
+    restore(&after.path(), &copy, true).unwrap();
+
+    assert_eq!(super::opening::names(after.directory.path()), ["timers.db", "timers.db.lock"]);
+    let store = after.open();
+    assert_eq!(store.count(&Filter::default()).await.unwrap(), timers.len() as u64);
+    for timer in timers {
+        assert_eq!(store.get(timer.id()).await.unwrap(), Some(timer));
+    }
+    let elsewhere = Place::new();
+    restore(&elsewhere.path(), &copy, false).unwrap();
+    drop(elsewhere.open());
+}
+
+#[tokio::test]
+async fn what_is_no_backup_is_refused_and_changes_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    create(&store, numbered(0..1000)).await;
+    let beside = |name: &str| place.directory.path().join(name);
+    backup(&place.path(), &beside("good.db")).unwrap();
+    let refused = backup(&place.path(), &beside("good.db")).unwrap_err().to_string();
+    assert!(refused.contains("good.db exists already"), "{refused}");
+    drop(store);
+    let whole = fs::read(beside("good.db")).unwrap();
+    let mut overwritten = whole.clone();
+    overwritten[8192..40960].fill(0xff);
+    fs::write(beside("damaged.db"), overwritten).unwrap();
+    fs::write(beside("short.db"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(beside("text.db"), "hello").unwrap();
+    fs::write(beside("empty.db"), "").unwrap();
+    fs::write(beside("logged.db"), &whole).unwrap();
+    fs::write(beside("logged.db-wal"), "log").unwrap();
+    let before = fs::read(place.path()).unwrap();
+
+    for (name, reason) in [
+        ("damaged.db", "is damaged"),
+        ("short.db", "is damaged"),
+        ("text.db", "is not a backup"),
+        ("empty.db", "is not a backup"),
+        ("missing.db", "cannot be read"),
+        (".", "is not a backup"),
+        ("logged.db", "has a log beside it"),
+    ] {
+        let refused = restore(&place.path(), &beside(name), true).unwrap_err().to_string();
+        assert!(refused.contains(reason) && !refused.contains('\n'), "{name}: {refused}");
+    }
+    assert_eq!(fs::read(place.path()).unwrap(), before);
+    assert!(!super::opening::names(place.directory.path()).iter().any(|name| name.ends_with(".new")), "no drafts are left");
+    let refused = backup(&beside("none.db"), &beside("copy.db")).unwrap_err().to_string();
+    assert!(refused.contains("there is no database at"), "{refused}");
+}
