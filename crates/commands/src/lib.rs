@@ -45,7 +45,7 @@ pub use health::Health;
 pub use keyring::KeyRing;
 pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
-pub use rules::{Rules, Soonest};
+pub use rules::{Rules, Soonest, SubjectCheck};
 pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
 
 /// Tells the scheduler of timers that were just scheduled. It must not wait: a lost nudge costs at most one sweep.

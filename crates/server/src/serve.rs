@@ -94,7 +94,7 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let messaging = Messaging::open(settings, &stop);
 
-    let commands = wire_commands(settings, &store, &clock, &scheduler);
+    let commands = wire_commands(settings, &store, &clock, &scheduler, &messaging);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
         deliverer: Arc::new(messaging.equip(deliverer, &clock)),
@@ -136,12 +136,18 @@ fn fire(pipeline: Arc<Pipeline>, stop: CancellationToken) -> Result<oneshot::Rec
     Ok(receiver)
 }
 
-fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, scheduler: &Arc<Scheduler>) -> Commands {
+fn wire_commands(
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    scheduler: &Arc<Scheduler>,
+    messaging: &Messaging,
+) -> Commands {
     let egress = settings.delivery.egress.clone();
     let nudged = Arc::clone(scheduler);
     let rules = Rules {
         horizon: settings.horizon,
-        nats: settings.nats.is_some(),
+        nats: messaging.subject_check(),
         address: Arc::new(move |url| refuse_denied(&egress, url)),
     };
     Commands {

@@ -129,7 +129,11 @@ fn a_bad_file_of_namespaces_is_refused_by_the_namespace_that_is_wrong() {
         ),
         (
             r#"{"billing": {"secret": "whsec_tooshort"}}"#,
-            r#"NAMESPACES_FILE is wrong in namespace "billing": there is a field that is neither retry_policy nor signing_secret."#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": there is a field that is none of retry_policy, signing_secret and subjects."#,
+        ),
+        (
+            r#"{"billing": {"subjects": ["billing.>.x"]}}"#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": subjects[0] must be a NATS subject: tokens joined by dots, without blanks, * for one token, > for all at the end."#,
         ),
     ] {
         assert_eq!(with_namespaces(text).err().as_deref(), Some(sentence));
