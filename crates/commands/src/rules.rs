@@ -23,7 +23,7 @@ pub enum Soonest {
     /// Not before the configured minimum delay.
     #[default]
     MinDelay,
-    /// Any time that is not past.
+    /// Any time that is not past, or only just.
     Now,
     /// Any time at all: one that is past is due at once. For requests that may have waited on their way here.
     Any,

@@ -172,7 +172,7 @@ fn parse_postgres_parts(host: &str, options: &StoreOptions) -> Result<Database, 
 }
 
 fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Failure> {
-    let min_delay = optional_span("MIN_DELAY", &options.min_delay)?.unwrap_or(Span::from_secs(5));
+    let min_delay = optional_span("MIN_DELAY", &options.min_delay)?.unwrap_or(Span::ZERO);
     let max_horizon = optional_span("MAX_HORIZON", &options.max_horizon)?;
     if max_horizon.is_some_and(|max| max <= min_delay) {
         return wrong("MAX_HORIZON", "must be longer than MIN_DELAY");
