@@ -98,7 +98,7 @@ impl Rig {
             clock: clock.clone(),
             rules: Rules {
                 horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: Span::parse("horizon", "365d").ok() },
-                nats: false,
+                nats: None,
                 address: Arc::new(|url: &CallbackUrl| match url.host() {
                     "169.254.169.254" => Err(Invalid::new("callback.url", "must not reach a denied address")),
                     _ => Ok(()),

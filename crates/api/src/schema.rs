@@ -265,7 +265,7 @@ pub(crate) enum CreateTimer {
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateTimerAt {
-    /// When to call, RFC 3339 with any offset; kept to the microsecond. At least `MIN_DELAY` (5 s unless configured) ahead.
+    /// When to call, RFC 3339 with any offset; kept to the microsecond. At least `MIN_DELAY` ahead; where that is not configured, up to a minute ago counts as now.
     #[schema(format = DateTime, example = "2030-01-31T12:00:00Z")]
     pub execute_at: String,
     pub callback: Callback,
@@ -294,7 +294,7 @@ pub(crate) struct CreateTimerAt {
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateTimerAfter {
-    /// How long from now: `90s`, `1h30m` or ISO 8601 (`PT15M`). At least `MIN_DELAY` (5 s unless configured).
+    /// How long from now: `90s`, `1h30m` or ISO 8601 (`PT15M`). At least `MIN_DELAY`, where that is configured.
     #[schema(pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h30m")]
     pub delay: String,
     pub callback: Callback,

@@ -27,6 +27,10 @@ pub trait Broker: Send + Sync {
 pub trait Received: Send + Sync {
     fn body(&self) -> &[u8];
 
+    /// Whether a callback of this service published it, and no client of the broker: whoever may register timers of one tenant
+    /// would otherwise command those of all.
+    fn is_callback(&self) -> bool;
+
     /// How often it was delivered, this time included.
     fn deliveries(&self) -> u32;
 

@@ -121,6 +121,10 @@ impl Door {
         let mut requests = Vec::with_capacity(batch.len());
         let mut poison = Vec::new();
         for received in batch {
+            if received.is_callback() {
+                poison.push((received, Invalid::new("message", "must not be a callback of this service")));
+                continue;
+            }
             match ScheduleTimer::parse(received.body()) {
                 Ok(command) => {
                     parsed.push(received);
@@ -133,9 +137,13 @@ impl Door {
         let mut settling = Vec::with_capacity(parsed.len());
         for (received, answer) in parsed.into_iter().zip(answers) {
             let verdict = match answer {
-                // Nobody would ever hear of it: what is there calls somebody else.
+                // It is as it was. Nobody would ever hear of the command: what is there calls a receiver of its own.
                 Ok(outcome) if outcome.timer().definition.callback != Callback::Event => {
-                    poison.push((received, Invalid::new("serviceCallId", "must not be the key of a timer of another kind")));
+                    poison.push((received, of_another_kind()));
+                    continue;
+                }
+                Err(CommandError::Conflict(_)) => {
+                    poison.push((received, of_another_kind()));
                     continue;
                 }
                 Ok(outcome) => handled.done(&outcome),
@@ -255,6 +263,10 @@ impl Handled {
             metrics::counter!("timer_commands_total", "result" => result).increment(count as u64);
         }
     }
+}
+
+fn of_another_kind() -> Invalid {
+    Invalid::new("serviceCallId", "must not be the key of a timer of another kind")
 }
 
 /// A verdict that got lost costs a repetition, nothing else.

@@ -26,6 +26,7 @@ mod door;
 mod memory;
 mod messages;
 mod nats;
+mod platform;
 #[cfg(test)]
 mod rig;
 
@@ -36,6 +37,7 @@ pub use door::Door;
 #[cfg(test)]
 pub(crate) use memory::Memory;
 pub(crate) use messages::{ScheduleTimer, due_time_reached};
+pub use platform::PlatformSubjects;
 
 /// Describes the metrics of this crate to whatever exports them.
 pub fn describe() {

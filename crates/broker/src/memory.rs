@@ -12,6 +12,8 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{Broker, BrokerError, Event, Received, Verdict};
 
+/// What begins like this counts as published by a callback: nothing in memory has headers.
+pub(crate) const CALLBACK: &[u8] = b"callback ";
 /// After this time without a verdict a command is delivered again.
 const VERDICT_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -246,6 +248,10 @@ struct HandedOut {
 impl Received for HandedOut {
     fn body(&self) -> &[u8] {
         self.command.as_ref().map_or(&[], |command| &command.body)
+    }
+
+    fn is_callback(&self) -> bool {
+        self.body().starts_with(CALLBACK)
     }
 
     fn deliveries(&self) -> u32 {

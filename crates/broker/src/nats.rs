@@ -10,6 +10,7 @@
 //! start too. What somebody else has made with other settings is used as it is.
 
 mod letters;
+mod listening;
 mod pull;
 mod readable;
 mod received;
@@ -23,10 +24,11 @@ use ::nats::{Connection, Outgoing, PublishError};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use crate::{Broker, BrokerError, Event, Received, messages::is_token};
+use crate::{Broker, BrokerError, Event, PlatformSubjects, Received, messages::is_token};
 use pull::Pull;
 use received::NatsReceived;
 use search::Search;
+pub(crate) use settings::{COMMANDS_SUBJECTS, EVENTS_SUBJECTS};
 use setup::Setup;
 
 /// A connection that was just started or just lost is there again in no time, or in a long time.
@@ -47,9 +49,9 @@ struct Fetching {
 }
 
 impl NatsBroker {
-    /// Does nothing yet: everything happens when it is needed.
-    pub fn new(connection: Connection) -> Self {
-        Self { connection, setup: Setup::default(), fetching: Mutex::default() }
+    /// Does nothing yet: everything happens when it is needed. What the streams listen on is noted in `platform`.
+    pub fn new(connection: Connection, platform: PlatformSubjects) -> Self {
+        Self { connection, setup: Setup::new(platform), fetching: Mutex::default() }
     }
 
     async fn begin(&self, search: &mut Search) -> Result<Pull, BrokerError> {

@@ -135,7 +135,7 @@ impl Commands {
             Target::Event => Callback::Event,
         };
         if !is_event {
-            self.rules.check(&callback)?;
+            self.rules.check(&request.namespace, &callback)?;
         }
         Ok(Definition {
             id,
@@ -155,8 +155,7 @@ impl Commands {
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
         let TooLate { definition, on_conflict, refusal } = late;
         let Some(timer) = call::reading(self.store.get(definition.id)).await? else { return Err(refusal.into()) };
-        let existing = (timer.definition.fingerprint(), timer.definition.asked);
-        match resolve(on_conflict, timer.status, existing, (definition.fingerprint(), definition.asked)) {
+        match resolve(on_conflict, timer.status, timer.definition.content(), definition.content()) {
             Resolution::Existing => self.answer(Created::Existing(timer)),
             Resolution::Conflict => self.answer(Created::Conflict(timer)),
             // These would take the time that cannot be had.

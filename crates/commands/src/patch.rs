@@ -1,4 +1,6 @@
-use domain::{Asked, Callback, CallbackUrl, CorrelationId, Delivery, Invalid, JsonText, RetryPolicy, Span, Timer, Timestamp};
+use domain::{
+    Asked, Callback, CallbackUrl, CorrelationId, Delivery, Invalid, JsonText, Namespace, RetryPolicy, Span, Timer, Timestamp,
+};
 
 use crate::{Rules, Soonest};
 
@@ -61,10 +63,10 @@ impl Patch {
             timer.definition.asked = asked;
         }
         if let Some(callback) = self.callback {
-            rules.check(&callback)?;
+            rules.check(&timer.definition.namespace, &callback)?;
             timer.definition.callback = callback;
         }
-        timer.definition.callback = self.http.apply(timer.definition.callback, rules)?;
+        timer.definition.callback = self.http.apply(&timer.definition.namespace, timer.definition.callback, rules)?;
         self.metadata.put(&mut timer.definition.metadata);
         self.correlation_id.put(&mut timer.definition.correlation_id);
         self.retry_policy.put(&mut timer.definition.retry_policy);
@@ -97,7 +99,7 @@ impl HttpPatch {
         named.into_iter().find_map(|(field, is_named)| is_named.then_some(field))
     }
 
-    fn apply(self, callback: Callback, rules: &Rules) -> Result<Callback, Invalid> {
+    fn apply(self, namespace: &Namespace, callback: Callback, rules: &Rules) -> Result<Callback, Invalid> {
         let Some(field) = self.first_named() else { return Ok(callback) };
         let Callback::Http(mut http) = callback else {
             return Err(Invalid::new(field, "cannot be changed: the timer does not call a URL"));
@@ -107,7 +109,7 @@ impl HttpPatch {
         let Some(url) = self.url else { return Ok(Callback::Http(http)) };
         http.url = url;
         let callback = Callback::Http(http);
-        rules.check(&callback)?;
+        rules.check(namespace, &callback)?;
         Ok(callback)
     }
 }

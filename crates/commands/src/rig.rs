@@ -19,7 +19,7 @@ pub(crate) struct Rig {
 pub(crate) fn rules() -> Rules {
     Rules {
         horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: None },
-        nats: false,
+        nats: None,
         address: Arc::new(|url| match url.host() {
             "denied" => Err(domain::Invalid::new("url", "must not be denied")),
             _ => Ok(()),

@@ -1,16 +1,19 @@
 use std::{fmt, sync::Arc};
 
-use domain::{Asked, Callback, CallbackUrl, Horizon, Invalid, Span, Timestamp};
+use domain::{Asked, Callback, CallbackUrl, Horizon, Invalid, Namespace, Span, Subject, Timestamp};
 
 /// Refuses addresses that no callback may reach, as far as they can be told without asking a name server.
 pub type AddressCheck = Arc<dyn Fn(&CallbackUrl) -> Result<(), Invalid> + Send + Sync>;
+
+/// Refuses subjects that no callback of a namespace may publish to.
+pub type SubjectCheck = Arc<dyn Fn(&Namespace, &Subject) -> Result<(), Invalid> + Send + Sync>;
 
 /// What this installation allows.
 #[derive(Clone)]
 pub struct Rules {
     pub horizon: Horizon,
-    /// Whether there is a NATS server to publish to.
-    pub nats: bool,
+    /// Where callbacks may publish to; `None` where there is no NATS server.
+    pub nats: Option<SubjectCheck>,
     pub address: AddressCheck,
 }
 
@@ -20,7 +23,7 @@ pub enum Soonest {
     /// Not before the configured minimum delay.
     #[default]
     MinDelay,
-    /// Any time that is not past.
+    /// Any time that is not past, or only just.
     Now,
     /// Any time at all: one that is past is due at once. For requests that may have waited on their way here.
     Any,
@@ -43,11 +46,13 @@ impl Rules {
         asked.instant(now, &Horizon { min_delay, ..self.horizon })
     }
 
-    pub(crate) fn check(&self, callback: &Callback) -> Result<(), Invalid> {
+    pub(crate) fn check(&self, namespace: &Namespace, callback: &Callback) -> Result<(), Invalid> {
         match callback {
             Callback::Http(http) => (self.address)(&http.url),
-            Callback::Nats(_) if self.nats => Ok(()),
-            Callback::Nats(_) => Err(Invalid::new("callback.type", "must be http: no NATS server is configured")),
+            Callback::Nats(nats) => match &self.nats {
+                Some(check) => check(namespace, &nats.topic),
+                None => Err(Invalid::new("callback.type", "must be http: no NATS server is configured")),
+            },
             // Only the broker door makes them, for those who listen there.
             Callback::Event => Err(Invalid::new("callback.type", "must be http or nats")),
         }
@@ -56,6 +61,6 @@ impl Rules {
 
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rules").field("horizon", &self.horizon).field("nats", &self.nats).finish_non_exhaustive()
+        f.debug_struct("Rules").field("horizon", &self.horizon).field("nats", &self.nats.is_some()).finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     call::Call,
     http::{HttpSender, HttpWay, Lookups, SystemNames, roots},
     metrics::{Figures, Shortages},
-    nats::NatsSender,
+    nats::{NatsSender, SubjectCheck},
 };
 
 /// How long an event holds its place when there is nobody to publish it.
@@ -82,10 +82,10 @@ impl Deliverer {
         Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures, shortages })
     }
 
-    /// The same, for `nats` callbacks too.
+    /// The same, for `nats` callbacks too. What `check` refuses is never published.
     #[must_use]
-    pub fn with_nats(mut self, connection: ::nats::Connection) -> Self {
-        self.nats = Some(NatsSender::new(connection));
+    pub fn with_nats(mut self, connection: ::nats::Connection, check: SubjectCheck) -> Self {
+        self.nats = Some(NatsSender::new(connection, check));
         self
     }
 

@@ -89,8 +89,8 @@ impl Egress {
         let IpAddr::V6(v6) = addr else {
             return if self.policy == Policy::Public { within(CLOSED_TO_PUBLIC, addr) } else { None };
         };
-        // A translator or tunnel would carry it to that address of IPv4.
-        if let Some(range) = embedded_v4(v6).and_then(|v4| within(ALWAYS_CLOSED, v4.into())) {
+        // A translator or tunnel would carry it to such an address of IPv4.
+        if let Some(range) = embedded_v4(v6).into_iter().find_map(|v4| within(ALWAYS_CLOSED, v4.into())) {
             return Some(range);
         }
         match self.policy {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use domain::CALL_TIME_HEADER;
+
 use crate::{call::Call, signing::unix_seconds};
 
 pub(crate) const CONTENT_TYPE: &str = "Content-Type";
@@ -21,7 +23,7 @@ pub(crate) fn of(call: &Call<'_>, body: &[u8]) -> Vec<Header<'static>> {
     let header = |is_default| move |(name, value): (&'static str, String)| Header { name, value: value.into(), is_default };
     let signature = call.signing.map(|secrets| ("webhook-signature", secrets.sign(&call.timer.webhook_id(), call.at, body)));
     let correlation_id = call.timer.told_correlation().map(header(true));
-    let timestamp = ("webhook-timestamp", unix_seconds(call.at).to_string());
+    let timestamp = (CALL_TIME_HEADER, unix_seconds(call.at).to_string());
     let ours = call.timer.told(call.attempt).into_iter().chain([timestamp]).chain(signature);
     correlation_id.into_iter().chain(ours.map(header(false))).collect()
 }

@@ -45,5 +45,6 @@ pub use deliverer::{Attempted, Config, Deliverer, SetupError, Way};
 pub use egress::{Denied, Egress};
 pub use metrics::describe;
 pub use namespaces::NamespaceRules;
+pub use nats::SubjectCheck;
 pub use outcome::{Failure, FailureKind, Outcome, Shortage};
 pub use signing::SigningSecrets;

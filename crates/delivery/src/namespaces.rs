@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt};
 
-use domain::{Definition, Invalid, Namespace, RetryPolicy};
+use domain::{Definition, Invalid, Namespace, RetryPolicy, Subject, SubjectPattern};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -11,6 +11,7 @@ use crate::SigningSecrets;
 const SETTING: &str = "NAMESPACES_FILE";
 const RETRY_POLICY: &str = "retry_policy";
 const SIGNING_SECRET: &str = "signing_secret";
+const SUBJECTS: &str = "subjects";
 
 /// The file `NAMESPACES_FILE`: what holds in a namespace where neither the timer nor the whole service says otherwise.
 #[derive(Debug, Clone, Default)]
@@ -20,11 +21,13 @@ pub struct NamespaceRules(HashMap<Namespace, Rules>);
 struct Rules {
     retry_policy: Option<RetryPolicy>,
     signing: Option<SigningSecrets>,
+    /// The only subjects that callbacks may publish to; `None` where that is not limited.
+    subjects: Option<Vec<SubjectPattern>>,
 }
 
 impl NamespaceRules {
-    /// Reads `{"billing": {"retry_policy": {…}, "signing_secret": "whsec_…"}}`. Complaints never repeat what is written where a
-    /// secret may be.
+    /// Reads `{"billing": {"retry_policy": {…}, "signing_secret": "whsec_…", "subjects": ["billing.>"]}}`. Complaints never repeat what
+    /// is written where a secret may be.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let mut rules = HashMap::new();
         for (name, text) in members(text).map_err(|complaint| Invalid::new(SETTING, complaint))? {
@@ -40,6 +43,20 @@ impl NamespaceRules {
     /// How a failed call is tried again: as the timer itself says, or else its namespace.
     pub fn retries(&self, definition: &Definition) -> Option<RetryPolicy> {
         definition.retries().or_else(|| self.0.get(&definition.namespace)?.retry_policy)
+    }
+
+    /// Refuses a subject that callbacks of this namespace may not publish to.
+    pub fn check_subject(&self, namespace: &Namespace, subject: &Subject) -> Result<(), Invalid> {
+        let Some(subjects) = self.0.get(namespace).and_then(|rules| rules.subjects.as_ref()) else { return Ok(()) };
+        if subjects.iter().any(|pattern| subject.matches(pattern)) {
+            return Ok(());
+        }
+        let allowed: Vec<_> = subjects.iter().map(SubjectPattern::as_str).collect();
+        let rule = match allowed.join(", ") {
+            none if none.is_empty() => "must not be given: its namespace publishes to no subject".to_owned(),
+            allowed => format!("must be one of the subjects of its namespace: {allowed}"),
+        };
+        Err(Invalid::new("callback.topic", rule))
     }
 
     /// The secrets of a namespace that has its own.
@@ -64,7 +81,8 @@ impl Rules {
                         SigningSecrets::parse(&secret).map_err(|invalid| format!("{SIGNING_SECRET} {}", invalid.rule))?;
                     rules.signing.replace(secrets).is_none()
                 }
-                _ => return Err(format!("there is a field that is neither {RETRY_POLICY} nor {SIGNING_SECRET}")),
+                SUBJECTS => rules.subjects.replace(parse_subjects(text.get())?).is_none(),
+                _ => return Err(format!("there is a field that is none of {RETRY_POLICY}, {SIGNING_SECRET} and {SUBJECTS}")),
             };
             if !is_new {
                 return Err(format!("{name} is there twice"));
@@ -72,6 +90,12 @@ impl Rules {
         }
         Ok(rules)
     }
+}
+
+fn parse_subjects(text: &str) -> Result<Vec<SubjectPattern>, String> {
+    let subjects: Vec<String> = serde_json::from_str(text).map_err(|_| format!("{SUBJECTS} must be a list of strings"))?;
+    let parse = |(n, text): (usize, &String)| SubjectPattern::parse(&format!("{SUBJECTS}[{n}]"), text);
+    subjects.iter().enumerate().map(parse).collect::<Result<_, _>>().map_err(|invalid| invalid.to_string())
 }
 
 /// A complaint about a policy may repeat what is written in it: that is no secret, unless one was put into the wrong place.
@@ -164,6 +188,24 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_with_subjects_publishes_to_no_others() {
+        let rules = parse(r#"{"billing": {"subjects": ["billing.>", "shared.*.in"]}, "mute": {"subjects": []}, "plain": {}}"#);
+        let of_billing = "callback.topic must be one of the subjects of its namespace: billing.>, shared.*.in";
+        for (namespace, subject, answer) in [
+            ("billing", "billing.late", Ok(())),
+            ("billing", "shared.eu.in", Ok(())),
+            ("billing", "billing", Err(of_billing)),
+            ("billing", "orders.late", Err(of_billing)),
+            ("mute", "billing.late", Err("callback.topic must not be given: its namespace publishes to no subject")),
+            ("plain", "orders.late", Ok(())),
+            ("other", "orders.late", Ok(())),
+        ] {
+            let met = rules.check_subject(&Namespace::parse(namespace).unwrap(), &Subject::parse(subject).unwrap());
+            assert_eq!(met.map_err(|refusal| refusal.to_string()), answer.map_err(str::to_owned), "{namespace} {subject}");
+        }
+    }
+
+    #[test]
     fn a_bad_file_is_refused_by_namespace_and_never_repeats_a_secret() {
         for (text, complaint) in [
             ("", "must be valid JSON, but line 1 is not"),
@@ -176,8 +218,20 @@ mod tests {
             (r#"{"billing": {}, "billing": {}}"#, r#"is wrong in namespace "billing": it is there twice"#),
             (
                 r#"{"billing": {"whsec_tooshort": 1}}"#,
-                r#"is wrong in namespace "billing": there is a field that is neither retry_policy nor signing_secret"#,
+                r#"is wrong in namespace "billing": there is a field that is none of retry_policy, signing_secret and subjects"#,
             ),
+            (r#"{"billing": {"subjects": "a.b"}}"#, r#"is wrong in namespace "billing": subjects must be a list of strings"#),
+            (r#"{"billing": {"subjects": null}}"#, r#"is wrong in namespace "billing": subjects must be a list of strings"#),
+            (r#"{"billing": {"subjects": ["a", 1]}}"#, r#"is wrong in namespace "billing": subjects must be a list of strings"#),
+            (
+                r#"{"billing": {"subjects": ["a", "whsec_tooshort a"]}}"#,
+                r#"is wrong in namespace "billing": subjects[1] must be a NATS subject: tokens joined by dots"#,
+            ),
+            (
+                r#"{"billing": {"subjects": [""]}}"#,
+                r#"is wrong in namespace "billing": subjects[0] must have 1 to 255 characters"#,
+            ),
+            (r#"{"billing": {"subjects": [], "subjects": []}}"#, r#"is wrong in namespace "billing": subjects is there twice"#),
             (
                 r#"{"billing": {"retry_policy": {}, "retry_policy": {}}}"#,
                 r#"is wrong in namespace "billing": retry_policy is there twice"#,

@@ -1,7 +1,9 @@
 //! The sender of `nats` callbacks: one message, delivered once the server has taken it or a stream has stored it.
 
+use std::sync::Arc;
+
 use ::nats::{Connection, Outgoing, PublishError};
-use domain::NatsCallback;
+use domain::{Invalid, Namespace, NatsCallback, Subject};
 
 use crate::{
     Failure, FailureKind, Outcome,
@@ -10,16 +12,24 @@ use crate::{
     payload,
 };
 
+/// Refuses subjects that no callback of a namespace may publish to.
+pub type SubjectCheck = Arc<dyn Fn(&Namespace, &Subject) -> Result<(), Invalid> + Send + Sync>;
+
 pub(crate) struct NatsSender {
     connection: Connection,
+    check: SubjectCheck,
 }
 
 impl NatsSender {
-    pub fn new(connection: Connection) -> Self {
-        Self { connection }
+    pub fn new(connection: Connection, check: SubjectCheck) -> Self {
+        Self { connection, check }
     }
 
     pub async fn send(&self, callback: &NatsCallback, call: &Call<'_>) -> Outcome {
+        // The rules may be younger than the timer.
+        if let Err(refusal) = (self.check)(&call.timer.definition.namespace, &callback.topic) {
+            return Failure::new(FailureKind::Subject, refusal.to_string()).into();
+        }
         let message = write(callback, call);
         let published = if callback.jetstream {
             // The same for every attempt: a stream drops what it has already.

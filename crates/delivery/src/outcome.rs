@@ -52,6 +52,8 @@ pub enum FailureKind {
     Dns,
     /// The address is closed to callbacks.
     Egress,
+    /// The subject is closed to callbacks.
+    Subject,
     /// The answer is not HTTP, or does not say what the `timer` protocol asks for.
     Answer,
     /// The answer is larger than what is read of one, or the message than what the server takes.
@@ -122,6 +124,7 @@ impl FailureKind {
             Self::Tls => "tls",
             Self::Dns => "dns",
             Self::Egress => "egress",
+            Self::Subject => "subject",
             Self::Answer => "answer",
             Self::TooLarge => "too_large",
             Self::Request => "request",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    Headers, Invalid, JsonText, RetryPolicy, Span,
+    Headers, Invalid, JsonText, RetryPolicy, Span, Subject,
     json::{parse_object, string_in},
     limits,
 };
@@ -336,36 +336,6 @@ impl Fields<'_> {
 impl Serialize for Callback {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         RawValue::from_string(self.to_json()).map_err(serde::ser::Error::custom)?.serialize(serializer)
-    }
-}
-
-/// A subject that a NATS server takes a publish on, and that cannot reach its system or inbox subjects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject(String);
-
-impl Subject {
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let refuse = |rule: &str| Err(Invalid::new("topic", rule));
-        if text.is_empty() || text.len() > limits::SUBJECT_BYTES_MAX {
-            return Err(Invalid::new("topic", format!("must have 1 to {} characters", limits::SUBJECT_BYTES_MAX)));
-        }
-        if text.starts_with('$') || text.starts_with("_INBOX") {
-            return refuse("must not start with $ or _INBOX");
-        }
-        let is_plain =
-            |token: &str| !token.is_empty() && token.bytes().all(|b| matches!(b, 0x21..=0x7e) && !matches!(b, b'*' | b'>'));
-        if !text.split('.').all(is_plain) {
-            return refuse("must be a NATS subject: tokens joined by dots, without blanks or wildcards");
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub fn first_token(&self) -> &str {
-        self.0.split('.').next().unwrap_or_default()
     }
 }
 

@@ -38,8 +38,17 @@ pub enum Resolution {
     Revive,
 }
 
+/// What of a request or a timer a conflict is decided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Content {
+    pub fingerprint: Fingerprint,
+    pub asked: Asked,
+    /// Whether it is the timer of a command, which is owed an event, or one with a callback.
+    pub is_event: bool,
+}
+
 /// The table of conflicts: the same decision for every store and every door.
-pub fn resolve(mode: OnConflict, status: Status, existing: (Fingerprint, Asked), new: (Fingerprint, Asked)) -> Resolution {
+pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content) -> Resolution {
     match (mode, status) {
         (OnConflict::Reject, _) if existing == new => Resolution::Existing,
         (OnConflict::Reject, Status::Executing) => Resolution::Existing,
@@ -47,6 +56,8 @@ pub fn resolve(mode: OnConflict, status: Status, existing: (Fingerprint, Asked),
         (OnConflict::Replace, Status::Pending) => Resolution::Overwrite,
         (OnConflict::Replace, Status::Executing) => Resolution::Conflict,
         (OnConflict::Replace, finished) if finished.after(Event::Revive).is_some() => Resolution::Revive,
+        // A command must not move what was never a command's, nor a request what somebody waits for as an event.
+        (OnConflict::Keep, Status::Pending) if existing.is_event != new.is_event => Resolution::Conflict,
         (OnConflict::Keep, Status::Pending) => Resolution::Move,
         (OnConflict::Replace | OnConflict::Keep, _) => Resolution::Existing,
     }
@@ -81,12 +92,17 @@ mod tests {
             (Keep, Canceled, Existing, Existing),
         ];
         let at = Asked::At(Timestamp::from_micros(1));
-        let old = (Fingerprint([0; 16]), at);
+        let old = Content { fingerprint: Fingerprint([0; 16]), asked: at, is_event: false };
         for (mode, status, same, other) in table {
             assert_eq!(resolve(mode, status, old, old), same, "{mode:?} {status} same");
-            assert_eq!(resolve(mode, status, old, (Fingerprint([1; 16]), at)), other, "{mode:?} {status} other content");
-            let later = Asked::At(Timestamp::from_micros(2));
-            assert_eq!(resolve(mode, status, old, (Fingerprint([0; 16]), later)), other, "{mode:?} {status} other time");
+            let content = Content { fingerprint: Fingerprint([1; 16]), ..old };
+            assert_eq!(resolve(mode, status, old, content), other, "{mode:?} {status} other content");
+            let later = Content { asked: Asked::At(Timestamp::from_micros(2)), ..old };
+            assert_eq!(resolve(mode, status, old, later), other, "{mode:?} {status} other time");
+            let event = Content { is_event: true, ..content };
+            let of_another_kind = if (mode, status) == (Keep, Pending) { Conflict } else { other };
+            assert_eq!(resolve(mode, status, old, event), of_another_kind, "{mode:?} {status} an event instead");
+            assert_eq!(resolve(mode, status, event, old), of_another_kind, "{mode:?} {status} instead of an event");
         }
     }
 }

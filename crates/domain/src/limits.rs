@@ -17,6 +17,9 @@ pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
 
+/// A due time that lies no further back counts as now: clocks differ, and a request takes its time.
+pub const PAST_COUNTS_AS_NOW: Span = Span::from_secs(60);
+
 pub const CALLBACK_TIMEOUT_DEFAULT: Span = Span::from_secs(30);
 pub const CALLBACK_TIMEOUT_MIN: Span = Span::from_millis(100);
 pub const CALLBACK_TIMEOUT_MAX: Span = Span::from_secs(300);

@@ -1,4 +1,4 @@
-use crate::{Invalid, Span, Timestamp};
+use crate::{Invalid, Span, Timestamp, limits};
 
 /// When the caller asked to be called: at an instant, or after a delay. Kept as asked, so that a repeated request
 /// can be told from a different one.
@@ -9,7 +9,7 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// The instant that is meant, if it may be registered at `now`.
+    /// The instant that is meant, if it may be registered at `now`. Without a minimum one that has just passed is `now`.
     pub fn instant(self, now: Timestamp, horizon: &Horizon) -> Result<Timestamp, Invalid> {
         let (field, instant) = match self {
             Self::At(instant) => ("execute_at", instant),
@@ -18,12 +18,13 @@ impl Asked {
                 ("delay", instant)
             }
         };
-        // `>=`: with no minimum, "now" is still the future of whoever sent the request.
+        // `>=`: with no minimum, "now" is still the future of the client that sent the request.
         if instant < now.saturating_add(horizon.min_delay) {
-            return Err(match self {
-                Self::At(_) => Invalid::new(field, "must be in the future"),
-                Self::After(_) => Invalid::new(field, format!("must be at least {}", horizon.min_delay)),
-            });
+            return match self {
+                Self::At(_) if horizon.min_delay == Span::ZERO && now.since(instant) <= limits::PAST_COUNTS_AS_NOW => Ok(now),
+                Self::At(_) => Err(Invalid::new(field, "must be in the future")),
+                Self::After(_) => Err(Invalid::new(field, format!("must be at least {}", horizon.min_delay))),
+            };
         }
         if let Some(max) = horizon.max_horizon
             && instant > now.saturating_add(max)
@@ -106,6 +107,18 @@ mod tests {
         let horizon = Horizon { min_delay: Span::ZERO, max_horizon: None };
         assert_eq!(Asked::At(Timestamp::MAX).instant(NOW, &horizon), Ok(Timestamp::MAX));
         assert_eq!(Asked::At(NOW).instant(NOW, &horizon), Ok(NOW));
+    }
+
+    #[test]
+    fn without_a_minimum_what_has_just_passed_counts_as_now() {
+        let future = "execute_at must be in the future";
+        for (seconds, min_delay, answer) in
+            [(-1, 0, Ok(NOW)), (-60, 0, Ok(NOW)), (-61, 0, Err(future)), (-1, 5, Err(future)), (0, 5, Err(future))]
+        {
+            let horizon = Horizon { min_delay: Span::from_secs(min_delay), max_horizon: None };
+            let got = at(seconds).instant(NOW, &horizon).map_err(|e| e.to_string());
+            assert_eq!(got, answer.map_err(str::to_owned), "{seconds} {min_delay}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use crate::{
-    Asked, Callback, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, RetryPolicy, Span, Status, TimerId,
-    Timestamp,
+    Asked, Callback, Content, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, RetryPolicy, Span, Status,
+    TimerId, Timestamp,
 };
 
 /// What a caller registered. It changes only when the caller changes it.
@@ -20,6 +20,16 @@ pub struct Definition {
 impl Definition {
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self)
+    }
+
+    /// What a conflict with another one is decided by.
+    pub fn content(&self) -> Content {
+        self.content_with(self.fingerprint())
+    }
+
+    /// The same, for a store that has the fingerprint already.
+    pub fn content_with(&self, fingerprint: Fingerprint) -> Content {
+        Content { fingerprint, asked: self.asked, is_event: self.callback == Callback::Event }
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.

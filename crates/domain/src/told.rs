@@ -4,11 +4,16 @@ use std::{borrow::Cow, fmt::Write};
 
 use crate::Timer;
 
+/// The header with the timer's id, in callbacks and events.
+pub const TIMER_ID_HEADER: &str = "X-Timer-Id";
+/// The header with the time of the call, in callbacks only.
+pub const CALL_TIME_HEADER: &str = "webhook-timestamp";
+
 impl Timer {
     /// The headers that describe its attempt with this number (1 for the first).
     pub fn told(&self, attempt: u32) -> [(&'static str, String); 5] {
         [
-            ("X-Timer-Id", self.id().to_string()),
+            (TIMER_ID_HEADER, self.id().to_string()),
             ("X-Timer-Namespace", in_header(self.definition.namespace.as_str()).into_owned()),
             ("X-Timer-Attempt", attempt.to_string()),
             ("X-Timer-Scheduled-At", self.execute_at.to_string()),

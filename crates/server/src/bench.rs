@@ -24,7 +24,6 @@ use crate::{
     table::table,
 };
 
-const MIN_DELAY_DEFAULT: Duration = Duration::from_secs(5);
 /// Clocks of two machines are not the same to the millisecond, and a request takes its time.
 const MIN_DELAY_MARGIN: Duration = Duration::from_millis(500);
 const SIZES_DEFAULT: [u64; 2] = [200_000, 1_000_000];
@@ -100,7 +99,7 @@ impl Plan {
         let lead = match (&subject, min_delay) {
             // Its smallest delay is set to nothing.
             (Subject::Started(_), _) => Duration::ZERO,
-            (Subject::Running(_), None) => MIN_DELAY_DEFAULT + MIN_DELAY_MARGIN,
+            (Subject::Running(_), None) => MIN_DELAY_MARGIN,
             (Subject::Running(_), Some(span)) => Duration::from_micros(span.as_micros().unsigned_abs()) + MIN_DELAY_MARGIN,
         };
         let receiver = parse_receiver(&options.receiver)?;

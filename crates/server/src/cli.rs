@@ -177,7 +177,7 @@ pub struct StoreOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "What timers may be, and what becomes of them")]
 pub struct TimerOptions {
-    /// A timer must lie at least this far ahead [default: 5s]
+    /// A timer must lie at least this far ahead [default: 0s, and up to a minute ago counts as now]
     #[arg(long, env = "MIN_DELAY", value_name = "DURATION")]
     pub min_delay: Option<String>,
     /// A timer may lie at most this far ahead [default: no limit]

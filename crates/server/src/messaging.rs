@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use api::{HealthItem, Reading};
 use async_trait::async_trait;
-use broker::{Broker, BrokerError, Door, NatsBroker};
+use broker::{Broker, BrokerError, Door, NatsBroker, PlatformSubjects};
 use commands::Commands;
-use delivery::{Announcer, Deliverer, Failure, FailureKind};
-use domain::{Clock, Timer};
+use delivery::{Announcer, Deliverer, Failure, FailureKind, NamespaceRules, SubjectCheck};
+use domain::{Clock, Invalid, Timer};
 use nats::Connection;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,8 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 pub struct Messaging {
     callbacks: Option<Connection>,
     broker: Option<(Connection, Arc<NatsBroker>)>,
+    platform: PlatformSubjects,
+    namespaces: Arc<NamespaceRules>,
     /// A connection ended for a reason it must not have.
     broken: CancellationToken,
 }
@@ -36,7 +38,7 @@ impl Messaging {
     /// for good stops the service: one that never publishes again only looks alive.
     pub fn open(settings: &Settings, stop: &CancellationToken) -> Self {
         let Some(options) = &settings.nats else { return Self::default() };
-        let broken = CancellationToken::new();
+        let (broken, platform) = (CancellationToken::new(), PlatformSubjects::default());
         let connect = |name| {
             let (connection, driver) = nats::connection(options.clone(), name);
             let (stop, broken) = (stop.clone(), broken.clone());
@@ -52,15 +54,27 @@ impl Messaging {
         };
         let broker = settings.has_broker_door.then(|| {
             let connection = connect("broker");
-            (connection.clone(), Arc::new(NatsBroker::new(connection)))
+            (connection.clone(), Arc::new(NatsBroker::new(connection, platform.clone())))
         });
-        Self { callbacks: Some(connect("callbacks")), broker, broken }
+        let namespaces = Arc::clone(&settings.delivery.namespaces);
+        Self { callbacks: Some(connect("callbacks")), broker, platform, namespaces, broken }
+    }
+
+    /// Where callbacks may publish to: not to the platform's own subjects, whoever asks, and within those of their namespace. `None`
+    /// without a NATS server.
+    pub fn subject_check(&self) -> Option<SubjectCheck> {
+        self.callbacks.as_ref()?;
+        let (platform, namespaces) = (self.platform.clone(), Arc::clone(&self.namespaces));
+        Some(Arc::new(move |namespace, subject| match platform.owning(subject) {
+            Some(own) => Err(Invalid::new("callback.topic", format!("must not be a subject of the platform itself: {own}"))),
+            None => namespaces.check_subject(namespace, subject),
+        }))
     }
 
     /// Gives the deliverer what it needs for callbacks and events over NATS.
     pub fn equip(&self, mut deliverer: Deliverer, clock: &Arc<dyn Clock>) -> Deliverer {
-        if let Some(connection) = &self.callbacks {
-            deliverer = deliverer.with_nats(connection.clone());
+        if let (Some(connection), Some(check)) = (&self.callbacks, self.subject_check()) {
+            deliverer = deliverer.with_nats(connection.clone(), check);
         }
         if let Some((connection, broker)) = &self.broker {
             let broker = Arc::clone(broker) as Arc<dyn Broker>;

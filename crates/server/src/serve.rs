@@ -103,7 +103,7 @@ async fn run_until_stopped(
     let messaging = Messaging::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
-    let commands = wire_commands(settings, &store, &clock, &scheduler);
+    let commands = wire_commands(settings, &store, &clock, &scheduler, &messaging);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
         deliverer: Arc::new(messaging.equip(deliverer, &clock)),
@@ -152,12 +152,18 @@ fn heartbeat_runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("heartbeat").enable_all().build()
 }
 
-fn wire_commands(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, scheduler: &Arc<Scheduler>) -> Commands {
+fn wire_commands(
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    scheduler: &Arc<Scheduler>,
+    messaging: &Messaging,
+) -> Commands {
     let egress = settings.delivery.egress.clone();
     let nudged = Arc::clone(scheduler);
     let rules = Rules {
         horizon: settings.horizon,
-        nats: settings.nats.is_some(),
+        nats: messaging.subject_check(),
         address: Arc::new(move |url| refuse_denied(&egress, url)),
     };
     Commands {

@@ -66,7 +66,7 @@ pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure>
         address: parse_address(&options.api, defaults.bind)?,
         database: parse_database(&options.store)?,
         horizon: parse_horizon(&options.timers)?,
-        overdue_window: optional_span("OVERDUE_WINDOW", &options.timers.overdue_window)?,
+        overdue_window: parse_overdue_window(&options.timers)?,
         scheduler: parse_scheduler(&options.timers, &options.callbacks)?,
         delivery: parse_delivery(&options.callbacks)?,
         has_broker_door: nats::parse_broker(&options.nats, nats.is_some())?,
@@ -179,12 +179,20 @@ fn parse_postgres_parts(host: &str, options: &StoreOptions) -> Result<Database, 
 }
 
 fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Failure> {
-    let min_delay = optional_span("MIN_DELAY", &options.min_delay)?.unwrap_or(Span::from_secs(5));
+    let min_delay = optional_span("MIN_DELAY", &options.min_delay)?.unwrap_or(Span::ZERO);
     let max_horizon = optional_span("MAX_HORIZON", &options.max_horizon)?;
     if max_horizon.is_some_and(|max| max <= min_delay) {
         return wrong("MAX_HORIZON", "must be longer than MIN_DELAY");
     }
     Ok(Horizon { min_delay, max_horizon })
+}
+
+fn parse_overdue_window(options: &TimerOptions) -> Result<Option<Span>, Failure> {
+    match optional_span("OVERDUE_WINDOW", &options.overdue_window)? {
+        // Nothing is called in no time at all: every timer would fail.
+        Some(Span::ZERO) => wrong("OVERDUE_WINDOW", "must be longer than 0s"),
+        window => Ok(window),
+    }
 }
 
 fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result<scheduler::Config, Failure> {

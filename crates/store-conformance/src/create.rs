@@ -78,11 +78,11 @@ pub async fn keep_moves_what_is_pending_and_nothing_else(fixture: impl Fixture) 
     taken_ids_are_resolved(fixture, OnConflict::Keep).await;
 }
 
-/// The table of [`domain::resolve`], met through the store: for each status, the same content, other content, another time.
+/// The table of [`domain::resolve`], met through the store: for each status, the same content, other content, another time, another kind.
 async fn taken_ids_are_resolved(fixture: impl Fixture, mode: OnConflict) {
     let stage = Stage::set(&fixture).await;
     for status in Status::ALL {
-        for variant in ["the same", "other content", "another time"] {
+        for variant in ["the same", "other content", "another time", "an event instead"] {
             let case = format!("{mode:?} meets {status} with {variant}");
             let draft = timer("http://old.example/").key(&case).payload(r#"{"a":1}"#).due_in(secs(5));
             let before = stage.in_status(draft.clone(), status).await;
@@ -90,6 +90,7 @@ async fn taken_ids_are_resolved(fixture: impl Fixture, mode: OnConflict) {
             let new = match variant {
                 "other content" => again.payload("2").metadata(r#"{"new":true}"#).build(),
                 "another time" => again.due_in(secs(90)).build(),
+                "an event instead" => again.announcing().due_in(secs(90)).build(),
                 _ => again.build(),
             };
             let expected = expected(&before, &new);
@@ -119,9 +120,7 @@ fn expected(before: &Timer, new: &NewTimer) -> Created {
         revision: before.revision + 1,
     };
     let (old, new_one) = (&before.definition, &new.definition);
-    let resolution =
-        resolve(new.on_conflict, before.status, (old.fingerprint(), old.asked), (new_one.fingerprint(), new_one.asked));
-    match resolution {
+    match resolve(new.on_conflict, before.status, old.content(), new_one.content()) {
         Resolution::Existing => Created::Existing(before.clone()),
         Resolution::Conflict => Created::Conflict(before.clone()),
         Resolution::Overwrite => Created::Replaced(replaced(new_one.clone())),

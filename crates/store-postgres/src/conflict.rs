@@ -213,8 +213,8 @@ impl Call for Resolve {
         let Self { new, fingerprint, shards } = self;
         let mut transaction = session.begin().await.or_not_done()?;
         let Some(held) = hold(&mut transaction, new.definition.id, *shards).await? else { return Ok(None) };
-        let existing = (held.fingerprint, held.timer.definition.asked);
-        let wanted = (*fingerprint, new.definition.asked);
+        let existing = held.timer.definition.content_with(held.fingerprint);
+        let wanted = new.definition.content_with(*fingerprint);
         let (timer, fingerprint) = match resolve(new.on_conflict, held.timer.status, existing, wanted) {
             Resolution::Existing => return Ok(Some(Created::Existing(held.timer))),
             Resolution::Conflict => return Ok(Some(Created::Conflict(held.timer))),

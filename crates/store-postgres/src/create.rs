@@ -347,8 +347,8 @@ impl Call for Insert {
 }
 
 fn asked(new: &NewTimer, met: Timer, fingerprint: domain::Fingerprint) -> Created {
-    let existing = (fingerprint, met.definition.asked);
-    match resolve(OnConflict::Reject, met.status, existing, (new.definition.fingerprint(), new.definition.asked)) {
+    let existing = met.definition.content_with(fingerprint);
+    match resolve(OnConflict::Reject, met.status, existing, new.definition.content()) {
         Resolution::Existing => Created::Existing(met),
         Resolution::Conflict | Resolution::Overwrite | Resolution::Move | Resolution::Revive => Created::Conflict(met),
     }

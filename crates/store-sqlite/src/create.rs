@@ -1,6 +1,6 @@
 //! Registering timers, and what becomes of a taken id.
 
-use domain::{Asked, NewTimer, Resolution, Status, Timer, resolve};
+use domain::{Asked, Content, NewTimer, Resolution, Status, Timer, resolve};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{Created, StoreError};
 
@@ -147,15 +147,10 @@ fn settle_conflict(
     let Some(existing) = existing.transpose()? else {
         return Err(StoreError::Corrupt(format!("timer {} is there and not there", id.timer())).into());
     };
+    let wanted = new.definition.content_with(texts.fingerprint);
     // Through the column and back, so that what was asked is compared as it is stored.
-    let asked = |number: i64| Asked::from_i64(number);
-    let resolution = resolve(
-        new.on_conflict,
-        existing.timer.status,
-        (existing.fingerprint, asked(existing.timer.asked)),
-        (texts.fingerprint, asked(new.definition.asked.to_i64())),
-    );
-    let met = match resolution {
+    let wanted = Content { asked: Asked::from_i64(wanted.asked.to_i64()), ..wanted };
+    let met = match resolve(new.on_conflict, existing.timer.status, existing.timer.content(existing.fingerprint), wanted) {
         Resolution::Existing => Created::Existing(existing.timer.into_timer()?),
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),
         Resolution::Overwrite => {

@@ -104,13 +104,7 @@ impl Tables {
             return Created::Created(timer);
         };
         let existing = &row.timer.definition;
-        let resolution = resolve(
-            on_conflict,
-            row.timer.status,
-            (existing.fingerprint(), existing.asked),
-            (definition.fingerprint(), definition.asked),
-        );
-        match resolution {
+        match resolve(on_conflict, row.timer.status, existing.content(), definition.content()) {
             Resolution::Existing => return Created::Existing(row.timer.clone()),
             Resolution::Conflict => return Created::Conflict(row.timer.clone()),
             Resolution::Overwrite => row.change(definition, execute_at, created_at),

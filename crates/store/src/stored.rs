@@ -1,6 +1,6 @@
 use domain::{
-    Asked, Callback, CorrelationId, Definition, Delivery, JsonText, Key, Namespace, RetryPolicy, Status, Timer, TimerId,
-    Timestamp,
+    Asked, Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, RetryPolicy, Status,
+    Timer, TimerId, Timestamp,
 };
 
 use crate::Unreadable;
@@ -29,6 +29,12 @@ pub struct StoredTimer {
 }
 
 impl StoredTimer {
+    /// What a conflict is decided by. Understands no more of the timer than that: one that cannot be read can still be replaced.
+    pub fn content(&self, fingerprint: Fingerprint) -> Content {
+        let is_event = self.callback_config == Callback::Event.to_json();
+        Content { fingerprint, asked: Asked::from_i64(self.asked), is_event }
+    }
+
     /// Refuses what no version of this program wrote; says what it was.
     pub fn into_timer(self) -> Result<Timer, Unreadable> {
         let unreadable = |invalid: domain::Invalid| Unreadable(invalid.to_string());

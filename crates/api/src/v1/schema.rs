@@ -56,7 +56,7 @@ pub(super) struct CreateTimer {
     /// The older name of `namespace`; not together with it.
     #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     group_id: Option<String>,
-    /// When to call: RFC 3339 with any offset, kept to the microsecond. It must not be past.
+    /// When to call: RFC 3339 with any offset, kept to the microsecond. It must not be past; up to a minute ago counts as now.
     #[schema(format = DateTime, example = "2030-01-31T12:00:00Z")]
     execute_at: String,
     /// Whom to call: `http` or `https`, without credentials.
@@ -100,7 +100,7 @@ pub(super) struct TimerSelection {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schema(as = V1UpdateTimer)]
 pub(super) struct UpdateTimer {
-    /// The new instant; it must not be past.
+    /// The new instant; it must not be past, but up to a minute ago counts as now.
     #[schema(value_type = String, required = false, format = DateTime, example = "2030-01-31T12:00:00Z")]
     execute_at: Option<String>,
     #[schema(value_type = String, required = false, format = "uri", max_length = 2048, pattern = "^[hH][tT][tT][pP][sS]?://[^/@]", example = "https://app.example.com/webhooks/timer")]
@@ -131,7 +131,7 @@ pub(super) struct UpdateSelectedTimer {
     /// The `id` that the timer was created with.
     #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "user-reminder-123")]
     timer_id: String,
-    /// The new instant; it must not be past.
+    /// The new instant; it must not be past, but up to a minute ago counts as now.
     #[schema(value_type = String, required = false, format = DateTime, example = "2030-01-31T12:00:00Z")]
     execute_at: Option<String>,
     #[schema(value_type = String, required = false, format = "uri", max_length = 2048, pattern = "^[hH][tT][tT][pP][sS]?://[^/@]", example = "https://app.example.com/webhooks/timer")]

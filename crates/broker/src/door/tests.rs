@@ -132,11 +132,25 @@ async fn a_command_for_the_key_of_another_kind_of_timer_is_put_aside() {
         ..NewTimerRequest::new(Asked::After(SOON), Target::Callback(callback))
     };
     rig.commands.create(taken).await.unwrap();
-    rig.broker.send(command("taken", SOON));
+    let before = rig.timer("taken").await;
+    rig.broker.send(command("taken", Span::from_secs(7)));
     rig.broker.send(command("free", SOON));
     let running = Running::start(rig.door());
     rig.broker.until(|broker| broker.done().len() == 1 && broker.dead().len() == 1).await;
     assert_eq!(rig.broker.dead()[0].reason, "serviceCallId must not be the key of a timer of another kind");
+    assert_eq!(rig.timer("taken").await, before);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_a_callback_has_published_is_put_aside() {
+    let rig = Rig::new();
+    rig.broker.send(format!("callback {}", command("planted", SOON)));
+    rig.broker.send(command("free", SOON));
+    let running = Running::start(rig.door());
+    rig.broker.until(|broker| broker.done().len() == 1 && broker.dead().len() == 1).await;
+    assert_eq!(rig.broker.dead()[0].reason, "message must not be a callback of this service");
+    assert_eq!(rig.timer("planted").await, None);
     running.stop().await;
 }
 
@@ -304,6 +318,10 @@ impl Broker for Panicking {
 impl Received for Grenade {
     fn body(&self) -> &[u8] {
         b"nonsense"
+    }
+
+    fn is_callback(&self) -> bool {
+        false
     }
 
     fn deliveries(&self) -> u32 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ::nats::Connection;
 use async_nats::jetstream::{AckKind, Message};
 use async_trait::async_trait;
+use domain::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 use tokio::time::timeout;
 
 use super::{letters::Dead, not_connected};
@@ -76,6 +77,13 @@ impl NatsReceived {
 impl Received for NatsReceived {
     fn body(&self) -> &[u8] {
         &self.message.payload
+    }
+
+    /// By the headers that every callback carries and none can do without. They survive mappings of subjects, which are for the
+    /// operator to make and for nobody here to see.
+    fn is_callback(&self) -> bool {
+        let headers = self.message.headers.as_ref();
+        headers.is_some_and(|headers| [TIMER_ID_HEADER, CALL_TIME_HEADER].iter().all(|name| headers.get(*name).is_some()))
     }
 
     fn deliveries(&self) -> u32 {

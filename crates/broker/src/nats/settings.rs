@@ -8,13 +8,13 @@ use async_nats::jetstream::{
 };
 
 pub(super) const COMMANDS: &str = "TIMER_COMMANDS";
-pub(super) const COMMANDS_SUBJECTS: &str = "timer.commands.>";
+pub(crate) const COMMANDS_SUBJECTS: &str = "timer.commands.>";
 pub(super) const COMMANDS_PREFIX: &str = "timer.commands.";
 /// Where commands lie that can never work. It is one of the subjects of the commands, so the consumer meets them again.
 pub(super) const DEAD_SUBJECT: &str = "timer.commands.dead";
 
 pub(super) const EVENTS: &str = "TIMER_EVENTS";
-pub(super) const EVENTS_SUBJECTS: &str = "timer.events.>";
+pub(crate) const EVENTS_SUBJECTS: &str = "timer.events.>";
 /// Followed by the tenant.
 pub(super) const DUE_SUBJECT: &str = "timer.events.due";
 

@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::settings;
-use crate::BrokerError;
+use super::{listening, settings};
+use crate::{BrokerError, PlatformSubjects};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// What was found out is taken for granted so long: when a stream is missing, everybody who wants to publish asks at once.
@@ -33,6 +33,7 @@ type Finding = (Instant, Result<(), BrokerError>);
 
 #[derive(Default)]
 pub(super) struct Setup {
+    platform: PlatformSubjects,
     /// What was last found out about the stream of events.
     events: tokio::sync::Mutex<Option<Finding>>,
     /// What was complained about already, by name.
@@ -40,6 +41,10 @@ pub(super) struct Setup {
 }
 
 impl Setup {
+    pub(super) fn new(platform: PlatformSubjects) -> Self {
+        Self { platform, ..Self::default() }
+    }
+
     /// Makes sure of everything. Says how the consumer is configured.
     pub(super) async fn everything(&self, client: &Client) -> Result<consumer::Config, BrokerError> {
         let context = context(client);
@@ -71,7 +76,11 @@ impl Setup {
         let wanted = stream::Config { num_replicas, ..wanted };
         let found: Option<stream::Info> = find(context, format!("STREAM.INFO.{name}")).await?;
         match found {
-            Some(found) => self.complain(name, &settings::doubts_about_stream(&found.config, &wanted)),
+            Some(found) => {
+                let subjects = listening::subjects(context, &found.config).await;
+                self.platform.learn(name, subjects.iter().map(String::as_str));
+                self.complain(name, &settings::doubts_about_stream(&found.config, &wanted));
+            }
             None => create_stream(context, &wanted).await?,
         }
         Ok(())
@@ -130,7 +139,7 @@ const fn not_made(is_away: bool, text: String) -> BrokerError {
     if is_away { BrokerError::Away(text) } else { BrokerError::Refused(text) }
 }
 
-async fn find<T: DeserializeOwned>(context: &Context, what: String) -> Result<Option<T>, BrokerError> {
+pub(super) async fn find<T: DeserializeOwned>(context: &Context, what: String) -> Result<Option<T>, BrokerError> {
     ask(context, what, &json!({})).await
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_nats::jetstream::{self, Context, consumer, context::ContextBuilder, stream};
-use broker::{Door, NatsBroker};
+use broker::{Door, NatsBroker, PlatformSubjects};
 use commands::{Commands, Rules, Searches};
 use domain::{Caller, Clock, Horizon, Key, Namespace, Span, SystemClock, Timer, TimerId, Timestamp};
 use futures_util::StreamExt;
@@ -51,10 +51,10 @@ impl Process {
         let (count, scheduled) = watch::channel(0);
         let nudge = Arc::new(move |entries: &[DueEntry]| count.send_modify(|count| *count += entries.len()));
         let horizon = Horizon { min_delay: Span::ZERO, max_horizon: None };
-        let rules = Rules { horizon, nats: true, address: Arc::new(|_| Ok(())) };
+        let rules = Rules { horizon, nats: Some(Arc::new(|_, _| Ok(()))), address: Arc::new(|_| Ok(())) };
         let commands =
             Commands { store: store.clone(), clock, rules, nudge, caller: Caller::Administrator, searches: Searches::default() };
-        let broker = Arc::new(NatsBroker::new(connection(url)));
+        let broker = Arc::new(NatsBroker::new(connection(url), PlatformSubjects::default()));
         Self { broker, store, scheduled, commands, stop: CancellationToken::new(), door: Mutex::new(None) }
     }
 

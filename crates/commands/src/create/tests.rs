@@ -135,7 +135,9 @@ async fn how_near_a_timer_may_be_depends_on_its_door() {
         (4, Soonest::MinDelay, false),
         (4, Soonest::Now, true),
         (0, Soonest::Now, true),
-        (-1, Soonest::Now, false),
+        (-60, Soonest::Now, true),
+        (-61, Soonest::Now, false),
+        (-1, Soonest::MinDelay, false),
     ] {
         assert_eq!(rig.commands.create(at(seconds, soonest)).await.is_ok(), taken, "{seconds} {soonest:?}");
     }

@@ -30,7 +30,9 @@ pub(super) const ALWAYS_CLOSED: &[Range] = &[
     sealed(v4([169, 254, 169, 254], 32, "cloud metadata")),
     sealed(v4([168, 63, 129, 16], 32, "cloud metadata")),
     sealed(v4([100, 100, 100, 200], 32, "cloud metadata")),
-    sealed(v6(0xfd00_0ec2_0000_0000_0000_0000_0000_0254, 128, "cloud metadata")),
+    sealed(v4([192, 0, 0, 192], 32, "cloud metadata")),
+    // Metadata, credentials of pods, names and time of one cloud: it hands out more of them as it needs them.
+    sealed(v6(0xfd00_0ec2 << 96, 32, "cloud metadata")),
     sealed(v6(0xfd20_00ce_0000_0000_0000_0000_0000_0254, 128, "cloud metadata")),
     sealed(v4([169, 254, 0, 0], 16, "link-local")),
     sealed(v6(0xfe80 << 112, 10, "link-local")),
@@ -39,6 +41,7 @@ pub(super) const ALWAYS_CLOSED: &[Range] = &[
     v4([224, 0, 0, 0], 4, "multicast"),
     v6(0xff00 << 112, 8, "multicast"),
     v4([255, 255, 255, 255], 32, "broadcast"),
+    v4([192, 0, 0, 0], 24, "protocol assignments"),
 ];
 
 /// Closed, in addition, where only the public Internet may be reached.
@@ -48,7 +51,6 @@ pub(super) const CLOSED_TO_PUBLIC: &[Range] = &[
     v4([100, 64, 0, 0], 10, "shared address space"),
     v4([127, 0, 0, 0], 8, "loopback"),
     v4([172, 16, 0, 0], 12, "private network"),
-    v4([192, 0, 0, 0], 24, "protocol assignments"),
     v4([192, 0, 2, 0], 24, "documentation"),
     v4([192, 88, 99, 0], 24, "6to4 relay"),
     v4([192, 168, 0, 0], 16, "private network"),
@@ -82,17 +84,30 @@ pub(super) const fn unmapped(addr: IpAddr) -> IpAddr {
     addr.to_canonical()
 }
 
-/// The IPv4 address that a translator (NAT64), a tunnel (6to4) or an old stack (IPv4-compatible) would make of it.
-pub(super) const fn embedded_v4(addr: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 addresses that a translator (NAT64), a tunnel (6to4, Teredo, ISATAP) or an old stack (IPv4-compatible, IPv4-translated) may
+/// make of it. Several where the address alone does not tell which: each must be one that may be reached.
+pub(super) fn embedded_v4(addr: Ipv6Addr) -> Vec<Ipv4Addr> {
     let bits = addr.to_bits();
-    let high = bits >> 32;
-    // The casts pick the 32 bits that are meant.
-    let (low, after_prefix) = (bits as u32, (bits >> 80) as u32);
-    if high == 0x0064_ff9b << 64 || high == 0 {
-        Some(Ipv4Addr::from_bits(low))
+    // The cast picks the 32 bits that follow.
+    let after = |start: u32| (bits >> (96 - start)) as u32;
+    let found: Vec<u32> = if bits >> 80 == 0x0064_ff9b_0001 {
+        // For local use: how long the prefix is, and so where the address stands, is for its operator to say (RFC 6052, 2.2).
+        let halves = (after(48) & 0xffff_0000) | after(72) >> 16;
+        let quarters = (after(56) & 0xff00_0000) | after(72) >> 8;
+        vec![halves, quarters, after(72), after(96)]
+    } else if [0x0064_ff9b << 64, 0, 0xffff_0000].contains(&(bits >> 32)) {
+        vec![after(96)]
     } else if bits >> 112 == 0x2002 {
-        Some(Ipv4Addr::from_bits(after_prefix))
+        vec![after(16)]
+    } else if bits >> 96 == 0x2001_0000 {
+        // The server, and the client behind it in disguise.
+        vec![after(32), !after(96)]
+    } else if [0x0000_5efe, 0x0200_5efe].contains(&after(64)) {
+        vec![after(96)]
     } else {
-        None
-    }
+        Vec::new()
+    };
+    // Nothing where an address could stand is none, unless nothing stands anywhere.
+    let is_empty = found.iter().all(|v4| *v4 == 0);
+    found.into_iter().filter(|v4| is_empty || *v4 != 0).map(Ipv4Addr::from_bits).collect()
 }

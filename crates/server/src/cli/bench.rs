@@ -48,7 +48,7 @@ pub struct MeasureOptions {
     /// Its administrator's key
     #[arg(long, env = "API_KEY", hide_env_values = true, value_name = "KEY")]
     pub api_key: Option<String>,
-    /// Its MIN_DELAY [default: 5s]
+    /// Its MIN_DELAY [default: 0s]
     #[arg(long, value_name = "DURATION")]
     pub min_delay: Option<String>,
     /// The address of this machine at which the service can call back [default: 127.0.0.1]

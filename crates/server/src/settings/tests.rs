@@ -32,9 +32,11 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--pg-host", "db", "--pg-user", "u", "--pg-db-name", "n", "--pg-port", "x"], "PG_PORT must be a number"),
         (vec!["--pg-host", "db", "--db-path", "f"], "TIMER_DB_PATH and PG_HOST are both set: give only one of them."),
         (vec!["--min-delay", "5"], "MIN_DELAY must be a duration"),
-        (vec!["--max-horizon", "5s"], "MAX_HORIZON must be longer than MIN_DELAY."),
+        (vec!["--max-horizon", "0s"], "MAX_HORIZON must be longer than MIN_DELAY."),
+        (vec!["--min-delay", "5s", "--max-horizon", "5s"], "MAX_HORIZON must be longer than MIN_DELAY."),
         (vec!["--retention", "for ever"], "RETENTION must be a duration"),
         (vec!["--overdue-window", "x"], "OVERDUE_WINDOW must be a duration"),
+        (vec!["--overdue-window", "0s"], "OVERDUE_WINDOW must be longer than 0s."),
         (vec!["--polling-interval", "0"], "TIMER_POLLING_INTERVAL must be a number between 10 and 60000."),
         (vec!["--batch-size", "0"], "TIMER_BATCH_SIZE must be a number between 1 and 10000."),
         (vec!["--in-flight-max", "0"], "IN_FLIGHT_MAX must be a number between 1 and 1000000."),
@@ -130,7 +132,11 @@ fn a_bad_file_of_namespaces_is_refused_by_the_namespace_that_is_wrong() {
         ),
         (
             r#"{"billing": {"secret": "whsec_tooshort"}}"#,
-            r#"NAMESPACES_FILE is wrong in namespace "billing": there is a field that is neither retry_policy nor signing_secret."#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": there is a field that is none of retry_policy, signing_secret and subjects."#,
+        ),
+        (
+            r#"{"billing": {"subjects": ["billing.>.x"]}}"#,
+            r#"NAMESPACES_FILE is wrong in namespace "billing": subjects[0] must be a NATS subject: tokens joined by dots, without blanks, * for one token, > for all at the end."#,
         ),
     ] {
         assert_eq!(with_namespaces(text).err().as_deref(), Some(sentence));

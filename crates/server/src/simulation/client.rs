@@ -184,11 +184,7 @@ fn commands(node: &Arc<Node>) -> Commands {
     Commands {
         store: Arc::clone(&node.store),
         clock: Arc::clone(&node.clock) as Arc<dyn Clock>,
-        rules: Rules {
-            horizon: Horizon { min_delay: Span::ZERO, max_horizon: None },
-            nats: false,
-            address: Arc::new(|_| Ok(())),
-        },
+        rules: Rules { horizon: Horizon { min_delay: Span::ZERO, max_horizon: None }, nats: None, address: Arc::new(|_| Ok(())) },
         nudge: Arc::new(move |entries: &[DueEntry]| scheduler.nudge(entries)),
         caller: Caller::Administrator,
         searches: Searches::default(),

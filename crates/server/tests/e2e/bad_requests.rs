@@ -154,7 +154,7 @@ fn bad_short_forms() -> Vec<Refused> {
 
 async fn a_bad_create_is_refused_by_name_and_nothing_is_stored(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
     let client = service.client();
 
     let refused = [malformed(), bad_times(), bad_callbacks(), bad_fields(), bad_short_forms()].concat();
@@ -170,7 +170,7 @@ async fn a_bad_create_is_refused_by_name_and_nothing_is_stored(backend: Backend)
 
 async fn a_bad_update_is_refused_by_name_and_nothing_is_changed(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
     let client = service.client();
     let id =
         client.create(&json!({"delay": "1d", "metadata": {"kept": 1}, "callback": {"type": "http", "url": "http://a/"}})).await;
@@ -201,7 +201,7 @@ async fn a_bad_update_is_refused_by_name_and_nothing_is_changed(backend: Backend
 
 async fn requests_that_fit_no_route_or_rule_get_the_envelope_too(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
     let client = service.client();
     let missing = "/timers/01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -234,7 +234,7 @@ async fn requests_that_fit_no_route_or_rule_get_the_envelope_too(backend: Backen
 
 async fn without_the_key_nothing_is_answered(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
     let client = service.client();
     for (method, path) in
         [("GET", "/timers"), ("POST", "/timers"), ("GET", "/timers/7"), ("GET", "/nowhere"), ("PATCH", "/timers")]
@@ -253,7 +253,7 @@ async fn without_the_key_nothing_is_answered(backend: Backend) {
 
 async fn a_body_of_the_wrong_kind_or_size_is_refused(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
     let client = service.client();
     let good = format!("{{{AT},{CALLBACK}}}").into_bytes();
     let large = [b"{\"metadata\":\"".as_slice(), &b"x".repeat(1024 * 1024), b"\"}"].concat();
@@ -276,7 +276,7 @@ async fn a_body_of_the_wrong_kind_or_size_is_refused(backend: Backend) {
 
 async fn a_head_that_is_too_large_is_refused(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
     let client = service.client();
     let long = "x".repeat(16 * 1024);
     let get = |path: &str| client.request("GET", path).header("x-api-key", API_KEY);

@@ -185,8 +185,7 @@ async fn a_repeated_create_finds_its_timer_just_before_and_after_it_is_due(backe
 async fn a_repeated_create_finds_its_timer_although_its_time_is_nearer_than_may_be_asked_for(backend: Backend) {
     let _machine = beside_others().await;
     let receiver = Receiver::start();
-    // With the usual MIN_DELAY of five seconds.
-    let mut service = Service::start_with(&backend, &[]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
     let at = instant(now() + 6_000_000);
     let timers: Vec<Value> = (0..5)
         .map(|n| {

@@ -39,6 +39,7 @@ async fn a_bad_setting_ends_the_start_with_one_sentence_that_names_it() {
         (vec![key, ("MIN_DELAY", "1h"), ("MAX_HORIZON", "1m")], "MAX_HORIZON"),
         (vec![key, ("RETENTION", "for ever")], "RETENTION"),
         (vec![key, ("OVERDUE_WINDOW", "5")], "OVERDUE_WINDOW"),
+        (vec![key, ("OVERDUE_WINDOW", "0s")], "OVERDUE_WINDOW must be longer than 0s"),
         (vec![key, ("TIMER_POLLING_INTERVAL", "1s")], "TIMER_POLLING_INTERVAL"),
         (vec![key, ("TIMER_POLLING_INTERVAL", "0")], "TIMER_POLLING_INTERVAL"),
         (vec![key, ("TIMER_BATCH_SIZE", "0")], "TIMER_BATCH_SIZE"),

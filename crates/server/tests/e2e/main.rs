@@ -58,6 +58,7 @@ mod nodes;
 mod on_time;
 mod one_key_many_clients;
 mod openapi_contract;
+mod platform_subjects;
 mod purge_under_load;
 mod race;
 mod rate_limit;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::rig::{Backend, Client, Receiver, Reply, Service, beside_others, callback_to, for_each_store};
+use crate::rig::{Backend, Client, Receiver, Reply, Service, beside_others, callback_to, for_each_store, instant, micros, now};
 
 const SOON: Duration = Duration::from_secs(15);
 
@@ -13,12 +13,53 @@ for_each_store!(
     a_timer_is_fired_before_its_time,
     many_are_registered_and_canceled_at_once,
     the_namespaced_door_keeps_timers_by_their_own_ids,
+    what_was_due_a_moment_ago_is_due_now_unless_a_minimum_is_set,
 );
 
 async fn post(client: &Client, path: &str, body: &Value) -> Value {
     let answer = client.try_send("POST", path, Some(body.to_string())).await.expect("an answer");
     assert_eq!(answer.status, 200, "{path}: {}", answer.text);
     answer.json()["data"].clone()
+}
+
+async fn what_was_due_a_moment_ago_is_due_now_unless_a_minimum_is_set(backend: Backend) {
+    let _machine = beside_others().await;
+    let receiver = Receiver::start();
+    let ago = |seconds: i64| instant(now() - seconds * 1_000_000);
+    let callback = callback_to(&receiver.url("/"), &json!(1));
+    let mut service = Service::start_with(&backend, &[]).await;
+    let client = service.client();
+    let asked = now();
+    for due in [json!({"delay": "0s"}), json!({"delay": "1ms"}), json!({"execute_at": ago(1)}), json!({"execute_at": ago(50)})] {
+        let mut timer = due.clone();
+        timer["callback"] = callback.clone();
+        let id = client.create(&timer).await;
+        let shown = client.wait_for_status(&id, "completed").await;
+        assert!(micros(shown["execute_at"].as_str().expect("a due time")) >= asked, "{due}: {shown}");
+        let far = client.create(&json!({"delay": "1d", "callback": callback})).await;
+        let moved = client.try_update(&far, &due).await.expect("an answer");
+        assert_eq!(moved.status, 200, "{due}: {}", moved.text);
+        client.wait_for_status(&far, "completed").await;
+    }
+    let v1 = |id: &str, at: String| json!({"id": id, "executeAt": at, "callbackUrl": receiver.url("/")});
+    assert_eq!(client.send("POST", "/api/v1/timers", Some(&v1("near", ago(50)))).await.status, 200);
+    let far = client.create(&json!({"delay": "1d", "callback": callback})).await;
+    for answer in [
+        client.post(&json!({"execute_at": ago(61), "callback": callback}).to_string()).await,
+        client.try_update(&far, &json!({"execute_at": ago(61)})).await.expect("an answer"),
+        client.send("POST", "/api/v1/timers/create", Some(&v1("far", ago(61)))).await,
+    ] {
+        assert_eq!(answer.status, 400, "{}", answer.text);
+        assert!(answer.message().ends_with("must be in the future"), "{}", answer.text);
+    }
+    service.stop().await;
+
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
+    let client = service.client();
+    for due in [json!({"delay": "3s"}), json!({"execute_at": ago(1)}), json!({"execute_at": ago(-4)})] {
+        assert_eq!(client.try_update(&far, &due).await.expect("an answer").status, 400, "{due}");
+    }
+    service.stop().await;
 }
 
 async fn a_failed_timer_shows_its_attempts_and_is_tried_again(backend: Backend) {
