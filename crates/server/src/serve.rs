@@ -50,13 +50,13 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
-    let callbacks = descriptors::for_callbacks(descriptors::allow_many());
+    let files = descriptors::share(descriptors::allow_many());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(door_threads())
         .enable_all()
         .build()
         .map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
-    let drained = runtime.block_on(run_until_stopped(settings, callbacks, announce))?;
+    let drained = runtime.block_on(run_until_stopped(settings, files, announce))?;
     match drained {
         Drained::Completely => Ok(()),
         Drained::Broken => Err(Failure::Run("a part of the service failed; see the log.".to_owned())),
@@ -74,7 +74,7 @@ fn door_threads() -> usize {
 
 async fn run_until_stopped(
     settings: &Settings,
-    files: descriptors::Callbacks,
+    files: descriptors::Shares,
     announce: impl FnOnce(&Started<'_>),
 ) -> Result<Drained, Failure> {
     let metrics = telemetry::metrics()?;
@@ -119,7 +119,7 @@ async fn run_until_stopped(
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string(), nats });
-    let mut api_config = api_config(settings, metrics, scheduler);
+    let mut api_config = api_config(settings, files, metrics, scheduler);
     api_config.health.extend(messaging.health());
     let limits = api_config.limits;
     api::serve(listener, api::router(api_config, commands), limits, stop.clone()).await;
@@ -177,7 +177,7 @@ fn wire_commands(
 }
 
 /// As many as are wanted, or as there are open files for.
-fn calls_at_once(wanted: usize, files: descriptors::Callbacks) -> usize {
+fn calls_at_once(wanted: usize, files: descriptors::Shares) -> usize {
     if wanted > files.calls {
         tracing::warn!(
             "IN_FLIGHT_MAX is {wanted}, but the limit of open files allows {} calls at once: raise the limit (ulimit -n) or lower IN_FLIGHT_MAX",
@@ -205,7 +205,12 @@ fn permits(permits: Permits) -> serde_json::Value {
     serde_json::json!({"in_flight": permits.in_flight, "max": permits.max, "exhausted": permits.is_exhausted})
 }
 
-fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync>, scheduler: Arc<Scheduler>) -> ApiConfig {
+fn api_config(
+    settings: &Settings,
+    files: descriptors::Shares,
+    metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    scheduler: Arc<Scheduler>,
+) -> ApiConfig {
     let item = |name, read: Box<dyn Fn() -> serde_json::Value + Send + Sync>| HealthItem {
         name,
         read: Arc::new(move || Reading { value: read(), well: true }),
@@ -234,7 +239,7 @@ fn api_config(settings: &Settings, metrics: Arc<dyn Fn() -> String + Send + Sync
         api_key: ApiKey::new(&settings.api_key),
         rate_limit: settings.rate_limit,
         limits: api::Limits {
-            connections_max: descriptors::connections_max(),
+            connections_max: files.api,
             connections_per_address_max: settings.connections_per_address_max,
             ..api::Limits::default()
         },
