@@ -6,21 +6,22 @@ use std::{
 };
 
 use ::metrics::{Counter, Histogram};
+use domain::Metric;
 
-use crate::Outcome;
+use crate::{Outcome, outcome::OUTCOMES};
 
 const DURATION: &str = "timer_callback_duration_seconds";
 const TOTAL: &str = "timer_callbacks_total";
 
-/// Says what the metrics mean. To be called once a recorder is installed.
-pub fn describe() {
-    metrics::describe_histogram!(
-        DURATION,
-        metrics::Unit::Seconds,
-        "How long callback attempts took, by kind of callback and by outcome"
-    );
-    metrics::describe_counter!(TOTAL, "Callback attempts that ended, by kind of callback and by outcome");
-}
+const KINDS: &[&str] = &["http", "nats", "event"];
+
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::histogram(DURATION, "How long callback attempts took, by kind of callback and by outcome")
+        .by(&[("kind", KINDS), ("outcome", &["delivered"])]),
+    Metric::counter(TOTAL, "Callback attempts that ended, by kind of callback and by outcome")
+        .by(&[("kind", KINDS), ("outcome", OUTCOMES)]),
+];
 
 /// What is counted of attempts. Each series is looked up once: there are few, and each is used for ever.
 #[derive(Default)]
@@ -85,6 +86,19 @@ mod tests {
             self.take(key);
             Histogram::noop()
         }
+    }
+
+    #[test]
+    fn every_outcome_is_shown_from_the_start() {
+        use FailureKind as Kind;
+        let kinds = [
+            [Kind::Status(301), Kind::Status(404), Kind::Status(500), Kind::Status(600), Kind::Timeout, Kind::Refused].as_slice(),
+            &[Kind::Unreachable, Kind::Reset, Kind::Tls, Kind::Dns, Kind::Egress, Kind::Subject, Kind::Answer, Kind::TooLarge],
+            &[Kind::Request, Kind::Disconnected, Kind::Denied, Kind::NoStream, Kind::Rejected, Kind::Broker, Kind::NotConfigured],
+        ];
+        let failed = kinds.concat().into_iter().map(|kind| Outcome::from(Failure::new(kind, "")).label());
+        let labels: Vec<_> = ["delivered", "rescheduled"].into_iter().chain(failed).collect();
+        assert_eq!(labels, OUTCOMES);
     }
 
     #[test]

@@ -36,5 +36,5 @@ mod tenancy;
 mod window;
 
 pub use alarm::Alarm;
-pub use scheduler::{Config, Scheduler, describe};
+pub use scheduler::{Config, METRICS, Scheduler};
 pub use sweeping::SweepPosition;

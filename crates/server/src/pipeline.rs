@@ -16,7 +16,7 @@ mod figures;
 mod recover;
 mod settle;
 
-pub use figures::{Figures, describe};
+pub use figures::{Figures, METRICS};
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 

@@ -62,7 +62,7 @@ use crate::{
     writer::Writer,
 };
 
-pub use metrics::describe;
+pub use metrics::METRICS;
 pub use open::OpenError;
 
 const SCHEDULER_READERS: usize = 2;
