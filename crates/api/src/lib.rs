@@ -66,7 +66,7 @@ pub use auth::ApiKey;
 pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
 pub use listener::serve;
-pub use metrics::describe;
+pub use metrics::METRICS;
 pub use rate::RateLimit;
 
 use figures::Figures;

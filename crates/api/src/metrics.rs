@@ -4,6 +4,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use domain::Metric;
 use http::header;
 
 use crate::Api;
@@ -20,18 +21,20 @@ pub(crate) async fn metrics(State(api): State<Api>) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// Describes the metrics of this crate to whatever exports them.
-pub fn describe() {
-    ::metrics::describe_counter!("timer_http_requests_total", "Requests answered, by route, method and status.");
-    ::metrics::describe_histogram!(
-        "timer_http_request_duration_seconds",
-        ::metrics::Unit::Seconds,
-        "Time from the end of the headers to the answer, by route."
-    );
-    ::metrics::describe_gauge!("timer_http_connections", "Open connections of the API.");
-    ::metrics::describe_counter!(
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::counter("timer_http_requests_total", "Requests answered, by route, method and status.").by(&[
+        ("route", &["/metrics"]),
+        ("method", &["GET"]),
+        ("status", &["200"]),
+    ]),
+    Metric::histogram("timer_http_request_duration_seconds", "Time from the end of the headers to the answer, by route.")
+        .by(&[("route", &["/metrics"])]),
+    Metric::gauge("timer_http_connections", "Open connections of the API."),
+    Metric::counter(
         "timer_http_connections_refused_total",
-        "Connections beyond the limits, of which only /healthz and /ping are answered."
-    );
-    ::metrics::describe_counter!("timer_http_heads_refused_total", "Requests refused before they reached a route, by status.");
-}
+        "Connections beyond the limits, of which only /healthz and /ping are answered.",
+    ),
+    Metric::counter("timer_http_heads_refused_total", "Requests refused before they reached a route, by status.")
+        .by(&[("status", &["400", "408", "414", "431"])]),
+];

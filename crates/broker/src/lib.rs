@@ -30,6 +30,8 @@ mod platform;
 #[cfg(test)]
 mod rig;
 
+use domain::Metric;
+
 pub use crate::nats::NatsBroker;
 pub use announce::announce;
 pub use contract::{Broker, BrokerError, Event, Received, Verdict};
@@ -39,13 +41,15 @@ pub(crate) use memory::Memory;
 pub(crate) use messages::{ScheduleTimer, due_time_reached};
 pub use platform::PlatformSubjects;
 
-/// Describes the metrics of this crate to whatever exports them.
-pub fn describe() {
-    metrics::describe_counter!("timer_commands_received_total", "Commands that the broker delivered, repetitions included.");
-    metrics::describe_counter!(
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::counter("timer_commands_received_total", "Commands that the broker delivered, repetitions included."),
+    Metric::counter(
         "timer_commands_total",
-        "Commands handled, by result: scheduled, moved, unchanged, later (the broker delivers them again) or dead (put aside)."
-    );
-    metrics::describe_histogram!("timer_command_batch_size", "Commands that were registered in one commit.");
-    metrics::describe_counter!("timer_events_published_total", "Events of due timers, by result: published or failed.");
-}
+        "Commands handled, by result: scheduled, moved, unchanged, later (the broker delivers them again) or dead (put aside).",
+    )
+    .by(&[("result", &["scheduled", "moved", "unchanged", "later", "dead"])]),
+    Metric::histogram("timer_command_batch_size", "Commands that were registered in one commit."),
+    Metric::counter("timer_events_published_total", "Events of due timers, by result: published or failed.")
+        .by(&[("result", &["published", "failed"])]),
+];

@@ -36,7 +36,7 @@ mod rig;
 
 use std::sync::Arc;
 
-use domain::{Caller, Clock, Status, Timer};
+use domain::{Caller, Clock, Metric, Status, Timer};
 use store::{DueEntry, Store};
 
 pub use cancel_matching::{CanceledMany, Members, Selection};
@@ -75,11 +75,13 @@ impl Commands {
     }
 }
 
-/// Describes the metrics of this crate to whatever exports them.
-pub fn describe() {
-    metrics::describe_counter!("timer_created_total", "Timers registered, by result: created or replaced.");
-    metrics::describe_counter!("timer_updated_total", "Timers changed by their callers.");
-    metrics::describe_counter!("timer_canceled_total", "Timers canceled by their callers.");
-    metrics::describe_counter!("timer_retried_total", "Failed timers that their callers had tried again.");
-    metrics::describe_counter!("timer_read_back_total", "Writes whose outcome was unknown and had to be read back.");
-}
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::counter("timer_created_total", "Timers registered, by result: created or replaced.")
+        .by(&[("result", &["created", "replaced"])]),
+    Metric::counter("timer_updated_total", "Timers changed by their callers."),
+    Metric::counter("timer_canceled_total", "Timers canceled by their callers."),
+    Metric::counter("timer_retried_total", "Failed timers that their callers had tried again."),
+    Metric::counter("timer_read_back_total", "Writes whose outcome was unknown and had to be read back, by operation.")
+        .by(&[("operation", &["create", "update", "cancel", "retry", "add_key"])]),
+];

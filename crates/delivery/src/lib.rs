@@ -43,7 +43,7 @@ pub use announcer::Announcer;
 pub use decide::{decide, recover, unreadable};
 pub use deliverer::{Attempted, Config, Deliverer, SetupError, Way};
 pub use egress::{Denied, Egress};
-pub use metrics::describe;
+pub use metrics::METRICS;
 pub use namespaces::NamespaceRules;
 pub use nats::SubjectCheck;
 pub use outcome::{Failure, FailureKind, Outcome, Shortage};

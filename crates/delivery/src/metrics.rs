@@ -6,8 +6,9 @@ use std::{
 };
 
 use ::metrics::{Counter, Histogram};
+use domain::Metric;
 
-use crate::{Outcome, Shortage};
+use crate::{Outcome, Shortage, outcome::OUTCOMES};
 
 const DURATION: &str = "timer_callback_duration_seconds";
 const TOTAL: &str = "timer_callbacks_total";
@@ -16,19 +17,27 @@ const NOT_ATTEMPTED: &str = "timer_not_attempted_total";
 /// How often a shortage is logged at most.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Says what the metrics mean. To be called once a recorder is installed.
-pub fn describe() {
-    metrics::describe_histogram!(
-        DURATION,
-        metrics::Unit::Seconds,
-        "How long callback attempts took, by kind of callback and by outcome"
-    );
-    metrics::describe_counter!(TOTAL, "Callback attempts that ended, by kind of callback and by outcome");
-    metrics::describe_counter!(
+const KINDS: &[&str] = &["http", "nats", "event"];
+const SHORTAGES: &[&str] = &[
+    Shortage::Descriptors.label(),
+    Shortage::Ports.label(),
+    Shortage::Memory.label(),
+    Shortage::Threads.label(),
+    Shortage::Lookups.label(),
+];
+
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::histogram(DURATION, "How long callback attempts took, by kind of callback and by outcome")
+        .by(&[("kind", KINDS), ("outcome", &["delivered"])]),
+    Metric::counter(TOTAL, "Callback attempts that ended, by kind of callback and by outcome")
+        .by(&[("kind", KINDS), ("outcome", OUTCOMES)]),
+    Metric::counter(
         NOT_ATTEMPTED,
-        "Calls that this machine could not make and that wait for another try, by what it is short of"
-    );
-}
+        "Calls that this machine could not make and that wait for another try, by what it is short of",
+    )
+    .by(&[("reason", SHORTAGES)]),
+];
 
 /// What could not be sent. There may be thousands in a second, so that only some of it is logged.
 #[derive(Default)]
@@ -139,6 +148,19 @@ mod tests {
         for (seconds, logged) in table {
             assert_eq!(unlogged.count(Duration::from_secs(seconds)), logged, "at second {seconds}");
         }
+    }
+
+    #[test]
+    fn every_outcome_is_shown_from_the_start() {
+        use FailureKind as Kind;
+        let kinds = [
+            [Kind::Status(301), Kind::Status(404), Kind::Status(500), Kind::Status(600), Kind::Timeout, Kind::Refused].as_slice(),
+            &[Kind::Unreachable, Kind::Reset, Kind::Tls, Kind::Dns, Kind::Egress, Kind::Subject, Kind::Answer, Kind::TooLarge],
+            &[Kind::Request, Kind::Disconnected, Kind::Denied, Kind::NoStream, Kind::Rejected, Kind::Broker, Kind::NotConfigured],
+        ];
+        let failed = kinds.concat().into_iter().map(|kind| Outcome::from(Failure::new(kind, "")).label());
+        let labels: Vec<_> = ["delivered", "rescheduled"].into_iter().chain(failed).collect();
+        assert_eq!(labels, OUTCOMES);
     }
 
     #[test]

@@ -74,6 +74,33 @@ pub enum FailureKind {
     NotConfigured,
 }
 
+/// Every label of an outcome.
+pub(crate) const OUTCOMES: &[&str] = &[
+    "delivered",
+    "rescheduled",
+    "status_3xx",
+    "status_4xx",
+    "status_5xx",
+    "status_other",
+    "timeout",
+    "refused",
+    "unreachable",
+    "reset",
+    "tls",
+    "dns",
+    "egress",
+    "subject",
+    "answer",
+    "too_large",
+    "request",
+    "disconnected",
+    "denied",
+    "no_stream",
+    "rejected",
+    "broker",
+    "not_configured",
+];
+
 impl Outcome {
     /// Whether the receiver has it.
     pub const fn is_delivered(&self) -> bool {

@@ -48,6 +48,7 @@ pub fn connection(options: Options, name: &'static str) -> (Connection, impl Fut
     let (links, link) = watch::channel(None);
     let (queue, jobs) = mpsc::channel(QUEUE_MAX);
     let place = options.place().into();
+    metrics::begin(name);
     let driver = async move {
         // Dropped together with this future, which ends the thread.
         let (_stop, stopped) = oneshot::channel::<Infallible>();

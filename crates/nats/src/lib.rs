@@ -41,7 +41,7 @@ use std::time::Duration;
 pub use connection::{Connection, connection};
 pub use error::PublishError;
 pub use message::Outgoing;
-pub use metrics::describe;
+pub use metrics::METRICS;
 pub use options::Options;
 pub use stream::Stored;
 

@@ -1,14 +1,23 @@
 //! What this crate counts.
 
+use domain::Metric;
+
 const CONNECTED: &str = "timer_nats_connected";
 const RECONNECTS: &str = "timer_nats_reconnects_total";
 const ROUND_SIZE: &str = "timer_nats_round_size";
 
-/// Says what the metrics mean. To be called once a recorder is installed.
-pub fn describe() {
-    metrics::describe_gauge!(CONNECTED, "1 while the connection to the NATS server stands, else 0");
-    metrics::describe_counter!(RECONNECTS, "Connections to a NATS server that replaced a lost one");
-    metrics::describe_histogram!(ROUND_SIZE, "How many messages shared one confirmation of the NATS server");
+/// The metrics of this crate. Which connections there are, the configuration says: without a server there are none, and none is away.
+pub const METRICS: &[Metric] = &[
+    Metric::gauge(CONNECTED, "1 while the connection to the NATS server stands, else 0").by(&[("connection", &[])]),
+    Metric::counter(RECONNECTS, "Connections to a NATS server that replaced a lost one").by(&[("connection", &[])]),
+    Metric::histogram(ROUND_SIZE, "How many messages shared one confirmation of the NATS server").by(&[("connection", &[])]),
+];
+
+/// Shows the metrics of a connection from its beginning.
+pub(crate) fn begin(connection: &'static str) {
+    connected(connection, false);
+    metrics::counter!(RECONNECTS, "connection" => connection).increment(0);
+    drop(metrics::histogram!(ROUND_SIZE, "connection" => connection));
 }
 
 pub(crate) fn connected(connection: &'static str, is_connected: bool) {

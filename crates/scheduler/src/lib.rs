@@ -37,5 +37,5 @@ mod tenancy;
 mod window;
 
 pub use alarm::Alarm;
-pub use scheduler::{Config, Permits, Scheduler, describe};
+pub use scheduler::{Config, METRICS, Permits, Scheduler};
 pub use sweeping::SweepPosition;

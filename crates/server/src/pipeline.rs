@@ -17,7 +17,7 @@ mod heartbeats;
 mod recover;
 mod settle;
 
-pub use figures::{Figures, describe};
+pub use figures::{Figures, METRICS};
 pub use heartbeats::Heartbeats;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};

@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use domain::{Metric, MetricKind};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
 use crate::{
@@ -50,15 +51,38 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
             upkept.run_upkeep();
         }
     });
-    api::describe();
-    broker::describe();
-    commands::describe();
-    crate::pipeline::describe();
-    delivery::describe();
-    nats::describe();
-    scheduler::describe();
-    store::describe();
-    store_postgres::describe();
-    store_sqlite::describe();
+    METRICS.iter().copied().flatten().for_each(begin);
     Ok(Arc::new(move || handle.render()))
+}
+
+/// Every metric, by the part of the service that it belongs to.
+const METRICS: [&[Metric]; 10] = [
+    api::METRICS,
+    broker::METRICS,
+    commands::METRICS,
+    crate::pipeline::METRICS,
+    delivery::METRICS,
+    nats::METRICS,
+    scheduler::METRICS,
+    store::METRICS,
+    store_postgres::METRICS,
+    store_sqlite::METRICS,
+];
+
+/// Describes a metric, and makes the series that are known from the start: what begins to exist with its first event does not rise
+/// in the eyes of whoever watches it.
+fn begin(metric: &Metric) {
+    let (name, help) = (metric.name, metric.help);
+    match metric.kind {
+        MetricKind::Counter => metrics::describe_counter!(name, help),
+        MetricKind::Gauge => metrics::describe_gauge!(name, help),
+        MetricKind::Histogram => metrics::describe_histogram!(name, help),
+    }
+    for labels in metric.series() {
+        match metric.kind {
+            MetricKind::Counter => metrics::counter!(name, &labels).increment(0),
+            MetricKind::Gauge => metrics::gauge!(name, &labels).increment(0.0),
+            MetricKind::Histogram => drop(metrics::histogram!(name, &labels)),
+        }
+    }
 }

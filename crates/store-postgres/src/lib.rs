@@ -53,7 +53,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, JsonText, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
     Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Member, NodeId, Page, Pulse, Settlement, ShardCursor,
@@ -180,19 +180,20 @@ impl PostgresStore {
     }
 }
 
-/// What this crate counts.
-pub fn describe() {
-    metrics::describe_histogram!("timer_postgres_create_batch_timers", "Timers written by one statement.");
-    metrics::describe_counter!(
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::histogram("timer_postgres_create_batch_timers", "Timers written by one statement."),
+    Metric::counter(
         "timer_postgres_sessions_discarded_total",
-        "Sessions with PostgreSQL that broke or did not answer in time, by lane."
-    );
-    metrics::describe_counter!(
+        "Sessions with PostgreSQL that broke or did not answer in time, by lane.",
+    )
+    .by(&[("lane", &["callers", "lists", "scheduler", "ownership", "nudges"])]),
+    Metric::counter(
         "timer_postgres_nudges_unreadable_total",
-        "Notifications on this database's channel that made no sense and were passed over."
-    );
-    metrics::describe_counter!("timer_postgres_contention_total", "Statements made again because others were in their way.");
-}
+        "Notifications on this database's channel that made no sense and were passed over.",
+    ),
+    Metric::counter("timer_postgres_contention_total", "Statements made again because others were in their way."),
+];
 
 #[async_trait]
 impl Store for PostgresStore {

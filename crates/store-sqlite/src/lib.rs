@@ -70,7 +70,7 @@ use crate::{
 };
 
 pub use backup::{BackupError, backup};
-pub use metrics::describe;
+pub use metrics::METRICS;
 pub use open::OpenError;
 pub use presence::NOT_IN_PLACE;
 pub use restore::{RestoreError, restore};

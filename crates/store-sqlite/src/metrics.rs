@@ -1,5 +1,6 @@
 //! What an operator sees of this store, all in one place.
 
+use domain::Metric;
 use metrics::{counter, gauge, histogram};
 
 use crate::checkpoint::Log;
@@ -9,13 +10,13 @@ const BATCH_ROWS: &str = "timer_sqlite_batch_rows";
 const LOG_PAGES: &str = "timer_sqlite_log_pages";
 const CHECKPOINTS: &str = "timer_sqlite_checkpoints_total";
 
-/// Tells the recorder what the metrics mean.
-pub fn describe() {
-    metrics::describe_counter!(COMMITS, "Transactions committed to the SQLite database");
-    metrics::describe_histogram!(BATCH_ROWS, "Rows of the requests that one transaction carries");
-    metrics::describe_gauge!(LOG_PAGES, "Pages of 4 KiB in the write-ahead log, when last looked at");
-    metrics::describe_counter!(CHECKPOINTS, "Checkpoints run beside the writer");
-}
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::counter(COMMITS, "Transactions committed to the SQLite database"),
+    Metric::histogram(BATCH_ROWS, "Rows of the requests that one transaction carries"),
+    Metric::gauge(LOG_PAGES, "Pages of 4 KiB in the write-ahead log, when last looked at"),
+    Metric::counter(CHECKPOINTS, "Checkpoints run beside the writer"),
+];
 
 pub fn commit() {
     counter!(COMMITS).increment(1);

@@ -27,7 +27,7 @@ use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, T
 pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, Settlement, ShardCursor, Tenure, Unreadable};
 pub use error::{StoreError, StoreResult};
 pub use faulty::{Fault, Faulty, Odds};
-pub use measured::{Measured, describe};
+pub use measured::{METRICS, Measured};
 pub use membership::{Cluster, DEAD_MEMBERS_KEPT, Member, Pulse, ShardState};
 pub use model::Model;
 pub use operation::Operation;

@@ -4,7 +4,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use metrics::Histogram;
 
 use crate::{
@@ -16,24 +16,18 @@ const CALL_DURATION: &str = "timer_store_call_duration_seconds";
 const ERRORS: &str = "timer_store_errors_total";
 const BATCH_SIZE: &str = "timer_store_batch_size";
 
-/// Says what the metrics of the store mean. Once per process, after the recorder is installed.
-pub fn describe() {
-    metrics::describe_histogram!(
-        CALL_DURATION,
-        metrics::Unit::Seconds,
-        "How long a call of the store took, failed ones included, by operation."
-    );
-    metrics::describe_counter!(
-        ERRORS,
-        metrics::Unit::Count,
-        "Calls of the store that failed, by operation and by kind: unavailable, full, unknown, corrupt."
-    );
-    metrics::describe_histogram!(
+/// The metrics of every store.
+pub const METRICS: &[Metric] = &[
+    Metric::histogram(CALL_DURATION, "How long a call of the store took, failed ones included, by operation.")
+        .by(&[("operation", &["due"])]),
+    Metric::counter(ERRORS, "Calls of the store that failed, by operation and by kind: unavailable, full, unknown, corrupt.")
+        .by(&[("operation", &Operation::NAMES), ("kind", &["unavailable", "full", "unknown", "corrupt"])]),
+    Metric::histogram(
         BATCH_SIZE,
-        metrics::Unit::Count,
-        "How many timers one call carried, by operation: into create, claim and settle, out of list, due, expired_claims and purge."
-    );
-}
+        "How many timers one call carried, by operation: into create, claim and settle, out of list, due, expired_claims and purge.",
+    )
+    .by(&[("operation", &["create", "claim", "settle", "list", "due", "expired_claims", "purge"])]),
+];
 
 /// A store whose every call is measured. It changes nothing else.
 pub struct Measured<S: ?Sized> {
@@ -235,7 +229,6 @@ mod tests {
         let handle = recorder.handle();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         metrics::with_local_recorder(&recorder, || {
-            describe();
             runtime.block_on(calls(Measured::new(Arc::clone(&faulty), clock), faulty));
         });
         handle.render()
@@ -255,7 +248,6 @@ mod tests {
             r#"timer_store_call_duration_seconds_sum{operation="settle"} 0.5"#,
             r#"timer_store_batch_size_count{operation="create"} 1"#,
             r#"timer_store_batch_size_sum{operation="settle"} 0"#,
-            "# HELP timer_store_call_duration_seconds How long",
         ] {
             assert!(page.contains(line), "{line} is missing in\n{page}");
         }

@@ -34,6 +34,47 @@ impl Operation {
     /// How many there are.
     pub const COUNT: usize = Self::Nudged as usize + 1;
 
+    /// All of them, in their order.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Create,
+        Self::Get,
+        Self::List,
+        Self::Count,
+        Self::Update,
+        Self::Cancel,
+        Self::CancelAll,
+        Self::Reopen,
+        Self::Matching,
+        Self::Attempts,
+        Self::Ping,
+        Self::Due,
+        Self::Claim,
+        Self::Settle,
+        Self::ExpiredClaims,
+        Self::Purge,
+        Self::AddKey,
+        Self::Keys,
+        Self::RevokeKey,
+        Self::Heartbeat,
+        Self::Acquire,
+        Self::Release,
+        Self::Leave,
+        Self::Cluster,
+        Self::Nudge,
+        Self::Nudged,
+    ];
+
+    /// Their names.
+    pub const NAMES: [&'static str; Self::COUNT] = {
+        let mut names = [""; Self::COUNT];
+        let mut n = 0;
+        while n < Self::COUNT {
+            names[n] = Self::ALL[n].as_str();
+            n += 1;
+        }
+        names
+    };
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",

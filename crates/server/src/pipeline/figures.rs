@@ -1,4 +1,4 @@
-use domain::{Next, Span};
+use domain::{Metric, Next, Span};
 use metrics::{Counter, Histogram, counter, histogram};
 use store::Settlement;
 
@@ -66,14 +66,13 @@ impl Figures {
     }
 }
 
-/// Names and explains every metric of the pipeline.
-pub fn describe() {
-    use metrics::{describe_counter, describe_histogram};
-    describe_histogram!(LATENESS, "From the time a timer was due to the start of its call");
-    describe_counter!(FIRED, "Calls started");
-    describe_counter!(COMPLETED, "Timers completed");
-    describe_counter!(FAILED, "Timers that failed for good");
-    describe_counter!(RETRIES, "Failed attempts that will be repeated");
-    describe_counter!(FENCED, "Results that did not count, because the timer was in other hands");
-    describe_counter!(SET_ASIDE, "Results that cannot be recorded because stored data is damaged");
-}
+/// The metrics of the pipeline.
+pub const METRICS: &[Metric] = &[
+    Metric::histogram(LATENESS, "From the time a timer was due to the start of its call"),
+    Metric::counter(FIRED, "Calls started"),
+    Metric::counter(COMPLETED, "Timers completed"),
+    Metric::counter(FAILED, "Timers that failed for good"),
+    Metric::counter(RETRIES, "Failed attempts that will be repeated"),
+    Metric::counter(FENCED, "Results that did not count, because the timer was in other hands"),
+    Metric::counter(SET_ASIDE, "Results that cannot be recorded because stored data is damaged"),
+];

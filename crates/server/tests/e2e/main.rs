@@ -48,6 +48,7 @@ mod isolation;
 mod keys;
 mod large_payloads;
 mod log_reader;
+mod metrics;
 mod million;
 mod namespaces;
 mod nats_callbacks;
