@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use domain::Next;
+use domain::{Event, Next};
 use store::{DueEntry, Settlement, StoreResult};
 
 use crate::Scheduler;
@@ -34,7 +34,7 @@ impl Scheduler {
                 }
             }
         }
-        let is_final = |settlement: &&Settlement| matches!(settlement.next, Next::Completed { .. } | Next::Failed { .. });
+        let is_final = |settlement: &&Settlement| settlement.next.event() != Event::Retry;
         self.finished.fetch_add(settlements.iter().filter(is_final).count(), Ordering::Relaxed);
         self.pass_on(&again);
         self.wake();
