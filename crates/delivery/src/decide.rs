@@ -87,7 +87,7 @@ pub fn recover(claimed: &Claimed, rules: &NamespaceRules, now: Timestamp) -> Nex
 
 /// What becomes of a claimed timer that cannot be understood: it must not be claimed for ever.
 pub fn unreadable(reason: &Unreadable, now: Timestamp) -> Next {
-    Next::Failed { at: now, error: last_error(&format!("the stored timer cannot be read: {reason}"), "") }
+    Next::GivenUp { at: now, error: last_error(&format!("the stored timer cannot be read: {reason}"), "") }
 }
 
 /// Cuts the message, never the reason behind it, to what is kept of an error.

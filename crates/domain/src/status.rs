@@ -96,6 +96,11 @@ pub enum Next {
         at: Timestamp,
         error: String,
     },
+    /// Failed without a call: the attempt that the claim counted was not started, and counts no more.
+    GivenUp {
+        at: Timestamp,
+        error: String,
+    },
     /// Pending again for the same due time, to be tried at `at`; `attempt` attempts count as started.
     Pending {
         at: Timestamp,
@@ -112,7 +117,7 @@ impl Next {
     pub const fn event(&self) -> Event {
         match self {
             Self::Completed { .. } => Event::Complete,
-            Self::Failed { .. } => Event::Fail,
+            Self::Failed { .. } | Self::GivenUp { .. } => Event::Fail,
             Self::Pending { .. } | Self::Again { .. } => Event::Retry,
         }
     }

@@ -1,6 +1,6 @@
 use std::sync::atomic::Ordering;
 
-use domain::{Next, Span};
+use domain::{Event, Next, Span};
 use store::{DueEntry, Settlement, StoreResult};
 
 use crate::Scheduler;
@@ -37,7 +37,7 @@ impl Scheduler {
                 }
             }
         }
-        let is_final = |settlement: &&Settlement| matches!(settlement.next, Next::Completed { .. } | Next::Failed { .. });
+        let is_final = |settlement: &&Settlement| settlement.next.event() != Event::Retry;
         self.finished.fetch_add(settlements.iter().filter(is_final).count(), Ordering::Relaxed);
         self.pass_on(&again);
         self.wake();

@@ -42,6 +42,30 @@ pub async fn a_failed_timer_keeps_its_error(fixture: impl Fixture) {
     assert_eq!(stage.due(ahead(secs(600))).await, []);
 }
 
+pub async fn a_timer_that_is_given_up_without_a_call_counts_only_the_attempts_before(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (started, key) in [(0, "never tried"), (2, "tried before")] {
+        let pending = stage.create(timer("http://a.example/").key(key)).await;
+        let mut claimed = stage.claim_one(&pending).await;
+        if started > 0 {
+            stage.settle(&claimed, Next::Pending { at: NOW, attempt: started, error: Some("timeout".to_owned()) }).await;
+            claimed = stage.claim(&[entry_at(&pending, NOW)]).await.remove(0);
+            assert_eq!(claimed.attempt, started + 1);
+        }
+        stage.settle(&claimed, Next::GivenUp { at: ahead(secs(2)), error: "overdue".to_owned() }).await;
+        let expected = Timer {
+            status: Status::Failed,
+            attempt: started,
+            last_error: Some("overdue".to_owned()),
+            executed_at: Some(ahead(secs(2))),
+            updated_at: ahead(secs(2)),
+            ..claimed.timer.unwrap()
+        };
+        assert_eq!(stage.get(pending.id()).await, expected);
+        assert_eq!(stage.due(ahead(secs(600))).await, []);
+    }
+}
+
 pub async fn a_retried_timer_is_pending_again_for_the_same_due_time(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     for (n, at) in [ahead(secs(3)), ahead(secs(300)), NOW].into_iter().enumerate() {
@@ -181,7 +205,7 @@ pub async fn a_batch_of_settlements_is_answered_one_by_one_in_its_order(fixture:
         let status = stage.get(settlement.entry.id).await.status;
         let settled = match settlement.next {
             Next::Completed { .. } => Status::Completed,
-            Next::Failed { .. } => Status::Failed,
+            Next::Failed { .. } | Next::GivenUp { .. } => Status::Failed,
             Next::Pending { .. } | Next::Again { .. } => Status::Pending,
         };
         assert_eq!(status, if counts { settled } else { Status::Executing });

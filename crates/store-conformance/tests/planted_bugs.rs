@@ -47,6 +47,7 @@ caught! {
     a_claim_that_many_get: ClaimTwice by races::exactly_one_of_many_claimers_gets_each_timer;
     a_settle_that_ignores_the_token: SettleWithAnyToken by settle::a_settlement_with_another_token_counts_for_nothing;
     a_late_settle_that_counts: SettleWithAnyToken by settle::a_late_settlement_does_not_touch_the_next_claim;
+    a_settle_that_counts_what_was_not_sent: SettleCountsWhatWasNotSent by settle::a_timer_that_is_given_up_without_a_call_counts_only_the_attempts_before;
     a_settle_that_ignores_the_tenure: SettleWithoutTenure by handover::a_settlement_under_any_other_tenure_counts_for_nothing;
     claimed_timers_among_the_due: DueIncludesClaimed by due::only_pending_timers_are_due;
     a_due_that_leaves_out_its_end: DueUntilIsExclusive by due::until_is_inclusive;

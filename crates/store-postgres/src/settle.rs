@@ -25,12 +25,13 @@ macro_rules! finish {
                     SELECT
                         unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
                         unnest($4::bigint[]) AS token, unnest($5::bigint[]) AS place, unnest($6::text[]) AS status,
-                        unnest($7::text[]) AS error, unnest($8::bigint[]) AS finished_at, unnest($9::bigint[]) AS epoch",
+                        unnest($7::text[]) AS error, unnest($8::bigint[]) AS finished_at, unnest($9::bigint[]) AS epoch,
+                        unnest($10::integer[]) AS unsent",
             $arrays,
             ") e
                 WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
                     AND (d.epoch = e.epoch OR ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE)
-                RETURNING d.id, d.attempt, e.place, e.status, e.error, e.finished_at",
+                RETURNING d.id, d.attempt - e.unsent AS attempt, e.place, e.status, e.error, e.finished_at",
             $returned,
             "), kept AS (
                 INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
@@ -92,14 +93,14 @@ macro_rules! replacing {
 /// Each in two forms: most batches carry no attempt, and then nothing is paid for one.
 pub(crate) const FINISH: &str = finish!("", "", "", "");
 pub(crate) const FINISH_REMEMBERING: &str =
-    finish!(concat!(", ", attempt_arrays!(10, 11, 12, 13, 14, 15)), concat!(", ", attempt_columns!("e.")), "", remember!(16));
+    finish!(concat!(", ", attempt_arrays!(11, 12, 13, 14, 15, 16)), concat!(", ", attempt_columns!("e.")), "", remember!(17));
 /// The same for a batch that met an outcome.
 pub(crate) const FINISH_AGAIN: &str = finish!("", "", replacing!(), "");
 pub(crate) const FINISH_AGAIN_REMEMBERING: &str = finish!(
-    concat!(", ", attempt_arrays!(10, 11, 12, 13, 14, 15)),
+    concat!(", ", attempt_arrays!(11, 12, 13, 14, 15, 16)),
     concat!(", ", attempt_columns!("e.")),
     replacing!(),
-    remember!(16)
+    remember!(17)
 );
 pub(crate) const POSTPONE: &str = postpone!("", "", "");
 pub(crate) const POSTPONE_REMEMBERING: &str =
@@ -135,6 +136,8 @@ struct Finish {
     statuses: Vec<&'static str>,
     errors: Vec<Option<String>>,
     finished_ats: Vec<i64>,
+    /// How many of the attempts that the claim counted were not started: 0 or 1.
+    unsent: Vec<i32>,
 }
 
 #[derive(Debug, Default)]
@@ -157,7 +160,8 @@ impl Finish {
             .bind(&self.statuses)
             .bind(&self.errors)
             .bind(&self.finished_ats)
-            .bind(&self.keys.epochs);
+            .bind(&self.keys.epochs)
+            .bind(&self.unsent);
         self.keys.attempts.bind_to(query).fetch_all(session).await.or_unknown()
     }
 }
@@ -210,8 +214,9 @@ fn sort(batch: &[Settlement], shards: u16) -> (Finish, Postpone) {
     for index in places {
         let (settlement, place) = (&batch[index], i64::try_from(index).unwrap_or(i64::MAX));
         match &settlement.next {
-            Next::Completed { at } => finish.push(place, settlement, shards, Status::Completed, None, *at),
-            Next::Failed { at, error } => finish.push(place, settlement, shards, Status::Failed, Some(error), *at),
+            Next::Completed { at } => finish.push(place, settlement, shards, &Ended::well(*at)),
+            Next::Failed { at, error } => finish.push(place, settlement, shards, &Ended::badly(*at, error, 0)),
+            Next::GivenUp { at, error } => finish.push(place, settlement, shards, &Ended::badly(*at, error, 1)),
             Next::Pending { at, attempt, error } => {
                 let next = NextTry { at: *at, attempt: *attempt, error: error.as_deref(), is_again: false };
                 postpone.push(place, settlement, shards, &next);
@@ -225,20 +230,31 @@ fn sort(batch: &[Settlement], shards: u16) -> (Finish, Postpone) {
     (finish, postpone)
 }
 
+/// How a timer ended.
+struct Ended<'a> {
+    status: Status,
+    error: Option<&'a str>,
+    at: Timestamp,
+    unsent: i32,
+}
+
+impl<'a> Ended<'a> {
+    const fn well(at: Timestamp) -> Self {
+        Self { status: Status::Completed, error: None, at, unsent: 0 }
+    }
+
+    const fn badly(at: Timestamp, error: &'a str, unsent: i32) -> Self {
+        Self { status: Status::Failed, error: Some(error), at, unsent }
+    }
+}
+
 impl Finish {
-    fn push(
-        &mut self,
-        place: i64,
-        settlement: &Settlement,
-        shards: u16,
-        status: Status,
-        error: Option<&str>,
-        finished_at: Timestamp,
-    ) {
+    fn push(&mut self, place: i64, settlement: &Settlement, shards: u16, ended: &Ended<'_>) {
         self.keys.push(place, settlement, shards);
-        self.statuses.push(status.as_str());
-        self.errors.push(error.map(text_column));
-        self.finished_ats.push(finished_at.as_micros());
+        self.statuses.push(ended.status.as_str());
+        self.errors.push(ended.error.map(text_column));
+        self.finished_ats.push(ended.at.as_micros());
+        self.unsent.push(ended.unsent);
     }
 }
 

@@ -91,7 +91,7 @@ impl<'connection> Statements<'connection> {
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?));
         let Some((attempt, execute_at, namespace)) = self.claimed.query_row(key, row).optional()? else { return Ok(false) };
         let execute_at = Timestamp::from_micros(execute_at);
-        let finished = |status, last_error, at| Finished {
+        let finished = |status, attempt, last_error, at| Finished {
             due_minute: minute,
             id,
             execute_at,
@@ -104,11 +104,15 @@ impl<'connection> Statements<'connection> {
         };
         let status = match &settlement.next {
             Next::Completed { at } => {
-                self.finish.run(&finished(Status::Completed, None, *at))?;
+                self.finish.run(&finished(Status::Completed, attempt, None, *at))?;
                 Status::Completed
             }
             Next::Failed { at, error } => {
-                self.finish.run(&finished(Status::Failed, Some(error), *at))?;
+                self.finish.run(&finished(Status::Failed, attempt, Some(error), *at))?;
+                Status::Failed
+            }
+            Next::GivenUp { at, error } => {
+                self.finish.run(&finished(Status::Failed, (attempt - 1).max(0), Some(error), *at))?;
                 Status::Failed
             }
             Next::Pending { at, attempt, error } => {

@@ -119,6 +119,9 @@ pub trait Store: Send + Sync {
     /// which it was claimed, or, in the place of an owner that is gone, under the current one of its shard; says for each whether
     /// it counted. Repeating an unknown call is harmless.
     ///
+    /// Attempts count deliveries that were started. A claim counts one; a timer that is given up without a call gets it back, and
+    /// one that is pending again says how many there were.
+    ///
     /// A timer that is due again takes a new due time, so its revision rises. A retry leaves the revision as it is. The
     /// attempt that a settlement carries is remembered if the settlement counts.
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>>;

@@ -154,7 +154,7 @@ fn a_dead_nodes_call_is_made_again_unless_it_must_not_be() {
 
     let broken = recover(&claimed(3, Err(Unreadable("callback.url is required".to_owned()))), at(2000));
     let error = "the stored timer cannot be read: callback.url is required".to_owned();
-    assert_eq!(broken, Next::Failed { at: at(2000), error });
+    assert_eq!(broken, Next::GivenUp { at: at(2000), error });
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl<D: Deliver> Pipeline<D> {
         let late = now.since(claimed.entry.at);
         (claimed.attempt <= 1 && late > window).then(|| {
             tracing::warn!(timer.id = %timer.id(), %late, "a timer is later than OVERDUE_WINDOW allows");
-            Next::Failed { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
+            Next::GivenUp { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
         })
     }
 }
@@ -97,7 +97,7 @@ fn log(claimed: &Claimed, next: &Next) {
         Next::Pending { at, .. } => {
             tracing::info!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
         }
-        Next::Failed { .. } => {
+        Next::Failed { .. } | Next::GivenUp { .. } => {
             tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "failed; its last_error says why")
         }
     }

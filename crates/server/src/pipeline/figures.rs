@@ -55,7 +55,7 @@ impl Figures {
         for (settlement, _) in batch.iter().zip(counted).filter(|(_, counted)| **counted) {
             match settlement.next {
                 Next::Completed { .. } => completed += 1,
-                Next::Failed { .. } => failed += 1,
+                Next::Failed { .. } | Next::GivenUp { .. } => failed += 1,
                 Next::Pending { error: Some(_), .. } => retries += 1,
                 Next::Pending { .. } | Next::Again { .. } => {}
             }

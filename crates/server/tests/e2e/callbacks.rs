@@ -176,6 +176,7 @@ async fn what_is_later_than_the_overdue_window_fails_with_a_reason(backend: Back
     client.wait_for_status(&late, "completed").await;
 
     assert!(failed["last_error"].as_str().is_some_and(|error| error.contains("OVERDUE_WINDOW")), "{failed}");
+    assert_eq!(failed["attempt"], 0, "nothing was sent: {failed}");
     let calls = receiver.calls();
     assert_eq!(calls.iter().map(|call| call.timer_id()).collect::<Vec<_>>(), [late.as_str()]);
     service.stop().await;

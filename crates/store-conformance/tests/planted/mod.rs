@@ -7,8 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{
-    AccessKey, AccessKeyId, Attempt, Clock, JsonText, ManualClock, Namespace, NewTimer, Shard, Span, Status, Timer, TimerId,
-    Timestamp,
+    AccessKey, AccessKeyId, Attempt, Clock, JsonText, ManualClock, Namespace, NewTimer, Next, Shard, Span, Status, Timer,
+    TimerId, Timestamp,
 };
 use store::{
     Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Epoch, Filter, ListQuery, Member, Model, NodeId,
@@ -38,6 +38,7 @@ bugs! {
     ClaimAnswersEachEntry
     SettleWithAnyToken
     SettleWithoutTenure
+    SettleCountsWhatWasNotSent
     DueIncludesClaimed
     DueUntilIsExclusive
     DueLimitIsForAll
@@ -339,6 +340,9 @@ impl Store for Liar {
             }
             if self.has(Bug::SettleWithoutTenure) {
                 settlement.tenure = self.current(settlement.tenure.shard).unwrap_or(settlement.tenure);
+            }
+            if let (true, Next::GivenUp { at, error }) = (self.has(Bug::SettleCountsWhatWasNotSent), settlement.next.clone()) {
+                settlement.next = Next::Failed { at, error };
             }
             settlement
         };

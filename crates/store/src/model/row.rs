@@ -121,6 +121,10 @@ impl Row {
         match settlement.next.clone() {
             Next::Completed { at } => self.finish(at, None),
             Next::Failed { at, error } => self.finish(at, Some(error)),
+            Next::GivenUp { at, error } => {
+                self.timer.attempt = self.timer.attempt.saturating_sub(1);
+                self.finish(at, Some(error));
+            }
             Next::Pending { at, attempt, error } => self.wait(at, attempt, error),
             Next::Again { at } => {
                 self.timer.execute_at = at;

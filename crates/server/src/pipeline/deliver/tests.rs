@@ -114,7 +114,7 @@ async fn where_no_call_was_made_nothing_is_remembered() {
     let (pipeline, late) = claimed(503, remembering(Remember::Everything)).await;
     let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };
     let settlement = pipeline.deliver(late, &CancellationToken::new()).await;
-    assert!(matches!(&settlement.next, Next::Failed { error, .. } if error.starts_with("overdue")), "{settlement:?}");
+    assert!(matches!(&settlement.next, Next::GivenUp { error, .. } if error.starts_with("overdue")), "{settlement:?}");
     assert_eq!(settlement.attempt, None);
 }
 

@@ -119,7 +119,7 @@ impl super::Life {
     fn apply(&mut self, next: &Next) {
         match next {
             Next::Completed { .. } => self.status = Status::Completed,
-            Next::Failed { .. } => self.status = Status::Failed,
+            Next::Failed { .. } | Next::GivenUp { .. } => self.status = Status::Failed,
             Next::Pending { at, attempt, .. } => self.wait(*at, *attempt),
             Next::Again { at } => {
                 self.wait(*at, 0);
@@ -144,6 +144,7 @@ fn agrees(next: &Next, claimed: u32, reply: Option<Reply>) -> bool {
         (Next::Completed { .. }, reply) => reply == Some(Reply::Delivered),
         (Next::Again { .. }, reply) => reply == Some(Reply::Rescheduled),
         (Next::Failed { .. }, reply) => reply == Some(Reply::Failed),
+        (Next::GivenUp { .. }, reply) => reply.is_none(),
         (Next::Pending { attempt, .. }, None) => *attempt + 1 == claimed,
         (Next::Pending { attempt, .. }, Some(reply)) => *attempt == claimed && reply == Reply::Failed,
     }
