@@ -45,6 +45,7 @@ impl Operation {
         Self::CancelAll,
         Self::Reopen,
         Self::Matching,
+        Self::Metadata,
         Self::Attempts,
         Self::Ping,
         Self::Due,
