@@ -122,7 +122,7 @@ pub(crate) struct Shared {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClientAddress(pub IpAddr);
 
-/// One client, as far as an address tells: whoever has an IPv6 network has all addresses of it.
+/// One client, as far as an address tells: the owner of an IPv6 network has all addresses of it.
 pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

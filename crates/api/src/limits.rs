@@ -26,7 +26,7 @@ pub const PAGE_TIMERS_DEFAULT: u32 = 50;
 /// The longest `x-request-id` that is taken over.
 pub(crate) const REQUEST_ID_CHARS_MAX: usize = 128;
 
-/// Connections beyond the limits, so that a probe is answered whatever else is going on, and all others are told why they are not.
+/// Connections beyond the limits, so that a probe is answered whatever else is going on, and every other client is told why it is not.
 pub const RESERVED_CONNECTIONS_MAX: usize = 16;
 /// What these get for the head of their one request.
 pub(crate) const RESERVED_TIME_MAX: Duration = Duration::from_secs(2);

@@ -111,7 +111,7 @@ async fn silent_connections_of_one_address_leave_the_api_to_others(backend: Back
     drop(silent);
 }
 
-/// The status line of an answer to somebody at this address.
+/// The status line of an answer to a client at this address.
 async fn ask(port: u16, from: &str, path: &str) -> String {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(format!("{from}:0").parse().expect("an address")).expect("an address of this machine");
