@@ -13,6 +13,7 @@ pub enum Operation {
     Metadata,
     Attempts,
     Ping,
+    Probe,
     Due,
     Claim,
     Settle,
@@ -90,6 +91,7 @@ impl Operation {
             Self::Metadata => "metadata",
             Self::Attempts => "attempts",
             Self::Ping => "ping",
+            Self::Probe => "probe",
             Self::Due => "due",
             Self::Claim => "claim",
             Self::Settle => "settle",
@@ -134,6 +136,7 @@ impl Operation {
             | Self::Attempts
             | Self::Keys
             | Self::Ping
+            | Self::Probe
             | Self::Due
             | Self::ExpiredClaims
             | Self::Cluster
