@@ -49,6 +49,7 @@ impl Operation {
         Self::Metadata,
         Self::Attempts,
         Self::Ping,
+        Self::Probe,
         Self::Due,
         Self::Claim,
         Self::Settle,
