@@ -237,7 +237,14 @@ pub fn with_door(url: &str) -> [(&str, &str); 3] {
 }
 
 fn environment(backend: &Backend, settings: &[(&str, &str)]) -> Vec<(String, String)> {
-    let usual = [("API_KEY", API_KEY), ("BIND", "127.0.0.1"), ("DATABASE_URL", backend.url()), ("RUST_LOG", "info")];
+    let usual = [
+        ("API_KEY", API_KEY),
+        ("BIND", "127.0.0.1"),
+        ("DATABASE_URL", backend.url()),
+        ("RUST_LOG", "info"),
+        // Retries of a test come as soon as their policy says.
+        ("RETRY_INTERVAL_MIN", "0s"),
+    ];
     usual.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
