@@ -14,12 +14,20 @@ const AGAIN_DELAY_MIN: Span = Span::from_secs(1);
 /// How long a call that this machine could not make waits for another try; chance moves it by a half to both sides.
 const NOT_ATTEMPTED_DELAY: Span = Span::from_secs(1);
 
-/// What becomes of `timer` after its attempt with this number (1 for the first) ended in `outcome` at `now`.
-/// `jitter` is chance, from 0 up to 1.
-pub fn decide(outcome: Outcome, timer: &Timer, rules: &NamespaceRules, attempt: u32, now: Timestamp, jitter: f64) -> Next {
+/// What becomes of `timer` after its attempt with this number (1 for the first) ended in `outcome` at `now`. The next one starts no
+/// sooner than `interval_min` after it, whatever policy and receiver say. `jitter` is chance, from 0 up to 1.
+pub fn decide(
+    outcome: Outcome,
+    timer: &Timer,
+    rules: &NamespaceRules,
+    interval_min: Span,
+    attempt: u32,
+    now: Timestamp,
+    jitter: f64,
+) -> Next {
     match outcome {
         Outcome::Delivered => Next::Completed { at: now },
-        Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN)) },
+        Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN.max(interval_min))) },
         // No policy is asked: the receiver was not called, so the timer is as it was before its claim.
         Outcome::NotAttempted { .. } => Next::Pending {
             at: now.saturating_add(NOT_ATTEMPTED_DELAY.saturating_mul(0.5 + jitter.clamp(0.0, 1.0))),
@@ -29,18 +37,21 @@ pub fn decide(outcome: Outcome, timer: &Timer, rules: &NamespaceRules, attempt: 
         Outcome::Failed(failure) => match rules.retries(&timer.definition) {
             None => Next::Failed { at: now, error: last_error(&failure.message, "") },
             // A caller who has it tried again, or changes it, wants it tried from then on.
-            Some(policy) => retry(&failure, &policy, timer.execute_at.max(timer.updated_at), attempt, now, jitter),
+            Some(policy) => {
+                let wait = wait(&failure, &policy, attempt, jitter).max(shortest(interval_min, jitter));
+                retry(&failure, &policy, timer.execute_at.max(timer.updated_at), attempt, now, wait)
+            }
         },
     }
 }
 
-fn retry(failure: &Failure, policy: &RetryPolicy, due: Timestamp, attempt: u32, now: Timestamp, jitter: f64) -> Next {
+fn retry(failure: &Failure, policy: &RetryPolicy, due: Timestamp, attempt: u32, now: Timestamp, wait: Span) -> Next {
     let give_up = |why: String| Next::Failed { at: now, error: last_error(&failure.message, &why) };
     let attempts = if attempt == 1 { "1 attempt".to_owned() } else { format!("{attempt} attempts") };
     if attempt > policy.max_retries {
         return give_up(format!("; gave up after {attempts}"));
     }
-    let at = now.saturating_add(wait(failure, policy, attempt, jitter));
+    let at = now.saturating_add(wait);
     match policy.max_duration {
         Some(max) if at.as_micros().saturating_sub(due.as_micros()) > max.as_micros() => {
             give_up(format!("; gave up after {attempts}: the next would come later than max_duration {max} allows"))
@@ -54,6 +65,11 @@ fn wait(failure: &Failure, policy: &RetryPolicy, attempt: u32, jitter: f64) -> S
     let factor = 1.0 + JITTER * (2.0 * jitter.clamp(0.0, 1.0) - 1.0);
     let interval = policy.interval_after(attempt).saturating_mul(factor);
     failure.retry_after.map_or(interval, |asked| interval.max(asked.min(policy.max_interval)))
+}
+
+/// Chance only makes it longer: it is a promise to the receiver.
+fn shortest(interval_min: Span, jitter: f64) -> Span {
+    interval_min.saturating_mul(1.0 + JITTER * jitter.clamp(0.0, 1.0))
 }
 
 /// What becomes of a timer whose claim nobody will settle: its node died, and whether the call was made is unknown.

@@ -218,6 +218,9 @@ pub struct CallbackOptions {
     /// Which attempts are kept to be looked up: off, failures or all; the last few of each timer [default: failures]
     #[arg(long, env = "ATTEMPTS", value_name = "WHICH")]
     pub attempts: Option<String>,
+    /// No attempt of a timer starts sooner than this after the one before has ended, whatever its retry policy says; 0s for no such limit [default: 1s]
+    #[arg(long, env = "RETRY_INTERVAL_MIN", value_name = "DURATION")]
+    pub retry_interval_min: Option<String>,
     /// The most calls under way at once [default: 2048]
     #[arg(long, env = "IN_FLIGHT_MAX", value_name = "COUNT")]
     pub in_flight_max: Option<String>,

@@ -73,6 +73,8 @@ pub struct Pipeline<D = Deliverer> {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub overdue_window: Option<Span>,
+    /// How long after an attempt the next one may start.
+    pub retry_interval_min: Span,
     pub namespaces: Arc<NamespaceRules>,
     pub figures: Figures,
     pub heartbeats: Heartbeats,

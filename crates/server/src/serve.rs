@@ -113,6 +113,7 @@ async fn run_until_stopped(
         store,
         clock,
         overdue_window: settings.overdue_window,
+        retry_interval_min: settings.retry_interval_min,
         namespaces: Arc::clone(&settings.delivery.namespaces),
         figures: Figures::default(),
         heartbeats: Heartbeats::on(heartbeat.handle().clone()),

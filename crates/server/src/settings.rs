@@ -29,6 +29,7 @@ pub struct Settings {
     pub database: Database,
     pub horizon: Horizon,
     pub overdue_window: Option<Span>,
+    pub retry_interval_min: Span,
     pub scheduler: scheduler::Config,
     pub delivery: delivery::Config,
     /// The server for callbacks of type `nats`, and for the broker door.
@@ -51,6 +52,7 @@ pub struct Defaults {
 
 const API_KEY_CHARS_MIN: usize = 32;
 const NODE_NAME_CHARS_MAX: usize = 100;
+const RETRY_INTERVAL_MIN: Span = Span::from_secs(1);
 
 pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure> {
     let nats = nats::parse_server(&options.nats)?;
@@ -67,6 +69,8 @@ pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure>
         database: parse_database(&options.store)?,
         horizon: parse_horizon(&options.timers)?,
         overdue_window: parse_overdue_window(&options.timers)?,
+        retry_interval_min: optional_span("RETRY_INTERVAL_MIN", &options.callbacks.retry_interval_min)?
+            .unwrap_or(RETRY_INTERVAL_MIN),
         scheduler: parse_scheduler(&options.timers, &options.callbacks)?,
         delivery: parse_delivery(&options.callbacks)?,
         has_broker_door: nats::parse_broker(&options.nats, nats.is_some())?,

@@ -36,9 +36,9 @@ fn policy(max_retries: u32, max_duration: Option<u32>) -> RetryPolicy {
     }
 }
 
-/// Where no namespace has rules of its own.
+/// Where no namespace has rules of its own, and nothing keeps attempts apart.
 fn decide(outcome: Outcome, timer: &Timer, attempt: u32, now: Timestamp, jitter: f64) -> Next {
-    super::decide(outcome, timer, &NamespaceRules::default(), attempt, now, jitter)
+    super::decide(outcome, timer, &NamespaceRules::default(), Span::ZERO, attempt, now, jitter)
 }
 
 fn recover(claimed: &Claimed, now: Timestamp) -> Next {
@@ -106,6 +106,40 @@ fn what_a_caller_has_tried_again_has_all_its_time_again() {
     assert!(matches!(decide(failed(None), &timer, 1, at(2000), MIDDLE), Next::Failed { .. }));
     timer.updated_at = at(1999);
     assert!(matches!(decide(failed(None), &timer, 1, at(2000), MIDDLE), Next::Pending { .. }));
+}
+
+#[test]
+fn no_attempt_starts_sooner_after_another_than_is_allowed() {
+    let after = |outcome, interval_millis, floor_millis, jitter| {
+        let initial_interval = Span::from_millis(interval_millis);
+        let timer = timer(Some(RetryPolicy { initial_interval, ..policy(3, None) }));
+        let floor = Span::from_millis(floor_millis);
+        match super::decide(outcome, &timer, &NamespaceRules::default(), floor, 1, at(2000), jitter) {
+            Next::Pending { at: next, .. } | Next::Again { at: next } => next.since(at(2000)).as_micros() / 1000,
+            other => panic!("{other:?}"),
+        }
+    };
+    for (interval_millis, floor_millis, jitter, wait_millis) in [
+        (1, 1000, 0.0, 1000),
+        // Timers that failed together do not come together, and none comes sooner.
+        (1, 1000, 0.5, 1050),
+        (1000, 1000, 0.0, 1000),
+        (1000, 1000, 1.0, 1100),
+        (2000, 1000, 0.5, 2000),
+        (200, 0, 0.5, 200),
+        (1, 5000, 0.0, 5000),
+    ] {
+        assert_eq!(after(failed(None), interval_millis, floor_millis, jitter), wait_millis, "{interval_millis} {floor_millis}");
+        assert_eq!(after(failed(Some(0)), interval_millis, floor_millis, jitter), wait_millis, "Retry-After: 0");
+    }
+    // A receiver that wants to be called again waits for a second in any case.
+    for (floor_millis, wait_millis) in [(0, 1000), (500, 1000), (5000, 5000)] {
+        assert_eq!(after(Outcome::Rescheduled { at: at(1) }, 1, floor_millis, MIDDLE), wait_millis, "{floor_millis}");
+    }
+    // A retry that would come too late because of it does not come.
+    let timer = timer(Some(RetryPolicy { initial_interval: Span::from_millis(1), ..policy(3, Some(1000)) }));
+    let given_up = super::decide(failed(None), &timer, &NamespaceRules::default(), Span::from_secs(1), 1, at(2000), MIDDLE);
+    assert!(matches!(given_up, Next::Failed { .. }), "{given_up:?}");
 }
 
 #[test]
@@ -236,7 +270,7 @@ fn a_namespace_gives_its_policy_to_timers_that_have_none() {
     let rules = NamespaceRules::parse(rules).unwrap();
     // The last attempt that is followed by another, when its result is known and when its node died.
     for (policy, last_retried, wait, last_recovered) in [(None, 2, 10, 102), (Some(policy(3, None)), 3, 40, 103)] {
-        let after = |attempt| super::decide(failed(None), &timer(policy), &rules, attempt, at(2000), MIDDLE);
+        let after = |attempt| super::decide(failed(None), &timer(policy), &rules, Span::ZERO, attempt, at(2000), MIDDLE);
         assert!(matches!(after(last_retried), Next::Pending { at: again, .. } if again == at(2000 + wait)), "{policy:?}");
         assert!(matches!(after(last_retried + 1), Next::Failed { .. }), "{policy:?}");
         let recovered = |attempt| super::recover(&claimed(attempt, Ok(timer(policy))), &rules, at(2000));

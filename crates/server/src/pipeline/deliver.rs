@@ -48,10 +48,9 @@ impl<D: Deliver> Pipeline<D> {
         self.figures.fired(now.since(claimed.entry.at));
         let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, way).await;
         let now = self.clock.now();
-        (
-            delivery::decide(outcome, timer, &self.namespaces, claimed.attempt, now, jitter(claimed.token, claimed.entry.id)),
-            record,
-        )
+        let jitter = jitter(claimed.token, claimed.entry.id);
+        let interval_min = self.retry_interval_min;
+        (delivery::decide(outcome, timer, &self.namespaces, interval_min, claimed.attempt, now, jitter), record)
     }
 
     /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy, or are what

@@ -37,6 +37,7 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--retention", "for ever"], "RETENTION must be a duration"),
         (vec!["--overdue-window", "x"], "OVERDUE_WINDOW must be a duration"),
         (vec!["--overdue-window", "0s"], "OVERDUE_WINDOW must be longer than 0s."),
+        (vec!["--retry-interval-min", "1"], "RETRY_INTERVAL_MIN must be a duration"),
         (vec!["--polling-interval", "0"], "TIMER_POLLING_INTERVAL must be a number between 10 and 60000."),
         (vec!["--batch-size", "0"], "TIMER_BATCH_SIZE must be a number between 1 and 10000."),
         (vec!["--in-flight-max", "0"], "IN_FLIGHT_MAX must be a number between 1 and 1000000."),

@@ -89,6 +89,7 @@ impl Node {
             store: Arc::clone(&store),
             clock: as_clock,
             overdue_window: None,
+            retry_interval_min: Span::ZERO,
             namespaces: Arc::new(NamespaceRules::default()),
             figures: Figures::default(),
             heartbeats: Heartbeats::default(),

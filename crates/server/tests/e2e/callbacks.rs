@@ -16,6 +16,7 @@ for_each_store!(
     a_receiver_gets_every_header_that_was_promised,
     a_call_that_fails_makes_a_failed_timer_with_the_reason,
     a_retry_policy_repeats_a_failed_call_under_the_same_webhook_id,
+    retries_of_a_millisecond_come_a_second_apart_unless_it_is_configured,
     what_is_later_than_the_overdue_window_fails_with_a_reason,
     metrics_and_documentation_are_served,
     repeating_a_create_with_a_key_never_fires_again,
@@ -154,6 +155,22 @@ async fn a_retry_policy_repeats_a_failed_call_under_the_same_webhook_id(backend:
     // 200 ms, less a tenth of chance.
     assert!(calls[1].arrived - calls[0].arrived >= 180_000, "{} µs", calls[1].arrived - calls[0].arrived);
     assert_eq!(timer["attempt"], 2, "{timer}");
+    service.stop().await;
+}
+
+async fn retries_of_a_millisecond_come_a_second_apart_unless_it_is_configured(backend: Backend) {
+    let _machine = beside_others().await;
+    let receiver = Receiver::replying(|_| Reply::Status(500));
+    // Empty is as good as unset.
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("RETRY_INTERVAL_MIN", "")]).await;
+    let client = service.client();
+    let policy = json!({"max_retries": 2, "initial_interval": "1ms", "backoff_multiplier": 1, "max_interval": "1ms"});
+    let callback = callback_to(&receiver.url("/fails"), &json!(null));
+    let id = client.create(&json!({"delay": "1ms", "callback": callback, "retry_policy": policy})).await;
+    client.wait_for_status(&id, "failed").await;
+    let arrived: Vec<i64> = receiver.calls().iter().map(|call| call.arrived).collect();
+    assert_eq!(arrived.len(), 3);
+    assert!(arrived.windows(2).all(|pair| pair[1] - pair[0] >= 990_000), "{arrived:?}");
     service.stop().await;
 }
 

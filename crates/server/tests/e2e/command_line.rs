@@ -38,6 +38,7 @@ async fn version_and_help_read_well() {
         "MAX_HORIZON",
         "RETENTION",
         "OVERDUE_WINDOW",
+        "RETRY_INTERVAL_MIN",
         "TIMER_POLLING_INTERVAL",
         "TIMER_BATCH_SIZE",
         "EGRESS",

@@ -66,6 +66,7 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
         store,
         clock,
         overdue_window: None,
+        retry_interval_min: Span::ZERO,
         namespaces,
         figures: crate::pipeline::Figures::default(),
         heartbeats: crate::pipeline::Heartbeats::default(),

@@ -65,6 +65,7 @@ async fn a_node_whose_firing_thread_is_blocked_keeps_its_lease() {
         store: as_store.clone(),
         clock: Arc::clone(&clock),
         overdue_window: None,
+        retry_interval_min: Span::ZERO,
         namespaces: Arc::new(NamespaceRules::default()),
         figures: Figures::default(),
         heartbeats: Heartbeats::on(Handle::current()),

@@ -244,6 +244,8 @@ fn environment(backend: &Backend, settings: &[(&str, &str)]) -> Vec<(String, Str
         ("CONNECTIONS_PER_ADDRESS_MAX", "1024"),
         ("DATABASE_URL", backend.url()),
         ("RUST_LOG", "info"),
+        // Retries of a test come as soon as their policy says.
+        ("RETRY_INTERVAL_MIN", "0s"),
     ];
     usual.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
