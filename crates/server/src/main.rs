@@ -23,6 +23,7 @@ mod signals;
 #[cfg(test)]
 mod simulation;
 mod status;
+mod storage;
 mod table;
 mod telemetry;
 

@@ -22,7 +22,7 @@ use crate::{
     opening::{self, Opened},
     pipeline::{Drained, Figures, Pipeline},
     settings::{self, Defaults, Settings},
-    signals, telemetry,
+    signals, storage, telemetry,
 };
 
 pub fn main(options: &Options) -> Result<(), Failure> {
@@ -85,7 +85,10 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
         opened = opening::open(&settings.database, &clock) => opened?,
         () = stop.cancelled() => return Ok(Drained::Completely),
     };
-    let store: Arc<dyn Store> = Arc::new(Measured::new(store, Arc::clone(&clock)));
+    let store = Measured::new(store, Arc::clone(&clock));
+    let writable = store.writable();
+    let store: Arc<dyn Store> = Arc::new(store);
+    let watching = tokio::spawn(storage::watch(Arc::clone(&store), Arc::clone(&writable), stop.clone()));
     let deliverer =
         Deliverer::new(settings.delivery.clone(), Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
     let address = listener.local_addr().unwrap_or(settings.address);
@@ -110,11 +113,13 @@ async fn run_until_stopped(settings: &Settings, announce: impl FnOnce(&Started<'
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string(), nats });
     let mut api_config = api_config(settings, metrics, scheduler);
+    api_config.health.push(storage::health(writable));
     api_config.health.extend(messaging.health());
     let limits = api_config.limits;
     api::serve(listener, api::router(api_config, commands), limits, stop.clone()).await;
     // A door that closed by itself must not leave a service that only looks alive.
     stop.cancel();
+    watching.abort();
     let (drained, closed) = tokio::join!(fired, door.closed());
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".to_owned()))?;
     Ok(if closed && !messaging.is_broken() { drained } else { Drained::Broken })

@@ -249,6 +249,10 @@ impl Store for PostgresStore {
         self.callers.run(read::Ping).await
     }
 
+    async fn probe(&self) -> StoreResult<()> {
+        self.callers.run(read::Probe).await
+    }
+
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
         self.scheduler.run(due::Due::new(from, until, limit)).await
     }

@@ -311,6 +311,22 @@ pub fn whereabouts(filter: &Filter, asks_the_definition: bool) -> String {
     format!("{table} t{joined} WHERE {status}")
 }
 
+/// Takes space on the server's disk for a moment: a temporary table of a quarter of a megabyte.
+pub struct Probe;
+
+const PROBE: &str = "CREATE TEMPORARY TABLE timer_probe AS SELECT g, md5(g::text) FROM generate_series(1, 4096) AS g; \
+     DROP TABLE timer_probe";
+
+impl Call for Probe {
+    type Answer = ();
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<(), Failure> {
+        sqlx::raw_sql(PROBE).execute(session).await.or_not_done()?;
+        Ok(())
+    }
+}
+
 /// A sign of life.
 pub struct Ping;
 

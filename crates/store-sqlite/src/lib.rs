@@ -29,6 +29,7 @@ mod migrate;
 mod open;
 mod ownership;
 mod presence;
+mod probe;
 mod purge;
 mod read;
 mod readers;
@@ -41,7 +42,11 @@ mod tally;
 mod tests;
 mod writer;
 
-use std::{path::Path, sync::Arc, thread::JoinHandle};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+};
 
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
@@ -63,6 +68,7 @@ use crate::{
     open::Opened,
     ownership::{Acquire, Leave, Nodes, Release},
     presence::Presence,
+    probe::Probe,
     purge::Purge,
     readers::{Readers, StartError},
     settle::Settle,
@@ -91,6 +97,7 @@ pub struct SqliteStore {
     _checkpoint: Joined,
     clock: Arc<dyn Clock>,
     nodes: Nodes,
+    path: PathBuf,
     presence: Arc<Presence>,
     _lock: Lock,
 }
@@ -129,6 +136,7 @@ impl SqliteStore {
             _checkpoint: Joined(Some(checkpoint)),
             clock,
             nodes: Nodes::default(),
+            path: path.clone(),
             presence,
             _lock: lock,
         })
@@ -192,6 +200,11 @@ impl Store for SqliteStore {
                 ownership::look(connection)
             })
             .await
+    }
+
+    async fn probe(&self) -> StoreResult<()> {
+        self.writer.write(Probe { database: self.path.clone() }).await?;
+        Ok(())
     }
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {

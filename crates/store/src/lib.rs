@@ -20,6 +20,7 @@ mod model;
 mod operation;
 mod query;
 mod stored;
+mod writable;
 
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
@@ -33,6 +34,7 @@ pub use model::Model;
 pub use operation::Operation;
 pub use query::{COUNTED_MAX, Count, Cursor, Filter, ListQuery, Match, Order, Page, Sort, Summary};
 pub use stored::StoredTimer;
+pub use writable::Writable;
 
 /// The contract. Every method is one round trip and, where it writes, one commit.
 ///
@@ -91,6 +93,12 @@ pub trait Store: Send + Sync {
 
     /// Asks the database for a sign of life.
     async fn ping(&self) -> StoreResult<()>;
+
+    /// Writes something that nobody sees and that leaves nothing behind, to find out whether the store takes writes again after
+    /// [`StoreError::Full`].
+    async fn probe(&self) -> StoreResult<()> {
+        self.ping().await
+    }
 
     // ── For the scheduler ──────────────────────────────────────────────────────────────────────────────────
 

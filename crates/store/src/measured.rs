@@ -9,7 +9,7 @@ use metrics::Histogram;
 
 use crate::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Match, Member, NodeId, Operation, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreResult, Tenure,
+    Settlement, ShardCursor, Store, StoreResult, Tenure, Writable,
 };
 
 const CALL_DURATION: &str = "timer_store_call_duration_seconds";
@@ -40,6 +40,7 @@ pub struct Measured<S: ?Sized> {
     inner: Arc<S>,
     clock: Arc<dyn Clock>,
     figures: [Figures; Operation::COUNT],
+    writable: Arc<Writable>,
 }
 
 /// Where the figures of one operation go. Each is looked up at the first call that has something to say: the calls of one busy store
@@ -52,7 +53,12 @@ struct Figures {
 
 impl<S: Store + ?Sized> Measured<S> {
     pub fn new(inner: Arc<S>, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, clock, figures: Default::default() }
+        Self { inner, clock, figures: Default::default(), writable: Arc::default() }
+    }
+
+    /// Whether it takes writes, kept up to date by every call.
+    pub fn writable(&self) -> Arc<Writable> {
+        Arc::clone(&self.writable)
     }
 
     async fn call<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
@@ -61,6 +67,7 @@ impl<S: Store + ?Sized> Measured<S> {
         let took = self.clock.steady().saturating_sub(started);
         let duration = || metrics::histogram!(CALL_DURATION, "operation" => operation.as_str());
         self.figures[operation as usize].duration.get_or_init(duration).record(took);
+        self.writable.note(operation, &answer);
         if let Err(error) = &answer {
             metrics::counter!(ERRORS, "operation" => operation.as_str(), "kind" => error.kind()).increment(1);
         }
@@ -133,6 +140,10 @@ impl<S: Store + ?Sized> Store for Measured<S> {
 
     async fn ping(&self) -> StoreResult<()> {
         self.call(Operation::Ping, self.inner.ping()).await
+    }
+
+    async fn probe(&self) -> StoreResult<()> {
+        self.call(Operation::Probe, self.inner.probe()).await
     }
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {

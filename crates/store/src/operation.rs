@@ -12,6 +12,7 @@ pub enum Operation {
     Matching,
     Attempts,
     Ping,
+    Probe,
     Due,
     Claim,
     Settle,
@@ -46,6 +47,7 @@ impl Operation {
             Self::Matching => "matching",
             Self::Attempts => "attempts",
             Self::Ping => "ping",
+            Self::Probe => "probe",
             Self::Due => "due",
             Self::Claim => "claim",
             Self::Settle => "settle",
@@ -89,6 +91,7 @@ impl Operation {
             | Self::Attempts
             | Self::Keys
             | Self::Ping
+            | Self::Probe
             | Self::Due
             | Self::ExpiredClaims
             | Self::Cluster

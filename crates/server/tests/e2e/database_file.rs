@@ -59,6 +59,7 @@ async fn is_noticed(service: &Service) {
     })
     .await;
     assert_eq!(health.json()["data"]["status"], "degraded", "{}", health.text);
+    assert_eq!(health.json()["data"]["storage"], "the database file was deleted or replaced while the service uses it");
     assert_eq!(create(&client).await, 503);
 }
 

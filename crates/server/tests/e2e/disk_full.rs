@@ -71,6 +71,12 @@ async fn a_full_disk_loses_nothing_and_the_service_goes_on_once_there_is_room() 
     let kept = fill(&client).await;
     assert!(kept.len() > 10, "{} creates before the disk was full", kept.len());
 
+    let health = client.get("/healthz").await;
+    assert_eq!(health.status, 500, "{}", health.text);
+    assert_eq!(health.json()["data"]["status"], "degraded");
+    assert_eq!(health.message(), "storage is not well");
+    assert_eq!(health.json()["data"]["storage"], "cannot be written: the disk is full, or writing is not allowed");
+
     for path in ["/timers", "/timers?limit=200", "/ping"] {
         assert_eq!(client.get(path).await.status, 200, "{path}");
     }
@@ -84,6 +90,8 @@ async fn a_full_disk_loses_nothing_and_the_service_goes_on_once_there_is_room() 
     let fired = receiver.count();
     disk.enlarge();
     let enlarged = now();
+    // By itself: nothing was registered since.
+    eventually("/healthz is 200 again", RESUME_WITHIN, async || (client.get("/healthz").await.status == 200).then_some(())).await;
     let created = eventually("a create is taken again", RESUME_WITHIN, async || {
         let timer = json!({"delay": "1ms", "callback": callback_to(&receiver.url("/new"), &json!(1))});
         client.try_create(&timer).await.ok().filter(|answer| answer.status == 201).map(|answer| answer.id())

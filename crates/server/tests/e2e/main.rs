@@ -58,6 +58,7 @@ mod openapi_contract;
 mod purge_under_load;
 mod race;
 mod rate_limit;
+mod read_only;
 mod requests;
 mod retries;
 mod signatures;

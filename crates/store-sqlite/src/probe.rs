@@ -1,0 +1,49 @@
+//! Whether the disk takes writes again.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use rusqlite::Connection;
+use store::StoreError;
+
+use crate::{
+    failure::Failure,
+    open::{beside, private},
+    tally::Tally,
+    writer::Write,
+};
+
+/// As much as a large timer takes.
+const SPACE_BYTES: usize = 256 * 1024;
+
+/// A commit that changes nothing is a page in the log, for which there is nearly always space. So this takes more first, in a file
+/// beside the database, which is removed at once.
+pub struct Probe {
+    pub database: PathBuf,
+}
+
+impl Write for Probe {
+    type Answer = ();
+    const NAME: &'static str = "probe";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn run(&self, _: &Connection, _: &mut Tally) -> Result<(), Failure> {
+        take_space(&beside(&self.database, ".probe")).map_err(|error| Failure(StoreError::Full(error.to_string())))
+    }
+}
+
+fn take_space(file: &Path) -> io::Result<()> {
+    let taken = private().create(true).truncate(true).open(file).and_then(|mut file| {
+        io::Write::write_all(&mut file, &[0; SPACE_BYTES])?;
+        file.sync_all()
+    });
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => taken.and(Err(error)),
+        _ => taken,
+    }
+}
