@@ -42,3 +42,13 @@ pub async fn empty_batches_are_no_trouble(fixture: impl Fixture) {
     assert_eq!(stage.get(pending.id()).await, pending);
     assert_eq!(stage.live(stage.node).await.held, stage.tenures);
 }
+
+pub async fn a_probe_is_taken_and_leaves_nothing_behind(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timer = stage.create(timer("http://a.example/")).await;
+    for _ in 0..3 {
+        stage.store.probe().await.unwrap();
+    }
+    assert_eq!(stage.get(timer.id()).await, timer);
+    assert_eq!(stage.store.count(&store::Filter::default()).await.unwrap(), 1);
+}

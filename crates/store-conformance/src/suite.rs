@@ -23,6 +23,7 @@ macro_rules! suite {
                 an_unknown_id_is_none
                 a_timer_in_any_status_can_be_read
                 a_live_store_answers_a_ping
+                a_probe_is_taken_and_leaves_nothing_behind
                 empty_batches_are_no_trouble
             }
             list {

@@ -63,6 +63,7 @@ mod platform_subjects;
 mod purge_under_load;
 mod race;
 mod rate_limit;
+mod read_only;
 mod requests;
 mod retries;
 mod shortage;
