@@ -98,10 +98,10 @@ async fn permit(api: &Api, headers: &HeaderMap, address: Option<IpAddr>) -> Resu
     let caller = if api.config.api_key.matches(shown) {
         Caller::Administrator
     } else {
-        let wrong = || api.wrong_keys.refusal(address, api.unrestricted.clock.steady());
+        let wrong = || api.wrong_keys.refusal(address, api.unrestricted.clock.monotonic());
         Caller::Holder(Box::pin(api.keyring.find(shown)).await?.ok_or_else(wrong)?)
     };
-    api.rate.take(&caller, api.unrestricted.clock.steady())?;
+    api.rate.take(&caller, api.unrestricted.clock.monotonic())?;
     Ok(Permitted(match caller {
         Caller::Administrator => Arc::clone(&api.unrestricted),
         holder => Arc::new(api.unrestricted.on_behalf_of(holder)),

@@ -1,8 +1,8 @@
 //! `POST /timers`: registers a timer, in the long form or in the short one.
 
-use commands::{CommandError, NewTimerRequest, Outcome, Soonest, Target};
+use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
-    Asked, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Invalid, Key, Namespace, OnConflict, RetryPolicy,
+    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Invalid, Key, Namespace, OnConflict, RequestedTime, RetryPolicy,
     Timestamp, limits,
 };
 
@@ -117,7 +117,7 @@ fn parse_long(object: &Object<'_>) -> Result<NewTimerRequest, Invalid> {
     let on_conflict = object.string("on_conflict")?.map(|text| parse_on_conflict(&text, key.is_some())).transpose()?;
     Ok(NewTimerRequest {
         asked,
-        soonest: Soonest::MinDelay,
+        earliest_allowed: EarliestAllowed::MinDelay,
         target: Target::Callback(Callback::from_json(callback.get())?),
         namespace: object.string("namespace")?.map(|text| Namespace::parse(&text)).transpose()?.unwrap_or_default(),
         key,
@@ -146,10 +146,10 @@ fn parse_short(object: &Object<'_>) -> Result<NewTimerRequest, Invalid> {
     let url = object.string("url")?.ok_or_else(|| Invalid::new("url", "is required"))?;
     let target = Target::UrlWithId(CallbackUrl::parse(&url)?);
     // A countdown has a least length of its own: one second.
-    Ok(NewTimerRequest { soonest: Soonest::Now, ..NewTimerRequest::new(Asked::After(span), target) })
+    Ok(NewTimerRequest { earliest_allowed: EarliestAllowed::Now, ..NewTimerRequest::new(RequestedTime::After(span), target) })
 }
 
-/// A rule that is checked behind the door names the fields of the long form; whoever used the short one knows others.
+/// A rule that is checked behind the dialect names the fields of the long form; whoever used the short one knows others.
 fn in_short_words(error: CommandError) -> CommandError {
     let CommandError::Invalid(Invalid { field, rule }) = error else { return error };
     let field = match field.as_str() {

@@ -34,7 +34,7 @@ pub(crate) enum ApiError {
     Internal,
 }
 
-/// What an answer carries until the door of its request puts it into words.
+/// What an answer carries until the dialect of its request puts it into words.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused(pub Arc<ApiError>);
 
@@ -63,9 +63,11 @@ impl From<Invalid> for ApiError {
 impl ApiError {
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
-            Self::Command(CommandError::Invalid(_) | CommandError::Met { .. }) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::Command(CommandError::Invalid(_) | CommandError::WrongStatus { .. }) | Self::Malformed(_) => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Command(CommandError::NotFound | CommandError::NoSuchKey) | Self::NoSuchRoute => StatusCode::NOT_FOUND,
-            Self::Command(CommandError::Conflict(_) | CommandError::Busy(_) | CommandError::TooMany { .. }) => {
+            Self::Command(CommandError::Conflict(_) | CommandError::InDelivery(_) | CommandError::TooMany { .. }) => {
                 StatusCode::CONFLICT
             }
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_))
@@ -87,7 +89,7 @@ impl ApiError {
         }
     }
 
-    /// What is wrong, in the words of the native door.
+    /// What is wrong, in the words of the native dialect.
     pub(crate) fn message(&self) -> String {
         let text = match self {
             Self::Command(error) => return error.to_string(),
@@ -155,7 +157,7 @@ const fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + (wait.subsec_nanos() > 0) as u64
 }
 
-/// An answer without words: those are found by `observe`, which knows the door and the time.
+/// An answer without words: those are found by `observe`, which knows the dialect and the time.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();

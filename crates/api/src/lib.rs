@@ -1,10 +1,10 @@
-//! The REST doors: JSON in, JSON out, whatever happens. The native one answers in one envelope; the namespaced one, `v1`, has words
+//! The REST dialects: JSON in, JSON out, whatever happens. The native one answers in one envelope; the namespaced one, `v1`, has words
 //! of its own for the same use cases.
 //!
 //! ```text
 //!   socket ──▶ listener ──▶ observe ──▶ auth ──▶ one file per endpoint ──▶ commands
 //!              (time and    (request id,         (parse, call one
-//!               size limits, figures, log,        command, map the answer)
+//!               size limits, metrics, log,        command, map the answer)
 //!               strict heads) words of refusal)
 //! ```
 //!
@@ -19,11 +19,10 @@ mod cancel_matching;
 mod cluster;
 mod create;
 mod cursor;
+mod dialect;
 mod docs;
-mod door;
 mod envelope;
 mod error;
-mod figures;
 mod fire;
 mod get;
 mod health;
@@ -40,6 +39,7 @@ mod page;
 mod permits;
 mod ping;
 mod rate;
+mod request_metrics;
 mod retry;
 mod schema;
 mod timing;
@@ -69,10 +69,10 @@ pub use listener::serve;
 pub use metrics::METRICS;
 pub use rate::RateLimit;
 
-use figures::Figures;
 use page::Page;
 use permits::Permits;
 use rate::{Rates, WrongKeys};
+use request_metrics::RequestMetrics;
 
 /// What the server brings.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ pub(crate) struct Shared {
     wrong_keys: WrongKeys,
     config: ApiConfig,
     pages: Pages,
-    figures: Figures,
+    request_metrics: RequestMetrics,
     /// One permit for each batch that may be in memory.
     batches: Permits,
     /// One for each large body that may be.
@@ -160,7 +160,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
         config,
         pages: Pages::new(),
-        figures: Figures::default(),
+        request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
     });

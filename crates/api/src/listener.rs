@@ -3,10 +3,10 @@
 
 mod admission;
 mod connection;
-mod gate;
 mod head;
 mod refusal;
 mod signal;
+mod strict_reader;
 
 use std::{io, net::IpAddr, sync::Arc, time::Duration};
 

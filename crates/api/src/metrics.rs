@@ -1,4 +1,4 @@
-//! `GET /metrics`: figures for Prometheus. Open, because scrapers cannot send our header; they name no tenant.
+//! `GET /metrics`: metrics for Prometheus. Open, because scrapers cannot send our header; they name no tenant.
 
 use axum::{
     extract::State,
@@ -11,7 +11,7 @@ use crate::Api;
 
 /// Metrics
 ///
-/// Figures in the text format of Prometheus. Not JSON.
+/// Metrics in the text format of Prometheus. Not JSON.
 #[utoipa::path(
     get, path = "/metrics", tag = "service", operation_id = "metrics",
     responses((status = 200, description = "The figures.", body = String, content_type = "text/plain"))

@@ -1,5 +1,5 @@
-//! What surrounds every request: its id, its figures, its log line when something is wrong, a net under panics, and the words in
-//! which its door refuses it.
+//! What surrounds every request: its id, its metrics, its log line when something is wrong, a net under panics, and the words in
+//! which its dialect refuses it.
 
 use std::panic::AssertUnwindSafe;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     Api, auth,
-    door::Door,
+    dialect::ApiDialect,
     error::{ApiError, PartlyFailed, Refused},
     limits,
 };
@@ -22,13 +22,13 @@ use crate::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let started = api.unrestricted.clock.steady();
+    let started = api.unrestricted.clock.monotonic();
     let id = request_id(&request);
     let method = request.method().clone();
-    let door = Door::of(request.uri().path());
+    let dialect = ApiDialect::of(request.uri().path());
     // Refused by the listener already, and counted there.
     if let Some(Refused(error)) = request.extensions_mut().remove() {
-        let mut response = door.refusal(&error, api.unrestricted.clock.now());
+        let mut response = dialect.refusal(&error, api.unrestricted.clock.now());
         response.headers_mut().insert(REQUEST_ID, id);
         return response;
     }
@@ -41,7 +41,7 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     };
     let refused = response.extensions_mut().remove::<Refused>().map(|Refused(error)| error);
     if let Some(error) = &refused {
-        response = door.refusal(error, api.unrestricted.clock.now());
+        response = dialect.refusal(error, api.unrestricted.clock.now());
     }
     let status = response.status();
     if status.is_server_error() {
@@ -53,8 +53,8 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
         let request_id = id.to_str().unwrap_or_default();
         tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a part of a request failed");
     }
-    let took = api.unrestricted.clock.steady().saturating_sub(started);
-    api.figures.answered(route, &method, status, took);
+    let took = api.unrestricted.clock.monotonic().saturating_sub(started);
+    api.request_metrics.answered(route, &method, status, took);
     response.headers_mut().insert(REQUEST_ID, id);
     response
 }

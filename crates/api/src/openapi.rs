@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, docs, door::Door, fire, get, health, keys, list,
-    metrics, ping, retry, update, v1,
+    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health, keys,
+    list, metrics, ping, retry, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -55,9 +55,9 @@ impl Modify for Common {
         components.add_security_scheme("ApiKey", SecurityScheme::ApiKey(ApiKey::Header(key)));
         for (path, item) in &mut openapi.paths.paths {
             let is_open = auth::OPEN_PATHS.contains(&path.as_str());
-            let error = match Door::of(path) {
-                Door::Native => "ErrorEnvelope",
-                Door::V1 => "V1Error",
+            let error = match ApiDialect::of(path) {
+                ApiDialect::Native => "ErrorEnvelope",
+                ApiDialect::V1 => "V1Error",
             };
             for operation in
                 [&mut item.get, &mut item.post, &mut item.put, &mut item.delete].into_iter().filter_map(Option::as_mut)

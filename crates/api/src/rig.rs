@@ -8,7 +8,7 @@ use domain::{CallbackUrl, Caller, Clock, Horizon, Invalid, ManualClock, Next, Sh
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use store::{Claim, ClaimToken, DueEntry, Member, Model, NodeId, ShardCursor, Store};
+use store::{Claim, ClaimToken, DueEntry, Member, Model, NodeId, OnLocked, ShardCursor, Store};
 use tower::ServiceExt;
 
 use crate::{ApiConfig, ApiKey, HealthItem, Limits, RateLimit};
@@ -53,7 +53,7 @@ impl Reply {
         self.message()
     }
 
-    /// Asserts an error of the v1 door with this status and code, and gives it.
+    /// Asserts an error of the v1 dialect with this status and code, and gives it.
     pub(crate) fn refused_v1(&self, status: u16, code: &str) -> Value {
         let json = self.json();
         assert_eq!((self.status.as_u16(), json["error"].as_str()), (status, Some(code)), "{}", self.text);
@@ -156,10 +156,10 @@ impl Rig {
     /// Takes everything that is pending, as a scheduler would; then it is executing.
     pub(crate) async fn claim_all(&self) -> Vec<store::Claimed> {
         self.store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(60)).await.unwrap();
-        let tenures = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
+        let shard_leases = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
         let from = [ShardCursor { shard: Shard(0), after: None }];
         let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
-        let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60), is_repeated: false };
+        let claim = Claim { token: ClaimToken(7), shard_leases, lease: Span::from_secs(60), on_locked: OnLocked::Skip };
         self.store.claim(&claim, &entries).await.unwrap()
     }
 

@@ -132,7 +132,7 @@ pub(crate) enum CallbackConfig {
     Event(EventCallback),
 }
 
-/// The event of a timer that came through the broker door, published there when it is due. It cannot be asked for over HTTP.
+/// The event of a timer that came through the broker dialect, published there when it is due. It cannot be asked for over HTTP.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventCallback {

@@ -81,9 +81,9 @@ async fn what_is_not_there_is_said_in_the_envelope() {
 async fn ping_and_metrics_answer() {
     let rig = Rig::new();
     assert_eq!(rig.get("/ping").await.text, r#"{"code":0,"message":"pong","data":null}"#);
-    let figures = rig.get("/metrics").await;
+    let request_metrics = rig.get("/metrics").await;
     assert_eq!(
-        (figures.text.as_str(), figures.headers["content-type"].to_str().unwrap()),
+        (request_metrics.text.as_str(), request_metrics.headers["content-type"].to_str().unwrap()),
         ("timer_up 1\n", "text/plain; version=0.0.4; charset=utf-8")
     );
 }

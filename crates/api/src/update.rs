@@ -1,6 +1,6 @@
 //! `PUT /timers/{id}`: changes a pending timer.
 
-use commands::{HttpPatch, Patch, Soonest};
+use commands::{EarliestAllowed, HttpPatch, Patch};
 use domain::{Callback, CorrelationId, Invalid, RetryPolicy, limits};
 
 use crate::{
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Result<Patch, ApiError> {
     }
     Ok(Patch {
         asked: timing::asked(&object)?,
-        soonest: Soonest::MinDelay,
+        earliest_allowed: EarliestAllowed::MinDelay,
         callback: object.raw("callback").map(|raw| Callback::from_json(raw.get())).transpose()?,
         http: HttpPatch::default(),
         metadata: object.clearable("metadata", |object, name| object.json(name, limits::METADATA_BYTES_MAX))?,

@@ -1,4 +1,4 @@
-//! The namespaced REST door, version 1: camelCase, an id of the caller's own for every timer, and errors in a format of their own.
+//! The namespaced REST dialect, version 1: camelCase, an id of the caller's own for every timer, and errors in a format of their own.
 //!
 //! ```text
 //!   /timers, /timers/{groupId}/{timerId}          the first generation ─┐
@@ -32,7 +32,7 @@ use crate::Api;
 
 pub(crate) use error::{ErrorView, status};
 
-/// Everything below is this door.
+/// Everything below is this dialect.
 pub(crate) const ROOT: &str = "/api/v1";
 
 pub(crate) fn routes() -> Router<Api> {
@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Router<Api> {
         .route("/api/v1/timers/delete", routing::post(delete::delete_selected))
 }
 
-/// Rules that are kept behind the doors name the fields of the native one.
+/// Rules that are kept behind the dialects name the fields of the native one.
 fn in_v1_words(error: CommandError) -> CommandError {
     let CommandError::Invalid(Invalid { field, rule }) = error else { return error };
     let field = match field.as_str() {

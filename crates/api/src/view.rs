@@ -23,7 +23,7 @@ pub(crate) struct TimerView {
     pub key: Option<Key>,
     #[schema(value_type = schema::Status)]
     pub status: Status,
-    /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker door.
+    /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker dialect.
     #[schema(value_type = schema::CallbackType)]
     pub callback_type: Cow<'static, str>,
     /// When it is due, in UTC.

@@ -30,12 +30,12 @@ pub async fn measure(session: &Session, connections: usize, posts: u64) -> Resul
         });
     }
     let meter = session.meter();
-    let began = session.clock.steady();
+    let began = session.clock.monotonic();
     let tasks: Vec<_> = workers.into_iter().map(tokio::spawn).collect();
     for task in tasks {
         task.await.map_err(|error| Failed::Run(format!("the load client failed: {error}.")))?.map_err(failed)?;
     }
-    let seconds = session.clock.steady().saturating_sub(began).as_secs_f64();
+    let seconds = session.clock.monotonic().saturating_sub(began).as_secs_f64();
     let usage = meter.stop().await;
     Ok(Ceiling { connections, posts_per_second: round.ledger.arrived() as f64 / seconds, foreign_share: usage.foreign_share })
 }

@@ -19,12 +19,12 @@ pub fn probe(directory: &Path, time: Duration, clock: &dyn Clock) -> io::Result<
         write(n, &file)?;
     }
     file.sync_all()?;
-    let began = clock.steady();
+    let began = clock.monotonic();
     let (mut took, mut last) = (Vec::new(), began);
     while last.saturating_sub(began) < time {
         write(took.len() as u64, &file)?;
         file.sync_data()?;
-        let now = clock.steady();
+        let now = clock.monotonic();
         took.push(i64::try_from(now.saturating_sub(last).as_micros()).unwrap_or(i64::MAX));
         last = now;
     }

@@ -86,13 +86,13 @@ impl Session {
                 clock: self.clock.clone(),
             });
         }
-        let began = self.clock.steady();
+        let began = self.clock.monotonic();
         let tasks: Vec<_> = workers.into_iter().map(|worker| tokio::spawn(worker.run())).collect();
         let mut created = Created::default();
         for task in tasks {
             created.add(task.await.map_err(|error| Failed::Run(format!("the load client failed: {error}.")))?);
         }
-        created.seconds = self.clock.steady().saturating_sub(began).as_secs_f64();
+        created.seconds = self.clock.monotonic().saturating_sub(began).as_secs_f64();
         // What nobody came to send was not registered either.
         let missing = (numbers.end - numbers.start).saturating_sub(created.acknowledged + created.refused);
         created.refuse(missing, || "given up".to_owned());
@@ -125,10 +125,10 @@ impl Worker {
             } else {
                 self.requests.batch(numbers, &mut request);
             }
-            let began = self.clock.steady();
+            let began = self.clock.monotonic();
             match self.connection.exchange(&request).await {
                 Ok(answer) => {
-                    let took = self.clock.steady().saturating_sub(began);
+                    let took = self.clock.monotonic().saturating_sub(began);
                     created.note(&answer, timers, i64::try_from(took.as_micros()).unwrap_or(i64::MAX));
                 }
                 // The connection is of no more use, and what became of this request is not known.

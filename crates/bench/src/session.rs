@@ -117,12 +117,12 @@ impl Session {
 
     /// Waits until all of `expected` timers have arrived, or none does any more.
     pub async fn wait_for(&self, round: &Round, expected: u64) {
-        let (mut seen, mut since) = (round.ledger.arrived(), self.clock.steady());
-        while seen < expected && self.clock.steady().saturating_sub(since) < ARRIVAL_PAUSE_MAX {
+        let (mut seen, mut since) = (round.ledger.arrived(), self.clock.monotonic());
+        while seen < expected && self.clock.monotonic().saturating_sub(since) < ARRIVAL_PAUSE_MAX {
             tokio::time::sleep(LOOK_INTERVAL).await;
             let arrived = round.ledger.arrived();
             if arrived != seen {
-                (seen, since) = (arrived, self.clock.steady());
+                (seen, since) = (arrived, self.clock.monotonic());
             }
         }
     }

@@ -66,10 +66,10 @@ impl Meter {
     pub async fn stop(self) -> Usage {
         let done = sample(self.watched);
         let mut last = done;
-        let began = self.clock.steady();
+        let began = self.clock.monotonic();
         for step in 1..=QUIET_STEPS_MAX {
             let next = QUIET_STEP * step;
-            tokio::time::sleep(next.saturating_sub(self.clock.steady().saturating_sub(began))).await;
+            tokio::time::sleep(next.saturating_sub(self.clock.monotonic().saturating_sub(began))).await;
             let now = sample(self.watched);
             let worked = |now: Option<f64>, last: Option<f64>| now.zip(last).map_or(0.0, |(now, last)| now - last);
             let quiet = worked(now.service, last.service) + worked(now.database, last.database) <= QUIET_SECONDS_MAX;

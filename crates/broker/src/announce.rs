@@ -13,7 +13,7 @@ pub async fn announce(broker: &dyn Broker, timer: &Timer, attempt: u32, now: Tim
 
 /// The event with the headers that every message of a timer has.
 fn event(timer: &Timer, attempt: u32, now: Timestamp) -> Event {
-    let told = timer.told(attempt).into_iter().chain(timer.told_correlation());
+    let told = timer.callback_headers(attempt).into_iter().chain(timer.correlation_header());
     Event {
         tenant: timer.definition.namespace.clone(),
         id: timer.webhook_id(),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Namespace;
 
-/// A message broker as far as the door needs one. Knows nothing of any particular one.
+/// A message broker as far as the consumer needs one. Knows nothing of any particular one.
 #[async_trait]
 pub trait Broker: Send + Sync {
     /// Waits until there are commands, and gives at most `max` of them, oldest first. It may be empty after a while of quiet.

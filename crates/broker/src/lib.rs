@@ -1,8 +1,8 @@
-//! The broker door: commands come in as messages, events go out as messages.
+//! The NATS command consumer: commands come in as messages, events go out as messages.
 //!
 //! ```text
 //!                 receive                one commit
-//!   broker ──────────────────▶ Door ──────────────────▶ commands ──▶ store
+//!   broker ──────────────────▶ CommandConsumer ──────────────────▶ commands ──▶ store
 //!     ▲   ScheduleTimer          │                          │
 //!     │                          │ done: acknowledged       │ one answer each
 //!     ├──────────────────────────┤ later: given back ◀──────┘
@@ -15,13 +15,13 @@
 //! good: whatever stops in between, the one comes again and the other is published again, under the same id. Commands may
 //! come in any order and more than once.
 //!
-//! [`Broker`] is all that the door knows of a message broker; [`NatsBroker`] is the one that there is, and the folder `nats` the
+//! [`Broker`] is all that the consumer knows of a message broker; [`NatsBroker`] is the one that there is, and the folder `nats` the
 //! only place that knows NATS. `Memory` serves tests.
 
 mod announce;
 mod backoff;
+mod consumer;
 mod contract;
-mod door;
 #[cfg(test)]
 mod memory;
 mod messages;
@@ -34,8 +34,8 @@ use domain::Metric;
 
 pub use crate::nats::NatsBroker;
 pub use announce::announce;
+pub use consumer::CommandConsumer;
 pub use contract::{Broker, BrokerError, Event, Received, Verdict};
-pub use door::Door;
 #[cfg(test)]
 pub(crate) use memory::Memory;
 pub(crate) use messages::{ScheduleTimer, due_time_reached};

@@ -44,9 +44,9 @@ struct State {
     deliveries: u64,
     times_given_back: usize,
     is_away: bool,
-    cannot_bury: bool,
+    cannot_dead_letter: bool,
     verdicts_to_lose: usize,
-    burial_time: Duration,
+    dead_letter_time: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -79,9 +79,9 @@ impl Memory {
         self.arrival(|state| state.is_away = is_away);
     }
 
-    /// While it cannot bury, every attempt to put a command aside fails and the command comes again.
-    pub fn set_cannot_bury(&self, cannot_bury: bool) {
-        self.change(|state| state.cannot_bury = cannot_bury);
+    /// While it cannot dead-letter, every attempt to put a command aside fails and the command comes again.
+    pub fn set_cannot_dead_letter(&self, cannot_dead_letter: bool) {
+        self.change(|state| state.cannot_dead_letter = cannot_dead_letter);
     }
 
     /// The next so many verdicts are answered with `Ok`, and never arrive.
@@ -90,8 +90,8 @@ impl Memory {
     }
 
     /// From now on it takes so long to put a command aside.
-    pub fn set_burial_time(&self, time: Duration) {
-        self.change(|state| state.burial_time = time);
+    pub fn set_dead_letter_time(&self, time: Duration) {
+        self.change(|state| state.dead_letter_time = time);
     }
 
     /// The bodies of the commands that are done, in the order in which they became so.
@@ -260,14 +260,14 @@ impl Received for HandedOut {
 
     async fn settle(mut self: Box<Self>, verdict: Verdict) -> Result<(), BrokerError> {
         let broker = self.broker.clone();
-        let burial_time = broker.state().burial_time;
-        if matches!(verdict, Verdict::Never { .. }) && !burial_time.is_zero() {
-            tokio::time::sleep(burial_time).await;
+        let dead_letter_time = broker.state().dead_letter_time;
+        if matches!(verdict, Verdict::Never { .. }) && !dead_letter_time.is_zero() {
+            tokio::time::sleep(dead_letter_time).await;
         }
-        let (is_away, is_lost, cannot_bury) = broker.change(|state| {
+        let (is_away, is_lost, cannot_dead_letter) = broker.change(|state| {
             let is_lost = !state.is_away && state.verdicts_to_lose > 0;
             state.verdicts_to_lose -= usize::from(is_lost);
-            (state.is_away, is_lost, state.cannot_bury)
+            (state.is_away, is_lost, state.cannot_dead_letter)
         });
         if is_away {
             return Err(away());
@@ -283,7 +283,7 @@ impl Received for HandedOut {
                 state.done.push(command.body);
             }),
             Verdict::Later { after } => broker.again(command, after),
-            Verdict::Never { .. } if cannot_bury => {
+            Verdict::Never { .. } if cannot_dead_letter => {
                 broker.again(command, VERDICT_TIME_MAX);
                 return Err(BrokerError::Refused("it was told not to bury".to_owned()));
             }

@@ -1,9 +1,9 @@
-//! The two messages of the door, as texts: what a command may look like, and what an event looks like. Pure.
+//! The two messages of the consumer, as texts: what a command may look like, and what an event looks like. Pure.
 
 mod object;
 
-use commands::{NewTimerRequest, Soonest, Target};
-use domain::{Asked, CorrelationId, Invalid, JsonText, Key, Namespace, OnConflict, Timer, Timestamp};
+use commands::{EarliestAllowed, NewTimerRequest, Target};
+use domain::{CorrelationId, Invalid, JsonText, Key, Namespace, OnConflict, RequestedTime, Timer, Timestamp};
 use serde::Serialize;
 
 use object::Object;
@@ -74,12 +74,12 @@ impl ScheduleTimer {
     /// command leads to an event.
     pub fn into_request(self) -> NewTimerRequest {
         NewTimerRequest {
-            soonest: Soonest::Any,
+            earliest_allowed: EarliestAllowed::Any,
             namespace: self.tenant,
             key: Some(self.service_call),
             on_conflict: OnConflict::Keep,
             correlation_id: self.correlation_id,
-            ..NewTimerRequest::new(Asked::At(self.due_at), Target::Event)
+            ..NewTimerRequest::new(RequestedTime::At(self.due_at), Target::Event)
         }
     }
 }
@@ -158,7 +158,7 @@ pub fn due_time_reached(timer: &Timer, now: Timestamp) -> String {
         timestamp_ms: now.as_micros().div_euclid(1000),
         payload: DueTimeReached {
             tenant_id,
-            // The door makes no timer without a key. One that came here in another way is at least told by its id.
+            // The consumer makes no timer without a key. One that came here in another way is at least told by its id.
             service_call_id: definition.key.as_ref().map_or(&own_id, Key::as_str),
             reached_at: now,
         },

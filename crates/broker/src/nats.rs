@@ -9,7 +9,7 @@
 //! Streams and consumer are made when they are missing, whenever that is noticed; the server may be away at any time, at the
 //! start too. What somebody else has made with other settings is used as it is.
 
-mod letters;
+mod dead_letters;
 mod listening;
 mod pull;
 mod readable;

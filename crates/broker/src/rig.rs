@@ -1,15 +1,15 @@
-//! A door over a broker in memory and a store that fails as planned, for tests.
+//! A consumer over a broker in memory and a store that fails as planned, for tests.
 
 use std::sync::Arc;
 
 use commands::{Commands, Rules, Searches};
 use domain::{
-    Asked, Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, ManualClock, Namespace, Span, Status,
-    Timer, TimerId, Timestamp,
+    Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, ManualClock, Namespace, RequestedTime, Span,
+    Status, Timer, TimerId, Timestamp,
 };
 use store::{Faulty, Filter, Model, Store};
 
-use crate::{Door, Memory};
+use crate::{CommandConsumer, Memory};
 
 /// 2030-01-01.
 pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_893_456_000_000_000);
@@ -35,8 +35,8 @@ impl Rig {
         Self { broker: Arc::default(), store, commands }
     }
 
-    pub(crate) fn door(&self) -> Door {
-        Door::new(self.broker.clone(), self.commands.clone())
+    pub(crate) fn consumer(&self) -> CommandConsumer {
+        CommandConsumer::new(self.broker.clone(), self.commands.clone())
     }
 
     /// How many timers there are. Asks the store behind the faults.
@@ -63,7 +63,7 @@ pub(crate) fn timer(key: Option<&str>, correlation_id: Option<&str>) -> Timer {
         id: TimerId::keyed(&namespace, &Key::parse(key.unwrap_or("none")).unwrap()),
         namespace,
         key: key.map(|key| Key::parse(key).unwrap()),
-        asked: Asked::At(at),
+        asked: RequestedTime::At(at),
         callback: Callback::Event,
         metadata: None,
         correlation_id: correlation_id.map(|id| CorrelationId::parse(id).unwrap()),

@@ -13,10 +13,10 @@ impl Commands {
                 metrics::counter!("timer_canceled_total").increment(1);
                 Ok(timer)
             }
-            Changed::Met(timer) if timer.status == Status::Canceled => Ok(timer),
-            Changed::Met(timer) => Err(CommandError::Met { verb: Verb::Cancel, status: timer.status }),
+            Changed::WrongStatus(timer) if timer.status == Status::Canceled => Ok(timer),
+            Changed::WrongStatus(timer) => Err(CommandError::WrongStatus { verb: Verb::Cancel, status: timer.status }),
             Changed::NotFound => Err(CommandError::NotFound),
-            Changed::Moved => Err(CommandError::Internal(StoreError::Corrupt("a cancel cannot be moved".to_owned()))),
+            Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a cancel cannot be moved".to_owned()))),
         }
     }
 
@@ -30,7 +30,7 @@ impl Commands {
             match read_back.timer(self, id).await? {
                 None => return Ok(Changed::NotFound),
                 Some(timer) if timer.status == Status::Canceled => return Ok(Changed::Done(timer)),
-                Some(timer) if timer.status != Status::Pending => return Ok(Changed::Met(timer)),
+                Some(timer) if timer.status != Status::Pending => return Ok(Changed::WrongStatus(timer)),
                 Some(_) => {}
             }
             match self.cancel_once(id).await {

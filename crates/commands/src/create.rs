@@ -1,16 +1,16 @@
 use domain::{
-    Asked, Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Protocol, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, limits, resolve,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, Invalid, JsonText, Key, Namespace,
+    NewTimer, OnConflict, Protocol, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, limits, resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
-use crate::{CommandError, Commands, Soonest, call, call::ReadBack};
+use crate::{CommandError, Commands, EarliestAllowed, call, call::ReadBack};
 
 /// A timer that somebody wants, in values that are already right by themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTimerRequest {
-    pub asked: Asked,
-    pub soonest: Soonest,
+    pub asked: RequestedTime,
+    pub earliest_allowed: EarliestAllowed,
     pub target: Target,
     pub namespace: Namespace,
     pub key: Option<Key>,
@@ -33,10 +33,10 @@ pub enum Target {
 
 impl NewTimerRequest {
     /// One with nothing but a time and a target.
-    pub fn new(asked: Asked, target: Target) -> Self {
+    pub fn new(asked: RequestedTime, target: Target) -> Self {
         Self {
             asked,
-            soonest: Soonest::default(),
+            earliest_allowed: EarliestAllowed::default(),
             target,
             namespace: Namespace::default(),
             key: None,
@@ -96,9 +96,9 @@ impl Commands {
         self.check_may_write()?;
         self.check_open(&request.namespace)?;
         let now = self.clock.now();
-        let (asked, soonest, on_conflict) = (request.asked, request.soonest, request.on_conflict);
+        let (asked, earliest_allowed, on_conflict) = (request.asked, request.earliest_allowed, request.on_conflict);
         let definition = self.define(request, now)?;
-        Ok(match self.rules.instant(asked, soonest, now) {
+        Ok(match self.rules.instant(asked, earliest_allowed, now) {
             Ok(execute_at) => Prepared::New(NewTimer { definition, execute_at, on_conflict, created_at: now }),
             Err(refusal) if definition.key.is_none() => return Err(refusal.into()),
             Err(refusal) => Prepared::TooLate(TooLate { definition, on_conflict, refusal }),
@@ -110,7 +110,9 @@ impl Commands {
             Created::Created(timer) => Outcome::Created(timer),
             Created::Replaced(timer) => Outcome::Replaced(timer),
             Created::Existing(timer) => return Ok(Outcome::Existing(timer)),
-            Created::Conflict(timer) if timer.status == Status::Executing => return Err(CommandError::Busy(Box::new(timer))),
+            Created::Conflict(timer) if timer.status == Status::Executing => {
+                return Err(CommandError::InDelivery(Box::new(timer)));
+            }
             Created::Conflict(timer) => return Err(CommandError::Conflict(Box::new(timer))),
         };
         // With labels that are known when this is compiled, no key has to be made to find the figure.

@@ -17,7 +17,7 @@ const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
 const LOOKED_UP_AT_ONCE: usize = 8;
 
 /// What is known of one request of a batch before the store is asked.
-enum Asked {
+enum RequestedTime {
     /// It is at this place of what the store is asked to create.
     At(usize),
     /// It is at this place of what is looked up.
@@ -36,22 +36,24 @@ impl Commands {
             asked.push(match self.prepare(request) {
                 Ok(Prepared::New(new)) => {
                     batch.push(new);
-                    Asked::At(batch.len() - 1)
+                    RequestedTime::At(batch.len() - 1)
                 }
                 Ok(Prepared::TooLate(request)) => {
                     late.push(request);
-                    Asked::LookedUp(late.len() - 1)
+                    RequestedTime::LookedUp(late.len() - 1)
                 }
-                Err(refusal) => Asked::Refused(refusal),
+                Err(refusal) => RequestedTime::Refused(refusal),
             });
         }
         let mut repeated: Vec<_> = self.repeated_all(late).await.into_iter().map(Some).collect();
         let mut created: Vec<_> = self.register_all(batch).await.into_iter().map(Some).collect();
         let missing = || StoreError::Corrupt("the store gave no answer to a create".to_owned());
         let answer = |asked| match asked {
-            Asked::Refused(refusal) => Err(refusal),
-            Asked::LookedUp(place) => repeated.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing().into())),
-            Asked::At(place) => match created.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing())) {
+            RequestedTime::Refused(refusal) => Err(refusal),
+            RequestedTime::LookedUp(place) => {
+                repeated.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing().into()))
+            }
+            RequestedTime::At(place) => match created.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing())) {
                 Ok(created) => self.answer(created),
                 Err(error) => Err(error.into()),
             },

@@ -17,13 +17,13 @@ pub enum CommandError {
     Forbidden(&'static str),
     /// The timer is in a status that does not allow it.
     #[error("cannot {verb} timer with status '{status}'")]
-    Met { verb: Verb, status: Status },
+    WrongStatus { verb: Verb, status: Status },
     /// The key is taken, and the caller did not ask to take its place.
     #[error("a timer with this key exists and has other content")]
     Conflict(Box<Timer>),
     /// The key is taken by a timer that is being delivered at this moment.
     #[error("the timer with this key is being delivered: try again when it has ended")]
-    Busy(Box<Timer>),
+    InDelivery(Box<Timer>),
     /// A bulk request matches more than its caller expects; nothing was changed.
     #[error("more than {expected_max} timers match, and none was canceled: raise expected_max if all of them are meant")]
     TooMany { expected_max: usize },

@@ -29,7 +29,7 @@ type Keys = Arc<HashMap<AccessKeyId, Arc<AccessKey>>>;
 #[derive(Default)]
 struct Known {
     keys: Keys,
-    /// When the store was asked, on the steady clock.
+    /// When the store was asked, on the monotonic clock.
     read_at: Option<Duration>,
 }
 
@@ -72,7 +72,7 @@ impl KeyRing {
     }
 
     async fn read(&self) -> StoreResult<Keys> {
-        let read_at = Some(self.clock.steady());
+        let read_at = Some(self.clock.monotonic());
         let keys = self.store.keys().await?;
         let keys = Arc::new(keys.into_iter().map(|key| (key.id, Arc::new(key))).collect());
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known { keys: Arc::clone(&keys), read_at };
@@ -81,7 +81,7 @@ impl KeyRing {
 
     fn known_within(&self, age_max: Span) -> Option<Keys> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let age = self.clock.steady().saturating_sub(known.read_at?);
+        let age = self.clock.monotonic().saturating_sub(known.read_at?);
         (age < age_max.as_duration()).then(|| Arc::clone(&known.keys))
     }
 }

@@ -1,8 +1,9 @@
 use domain::{
-    Asked, Callback, CallbackUrl, CorrelationId, Delivery, Invalid, JsonText, Namespace, RetryPolicy, Span, Timer, Timestamp,
+    Callback, CallbackUrl, CorrelationId, Delivery, Invalid, JsonText, Namespace, RequestedTime, RetryPolicy, Span, Timer,
+    Timestamp,
 };
 
-use crate::{Rules, Soonest};
+use crate::{EarliestAllowed, Rules};
 
 /// What an update says about a field that can be without a value.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,8 +33,8 @@ impl<T> Field<T> {
 /// The changes of an update. What is not named stays as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Patch {
-    pub asked: Option<Asked>,
-    pub soonest: Soonest,
+    pub asked: Option<RequestedTime>,
+    pub earliest_allowed: EarliestAllowed,
     /// The new callback, whole.
     pub callback: Option<Callback>,
     /// Or only parts of it, for doors that know no whole one.
@@ -59,7 +60,7 @@ impl Patch {
     /// an update of something else may come at the last moment.
     pub fn apply(self, mut timer: Timer, now: Timestamp, rules: &Rules) -> Result<Timer, Invalid> {
         if let Some(asked) = self.asked {
-            timer.execute_at = rules.instant(asked, self.soonest, now)?;
+            timer.execute_at = rules.instant(asked, self.earliest_allowed, now)?;
             timer.definition.asked = asked;
         }
         if let Some(callback) = self.callback {

@@ -10,7 +10,7 @@ impl Commands {
         self.check_may_write()?;
         let failed = self.get(id).await?;
         if failed.status.after(Event::Reopen).is_none() {
-            return Err(CommandError::Met { verb: Verb::Retry, status: failed.status });
+            return Err(CommandError::WrongStatus { verb: Verb::Retry, status: failed.status });
         }
         let now = self.clock.now();
         let reopened = match call::writing(self.store.reopen(id, now)).await {
@@ -42,9 +42,9 @@ impl Commands {
 fn reopened(changed: Changed) -> Result<Timer, CommandError> {
     match changed {
         Changed::Done(timer) => Ok(timer),
-        Changed::Met(timer) => Err(CommandError::Met { verb: Verb::Retry, status: timer.status }),
+        Changed::WrongStatus(timer) => Err(CommandError::WrongStatus { verb: Verb::Retry, status: timer.status }),
         Changed::NotFound => Err(CommandError::NotFound),
-        Changed::Moved => Err(CommandError::Internal(StoreError::Corrupt("a retry cannot be moved".to_owned()))),
+        Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a retry cannot be moved".to_owned()))),
     }
 }
 

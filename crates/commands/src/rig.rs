@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::{Asked, Callback, Caller, Horizon, Key, ManualClock, Next, OnConflict, Shard, Span, TimerId, Timestamp};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Member, Model, NodeId, ShardCursor, Store};
+use domain::{Callback, Caller, Horizon, Key, ManualClock, Next, OnConflict, RequestedTime, Shard, Span, TimerId, Timestamp};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Member, Model, NodeId, OnLocked, ShardCursor, Store};
 
 use crate::{Commands, NewTimerRequest, Rules, Searches, Target};
 
@@ -33,7 +33,7 @@ pub(crate) fn callback(host: &str) -> Callback {
 
 /// One in an hour, with nothing else.
 pub(crate) fn plain() -> NewTimerRequest {
-    NewTimerRequest::new(Asked::After(Span::from_secs(3600)), Target::Callback(callback("a")))
+    NewTimerRequest::new(RequestedTime::After(Span::from_secs(3600)), Target::Callback(callback("a")))
 }
 
 pub(crate) fn keyed(host: &str, on_conflict: OnConflict) -> NewTimerRequest {
@@ -81,10 +81,10 @@ impl Rig {
     /// Takes everything that is pending, as a scheduler would; then it is executing.
     pub(crate) async fn claim_all(&self) -> Vec<Claimed> {
         self.store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(60)).await.unwrap();
-        let tenures = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
+        let shard_leases = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
         let from = [ShardCursor { shard: Shard(0), after: None }];
         let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
-        let claim = Claim { token: ClaimToken(7), tenures, lease: Span::from_secs(60), is_repeated: false };
+        let claim = Claim { token: ClaimToken(7), shard_leases, lease: Span::from_secs(60), on_locked: OnLocked::Skip };
         self.store.claim(&claim, &entries).await.unwrap()
     }
 }

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use domain::{Asked, Callback, CallbackUrl, Horizon, Invalid, Namespace, Span, Subject, Timestamp};
+use domain::{Callback, CallbackUrl, Horizon, Invalid, Namespace, RequestedTime, Span, Subject, Timestamp};
 
 /// Refuses addresses that no callback may reach, as far as they can be told without asking a name server.
 pub type AddressCheck = Arc<dyn Fn(&CallbackUrl) -> Result<(), Invalid> + Send + Sync>;
@@ -19,7 +19,7 @@ pub struct Rules {
 
 /// How near a timer may be: a question of the door it came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Soonest {
+pub enum EarliestAllowed {
     /// Not before the configured minimum delay.
     #[default]
     MinDelay,
@@ -31,15 +31,20 @@ pub enum Soonest {
 
 impl Rules {
     /// The instant that is meant, if it may be registered at `now`.
-    pub(crate) fn instant(&self, asked: Asked, soonest: Soonest, now: Timestamp) -> Result<Timestamp, Invalid> {
-        let min_delay = match soonest {
-            Soonest::MinDelay => self.horizon.min_delay,
-            Soonest::Now => Span::ZERO,
-            Soonest::Any => match asked {
-                Asked::At(instant) if instant < Timestamp::from_micros(0) => {
+    pub(crate) fn instant(
+        &self,
+        asked: RequestedTime,
+        earliest_allowed: EarliestAllowed,
+        now: Timestamp,
+    ) -> Result<Timestamp, Invalid> {
+        let min_delay = match earliest_allowed {
+            EarliestAllowed::MinDelay => self.horizon.min_delay,
+            EarliestAllowed::Now => Span::ZERO,
+            EarliestAllowed::Any => match asked {
+                RequestedTime::At(instant) if instant < Timestamp::from_micros(0) => {
                     return Err(Invalid::new("execute_at", "must not lie before 1970"));
                 }
-                Asked::At(instant) if instant < now => return Ok(instant),
+                RequestedTime::At(instant) if instant < now => return Ok(instant),
                 _ => Span::ZERO,
             },
         };

@@ -47,8 +47,8 @@ impl Commands {
     async fn update_once(&self, changed: &Timer, verb: Verb, now: Timestamp) -> Result<Option<Timer>, CommandError> {
         match call::writing(self.store.update(changed, now)).await {
             Ok(Changed::Done(timer)) => Ok(Some(timer)),
-            Ok(Changed::Moved) => Ok(None),
-            Ok(Changed::Met(timer)) => pending(timer, verb).map(|_| None),
+            Ok(Changed::StaleRevision) => Ok(None),
+            Ok(Changed::WrongStatus(timer)) => pending(timer, verb).map(|_| None),
             Ok(Changed::NotFound) => Err(CommandError::NotFound),
             Err(cause @ StoreError::Unknown(_)) => {
                 let mut read_back = ReadBack::of("update", cause);
@@ -67,7 +67,7 @@ impl Commands {
 fn pending(timer: Timer, verb: Verb) -> Result<Timer, CommandError> {
     match timer.status {
         Status::Pending => Ok(timer),
-        status => Err(CommandError::Met { verb, status }),
+        status => Err(CommandError::WrongStatus { verb, status }),
     }
 }
 

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use domain::{Remember, Timer, Timestamp};
+use domain::{AttemptLog, Timer, Timestamp};
 
 use crate::SigningSecrets;
 
@@ -15,7 +15,7 @@ pub(crate) struct Call<'a> {
     /// Without them it is not signed.
     pub signing: Option<&'a SigningSecrets>,
     /// Whether it is to be heard what the receiver says, beyond what the outcome needs.
-    pub remember: Remember,
+    pub attempt_log: AttemptLog,
 }
 
 impl Call<'_> {

@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::{Attempt, Callback, Clock, Remember, Span, TenantId, Timer};
+use domain::{Attempt, AttemptLog, Callback, Clock, Span, TenantId, Timer};
 
 use crate::{
     Announcer, Egress, Failure, FailureKind, NamespaceRules, Outcome, SigningSecrets,
     answer::Answer,
     call::Call,
-    http::{HttpSender, HttpWay, Lookups, SystemNames, roots},
-    metrics::{Figures, Shortages},
+    http::{HttpSender, Lookups, PreparedHttp, SystemNames, roots},
+    metrics::{DeliveryMetrics, Shortages},
     nats::{NatsSender, SubjectCheck},
 };
 
@@ -22,7 +22,7 @@ pub struct Config {
     pub signing: Option<SigningSecrets>,
     pub namespaces: Arc<NamespaceRules>,
     /// Of which attempts a record is made.
-    pub remember: Remember,
+    pub attempt_log: AttemptLog,
     /// How many connections may wait for their next call; as many as usual if it is not given, and never more.
     pub idle_connections_max: Option<usize>,
     /// Of this program, for `User-Agent`.
@@ -40,7 +40,7 @@ pub enum SetupError {
 
 /// What a call goes out by, without having to wait any more.
 #[derive(Default)]
-pub struct Way(Option<HttpWay>);
+pub struct Prepared(Option<PreparedHttp>);
 
 /// An attempt that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +57,9 @@ pub struct Deliverer {
     events: Option<Arc<dyn Announcer>>,
     signing: Option<SigningSecrets>,
     namespaces: Arc<NamespaceRules>,
-    remember: Remember,
+    attempt_log: AttemptLog,
     clock: Arc<dyn Clock>,
-    figures: Figures,
+    metrics: DeliveryMetrics,
     shortages: Shortages,
 }
 
@@ -76,10 +76,10 @@ impl Deliverer {
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        let Config { egress, signing, namespaces, remember, idle_connections_max, version } = config;
+        let Config { egress, signing, namespaces, attempt_log, idle_connections_max, version } = config;
         let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?.keeping(idle_connections_max);
-        let (figures, shortages) = (Figures::default(), Shortages::default());
-        Ok(Self { http, nats: None, events: None, signing, namespaces, remember, clock, figures, shortages })
+        let (metrics, shortages) = (DeliveryMetrics::default(), Shortages::default());
+        Ok(Self { http, nats: None, events: None, signing, namespaces, attempt_log, clock, metrics, shortages })
     }
 
     /// The same, for `nats` callbacks too. What `check` refuses is never published.
@@ -97,23 +97,23 @@ impl Deliverer {
     }
 
     /// Waits until the call can go out: many new connections at once would be too much for most receivers.
-    pub async fn way(&self, timer: &Timer) -> Way {
+    pub async fn prepare(&self, timer: &Timer) -> Prepared {
         match &timer.definition.callback {
             // Why there is none, the attempt finds out again.
-            Callback::Http(http) => Way(self.http.way(http, TenantId::of(&timer.definition.namespace)).await.ok()),
-            Callback::Nats(_) | Callback::Event => Way(None),
+            Callback::Http(http) => Prepared(self.http.prepare(http, TenantId::of(&timer.definition.namespace)).await.ok()),
+            Callback::Nats(_) | Callback::Event => Prepared(None),
         }
     }
 
     /// Makes the attempt with this number (1 for the first) and says how it ended. Dropping the future abandons the call:
     /// whether the receiver got it is then unknown. Connections live on the runtime on which this is first polled.
-    pub async fn attempt(&self, timer: &Timer, attempt: u32, way: Way) -> Attempted {
+    pub async fn attempt(&self, timer: &Timer, attempt: u32, prepared: Prepared) -> Attempted {
         let signing = self.namespaces.signing(&timer.definition.namespace).or(self.signing.as_ref());
-        let call = Call { timer, attempt, at: self.clock.now(), signing, remember: self.remember };
-        let started = self.clock.steady();
+        let call = Call { timer, attempt, at: self.clock.now(), signing, attempt_log: self.attempt_log };
+        let started = self.clock.monotonic();
         let callback = &timer.definition.callback;
         let answer = match (callback, &self.nats, &self.events) {
-            (Callback::Http(http), _, _) => self.http.send(http, &call, way.0).await,
+            (Callback::Http(http), _, _) => self.http.send(http, &call, prepared.0).await,
             (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await.into(),
             (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL").into(),
             (Callback::Event, _, Some(events)) => Outcome::from(events.announce(timer, attempt).await).into(),
@@ -123,12 +123,12 @@ impl Deliverer {
                 not_configured("no broker is configured: set TIMER_BROKER").into()
             }
         };
-        let took = self.clock.steady().saturating_sub(started);
+        let took = self.clock.monotonic().saturating_sub(started);
         let record = record(&answer, &call, took);
         let outcome = answer.outcome;
         match outcome {
-            Outcome::NotAttempted { reason } => self.shortages.note(reason, self.clock.steady()),
-            _ => self.figures.record(callback.kind(), &outcome, took),
+            Outcome::NotAttempted { reason } => self.shortages.note(reason, self.clock.monotonic()),
+            _ => self.metrics.record(callback.kind(), &outcome, took),
         }
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
         Attempted { outcome, record }
@@ -146,7 +146,7 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
     };
     // One that is tried for ever while the broker is away has nothing new to tell.
     let is_event = call.timer.definition.callback == Callback::Event;
-    (call.remember.wants(outcome.is_delivered()) && !is_event).then(|| Attempt {
+    (call.attempt_log.wants(outcome.is_delivered()) && !is_event).then(|| Attempt {
         number: call.attempt,
         started_at: call.at,
         took: Span::from_micros_clamped(i64::try_from(took.as_micros()).unwrap_or(i64::MAX)),

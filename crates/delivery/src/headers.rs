@@ -22,8 +22,8 @@ pub(crate) struct Header<'a> {
 pub(crate) fn of(call: &Call<'_>, body: &[u8]) -> Vec<Header<'static>> {
     let header = |is_default| move |(name, value): (&'static str, String)| Header { name, value: value.into(), is_default };
     let signature = call.signing.map(|secrets| ("webhook-signature", secrets.sign(&call.timer.webhook_id(), call.at, body)));
-    let correlation_id = call.timer.told_correlation().map(header(true));
+    let correlation_id = call.timer.correlation_header().map(header(true));
     let timestamp = (CALL_TIME_HEADER, unix_seconds(call.at).to_string());
-    let ours = call.timer.told(call.attempt).into_iter().chain([timestamp]).chain(signature);
+    let ours = call.timer.callback_headers(call.attempt).into_iter().chain([timestamp]).chain(signature);
     correlation_id.into_iter().chain(ours.map(header(false))).collect()
 }

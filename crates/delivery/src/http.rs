@@ -2,12 +2,12 @@
 
 mod answer;
 mod connect;
+mod connect_limiter;
 mod connections;
 mod failure;
 mod intake;
 mod lookups;
 mod names;
-mod newcomers;
 mod request;
 pub(crate) mod roots;
 mod shortage;
@@ -17,13 +17,13 @@ mod tests;
 use std::sync::Arc;
 
 use ::http::{HeaderValue, Response, StatusCode, Uri};
-use domain::{Clock, HttpCallback, Protocol, Remember, TenantId};
+use domain::{AttemptLog, Clock, HttpCallback, Protocol, TenantId};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
 use self::{
     connect::Connector,
-    connections::{Answered, Connections, Way},
+    connections::{Answered, Checkout, Connections},
     failure::Place,
 };
 pub(crate) use self::{
@@ -43,10 +43,10 @@ pub(crate) struct HttpSender {
 }
 
 /// To a receiver, open for one call.
-pub(crate) struct HttpWay {
+pub(crate) struct PreparedHttp {
     to: Uri,
     tenant: TenantId,
-    by: Way,
+    by: Checkout,
 }
 
 impl HttpSender {
@@ -69,21 +69,21 @@ impl HttpSender {
     }
 
     /// Waits until a call can be sent there. It is no time of the receiver's that passes, so no timeout counts it.
-    pub async fn way(&self, callback: &HttpCallback, tenant: TenantId) -> Result<HttpWay, ::http::Error> {
+    pub async fn prepare(&self, callback: &HttpCallback, tenant: TenantId) -> Result<PreparedHttp, ::http::Error> {
         let to = Uri::try_from(callback.url.as_str())?;
-        let by = self.connections.way(&to, tenant).await;
-        Ok(HttpWay { to, tenant, by })
+        let by = self.connections.checkout(&to, tenant).await;
+        Ok(PreparedHttp { to, tenant, by })
     }
 
     /// Without a way, finds one first.
-    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>, way: Option<HttpWay>) -> Answer {
+    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>, prepared: Option<PreparedHttp>) -> Answer {
         let place = Place(&callback.url);
-        let way = match way {
-            Some(way) => Ok(way),
-            None => self.way(callback, TenantId::of(&call.timer.definition.namespace)).await,
+        let prepared = match prepared {
+            Some(prepared) => Ok(prepared),
+            None => self.prepare(callback, TenantId::of(&call.timer.definition.namespace)).await,
         };
-        let written = way.and_then(|way| Ok((request::write(callback, call, &self.agent, &way.to)?, way)));
-        let (request, HttpWay { to, tenant, by }) = match written {
+        let written = prepared.and_then(|prepared| Ok((request::write(callback, call, &self.agent, &prepared.to)?, prepared)));
+        let (request, PreparedHttp { to, tenant, by }) = match written {
             Ok(written) => written,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
@@ -98,8 +98,8 @@ impl HttpSender {
         }
         let taking = async {
             match callback.protocol {
-                Protocol::Webhook => self.take_webhook(response, place, deadline, call.remember).await,
-                Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call.remember))
+                Protocol::Webhook => self.take_webhook(response, place, deadline, call.attempt_log).await,
+                Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call.attempt_log))
                     .await
                     .unwrap_or_else(|_| (place.late(callback.timeout).into(), Vec::new())),
             }
@@ -114,10 +114,10 @@ impl HttpSender {
         response: Response<Incoming>,
         place: Place<'_>,
         deadline: Instant,
-        remember: Remember,
+        attempt_log: AttemptLog,
     ) -> (Outcome, Vec<u8>) {
         let outcome = if response.status().is_success() { Outcome::Delivered } else { self.refusal(&response, place).into() };
-        let kept_max = answer::kept_max(remember, &outcome);
+        let kept_max = answer::kept_max(attempt_log, &outcome);
         let body = answer::discard(response.into_body(), deadline, kept_max).await;
         (outcome, body)
     }
@@ -127,11 +127,11 @@ impl HttpSender {
         response: Response<Incoming>,
         place: Place<'_>,
         deadline: Instant,
-        remember: Remember,
+        attempt_log: AttemptLog,
     ) -> (Outcome, Vec<u8>) {
         if response.status() != StatusCode::OK {
             let refusal = self.refusal(&response, place).into();
-            let kept_max = answer::kept_max(remember, &refusal);
+            let kept_max = answer::kept_max(attempt_log, &refusal);
             let body = answer::discard(response.into_body(), deadline, kept_max).await;
             return (refusal, body);
         }

@@ -41,7 +41,7 @@ mod timers;
 
 pub use announcer::Announcer;
 pub use decide::{decide, recover, unreadable};
-pub use deliverer::{Attempted, Config, Deliverer, SetupError, Way};
+pub use deliverer::{Attempted, Config, Deliverer, Prepared, SetupError};
 pub use egress::{Denied, Egress};
 pub use metrics::METRICS;
 pub use namespaces::NamespaceRules;

@@ -50,10 +50,10 @@ struct Unlogged {
 }
 
 impl Shortages {
-    /// Counts a call that was not made. `steady` is the monotonic clock.
-    pub(crate) fn note(&self, reason: Shortage, steady: Duration) {
+    /// Counts a call that was not made. `monotonic` is the monotonic clock.
+    pub(crate) fn note(&self, reason: Shortage, monotonic: Duration) {
         metrics::counter!(NOT_ATTEMPTED, "reason" => reason.label()).increment(1);
-        if let Some(calls) = self.0.lock().unwrap_or_else(PoisonError::into_inner).count(steady) {
+        if let Some(calls) = self.0.lock().unwrap_or_else(PoisonError::into_inner).count(monotonic) {
             let reason = reason.label();
             tracing::warn!(
                 reason,
@@ -66,19 +66,19 @@ impl Shortages {
 
 impl Unlogged {
     /// How many calls a warning is to speak of, if one is due.
-    fn count(&mut self, steady: Duration) -> Option<u64> {
+    fn count(&mut self, monotonic: Duration) -> Option<u64> {
         self.calls += 1;
-        if self.last_warning.is_some_and(|last| steady.saturating_sub(last) < WARNING_INTERVAL) {
+        if self.last_warning.is_some_and(|last| monotonic.saturating_sub(last) < WARNING_INTERVAL) {
             return None;
         }
-        self.last_warning = Some(steady);
+        self.last_warning = Some(monotonic);
         Some(std::mem::take(&mut self.calls))
     }
 }
 
 /// What is counted of attempts. Each series is looked up once: there are few, and each is used for ever.
 #[derive(Default)]
-pub(crate) struct Figures(Mutex<Vec<Series>>);
+pub(crate) struct DeliveryMetrics(Mutex<Vec<Series>>);
 
 struct Series {
     kind: &'static str,
@@ -87,7 +87,7 @@ struct Series {
     total: Counter,
 }
 
-impl Figures {
+impl DeliveryMetrics {
     pub(crate) fn record(&self, kind: &'static str, outcome: &Outcome, took: Duration) {
         let outcome = outcome.label();
         // Series are only ever added, each as a whole.
@@ -167,10 +167,10 @@ mod tests {
     fn an_attempt_is_counted_and_timed_by_kind_and_outcome() {
         let notes = Arc::new(Notes::default());
         with_local_recorder(&notes, || {
-            let figures = Figures::default();
-            figures.record("http", &Outcome::Delivered, Duration::from_millis(3));
-            figures.record("http", &Outcome::Delivered, Duration::from_millis(4));
-            figures.record("nats", &Failure::new(FailureKind::Status(503), "").into(), Duration::ZERO);
+            let metrics = DeliveryMetrics::default();
+            metrics.record("http", &Outcome::Delivered, Duration::from_millis(3));
+            metrics.record("http", &Outcome::Delivered, Duration::from_millis(4));
+            metrics.record("nats", &Failure::new(FailureKind::Status(503), "").into(), Duration::ZERO);
         });
         let expected = [
             "timer_callback_duration_seconds{kind=http,outcome=delivered}",

@@ -1,6 +1,6 @@
 //! Timers for tests.
 
-use domain::{Asked, Callback, Definition, Delivery, Namespace, Status, Timer, TimerId, Timestamp};
+use domain::{Callback, Definition, Delivery, Namespace, RequestedTime, Status, Timer, TimerId, Timestamp};
 
 /// A first attempt at `url`; `more` are further members of the callback: `,"payload":1`.
 pub(crate) fn http(url: &str, more: &str) -> Timer {
@@ -24,7 +24,7 @@ fn calling(callback: Callback) -> Timer {
             id: TimerId::parse("id", "0190163d-8694-739b-aea5-966c26f8ad91").unwrap(),
             namespace: Namespace::default(),
             key: None,
-            asked: Asked::from_i64(due.as_micros()),
+            asked: RequestedTime::from_i64(due.as_micros()),
             callback,
             metadata: None,
             correlation_id: None,

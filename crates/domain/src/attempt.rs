@@ -29,7 +29,7 @@ impl Attempt {
 
 /// Which attempts are remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Remember {
+pub enum AttemptLog {
     Nothing,
     /// Those that did not deliver.
     #[default]
@@ -37,7 +37,7 @@ pub enum Remember {
     Everything,
 }
 
-impl Remember {
+impl AttemptLog {
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "off" => Some(Self::Nothing),
@@ -78,9 +78,9 @@ mod tests {
     #[test]
     fn what_is_remembered_is_a_matter_of_choice() {
         for (text, delivered, failed) in [("off", false, false), ("failures", false, true), ("all", true, true)] {
-            let remember = Remember::parse(text).unwrap();
-            assert_eq!((remember.wants(true), remember.wants(false)), (delivered, failed), "{text}");
+            let attempt_log = AttemptLog::parse(text).unwrap();
+            assert_eq!((attempt_log.wants(true), attempt_log.wants(false)), (delivered, failed), "{text}");
         }
-        assert_eq!(Remember::parse("some"), None);
+        assert_eq!(AttemptLog::parse("some"), None);
     }
 }

@@ -11,7 +11,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
     /// Time since some fixed instant of this process.
-    fn steady(&self) -> Duration;
+    fn monotonic(&self) -> Duration;
 }
 
 /// The machine's clocks.
@@ -34,7 +34,7 @@ impl Clock for SystemClock {
         Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
     }
 
-    fn steady(&self) -> Duration {
+    fn monotonic(&self) -> Duration {
         self.started.elapsed()
     }
 }
@@ -68,7 +68,7 @@ impl Clock for ManualClock {
         Timestamp::from_micros(self.now_micros.load(Ordering::SeqCst))
     }
 
-    fn steady(&self) -> Duration {
+    fn monotonic(&self) -> Duration {
         Duration::from_micros(self.steady_micros.load(Ordering::SeqCst).unsigned_abs())
     }
 }

@@ -1,4 +1,4 @@
-use crate::{Asked, Event, Fingerprint, Status};
+use crate::{Event, Fingerprint, RequestedTime, Status};
 
 /// What a create does when its namespace and key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +42,7 @@ pub enum Resolution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
     pub fingerprint: Fingerprint,
-    pub asked: Asked,
+    pub asked: RequestedTime,
     /// Whether it is the timer of a command, which is owed an event, or one with a callback.
     pub is_event: bool,
 }
@@ -91,13 +91,13 @@ mod tests {
             (Keep, Failed, Existing, Existing),
             (Keep, Canceled, Existing, Existing),
         ];
-        let at = Asked::At(Timestamp::from_micros(1));
+        let at = RequestedTime::At(Timestamp::from_micros(1));
         let old = Content { fingerprint: Fingerprint([0; 16]), asked: at, is_event: false };
         for (mode, status, same, other) in table {
             assert_eq!(resolve(mode, status, old, old), same, "{mode:?} {status} same");
             let content = Content { fingerprint: Fingerprint([1; 16]), ..old };
             assert_eq!(resolve(mode, status, old, content), other, "{mode:?} {status} other content");
-            let later = Content { asked: Asked::At(Timestamp::from_micros(2)), ..old };
+            let later = Content { asked: RequestedTime::At(Timestamp::from_micros(2)), ..old };
             assert_eq!(resolve(mode, status, old, later), other, "{mode:?} {status} other time");
             let event = Content { is_event: true, ..content };
             let of_another_kind = if (mode, status) == (Keep, Pending) { Conflict } else { other };

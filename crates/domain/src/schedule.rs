@@ -3,12 +3,12 @@ use crate::{Invalid, Span, Timestamp, limits};
 /// When the caller asked to be called: at an instant, or after a delay. Kept as asked, so that a repeated request
 /// can be told from a different one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestedTime {
     At(Timestamp),
     After(Span),
 }
 
-impl Asked {
+impl RequestedTime {
     /// The instant that is meant, if it may be registered at `now`. Without a minimum one that has just passed is `now`.
     pub fn instant(self, now: Timestamp, horizon: &Horizon) -> Result<Timestamp, Invalid> {
         let (field, instant) = match self {
@@ -79,8 +79,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
-    fn at(seconds: i64) -> Asked {
-        Asked::At(Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000))
+    fn at(seconds: i64) -> RequestedTime {
+        RequestedTime::At(Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000))
     }
 
     #[test]
@@ -89,13 +89,13 @@ mod tests {
         for (asked, answer) in [
             (at(5), Ok(5)),
             (at(60), Ok(60)),
-            (Asked::After(Span::from_secs(5)), Ok(5)),
+            (RequestedTime::After(Span::from_secs(5)), Ok(5)),
             (at(4), Err("execute_at must be in the future")),
             (at(-1), Err("execute_at must be in the future")),
             (at(61), Err("execute_at must not be more than 1m ahead")),
-            (Asked::After(Span::from_secs(4)), Err("delay must be at least 5s")),
-            (Asked::After(Span::from_secs(61)), Err("delay must not be more than 1m ahead")),
-            (Asked::After(Span::from_micros_clamped(i64::MAX)), Err("delay must not lead beyond the year 9999")),
+            (RequestedTime::After(Span::from_secs(4)), Err("delay must be at least 5s")),
+            (RequestedTime::After(Span::from_secs(61)), Err("delay must not be more than 1m ahead")),
+            (RequestedTime::After(Span::from_micros_clamped(i64::MAX)), Err("delay must not lead beyond the year 9999")),
         ] {
             let got = asked.instant(NOW, &horizon).map(|instant| instant.since(NOW).as_secs_up()).map_err(|e| e.to_string());
             assert_eq!(got, answer.map_err(str::to_owned), "{asked:?}");
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn without_a_horizon_the_end_of_time_is_allowed() {
         let horizon = Horizon { min_delay: Span::ZERO, max_horizon: None };
-        assert_eq!(Asked::At(Timestamp::MAX).instant(NOW, &horizon), Ok(Timestamp::MAX));
-        assert_eq!(Asked::At(NOW).instant(NOW, &horizon), Ok(NOW));
+        assert_eq!(RequestedTime::At(Timestamp::MAX).instant(NOW, &horizon), Ok(Timestamp::MAX));
+        assert_eq!(RequestedTime::At(NOW).instant(NOW, &horizon), Ok(NOW));
     }
 
     #[test]
@@ -124,8 +124,10 @@ mod tests {
     #[test]
     fn what_was_asked_survives_as_one_number() {
         let longest = Span::from_micros_clamped(i64::MAX);
-        for asked in [at(0), Asked::After(Span::from_secs(90)), Asked::After(Span::ZERO), Asked::After(longest)] {
-            assert_eq!(Asked::from_i64(asked.to_i64()), asked);
+        for asked in
+            [at(0), RequestedTime::After(Span::from_secs(90)), RequestedTime::After(Span::ZERO), RequestedTime::After(longest)]
+        {
+            assert_eq!(RequestedTime::from_i64(asked.to_i64()), asked);
         }
     }
 

@@ -1,6 +1,6 @@
 use crate::{
-    Asked, Callback, Content, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, RetryPolicy, Span, Status,
-    TimerId, Timestamp,
+    Callback, Content, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, RequestedTime, RetryPolicy, Span,
+    Status, TimerId, Timestamp,
 };
 
 /// What a caller registered. It changes only when the caller changes it.
@@ -9,7 +9,7 @@ pub struct Definition {
     pub id: TimerId,
     pub namespace: Namespace,
     pub key: Option<Key>,
-    pub asked: Asked,
+    pub asked: RequestedTime,
     pub callback: Callback,
     pub metadata: Option<JsonText>,
     pub correlation_id: Option<CorrelationId>,

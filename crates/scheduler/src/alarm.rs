@@ -36,9 +36,9 @@ struct Shared {
 
 #[derive(Default, Clone, Copy)]
 struct Setting {
-    /// On the steady clock.
+    /// On the monotonic clock.
     rings_at: Option<Duration>,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl Shared {
@@ -57,8 +57,8 @@ impl Alarm {
     /// One that is exact to a fraction of a millisecond, by a thread of its own.
     pub fn exact(clock: Arc<dyn Clock>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let (watched, steady) = (Arc::clone(&shared), Arc::clone(&clock));
-        let watch = move || watch(&watched, steady.as_ref());
+        let (watched, monotonic) = (Arc::clone(&shared), Arc::clone(&clock));
+        let watch = move || watch(&watched, monotonic.as_ref());
         let handle = std::thread::Builder::new().name("alarm".to_owned()).spawn(watch)?;
         Ok(Self { thread: Some(Thread { shared, clock, handle: Some(handle) }) })
     }
@@ -76,7 +76,7 @@ impl Alarm {
 impl Thread {
     async fn sleep(&self, pause: Duration) {
         let rung = self.shared.rung.notified();
-        let rings_at = self.clock.steady() + pause;
+        let rings_at = self.clock.monotonic() + pause;
         {
             let mut setting = self.shared.setting();
             // A thread that wakes up earlier goes on sleeping by itself.
@@ -91,7 +91,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.shared.setting().is_over = true;
+        self.shared.setting().has_ended = true;
         self.shared.changed.notify_one();
         if let Some(handle) = self.handle.take()
             && handle.join().is_err()
@@ -103,12 +103,12 @@ impl Drop for Thread {
 
 fn watch(shared: &Shared, clock: &dyn Clock) {
     let mut setting = shared.setting();
-    while !setting.is_over {
+    while !setting.has_ended {
         let Some(rings_at) = setting.rings_at else {
             setting = shared.changed.wait(setting).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
-        let left = rings_at.saturating_sub(clock.steady());
+        let left = rings_at.saturating_sub(clock.monotonic());
         if left.is_zero() {
             setting.rings_at = None;
             // Nobody may be waiting any more, and the next one must not take this ring for its own.
@@ -133,9 +133,9 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let alarm = Alarm::exact(Arc::clone(&clock)).unwrap();
         for micros in [0, 1, 200, 900, 2500, 100] {
-            let (pause, started) = (Duration::from_micros(micros), clock.steady());
+            let (pause, started) = (Duration::from_micros(micros), clock.monotonic());
             alarm.sleep(pause).await;
-            assert!(clock.steady() - started >= pause, "{pause:?}");
+            assert!(clock.monotonic() - started >= pause, "{pause:?}");
         }
     }
 
@@ -158,8 +158,8 @@ mod tests {
     async fn most_of_a_long_pause_is_left_to_the_runtime() {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let alarm = Alarm::exact(Arc::clone(&clock)).unwrap();
-        let started = clock.steady();
+        let started = clock.monotonic();
         alarm.sleep(Duration::from_millis(50)).await;
-        assert!(clock.steady() - started >= Duration::from_millis(47));
+        assert!(clock.monotonic() - started >= Duration::from_millis(47));
     }
 }

@@ -3,7 +3,7 @@
 use domain::Shard;
 use store::{Member, NodeId};
 
-use crate::mixing::mix;
+use crate::hash::mix;
 
 /// The shards that `node` should hold, in order; none if it takes none.
 ///

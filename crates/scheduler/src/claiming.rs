@@ -4,11 +4,11 @@ use std::{
     time::Duration,
 };
 
-use store::{Claim, ClaimToken, Claimed, DueEntry, StoreResult};
+use store::{Claim, ClaimToken, Claimed, DueEntry, OnLocked, StoreResult};
 
 use tokio::time::Instant;
 
-use crate::{Scheduler, mixing::mix};
+use crate::{Scheduler, hash::mix};
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
@@ -50,7 +50,7 @@ impl Scheduler {
         match self.claim(&entries).await {
             Ok(claimed) => {
                 self.let_go_of_unclaimed(&entries, &claimed);
-                self.window().weigh(claimed.iter().map(|claimed| ((claimed.entry.at, claimed.entry.id), weight(claimed))));
+                self.window().record_sizes(claimed.iter().map(|claimed| ((claimed.entry.at, claimed.entry.id), size(claimed))));
                 metrics::counter!("timer_claims_total").increment(claimed.len() as u64);
                 Ok((claimed, true))
             }
@@ -82,7 +82,8 @@ impl Scheduler {
     /// that may be claimed must neither be forgotten nor claimed anew.
     async fn claim(&self, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
         let (token, begun) = (self.next_token(), Instant::now());
-        let mut claim = Claim { token, tenures: self.tenures(), lease: self.config.claim_lease, is_repeated: false };
+        let mut claim =
+            Claim { token, shard_leases: self.shard_leases(), lease: self.config.claim_lease, on_locked: OnLocked::Skip };
         let mut unknown = false;
         let mut pause = Duration::from_millis(10);
         loop {
@@ -91,7 +92,7 @@ impl Scheduler {
                 Err(error) if error.is_not_done() && !unknown => return Err(error),
                 Err(error) => {
                     unknown = true;
-                    claim.is_repeated = begun.elapsed() < CERTAINTY_MAX;
+                    claim.on_locked = if begun.elapsed() < CERTAINTY_MAX { OnLocked::Fail } else { OnLocked::Skip };
                     tracing::warn!(%error, entries = entries.len(), "a claim is in doubt; asking again");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
@@ -136,7 +137,7 @@ impl Drop for UnderWay<'_> {
 }
 
 /// What a claimed timer holds in memory, as far as that can be much.
-fn weight(claimed: &Claimed) -> usize {
+fn size(claimed: &Claimed) -> usize {
     const OF_ANY: usize = 1024;
     let of_texts = claimed.timer.as_ref().map_or(0, |timer| {
         let definition = &timer.definition;

@@ -20,10 +20,10 @@ pub struct ClockCheck {
 }
 
 impl ClockCheck {
-    /// Compares what this clock said before and after a call with what the database's clock said during it. `steady` is the steady
+    /// Compares what this clock said before and after a call with what the database's clock said during it. `monotonic` is the steady
     /// time at which it was asked.
-    pub fn compare(&mut self, asked_at: Timestamp, steady: Duration, took: Duration, theirs: Timestamp) {
-        self.compared_at = Some((asked_at, steady));
+    pub fn compare(&mut self, asked_at: Timestamp, monotonic: Duration, took: Duration, theirs: Timestamp) {
+        self.compared_at = Some((asked_at, monotonic));
         let half = i64::try_from(took.as_micros() / 2).unwrap_or(i64::MAX);
         let skew = asked_at.as_micros().saturating_add(half).saturating_sub(theirs.as_micros());
         // The call itself may have taken that much of the difference: only what is beyond doubt counts against the clock.
@@ -51,15 +51,15 @@ impl ClockCheck {
 
     /// Whether timers may fire by this reading of the clocks. One that was set since the last comparison is not believed before
     /// the next: until then it would fire what others would have to wait for.
-    pub fn may_fire_at(&self, now: Timestamp, steady: Duration) -> bool {
-        self.is_right() && !self.has_jumped(now, steady)
+    pub fn may_fire_at(&self, now: Timestamp, monotonic: Duration) -> bool {
+        self.is_right() && !self.has_jumped(now, monotonic)
     }
 
     /// Whether the clocks of this machine have gone apart since the last comparison: one was set, or the machine was suspended, of
-    /// which the steady clock knows nothing.
-    pub fn has_jumped(&self, now: Timestamp, steady: Duration) -> bool {
+    /// which the monotonic clock knows nothing.
+    pub fn has_jumped(&self, now: Timestamp, monotonic: Duration) -> bool {
         let Some((compared_at, steady_then)) = self.compared_at else { return false };
-        let passed = i64::try_from(steady.saturating_sub(steady_then).as_micros()).unwrap_or(i64::MAX);
+        let passed = i64::try_from(monotonic.saturating_sub(steady_then).as_micros()).unwrap_or(i64::MAX);
         let seems_passed = now.as_micros().saturating_sub(compared_at.as_micros());
         seems_passed.saturating_sub(passed).saturating_abs() > SKEW_MAX_MICROS
     }
@@ -112,8 +112,8 @@ mod tests {
             (0, 600, false),
             (3_600_000, 250, false),
         ] {
-            let steady = Duration::from_secs(7) + Duration::from_millis(passed);
-            assert_eq!(check.may_fire_at(at(seems * 1_000), steady), may_fire, "{seems} {passed}");
+            let monotonic = Duration::from_secs(7) + Duration::from_millis(passed);
+            assert_eq!(check.may_fire_at(at(seems * 1_000), monotonic), may_fire, "{seems} {passed}");
         }
         let hour = 3_600_000_000;
         check.compare(at(hour), Duration::from_secs(8), Duration::ZERO, at(1_000_000));

@@ -15,25 +15,25 @@
 //!
 //! Each piece of background work is one step that says what it did; [`tasks`] holds the loops around the steps.
 
-mod absence;
 mod alarm;
 mod assignment;
 mod claiming;
 mod clock_check;
-mod load;
+mod concurrency_limit;
+mod hash;
+mod held_shards;
 mod loading;
-mod mixing;
+mod memory_budget;
+mod nudge_buffer;
 mod nudging;
-mod outbox;
 mod ownership;
 mod ready;
 mod recovery;
+mod rejoin_grace;
 mod retention;
 mod scheduler;
-mod slots;
 mod sweeping;
 pub mod tasks;
-mod tenancy;
 mod window;
 
 pub use alarm::Alarm;

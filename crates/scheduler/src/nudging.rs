@@ -13,17 +13,17 @@ impl Scheduler {
     /// on to the nodes that hold their shards. Best effort: what is lost here is found by the sweep.
     pub fn nudge(&self, entries: &[DueEntry]) {
         self.admit(entries);
-        self.pass_on(entries);
+        self.forward(entries);
     }
 
-    /// The call of a claimed timer is over, and its place is free for the next. What became of it is still to be recorded.
+    /// The call of a claimed timer is over, and its permit is free for the next. What became of it is still to be recorded.
     pub fn called(&self, entry: &DueEntry) {
         self.window().called(entry);
         self.wake();
     }
 
     /// Claimed timers have been settled: those that are pending again enter the window. The same for claims of an owner that is
-    /// gone, which have no place here.
+    /// gone, which have no permit here.
     pub fn settled(&self, settlements: &[Settlement]) {
         let mut again = Vec::new();
         {
@@ -39,7 +39,7 @@ impl Scheduler {
         }
         let is_final = |settlement: &&Settlement| settlement.next.event() != Event::Retry;
         self.finished.fetch_add(settlements.iter().filter(is_final).count(), Ordering::Relaxed);
-        self.pass_on(&again);
+        self.forward(&again);
         self.wake();
     }
 
@@ -59,28 +59,28 @@ impl Scheduler {
     }
 
     /// Keeps what others should hear of: timers of their shards that are due before they would read them.
-    fn pass_on(&self, entries: &[DueEntry]) {
+    fn forward(&self, entries: &[DueEntry]) {
         if self.members.load(Ordering::Relaxed) < 2 {
             return;
         }
         let (shards, soon) = (self.store.shards(), self.now().saturating_add(self.config.look_ahead));
         let theirs: Vec<DueEntry> = {
-            let tenancy = self.tenancy();
-            entries.iter().copied().filter(|entry| entry.at <= soon && !tenancy.holds_shard(entry.id.shard(shards))).collect()
+            let held_shards = self.held_shards();
+            entries.iter().copied().filter(|entry| entry.at <= soon && !held_shards.holds_shard(entry.id.shard(shards))).collect()
         };
         if theirs.is_empty() {
             return;
         }
-        let dropped = self.outbox().put(theirs.into_iter());
+        let dropped = self.nudge_buffer().put(theirs.into_iter());
         metrics::counter!("timer_nudges_dropped_total").increment(dropped as u64);
         self.outgoing.notify_one();
     }
 
     /// Tells others what has gathered for them, once there is something. What cannot be told is dropped.
-    pub async fn tell_once(&self) -> StoreResult<usize> {
+    pub async fn send_nudges(&self) -> StoreResult<usize> {
         loop {
             let outgoing = self.outgoing.notified();
-            let entries = self.outbox().take();
+            let entries = self.nudge_buffer().take();
             if entries.is_empty() {
                 outgoing.await;
                 continue;
@@ -93,7 +93,7 @@ impl Scheduler {
     }
 
     /// Waits until others tell of something, and takes in what belongs here.
-    pub async fn hear_once(&self) -> StoreResult<usize> {
+    pub async fn receive_nudges(&self) -> StoreResult<usize> {
         let entries = self.store.nudged().await?;
         metrics::counter!("timer_nudges_received_total").increment(entries.len() as u64);
         self.admit(&entries);

@@ -9,11 +9,11 @@ impl Scheduler {
     /// Claims in our shards that nobody will settle: left by a dead owner, or by a delivery that vanished. What is being
     /// delivered here is not among them, however long it takes.
     pub async fn expired_once(&self) -> StoreResult<Vec<Claimed>> {
-        let tenures = self.tenures();
-        if tenures.is_empty() {
+        let shard_leases = self.shard_leases();
+        if shard_leases.is_empty() {
             return Ok(Vec::new());
         }
-        let mut expired = self.store.expired_claims(&tenures, BATCH_MAX).await?;
+        let mut expired = self.store.expired_claims(&shard_leases, BATCH_MAX).await?;
         let window = self.window();
         expired.retain(|claimed| !window.is_known(&claimed.entry));
         metrics::counter!("timer_recovered_total").increment(expired.len() as u64);

@@ -14,7 +14,7 @@ const OF_WHAT_FINISHED: usize = 2;
 impl Scheduler {
     /// Whether it is for this node to remove what is old.
     pub fn is_purger(&self) -> bool {
-        self.tenancy().holds_shard(Shard(0))
+        self.held_shards().holds_shard(Shard(0))
     }
 
     /// Removes some of the timers that finished longer ago than they are kept. Returns whether there is more.

@@ -11,7 +11,10 @@ use domain::{Clock, Metric, Span, Timestamp};
 use store::{NodeId, Store};
 use tokio::sync::Notify;
 
-use crate::{Alarm, absence::Absence, clock_check::ClockCheck, outbox::Outbox, slots::Slots, tenancy::Tenancy, window::Window};
+use crate::{
+    Alarm, clock_check::ClockCheck, concurrency_limit::ConcurrencyLimit, held_shards::HeldShards, nudge_buffer::NudgeBuffer,
+    rejoin_grace::RejoinGrace, window::Window,
+};
 
 /// What can be set about the scheduler.
 #[derive(Debug, Clone)]
@@ -73,10 +76,10 @@ pub struct Scheduler {
     pub(crate) node: NodeId,
     pub(crate) started_at: Timestamp,
     window: Mutex<Window>,
-    tenancy: Mutex<Tenancy>,
+    held_shards: Mutex<HeldShards>,
     clock_check: Mutex<ClockCheck>,
-    absence: Mutex<Absence>,
-    outbox: Mutex<Outbox>,
+    rejoin_grace: Mutex<RejoinGrace>,
+    nudge_buffer: Mutex<NudgeBuffer>,
     /// How many claims were made: each has a name of its own.
     pub(crate) claims: AtomicU64,
     /// How many the store has not answered yet.
@@ -110,8 +113,8 @@ impl Scheduler {
 
     /// One with this identity, which nobody may have had before.
     pub fn as_node(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, config: Config) -> Self {
-        let slots = Slots::new(config.in_flight_max, config.in_flight_per_destination_max);
-        let window = Window::new(store.shards(), config.window_entries_max, slots);
+        let permits = ConcurrencyLimit::new(config.in_flight_max, config.in_flight_per_destination_max);
+        let window = Window::new(store.shards(), config.window_entries_max, permits);
         Self {
             store,
             started_at: clock.now(),
@@ -119,10 +122,10 @@ impl Scheduler {
             config,
             node,
             window: Mutex::new(window),
-            tenancy: Mutex::default(),
+            held_shards: Mutex::default(),
             clock_check: Mutex::default(),
-            absence: Mutex::default(),
-            outbox: Mutex::default(),
+            rejoin_grace: Mutex::default(),
+            nudge_buffer: Mutex::default(),
             claims: AtomicU64::new(0),
             claims_under_way: AtomicUsize::new(0),
             seen: Mutex::default(),
@@ -151,7 +154,7 @@ impl Scheduler {
         let _ = tokio::time::timeout(longest, self.taken_over.notified()).await;
     }
 
-    /// Completes as soon as there may be something to claim: the next timer is due, a place has become free, or an
+    /// Completes as soon as there may be something to claim: the next timer is due, a permit has become free, or an
     /// earlier timer came in. Never waits longer than a second, because the wall clock may jump.
     pub async fn wait(&self) {
         const LONGEST: Duration = Duration::from_secs(1);
@@ -171,7 +174,7 @@ impl Scheduler {
     // ── What operators want to know ────────────────────────────────────────────────────────────────────────
 
     pub fn shards_held(&self) -> usize {
-        self.tenancy().len()
+        self.held_shards().len()
     }
 
     /// How late the oldest timer is that waits in memory. Long when receivers are slow, or when nothing can be claimed.
@@ -212,24 +215,24 @@ impl Scheduler {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
-        self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn held_shards(&self) -> MutexGuard<'_, HeldShards> {
+        self.held_shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn clock_check(&self) -> MutexGuard<'_, ClockCheck> {
         self.clock_check.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn absence(&self) -> MutexGuard<'_, Absence> {
-        self.absence.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn rejoin_grace(&self) -> MutexGuard<'_, RejoinGrace> {
+        self.rejoin_grace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn outbox(&self) -> MutexGuard<'_, Outbox> {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn nudge_buffer(&self) -> MutexGuard<'_, NudgeBuffer> {
+        self.nudge_buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -22,7 +22,8 @@ impl Scheduler {
     pub async fn sweep_once(&self, position: &mut SweepPosition) -> StoreResult<usize> {
         let now = self.now();
         let limit = PAGE_ENTRIES / usize::from(self.store.shards()).max(1);
-        let oldest = self.tenures().iter().map(|tenure| ShardCursor { shard: tenure.shard, after: None }).collect();
+        let oldest =
+            self.shard_leases().iter().map(|shard_lease| ShardCursor { shard: shard_lease.shard, after: None }).collect();
         let (mut repaired, mut rest) = self.sweep_page(oldest, now, limit).await?;
         if !rest.is_empty() && !position.0.is_empty() {
             rest = std::mem::take(&mut position.0);

@@ -28,7 +28,7 @@ pub async fn tell(scheduler: Arc<Scheduler>, stop: CancellationToken) {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            result = scheduler.tell_once() => report("tell", &result),
+            result = scheduler.send_nudges() => report("tell", &result),
         }
     }
 }
@@ -40,7 +40,7 @@ pub async fn hear(scheduler: Arc<Scheduler>, stop: CancellationToken) {
         let result = tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            result = scheduler.hear_once() => result,
+            result = scheduler.receive_nudges() => result,
         };
         report("hear", &result);
         if result.is_err() {

@@ -9,10 +9,10 @@ use domain::{Destination, Shard, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
 
 use crate::{
-    load::Load,
-    mixing::Mixing,
+    concurrency_limit::ConcurrencyLimit,
+    hash::PositionHasher,
+    memory_budget::MemoryBudget,
     ready::{Ready, Start},
-    slots::Slots,
 };
 
 /// A place in the order of due timers. It also names an entry: a timer is due at one time only, so of two entries of one
@@ -29,9 +29,9 @@ pub struct Window {
     upcoming: BTreeMap<Position, Destination>,
     ready: Ready,
     /// What has left `upcoming`: it must not enter a second time.
-    known: HashMap<Position, Stage, BuildHasherDefault<Mixing>>,
-    slots: Slots,
-    load: Load,
+    known: HashMap<Position, Stage, BuildHasherDefault<PositionHasher>>,
+    permits: ConcurrencyLimit,
+    memory: MemoryBudget,
     unrecorded: usize,
     /// Something is due for which its tenant got no permit when it was last asked for.
     is_exhausted: bool,
@@ -41,7 +41,7 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Ready,
-    /// Being claimed or called, in a place of this destination; so many bytes of it are in memory.
+    /// Being claimed or called, in a permit of this destination; so many bytes of it are in memory.
     Busy {
         destination: Destination,
         bytes: usize,
@@ -63,15 +63,15 @@ struct Reach {
 }
 
 impl Window {
-    pub fn new(shards: u16, budget: usize, slots: Slots) -> Self {
+    pub fn new(shards: u16, budget: usize, permits: ConcurrencyLimit) -> Self {
         Self {
             shards,
             budget: budget.max(1),
             upcoming: BTreeMap::new(),
             ready: Ready::default(),
             known: HashMap::default(),
-            slots,
-            load: Load::default(),
+            permits,
+            memory: MemoryBudget::default(),
             unrecorded: 0,
             is_exhausted: false,
             reach: HashMap::new(),
@@ -99,11 +99,11 @@ impl Window {
     }
 
     pub const fn in_flight(&self) -> usize {
-        self.slots.taken()
+        self.permits.taken()
     }
 
     pub const fn in_flight_max(&self) -> usize {
-        self.slots.max()
+        self.permits.max()
     }
 
     /// Whether something due waits because its tenant has all the permits, or all the memory, that it may have now.
@@ -228,34 +228,34 @@ impl Window {
 
     /// Whether about so many may start now.
     pub fn has_work_for(&self, count: usize) -> bool {
-        if self.slots.free().min(UNRECORDED_MAX.saturating_sub(self.unrecorded)) < count {
+        if self.permits.free().min(UNRECORDED_MAX.saturating_sub(self.unrecorded)) < count {
             return false;
         }
         self.ready.is_worth(
             count,
-            |tenant| if self.load.has_room_for(tenant) { self.slots.left_of(tenant) } else { 0 },
-            |destination| if self.load.has_room(destination) { self.slots.left(destination) } else { 0 },
+            |tenant| if self.memory.has_room_for(tenant) { self.permits.left_of(tenant) } else { 0 },
+            |destination| if self.memory.has_room(destination) { self.permits.left(destination) } else { 0 },
         )
     }
 
     /// Takes what may start now, at most `limit`: one of each tenant in turn, and of a tenant one of each destination in turn.
     /// They are busy until `called` or `done`.
     pub fn take(&mut self, limit: usize) -> Vec<DueEntry> {
-        let Self { ready, slots, load, known, .. } = self;
-        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded)).min(slots.free());
+        let Self { ready, permits, memory, known, .. } = self;
+        let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded)).min(permits.free());
         let mut taken = Vec::new();
         let is_any_waiting = ready.take(limit, |destination, position @ (at, id)| {
-            if slots.left_of(destination.tenant()) == 0 || !load.has_room_for(destination.tenant()) {
+            if permits.left_of(destination.tenant()) == 0 || !memory.has_room_for(destination.tenant()) {
                 return Start::NotForTenant;
             }
-            if !load.has_room(destination) || !slots.take(destination) {
+            if !memory.has_room(destination) || !permits.take(destination) {
                 return Start::NotForDestination;
             }
-            known.insert(position, Stage::Busy { destination, bytes: load.reserve(destination) });
+            known.insert(position, Stage::Busy { destination, bytes: memory.reserve(destination) });
             taken.push(DueEntry { at, id, destination });
             Start::Now
         });
-        self.is_exhausted = is_any_waiting || (self.slots.free() == 0 && self.ready.len() > 0);
+        self.is_exhausted = is_any_waiting || (self.permits.free() == 0 && self.ready.len() > 0);
         taken
     }
 
@@ -266,23 +266,23 @@ impl Window {
     }
 
     /// Busy ones have been claimed, and this is how many bytes of each are in memory now.
-    pub fn weigh(&mut self, claimed: impl Iterator<Item = (Position, usize)>) {
-        let mut heaviest = 0;
-        for (position, weight) in claimed {
+    pub fn record_sizes(&mut self, claimed: impl Iterator<Item = (Position, usize)>) {
+        let mut largest = 0;
+        for (position, size) in claimed {
             if let Some(Stage::Busy { destination, bytes }) = self.known.get_mut(&position) {
-                self.load.remove(*destination, *bytes);
-                self.load.add(*destination, weight);
+                self.memory.remove(*destination, *bytes);
+                self.memory.add(*destination, size);
                 self.ready.unpark(destination.receiver());
-                *bytes = weight;
-                heaviest = heaviest.max(weight);
+                *bytes = size;
+                largest = largest.max(size);
             }
         }
-        if self.load.expect(heaviest) {
+        if self.memory.estimate(largest) {
             self.ready.unpark_all();
         }
     }
 
-    /// The call of a busy one is over: its place is free. It stays known until it is recorded. Saying so twice is harmless.
+    /// The call of a busy one is over: its permit is free. It stays known until it is recorded. Saying so twice is harmless.
     pub fn called(&mut self, entry: &DueEntry) {
         // The place is that of the destination it was taken for; the timer may have got another one since.
         if let Some(stage) = self.known.get_mut(&(entry.at, entry.id))
@@ -290,8 +290,8 @@ impl Window {
         {
             *stage = Stage::Called;
             self.unrecorded += 1;
-            self.load.remove(destination, bytes);
-            self.slots.give_back(destination);
+            self.memory.remove(destination, bytes);
+            self.permits.give_back(destination);
             self.ready.unpark(destination.receiver());
         }
     }

@@ -3,7 +3,7 @@ use store_sqlite::BackupError;
 use crate::{
     cli::BackupOptions,
     exit::{Failure, say},
-    opening,
+    open_store,
     settings::{self, Database},
 };
 
@@ -13,7 +13,7 @@ pub fn main(options: &BackupOptions) -> Result<(), Failure> {
         return Err(Failure::Configuration("PostgreSQL has its own tool for this: pg_dump.".to_owned()));
     };
     store_sqlite::backup(&path, &options.file).map_err(|error| match error {
-        BackupError::Database(error) => opening::not_opened(error),
+        BackupError::Database(error) => open_store::not_opened(error),
         error => Failure::Run(format!("{error}.")),
     })?;
     say(format_args!("timer: {} is a whole, checked copy of {}.", options.file.display(), path.display()));

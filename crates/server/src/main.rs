@@ -1,22 +1,22 @@
 //! `timer`: registers calls for later and makes them on time.
 //!
-//! This crate is the only one that sees all the others: it reads the configuration, opens the store, and wires the doors,
+//! This crate is the only one that sees all the others: it reads the configuration, opens the store, and wires the APIs,
 //! the scheduler and the delivery together.
 
 mod backup;
 mod bench;
 mod cli;
 mod client;
-mod descriptors;
 mod dev;
 mod exit;
 mod healthcheck;
 mod keys;
-mod messaging;
 mod migrate;
-mod opening;
+mod nats_wiring;
+mod open_store;
 mod pipeline;
 mod restore;
+mod rlimit;
 mod serve;
 mod settings;
 mod signals;

@@ -12,13 +12,13 @@
 //! store that is away stops the claiming.
 
 mod deliver;
-mod figures;
 mod heartbeats;
+mod metrics;
 mod recover;
 mod settle;
 
-pub use figures::{Figures, METRICS};
 pub use heartbeats::Heartbeats;
+pub use metrics::{METRICS, PipelineMetrics};
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -46,24 +46,24 @@ const DRAIN_TIME: Duration = Duration::from_secs(30);
 
 /// Makes calls.
 pub trait Deliver: Send + Sync + 'static {
-    type Way: Send;
+    type Prepared: Send;
 
     /// Waits until the call can go out.
-    fn way(&self, timer: &Timer) -> impl Future<Output = Self::Way> + Send;
+    fn prepare(&self, timer: &Timer) -> impl Future<Output = Self::Prepared> + Send;
 
     /// Makes the attempt with this number (1 for the first), and says how it ended.
-    fn attempt(&self, timer: &Timer, attempt: u32, way: Self::Way) -> impl Future<Output = Attempted> + Send;
+    fn attempt(&self, timer: &Timer, attempt: u32, prepared: Self::Prepared) -> impl Future<Output = Attempted> + Send;
 }
 
 impl Deliver for Deliverer {
-    type Way = delivery::Way;
+    type Prepared = delivery::Prepared;
 
-    async fn way(&self, timer: &Timer) -> Self::Way {
-        Self::way(self, timer).await
+    async fn prepare(&self, timer: &Timer) -> Self::Prepared {
+        Self::prepare(self, timer).await
     }
 
-    async fn attempt(&self, timer: &Timer, attempt: u32, way: Self::Way) -> Attempted {
-        Self::attempt(self, timer, attempt, way).await
+    async fn attempt(&self, timer: &Timer, attempt: u32, prepared: Self::Prepared) -> Attempted {
+        Self::attempt(self, timer, attempt, prepared).await
     }
 }
 
@@ -76,7 +76,7 @@ pub struct Pipeline<D = Deliverer> {
     /// How long after an attempt the next one may start.
     pub retry_interval_min: Span,
     pub namespaces: Arc<NamespaceRules>,
-    pub figures: Figures,
+    pub metrics: PipelineMetrics,
     pub heartbeats: Heartbeats,
 }
 
@@ -209,7 +209,7 @@ impl<D: Deliver> Pipeline<D> {
         deliveries.close();
         drop(settlements);
         if !deliveries.is_empty() {
-            tracing::info!(calls = deliveries.len(), "finishing the calls under way");
+            tracing::info!(calls = deliveries.len(), "finishing the calls under prepared");
         }
         let finish = async {
             deliveries.wait().await;

@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Options,
-    descriptors,
     exit::Failure,
-    messaging::Messaging,
-    opening::{self, Opened},
-    pipeline::{Drained, Figures, Heartbeats, Pipeline},
+    nats_wiring::NatsWiring,
+    open_store::{self, Opened},
+    pipeline::{Drained, Heartbeats, Pipeline, PipelineMetrics},
+    rlimit,
     settings::{self, Defaults, Settings},
     signals, storage, telemetry,
 };
@@ -50,9 +50,9 @@ pub struct Started<'a> {
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
-    let files = descriptors::share(descriptors::allow_many());
+    let files = rlimit::share(rlimit::allow_many());
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(door_threads())
+        .worker_threads(api_threads())
         .enable_all()
         .build()
         .map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
@@ -68,13 +68,13 @@ pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(
 
 /// Half of the processors take requests: the store and the firing, which have threads of their own, need the others. More threads
 /// would only wake each other.
-fn door_threads() -> usize {
+fn api_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
 }
 
 async fn run_until_stopped(
     settings: &Settings,
-    files: descriptors::Shares,
+    files: rlimit::Shares,
     announce: impl FnOnce(&Started<'_>),
 ) -> Result<Drained, Failure> {
     let metrics = telemetry::metrics()?;
@@ -86,7 +86,7 @@ async fn run_until_stopped(
         .await
         .map_err(|error| Failure::Configuration(format!("PORT {} cannot be opened: {error}.", settings.address)))?;
     let Opened { store, name } = tokio::select! {
-        opened = opening::open(&settings.database, &clock) => opened?,
+        opened = open_store::open(&settings.database, &clock) => opened?,
         () = stop.cancelled() => return Ok(Drained::Completely),
     };
     let store = Measured::new(store, Arc::clone(&clock));
@@ -103,37 +103,37 @@ async fn run_until_stopped(
     };
     let alarm = Alarm::exact(Arc::clone(&clock)).map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
-    let messaging = Messaging::open(settings, &stop);
+    let nats_wiring = NatsWiring::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
-    let commands = wire_commands(settings, &store, &clock, &scheduler, &messaging);
+    let commands = wire_commands(settings, &store, &clock, &scheduler, &nats_wiring);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
-        deliverer: Arc::new(messaging.equip(deliverer, &clock)),
+        deliverer: Arc::new(nats_wiring.equip(deliverer, &clock)),
         store,
         clock,
         overdue_window: settings.overdue_window,
         retry_interval_min: settings.retry_interval_min,
         namespaces: Arc::clone(&settings.delivery.namespaces),
-        figures: Figures::default(),
+        metrics: PipelineMetrics::default(),
         heartbeats: Heartbeats::on(heartbeat.handle().clone()),
     };
     let fired = fire(Arc::new(pipeline), heartbeat, stop.clone())?;
-    let door = messaging.open_door(commands.clone(), stop.clone());
+    let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string(), nats });
     let mut api_config = api_config(settings, files, metrics, scheduler);
     api_config.health.push(storage::health(writable));
-    api_config.health.extend(messaging.health());
+    api_config.health.extend(nats_wiring.health());
     let limits = api_config.limits;
     api::serve(listener, api::router(api_config, commands), limits, stop.clone()).await;
-    // A door that closed by itself must not leave a service that only looks alive.
+    // A consumer that closed by itself must not leave a service that only looks alive.
     stop.cancel();
     watching.abort();
-    let (drained, closed) = tokio::join!(fired, door.closed());
+    let (drained, closed) = tokio::join!(fired, consumer.closed());
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".to_owned()))?;
-    Ok(if closed && !messaging.is_broken() { drained } else { Drained::Broken })
+    Ok(if closed && !nats_wiring.is_broken() { drained } else { Drained::Broken })
 }
 
 /// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and
@@ -163,13 +163,13 @@ fn wire_commands(
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
     scheduler: &Arc<Scheduler>,
-    messaging: &Messaging,
+    nats_wiring: &NatsWiring,
 ) -> Commands {
     let egress = settings.delivery.egress.clone();
     let nudged = Arc::clone(scheduler);
     let rules = Rules {
         horizon: settings.horizon,
-        nats: messaging.subject_check(),
+        nats: nats_wiring.subject_check(),
         address: Arc::new(move |url| refuse_denied(&egress, url)),
     };
     Commands {
@@ -183,7 +183,7 @@ fn wire_commands(
 }
 
 /// As many as are wanted, or as there are open files for.
-fn calls_at_once(wanted: usize, files: descriptors::Shares) -> usize {
+fn calls_at_once(wanted: usize, files: rlimit::Shares) -> usize {
     if wanted > files.calls {
         tracing::warn!(
             "IN_FLIGHT_MAX is {wanted}, but the limit of open files allows {} calls at once: raise the limit (ulimit -n) or lower IN_FLIGHT_MAX",
@@ -213,7 +213,7 @@ fn permits(permits: Permits) -> serde_json::Value {
 
 fn api_config(
     settings: &Settings,
-    files: descriptors::Shares,
+    files: rlimit::Shares,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     scheduler: Arc<Scheduler>,
 ) -> ApiConfig {

@@ -13,7 +13,7 @@ use std::{
 
 use api::RateLimit;
 use delivery::NamespaceRules;
-use domain::{Horizon, Remember, Span};
+use domain::{AttemptLog, Horizon, Span};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -32,9 +32,9 @@ pub struct Settings {
     pub retry_interval_min: Span,
     pub scheduler: scheduler::Config,
     pub delivery: delivery::Config,
-    /// The server for callbacks of type `nats`, and for the broker door.
+    /// The server for callbacks of type `nats`, and for the NATS command consumer.
     pub nats: Option<::nats::Options>,
-    pub has_broker_door: bool,
+    pub has_command_consumer: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure>
             .unwrap_or(RETRY_INTERVAL_MIN),
         scheduler: parse_scheduler(&options.timers, &options.callbacks)?,
         delivery: parse_delivery(&options.callbacks)?,
-        has_broker_door: nats::parse_broker(&options.nats, nats.is_some())?,
+        has_command_consumer: nats::parse_broker(&options.nats, nats.is_some())?,
         nats,
     })
 }
@@ -229,12 +229,12 @@ fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure
     let egress = delivery::Egress::parse(policy, allow).map_err(sentence)?;
     let signing = given(&options.signing_secret).map(delivery::SigningSecrets::parse).transpose().map_err(sentence)?;
     let namespaces = Arc::new(read_namespaces(options)?);
-    let remember = parse_attempts(options)?;
+    let attempt_log = parse_attempts(options)?;
     Ok(delivery::Config {
         egress,
         signing,
         namespaces,
-        remember,
+        attempt_log,
         idle_connections_max: None,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
@@ -246,9 +246,10 @@ fn read_namespaces(options: &CallbackOptions) -> Result<NamespaceRules, Failure>
     NamespaceRules::parse(&text).map_err(sentence)
 }
 
-fn parse_attempts(options: &CallbackOptions) -> Result<Remember, Failure> {
+fn parse_attempts(options: &CallbackOptions) -> Result<AttemptLog, Failure> {
     let text = given(&options.attempts);
-    text.map_or(Some(Remember::default()), Remember::parse).map_or_else(|| wrong("ATTEMPTS", "must be off, failures or all"), Ok)
+    text.map_or(Some(AttemptLog::default()), AttemptLog::parse)
+        .map_or_else(|| wrong("ATTEMPTS", "must be off, failures or all"), Ok)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

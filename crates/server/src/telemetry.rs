@@ -30,7 +30,7 @@ pub fn log(options: &LogOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How often single measurements become figures. Until then each takes memory, and nobody may ever ask for the figures.
+/// How often single measurements become metrics. Until then each takes memory, and nobody may ever ask for the metrics.
 const UPKEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// Collects metrics from now on, on the runtime that this is called on; the answer renders them as Prometheus reads them.

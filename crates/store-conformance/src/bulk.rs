@@ -137,7 +137,11 @@ pub async fn only_what_has_failed_is_tried_again(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     for status in Status::ALL.into_iter().filter(|status| status.after(Event::Reopen).is_none()) {
         let timer = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
-        assert_eq!(stage.store.reopen(timer.id(), ahead(secs(1))).await.unwrap(), Changed::Met(timer.clone()), "{status}");
+        assert_eq!(
+            stage.store.reopen(timer.id(), ahead(secs(1))).await.unwrap(),
+            Changed::WrongStatus(timer.clone()),
+            "{status}"
+        );
         assert_eq!(stage.get(timer.id()).await, timer);
     }
     assert_eq!(stage.store.reopen(TimerId::random(NOW), NOW).await.unwrap(), Changed::NotFound);

@@ -1,7 +1,7 @@
 //! Taking timers for delivery.
 
 use domain::{Next, Status, Timer};
-use store::{Claim, Claimed, DueEntry, Epoch, NodeId, Tenure};
+use store::{Claim, Claimed, DueEntry, Epoch, NodeId, OnLocked, ShardLease};
 
 use crate::{
     Fixture, NOW, Stage, ago, ahead, micros, secs,
@@ -20,7 +20,7 @@ pub async fn a_claimed_timer_is_executing_and_comes_back_whole(fixture: impl Fix
     let executing = Timer { status: Status::Executing, attempt: 1, ..pending.clone() };
     let expected = Claimed {
         entry: entry(&pending),
-        tenure: stage.tenure(pending.id()),
+        shard_lease: stage.shard_lease(pending.id()),
         token: claim.token,
         attempt: 1,
         timer: Ok(executing.clone()),
@@ -110,11 +110,17 @@ pub async fn without_the_current_tenure_nothing_is_claimed(fixture: impl Fixture
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..32).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let entries: Vec<_> = timers.iter().map(entry).collect();
-    let with = |tenures: Vec<Tenure>| Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
-    let shifted =
-        |by: i64| stage.tenures.iter().map(|tenure| Tenure { epoch: Epoch(tenure.epoch.0 + by), ..*tenure }).collect::<Vec<_>>();
-    for (what, tenures) in [("no tenure", vec![]), ("an earlier epoch", shifted(-1)), ("a later epoch", shifted(1))] {
-        assert_eq!(stage.store.claim(&with(tenures), &entries).await.unwrap(), [], "{what}");
+    let with =
+        |shard_leases: Vec<ShardLease>| Claim { token: stage.next_token(), shard_leases, lease: LONG, on_locked: OnLocked::Skip };
+    let shifted = |by: i64| {
+        stage
+            .shard_leases
+            .iter()
+            .map(|shard_lease| ShardLease { epoch: Epoch(shard_lease.epoch.0 + by), ..*shard_lease })
+            .collect::<Vec<_>>()
+    };
+    for (what, shard_leases) in [("no tenure", vec![]), ("an earlier epoch", shifted(-1)), ("a later epoch", shifted(1))] {
+        assert_eq!(stage.store.claim(&with(shard_leases), &entries).await.unwrap(), [], "{what}");
     }
     assert_eq!(stage.due(NOW).await.len(), 32);
 }
@@ -123,13 +129,17 @@ pub async fn only_timers_of_shards_that_are_held_are_claimed(fixture: impl Fixtu
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..64).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let entries: Vec<_> = timers.iter().map(entry).collect();
-    // One shard is held, a second only by an old tenure, the others not at all.
-    let held = stage.tenure(timers[0].id());
-    let mut tenures = vec![held];
-    tenures.extend(
-        stage.tenures.iter().find(|tenure| **tenure != held).map(|tenure| Tenure { epoch: Epoch(tenure.epoch.0 - 1), ..*tenure }),
+    // One shard is held, a second only by an old shard lease, the others not at all.
+    let held = stage.shard_lease(timers[0].id());
+    let mut shard_leases = vec![held];
+    shard_leases.extend(
+        stage
+            .shard_leases
+            .iter()
+            .find(|shard_lease| **shard_lease != held)
+            .map(|shard_lease| ShardLease { epoch: Epoch(shard_lease.epoch.0 - 1), ..*shard_lease }),
     );
-    let claim = Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
+    let claim = Claim { token: stage.next_token(), shard_leases, lease: LONG, on_locked: OnLocked::Skip };
 
     let claimed = stage.store.claim(&claim, &entries).await.unwrap();
 
@@ -137,20 +147,20 @@ pub async fn only_timers_of_shards_that_are_held_are_claimed(fixture: impl Fixtu
     expected.sort_unstable();
     assert!(!expected.is_empty());
     assert_eq!(ids_of(&claimed), expected);
-    assert!(claimed.iter().all(|claimed| claimed.tenure == held));
+    assert!(claimed.iter().all(|claimed| claimed.shard_lease == held));
 }
 
 pub async fn a_lost_shard_is_claimed_only_by_its_new_owner(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let pending = stage.create(timer("http://a.example/")).await;
     let old = stage.new_claim();
-    let tenures = stage.hand_over(NodeId(2)).await;
+    let shard_leases = stage.hand_over(NodeId(2)).await;
 
     assert_eq!(stage.store.claim(&old, &[entry(&pending)]).await.unwrap(), []);
-    let new = Claim { token: stage.next_token(), tenures: tenures.clone(), lease: LONG, is_repeated: false };
+    let new = Claim { token: stage.next_token(), shard_leases: shard_leases.clone(), lease: LONG, on_locked: OnLocked::Skip };
     let claimed = stage.store.claim(&new, &[entry(&pending)]).await.unwrap();
     assert_eq!(ids_of(&claimed), [pending.id()]);
-    assert!(tenures.contains(&claimed[0].tenure));
+    assert!(shard_leases.contains(&claimed[0].shard_lease));
 }
 
 pub async fn a_tenure_whose_lease_ran_out_unnoticed_still_claims_and_settles(fixture: impl Fixture) {

@@ -1,8 +1,8 @@
 //! Timers that read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
 
 use domain::{
-    Asked, Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, JsonText, Key, Namespace,
-    NatsCallback, NewTimer, OnConflict, Protocol, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, JsonText, Key, Namespace, NatsCallback,
+    NewTimer, OnConflict, Protocol, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
 };
 
 /// The instant around which all timers of the suite stand: 2025-06-15T12:00:00Z. It lies in the past of every
@@ -42,7 +42,7 @@ pub fn timer(url: &str) -> Draft {
         id: TimerId::random(NOW),
         namespace: Namespace::default(),
         key: None,
-        asked: Asked::At(NOW),
+        asked: RequestedTime::At(NOW),
         callback,
         metadata: None,
         correlation_id: None,
@@ -97,7 +97,7 @@ impl Draft {
     }
 
     pub fn due_at(mut self, at: Timestamp) -> Self {
-        self.0.definition.asked = Asked::At(at);
+        self.0.definition.asked = RequestedTime::At(at);
         self.0.execute_at = at;
         self
     }
@@ -112,7 +112,7 @@ impl Draft {
 
     /// Due after a delay that counts from its registration.
     pub fn after(mut self, delay: Span) -> Self {
-        self.0.definition.asked = Asked::After(delay);
+        self.0.definition.asked = RequestedTime::After(delay);
         self.0.execute_at = self.0.created_at.saturating_add(delay);
         self
     }

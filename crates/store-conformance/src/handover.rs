@@ -1,7 +1,7 @@
 //! Claims of a node that held the shard before: they stay its own for as long as it lives.
 
 use domain::{Next, Status};
-use store::{Claim, Epoch, NodeId, Settlement, Tenure};
+use store::{Claim, Epoch, NodeId, Settlement, ShardLease};
 
 use crate::{
     Fixture, NOW, Stage, ahead, millis, secs,
@@ -19,9 +19,9 @@ pub async fn what_a_living_former_owner_claimed_is_not_expired(fixture: impl Fix
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     // Through any number of owners, itself included.
     for heir in [HEIR, NEXT_HEIR, former, HEIR] {
-        stage.tenures = stage.hand_over(heir).await;
+        stage.shard_leases = stage.hand_over(heir).await;
         stage.node = heir;
-        assert_eq!(stage.store.expired_claims(&stage.tenures, 10).await.unwrap(), [], "{heir:?}");
+        assert_eq!(stage.store.expired_claims(&stage.shard_leases, 10).await.unwrap(), [], "{heir:?}");
     }
     stage.settle(&claimed, Next::Completed { at: NOW }).await;
 }
@@ -61,18 +61,18 @@ pub async fn a_claim_that_is_repeated_after_the_hand_over_gives_the_same(fixture
     let pending = stage.create(timer("http://a.example/")).await;
     let claim = stage.new_claim();
     let first = stage.store.claim(&claim, &[entry(&pending)]).await.unwrap();
-    let tenures = stage.hand_over(HEIR).await;
+    let shard_leases = stage.hand_over(HEIR).await;
 
     // Somebody who never got the first answer would otherwise never settle it, and nobody else would either.
     assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap(), first);
-    // Under the new tenure it is another claim, even with the same token.
-    let forged = Claim { tenures: tenures.clone(), ..claim.clone() };
+    // Under the new shard lease it is another claim, even with the same token.
+    let forged = Claim { shard_leases: shard_leases.clone(), ..claim.clone() };
     assert_eq!(stage.store.claim(&forged, &[entry(&pending)]).await.unwrap(), []);
 
     stage.die(stage.node).await;
     // It may live again before anybody has looked: then it must know.
     assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap(), first);
-    let found = stage.store.expired_claims(&tenures, 10).await.unwrap();
+    let found = stage.store.expired_claims(&shard_leases, 10).await.unwrap();
     assert_eq!(ids_of(&found), [pending.id()]);
     stage.settle(&found[0], Next::Pending { at: pending.execute_at, attempt: 1, error: None }).await;
     assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap(), [], "it was for others to recover");
@@ -81,16 +81,16 @@ pub async fn a_claim_that_is_repeated_after_the_hand_over_gives_the_same(fixture
 pub async fn what_a_dead_former_owner_claimed_is_recovered_and_its_late_word_does_not_count(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    let tenures = stage.hand_over(HEIR).await;
-    assert_eq!(stage.store.expired_claims(&tenures, 10).await.unwrap(), []);
+    let shard_leases = stage.hand_over(HEIR).await;
+    assert_eq!(stage.store.expired_claims(&shard_leases, 10).await.unwrap(), []);
     stage.live_for(stage.node, millis(20)).await;
     let found = stage
         .eventually("the former owner dies", || async {
-            let found = stage.store.expired_claims(&tenures, 10).await.unwrap();
+            let found = stage.store.expired_claims(&shard_leases, 10).await.unwrap();
             (!found.is_empty()).then_some(found)
         })
         .await;
-    assert!(tenures.contains(&found[0].tenure));
+    assert!(shard_leases.contains(&found[0].shard_lease));
     stage.settle(&found[0], Next::Pending { at: ahead(secs(90)), attempt: 1, error: Some("lost".to_owned()) }).await;
 
     for next in every_next() {
@@ -103,8 +103,8 @@ pub async fn what_a_dead_former_owner_claimed_is_recovered_and_its_late_word_doe
 pub async fn a_dead_former_owner_that_nobody_recovered_yet_may_settle(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    let tenures = stage.take_over(HEIR).await;
-    let found = stage.store.expired_claims(&tenures, 10).await.unwrap().remove(0);
+    let shard_leases = stage.take_over(HEIR).await;
+    let found = stage.store.expired_claims(&shard_leases, 10).await.unwrap().remove(0);
     stage.settle(&claimed, Next::Completed { at: NOW }).await;
     assert_eq!(stage.store.settle(&[found.settle(Next::Failed { at: NOW, error: "lost".to_owned() })]).await.unwrap(), [false]);
     assert_eq!(stage.get(claimed.entry.id).await.status, Status::Completed);
@@ -113,18 +113,18 @@ pub async fn a_dead_former_owner_that_nobody_recovered_yet_may_settle(fixture: i
 pub async fn a_former_owner_that_lives_again_has_its_claims_again(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    let tenures = stage.take_over(HEIR).await;
-    assert_eq!(stage.store.expired_claims(&tenures, 10).await.unwrap().len(), 1);
+    let shard_leases = stage.take_over(HEIR).await;
+    assert_eq!(stage.store.expired_claims(&shard_leases, 10).await.unwrap().len(), 1);
     stage.live(stage.node).await;
-    assert_eq!(stage.store.expired_claims(&tenures, 10).await.unwrap(), []);
+    assert_eq!(stage.store.expired_claims(&shard_leases, 10).await.unwrap(), []);
     stage.settle(&claimed, Next::Completed { at: NOW }).await;
 }
 
 pub async fn a_claim_runs_out_although_its_maker_lives(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one_for(&stage.create(timer("http://a.example/")).await, domain::Span::ZERO).await;
-    let tenures = stage.hand_over(HEIR).await;
-    let found = stage.store.expired_claims(&tenures, 10).await.unwrap();
+    let shard_leases = stage.hand_over(HEIR).await;
+    let found = stage.store.expired_claims(&shard_leases, 10).await.unwrap();
     assert_eq!(ids_of(&found), [claimed.entry.id]);
     stage.settle(&found[0], Next::Completed { at: NOW }).await;
 }
@@ -132,14 +132,14 @@ pub async fn a_claim_runs_out_although_its_maker_lives(fixture: impl Fixture) {
 pub async fn a_settlement_under_any_other_tenure_counts_for_nothing(fixture: impl Fixture) {
     let mut stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    stage.tenures = stage.hand_over(HEIR).await;
+    stage.shard_leases = stage.hand_over(HEIR).await;
     stage.node = HEIR;
-    let between = stage.tenure(claimed.entry.id);
-    stage.tenures = stage.hand_over(NEXT_HEIR).await;
-    let current = stage.tenure(claimed.entry.id);
-    let under = |epoch: Epoch, next: Next| Settlement { tenure: Tenure { epoch, ..current }, ..claimed.settle(next) };
+    let between = stage.shard_lease(claimed.entry.id);
+    stage.shard_leases = stage.hand_over(NEXT_HEIR).await;
+    let current = stage.shard_lease(claimed.entry.id);
+    let under = |epoch: Epoch, next: Next| Settlement { shard_lease: ShardLease { epoch, ..current }, ..claimed.settle(next) };
 
-    for epoch in [between.epoch, Epoch(claimed.tenure.epoch.0 - 1), Epoch(current.epoch.0 + 1)] {
+    for epoch in [between.epoch, Epoch(claimed.shard_lease.epoch.0 - 1), Epoch(current.epoch.0 + 1)] {
         for next in every_next() {
             assert_eq!(stage.store.settle(&[under(epoch, next)]).await.unwrap(), [false], "{epoch:?}");
         }
@@ -153,13 +153,19 @@ pub async fn only_the_current_tenure_finds_expired_claims(fixture: impl Fixture)
     let claim = stage.claim_for(domain::Span::ZERO);
     let pending = stage.create(timer("http://a.example/")).await;
     assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap().len(), 1);
-    let tenures = stage.take_over(HEIR).await;
-    let shifted =
-        |by: i64| tenures.iter().map(|tenure| Tenure { epoch: Epoch(tenure.epoch.0 + by), ..*tenure }).collect::<Vec<_>>();
-    for (what, tenures) in [("the former owner's", stage.tenures.clone()), ("a later one", shifted(1)), ("none", vec![])] {
-        assert_eq!(stage.store.expired_claims(&tenures, 10).await.unwrap(), [], "{what}");
+    let shard_leases = stage.take_over(HEIR).await;
+    let shifted = |by: i64| {
+        shard_leases
+            .iter()
+            .map(|shard_lease| ShardLease { epoch: Epoch(shard_lease.epoch.0 + by), ..*shard_lease })
+            .collect::<Vec<_>>()
+    };
+    for (what, shard_leases) in
+        [("the former owner's", stage.shard_leases.clone()), ("a later one", shifted(1)), ("none", vec![])]
+    {
+        assert_eq!(stage.store.expired_claims(&shard_leases, 10).await.unwrap(), [], "{what}");
     }
-    assert_eq!(ids_of(&stage.store.expired_claims(&tenures, 10).await.unwrap()), [pending.id()]);
+    assert_eq!(ids_of(&stage.store.expired_claims(&shard_leases, 10).await.unwrap()), [pending.id()]);
 }
 
 pub async fn the_claims_of_a_living_former_owner_do_not_hide_those_of_a_dead_one(fixture: impl Fixture) {
@@ -168,13 +174,13 @@ pub async fn the_claims_of_a_living_former_owner_do_not_hide_those_of_a_dead_one
     let entries: Vec<_> = timers.iter().map(entry).collect();
     let living = stage.node;
     assert_eq!(stage.claim(&entries[..30]).await.len(), 30);
-    stage.tenures = stage.hand_over(HEIR).await;
+    stage.shard_leases = stage.hand_over(HEIR).await;
     stage.node = HEIR;
     assert_eq!(stage.claim(&entries[30..]).await.len(), 30);
-    stage.tenures = stage.take_over(NEXT_HEIR).await;
+    stage.shard_leases = stage.take_over(NEXT_HEIR).await;
     stage.live_for(living, LONG).await;
 
-    assert_eq!(stage.store.expired_claims(&stage.tenures, 7).await.unwrap().len(), 7);
-    let found = stage.store.expired_claims(&stage.tenures, 100).await.unwrap();
+    assert_eq!(stage.store.expired_claims(&stage.shard_leases, 7).await.unwrap().len(), 7);
+    let found = stage.store.expired_claims(&stage.shard_leases, 100).await.unwrap();
     assert_eq!(ids_of(&found), entries[30..].iter().map(|entry| entry.id).collect::<Vec<_>>());
 }

@@ -1,7 +1,7 @@
 //! Who lives.
 
 use domain::{Shard, Span, Timestamp};
-use store::{DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, Pulse, ShardState};
+use store::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardState};
 
 use crate::{Fixture, NOW, Stage, ahead, fixture::skip, micros, millis, secs, stage::LONG, timer};
 
@@ -9,8 +9,8 @@ const ONE: NodeId = NodeId(1);
 const TWO: NodeId = NodeId(u128::MAX);
 const THREE: NodeId = NodeId(3);
 
-fn nodes(pulse: &Pulse) -> Vec<NodeId> {
-    pulse.members.iter().map(|member| member.node).collect()
+fn nodes(reply: &HeartbeatReply) -> Vec<NodeId> {
+    reply.members.iter().map(|member| member.node).collect()
 }
 
 pub async fn a_heartbeat_tells_who_lives(fixture: impl Fixture) {
@@ -44,9 +44,9 @@ pub async fn a_lease_ends_to_the_microsecond(fixture: impl Fixture) {
         clock.set(begun.saturating_add(lease).saturating_sub(micros(1)));
         assert_eq!(nodes(&stage.live(ONE).await), [ONE, TWO], "{lease:?}");
         clock.advance(micros(1));
-        let pulse = stage.live(ONE).await;
-        assert_eq!(nodes(&pulse), [ONE], "{lease:?}");
-        assert_eq!(pulse.now, begun.saturating_add(lease));
+        let reply = stage.live(ONE).await;
+        assert_eq!(nodes(&reply), [ONE], "{lease:?}");
+        assert_eq!(reply.now, begun.saturating_add(lease));
     }
     // A heartbeat begins the lease anew, however much of the old one is left.
     stage.live_for(TWO, secs(10)).await;
@@ -64,9 +64,9 @@ pub async fn a_lease_runs_by_the_databases_clock_whatever_the_nodes_own_says(fix
         [(NodeId(10), hour, Span::ZERO, false), (NodeId(11), -hour, LONG, true), (NodeId(12), hour, LONG, true)]
     {
         let member = Member { skew_micros, started_at: ahead(secs(86_400)), ..Member::new(node) };
-        let pulse = stage.store.heartbeat(&member, lease).await.unwrap();
-        assert_eq!(nodes(&pulse).contains(&node), is_alive, "{member:?}");
-        assert!(pulse.now >= now && pulse.now < now.saturating_add(LONG), "{} {}", pulse.now, now);
+        let reply = stage.store.heartbeat(&member, lease).await.unwrap();
+        assert_eq!(nodes(&reply).contains(&node), is_alive, "{member:?}");
+        assert!(reply.now >= now && reply.now < now.saturating_add(LONG), "{} {}", reply.now, now);
         assert_eq!(nodes(&stage.live(ONE).await).contains(&node), is_alive, "{member:?}");
     }
 }
@@ -109,42 +109,45 @@ pub async fn a_member_may_say_something_else_each_time(fixture: impl Fixture) {
 pub async fn a_heartbeat_tells_what_the_node_holds(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
     assert_eq!(stage.live(ONE).await.held, []);
-    let tenures = stage.acquire(ONE, &stage.all_shards()).await;
-    assert_eq!(stage.live(ONE).await.held, tenures);
+    let shard_leases = stage.acquire(ONE, &stage.all_shards()).await;
+    assert_eq!(stage.live(ONE).await.held, shard_leases);
     assert_eq!(stage.live(TWO).await.held, []);
 }
 
 pub async fn a_node_that_lives_again_has_what_nobody_took(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
-    let tenures = stage.join(ONE).await;
+    let shard_leases = stage.join(ONE).await;
     stage.die(ONE).await;
-    assert_eq!(stage.live(ONE).await.held, tenures);
+    assert_eq!(stage.live(ONE).await.held, shard_leases);
     assert_eq!(stage.join(TWO).await, [], "it lives");
 }
 
 pub async fn a_node_that_lives_again_has_lost_what_was_taken(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
-    let tenures = stage.join(ONE).await;
+    let shard_leases = stage.join(ONE).await;
     stage.die(ONE).await;
     stage.live(TWO).await;
     let taken = stage.acquire(TWO, &[Shard(0)]).await;
     assert_eq!(taken.len(), 1);
-    assert_eq!(stage.live(ONE).await.held, tenures[1..]);
+    assert_eq!(stage.live(ONE).await.held, shard_leases[1..]);
     assert_eq!(stage.acquire(ONE, &[Shard(0)]).await, []);
     assert_eq!(stage.live(TWO).await.held, taken);
 }
 
 pub async fn whoever_leaves_is_no_member_and_holds_nothing(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
-    let tenures = stage.join(ONE).await;
+    let shard_leases = stage.join(ONE).await;
     stage.live(TWO).await;
     stage.store.leave(ONE).await.unwrap();
     assert_eq!(nodes(&stage.live(TWO).await), [TWO]);
     let cluster = stage.store.cluster().await.unwrap();
     assert_eq!(cluster.members.len(), 1);
-    assert!(cluster.shards.iter().all(|state| state.owner.is_none() && state.epoch == tenures[0].epoch), "{cluster:?}");
+    assert!(cluster.shards.iter().all(|state| state.owner.is_none() && state.epoch == shard_leases[0].epoch), "{cluster:?}");
     let taken = stage.acquire(TWO, &stage.all_shards()).await;
-    assert!(taken.len() == tenures.len() && taken.iter().zip(&tenures).all(|(new, old)| new.epoch > old.epoch), "{taken:?}");
+    assert!(
+        taken.len() == shard_leases.len() && taken.iter().zip(&shard_leases).all(|(new, old)| new.epoch > old.epoch),
+        "{taken:?}"
+    );
     // Saying it again takes nothing from anybody.
     stage.store.leave(ONE).await.unwrap();
     stage.store.leave(THREE).await.unwrap();
@@ -155,8 +158,8 @@ pub async fn what_whoever_left_had_claimed_is_left_to_others(fixture: impl Fixtu
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     stage.store.leave(stage.node).await.unwrap();
-    let tenures = stage.join(TWO).await;
-    let found = stage.store.expired_claims(&tenures, 10).await.unwrap();
+    let shard_leases = stage.join(TWO).await;
+    let found = stage.store.expired_claims(&shard_leases, 10).await.unwrap();
     assert_eq!(found.iter().map(|found| (found.entry, found.token)).collect::<Vec<_>>(), [(claimed.entry, claimed.token)]);
 }
 
@@ -169,19 +172,19 @@ pub async fn the_cluster_shows_who_holds_what(fixture: impl Fixture) {
 
     stage.live_for(TWO, LONG).await;
     let begun = stage.live_for(ONE, secs(100)).await.now;
-    let tenures = stage.acquire(ONE, &stage.all_shards()).await;
-    stage.store.release(ONE, &tenures[1..]).await.unwrap();
+    let shard_leases = stage.acquire(ONE, &stage.all_shards()).await;
+    stage.store.release(ONE, &shard_leases[1..]).await.unwrap();
 
     let cluster = stage.store.cluster().await.unwrap();
     assert!(cluster.now >= begun);
     assert_eq!(cluster.members.iter().map(|(member, _)| member.node).collect::<Vec<_>>(), [ONE, TWO]);
     assert_eq!(cluster.members[0].1, begun.saturating_add(secs(100)));
-    let state = |tenure: &store::Tenure| ShardState {
-        shard: tenure.shard,
-        epoch: tenure.epoch,
-        owner: (tenure.shard == Shard(0)).then_some(ONE),
+    let state = |shard_lease: &store::ShardLease| ShardState {
+        shard: shard_lease.shard,
+        epoch: shard_lease.epoch,
+        owner: (shard_lease.shard == Shard(0)).then_some(ONE),
     };
-    assert_eq!(cluster.shards, tenures.iter().map(state).collect::<Vec<_>>());
+    assert_eq!(cluster.shards, shard_leases.iter().map(state).collect::<Vec<_>>());
 
     // One that died still stands there as the owner, and as a member whose lease is over.
     stage.die(ONE).await;

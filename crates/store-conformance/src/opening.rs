@@ -30,7 +30,7 @@ pub async fn what_was_acknowledged_is_there_after_closing_and_opening_again(fixt
     timers.push(retried.clone());
     let (due, shards) = (stage.due(ahead(secs(600))).await, stage.store.shards());
     assert_eq!(due, [entry(&timers[0]), entry_at(&retried, ahead(secs(90)))]);
-    let (node, tenures) = (stage.node, stage.tenures.clone());
+    let (node, shard_leases) = (stage.node, stage.shard_leases.clone());
     drop(stage);
 
     let again = Stage::unowned(&fixture).await;
@@ -43,7 +43,7 @@ pub async fn what_was_acknowledged_is_there_after_closing_and_opening_again(fixt
     // A store that is open to one at a time knows that the old owner is gone; for others it lives on. Epochs only rise.
     let standing = again.live(node).await.held;
     let taken = again.join(NodeId(2)).await;
-    for old in tenures {
+    for old in shard_leases {
         let is_taken_later = taken.iter().any(|new| new.shard == old.shard && new.epoch > old.epoch);
         assert_ne!(standing.contains(&old), is_taken_later, "{old:?}");
     }
@@ -63,7 +63,7 @@ pub async fn opening_twice_is_harmless_and_shows_the_same_data(fixture: impl Fix
     for timer in timers {
         assert_eq!(again.get(timer.id()).await.unwrap(), Some(timer));
     }
-    assert_eq!(again.heartbeat(&Member::new(stage.node), LONG).await.unwrap().held, stage.tenures);
+    assert_eq!(again.heartbeat(&Member::new(stage.node), LONG).await.unwrap().held, stage.shard_leases);
 }
 
 pub async fn many_may_open_a_new_database_at_once(fixture: impl Fixture) {

@@ -1,7 +1,7 @@
 //! Who holds which shard.
 
 use domain::{Next, Shard};
-use store::{Epoch, Member, NodeId, Tenure};
+use store::{Epoch, Member, NodeId, ShardLease};
 
 use crate::{
     Fixture, NOW, Stage, millis,
@@ -16,7 +16,7 @@ const TWO: NodeId = NodeId(u128::MAX);
 /// How many nodes want all the shards at once.
 const CROWD: u128 = 16;
 
-fn assert_later(old: &[Tenure], new: &[Tenure]) {
+fn assert_later(old: &[ShardLease], new: &[ShardLease]) {
     assert_eq!(new.len(), old.len());
     assert!(old.iter().zip(new).all(|(old, new)| new.shard == old.shard && new.epoch > old.epoch), "{old:?} {new:?}");
 }
@@ -28,19 +28,19 @@ pub async fn there_are_shards(fixture: impl Fixture) {
 
 pub async fn shards_that_nobody_ever_had_can_be_acquired(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
-    let tenures = stage.join(ONE).await;
-    assert_eq!(tenures.iter().map(|tenure| tenure.shard).collect::<Vec<_>>(), stage.all_shards());
-    assert!(tenures.iter().all(|tenure| tenure.epoch > Epoch(0)), "{tenures:?}");
+    let shard_leases = stage.join(ONE).await;
+    assert_eq!(shard_leases.iter().map(|shard_lease| shard_lease.shard).collect::<Vec<_>>(), stage.all_shards());
+    assert!(shard_leases.iter().all(|shard_lease| shard_lease.epoch > Epoch(0)), "{shard_leases:?}");
 }
 
 pub async fn only_the_shards_that_are_asked_for_are_acquired(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
     let (first, rest) = (stage.all_shards()[0], stage.all_shards()[1..].to_vec());
     stage.live(ONE).await;
-    let tenures = stage.acquire(ONE, &[first]).await;
-    assert_eq!(tenures.iter().map(|tenure| tenure.shard).collect::<Vec<_>>(), [first]);
+    let shard_leases = stage.acquire(ONE, &[first]).await;
+    assert_eq!(shard_leases.iter().map(|shard_lease| shard_lease.shard).collect::<Vec<_>>(), [first]);
     let others = stage.join(TWO).await;
-    assert_eq!(others.iter().map(|tenure| tenure.shard).collect::<Vec<_>>(), rest);
+    assert_eq!(others.iter().map(|shard_lease| shard_lease.shard).collect::<Vec<_>>(), rest);
 }
 
 pub async fn a_shard_that_does_not_exist_is_passed_over(fixture: impl Fixture) {
@@ -51,9 +51,9 @@ pub async fn a_shard_that_does_not_exist_is_passed_over(fixture: impl Fixture) {
 
 pub async fn a_shard_of_the_living_is_refused(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
-    let tenures = stage.join(ONE).await;
+    let shard_leases = stage.join(ONE).await;
     assert_eq!(stage.join(TWO).await, []);
-    assert_eq!(stage.live(ONE).await.held, tenures);
+    assert_eq!(stage.live(ONE).await.held, shard_leases);
 }
 
 pub async fn acquiring_what_one_holds_gives_the_epoch_it_has(fixture: impl Fixture) {
@@ -67,33 +67,33 @@ pub async fn a_released_shard_can_be_taken_at_once_and_epochs_rise(fixture: impl
     let mut last = stage.join(ONE).await;
     for (old, new) in [(ONE, TWO), (TWO, ONE), (ONE, ONE)] {
         stage.store.release(old, &last).await.unwrap();
-        let tenures = stage.join(new).await;
-        assert_later(&last, &tenures);
-        last = tenures;
+        let shard_leases = stage.join(new).await;
+        assert_later(&last, &shard_leases);
+        last = shard_leases;
     }
 }
 
 pub async fn a_released_shard_is_not_held_any_more(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
-    let tenures = stage.join(ONE).await;
-    stage.store.release(ONE, &tenures[..1]).await.unwrap();
-    assert_eq!(stage.live(ONE).await.held, tenures[1..]);
+    let shard_leases = stage.join(ONE).await;
+    stage.store.release(ONE, &shard_leases[..1]).await.unwrap();
+    assert_eq!(stage.live(ONE).await.held, shard_leases[1..]);
 }
 
 pub async fn a_released_shard_is_its_last_owners_until_it_is_taken(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..3).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let first = stage.claim_one(&timers[0]).await;
-    stage.store.release(stage.node, &stage.tenures).await.unwrap();
+    stage.store.release(stage.node, &stage.shard_leases).await.unwrap();
 
     stage.settle(&first, Next::Completed { at: NOW }).await;
     let second = stage.claim_one(&timers[1]).await;
-    let tenures = stage.join(TWO).await;
+    let shard_leases = stage.join(TWO).await;
 
-    assert_eq!(tenures.len(), stage.tenures.len());
+    assert_eq!(shard_leases.len(), stage.shard_leases.len());
     assert_eq!(stage.claim(&[entry(&timers[2])]).await, []);
     stage.settle(&second, Next::Completed { at: NOW }).await;
-    assert_eq!(ids_of(&stage.store.expired_claims(&tenures, 100).await.unwrap()), []);
+    assert_eq!(ids_of(&stage.store.expired_claims(&shard_leases, 100).await.unwrap()), []);
 }
 
 pub async fn a_shard_can_be_taken_at_the_end_of_its_owners_lease(fixture: impl Fixture) {
@@ -111,8 +111,8 @@ pub async fn a_shard_can_be_taken_over_once_its_owners_lease_ran_out(fixture: im
     stage.live_for(ONE, millis(50)).await;
     let new = stage
         .eventually("the lease runs out", || async {
-            let tenures = stage.acquire(TWO, &stage.all_shards()).await;
-            (!tenures.is_empty()).then_some(tenures)
+            let shard_leases = stage.acquire(TWO, &stage.all_shards()).await;
+            (!shard_leases.is_empty()).then_some(shard_leases)
         })
         .await;
     assert_later(&old, &new);
@@ -166,9 +166,9 @@ pub async fn of_many_nodes_each_shard_gets_one(fixture: impl Fixture) {
         for task in tasks {
             taken.extend(task.await.unwrap());
         }
-        taken.sort_unstable_by_key(|tenure| tenure.shard);
-        assert_eq!(taken.iter().map(|tenure| tenure.shard).collect::<Vec<_>>(), stage.all_shards(), "round {round}");
-        assert!(taken.iter().all(|tenure| tenure.epoch > before), "{taken:?}");
+        taken.sort_unstable_by_key(|shard_lease| shard_lease.shard);
+        assert_eq!(taken.iter().map(|shard_lease| shard_lease.shard).collect::<Vec<_>>(), stage.all_shards(), "round {round}");
+        assert!(taken.iter().all(|shard_lease| shard_lease.epoch > before), "{taken:?}");
         before = taken[0].epoch;
         for node in nodes {
             stage.die(node).await;

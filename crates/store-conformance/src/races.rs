@@ -7,7 +7,7 @@ use std::{
 };
 
 use domain::{Next, OnConflict, Status, Timer};
-use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, StoreResult, Tenure};
+use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, OnLocked, ShardLease, StoreResult};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -100,7 +100,9 @@ pub async fn a_timer_is_never_both_canceled_and_claimed(fixture: impl Fixture) {
         let status = stage.get(id).await.status;
         match canceled {
             Changed::Done(_) => assert_eq!((claimed.len(), status), (0, Status::Canceled)),
-            Changed::Met(met) => assert_eq!((met.status, claimed.len(), status), (Status::Executing, 1, Status::Executing)),
+            Changed::WrongStatus(met) => {
+                assert_eq!((met.status, claimed.len(), status), (Status::Executing, 1, Status::Executing))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -131,7 +133,7 @@ pub async fn a_claim_that_meets_an_update_is_before_or_after_it(fixture: impl Fi
         let now = stage.get(before.id()).await;
         match (updated, claimed) {
             // The claim came first: it has the old content, and the update met it.
-            (Changed::Met(met), Some(claimed)) => {
+            (Changed::WrongStatus(met), Some(claimed)) => {
                 assert_eq!(met.status, Status::Executing);
                 assert_eq!(claimed.timer.unwrap().definition, before.definition);
                 assert_eq!(now.definition, before.definition);
@@ -164,7 +166,7 @@ pub async fn of_many_updates_of_one_revision_one_counts(fixture: impl Fixture) {
         for answer in joined(tasks).await {
             match answer {
                 Changed::Done(timer) => done.push(timer),
-                other => assert_eq!(other, Changed::Moved),
+                other => assert_eq!(other, Changed::StaleRevision),
             }
         }
         assert_eq!(done, [stage.get(before.id()).await]);
@@ -248,26 +250,30 @@ pub async fn of_many_settlements_of_one_claim_one_counts(fixture: impl Fixture) 
 }
 
 /// The old owner claims while somebody else takes its shards. What it got, and the rest as the new owner claims it.
-async fn claimed_during(stage: &Stage, timers: &[Timer], take: impl Future<Output = Vec<Tenure>>) -> (Vec<Claimed>, Vec<Tenure>) {
+async fn claimed_during(
+    stage: &Stage,
+    timers: &[Timer],
+    take: impl Future<Output = Vec<ShardLease>>,
+) -> (Vec<Claimed>, Vec<ShardLease>) {
     let mut tasks = JoinSet::new();
     for timer in timers {
         tasks.spawn(claimer(stage, vec![entry(timer)]));
     }
-    let tenures = take.await;
+    let shard_leases = take.await;
     let mut old = Vec::new();
     for answer in joined(tasks).await {
         old.extend(answer.unwrap());
     }
-    (old, tenures)
+    (old, shard_leases)
 }
 
 pub async fn what_the_old_owner_claims_during_a_hand_over_is_its_own(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..100).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
-    let (old, tenures) = claimed_during(&stage, &timers, stage.hand_over(NodeId(2))).await;
+    let (old, shard_leases) = claimed_during(&stage, &timers, stage.hand_over(NodeId(2))).await;
 
-    assert_eq!(stage.store.expired_claims(&tenures, 1_000).await.unwrap(), [], "its maker lives");
-    let claim = Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
+    assert_eq!(stage.store.expired_claims(&shard_leases, 1_000).await.unwrap(), [], "its maker lives");
+    let claim = Claim { token: stage.next_token(), shard_leases, lease: LONG, on_locked: OnLocked::Skip };
     let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
     let mut all = [ids_of(&old), ids_of(&new)].concat();
     all.sort_unstable();
@@ -279,12 +285,12 @@ pub async fn what_the_old_owner_claims_during_a_hand_over_is_its_own(fixture: im
 pub async fn what_the_old_owner_claims_during_a_take_over_is_found(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..100).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
-    let (old, tenures) = claimed_during(&stage, &timers, stage.take_over(NodeId(2))).await;
+    let (old, shard_leases) = claimed_during(&stage, &timers, stage.take_over(NodeId(2))).await;
 
     // A claim that the take-over overtook may be there although its owner was told nothing of it.
-    let found = stage.store.expired_claims(&tenures, 1_000).await.unwrap();
+    let found = stage.store.expired_claims(&shard_leases, 1_000).await.unwrap();
     assert!(ids_of(&old).iter().all(|id| ids_of(&found).contains(id)), "what the old owner had got is found");
-    let claim = Claim { token: stage.next_token(), tenures, lease: LONG, is_repeated: false };
+    let claim = Claim { token: stage.next_token(), shard_leases, lease: LONG, on_locked: OnLocked::Skip };
     let new = stage.store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap();
     let mut all = [ids_of(&found), ids_of(&new)].concat();
     all.sort_unstable();

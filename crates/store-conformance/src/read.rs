@@ -33,14 +33,14 @@ pub async fn empty_batches_are_no_trouble(fixture: impl Fixture) {
     assert_eq!(store.claim(&stage.new_claim(), &[]).await.unwrap(), []);
     assert!(store.settle(&[]).await.unwrap().is_empty());
     assert_eq!(store.expired_claims(&[], 10).await.unwrap(), []);
-    assert_eq!(store.expired_claims(&stage.tenures, 0).await.unwrap(), []);
+    assert_eq!(store.expired_claims(&stage.shard_leases, 0).await.unwrap(), []);
     assert_eq!(store.purge(NOW.saturating_add(secs(60)), 0).await.unwrap(), 0);
     assert_eq!(store.acquire(stage.node, &[]).await.unwrap(), []);
     store.nudge(&[]).await.unwrap();
     store.release(stage.node, &[]).await.unwrap();
 
     assert_eq!(stage.get(pending.id()).await, pending);
-    assert_eq!(stage.live(stage.node).await.held, stage.tenures);
+    assert_eq!(stage.live(stage.node).await.held, stage.shard_leases);
 }
 
 pub async fn a_probe_is_taken_and_leaves_nothing_behind(fixture: impl Fixture) {

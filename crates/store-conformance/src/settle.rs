@@ -1,7 +1,7 @@
 //! Recording what became of claimed timers.
 
 use domain::{Next, Status, Timer};
-use store::{ClaimToken, Epoch, Settlement, Tenure};
+use store::{ClaimToken, Epoch, Settlement, ShardLease};
 
 use crate::{
     Fixture, NOW, Stage, ago, ahead, micros, secs,
@@ -129,9 +129,9 @@ pub async fn a_settlement_with_another_token_counts_for_nothing(fixture: impl Fi
 pub async fn a_settlement_without_the_current_tenure_counts_for_nothing(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
-    for epoch in [Epoch(claimed.tenure.epoch.0 - 1), Epoch(claimed.tenure.epoch.0 + 1)] {
+    for epoch in [Epoch(claimed.shard_lease.epoch.0 - 1), Epoch(claimed.shard_lease.epoch.0 + 1)] {
         for next in every_next() {
-            let stale = Settlement { tenure: Tenure { epoch, ..claimed.tenure }, ..claimed.settle(next) };
+            let stale = Settlement { shard_lease: ShardLease { epoch, ..claimed.shard_lease }, ..claimed.settle(next) };
             assert_eq!(stage.store.settle(&[stale]).await.unwrap(), [false], "{epoch:?}");
         }
     }
@@ -144,21 +144,21 @@ pub async fn what_is_not_claimed_cannot_be_settled(fixture: impl Fixture) {
     for status in [Status::Pending, Status::Completed, Status::Failed, Status::Canceled] {
         let before = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         for next in every_next() {
-            let tenure = stage.tenure(before.id());
-            let settlement = Settlement { entry: entry(&before), tenure, token: stage.next_token(), next, attempt: None };
+            let shard_lease = stage.shard_lease(before.id());
+            let settlement = Settlement { entry: entry(&before), shard_lease, token: stage.next_token(), next, attempt: None };
             assert_eq!(stage.store.settle(&[settlement]).await.unwrap(), [false], "{status}");
         }
         assert_eq!(stage.get(before.id()).await, before);
     }
     let unknown = Settlement {
         entry: entry(&stage.create(timer("http://a.example/")).await),
-        tenure: stage.tenures[0],
+        shard_lease: stage.shard_leases[0],
         token: stage.next_token(),
         next: completed(),
         attempt: None,
     };
     let id = timer("http://a.example/").key("unknown").id();
-    let unknown = Settlement { entry: store::DueEntry { id, ..unknown.entry }, tenure: stage.tenure(id), ..unknown };
+    let unknown = Settlement { entry: store::DueEntry { id, ..unknown.entry }, shard_lease: stage.shard_lease(id), ..unknown };
     assert_eq!(stage.store.settle(&[unknown]).await.unwrap(), [false]);
     assert_eq!(stage.store.get(id).await.unwrap(), None);
 }

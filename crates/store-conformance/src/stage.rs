@@ -8,7 +8,10 @@ use std::{
 };
 
 use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp};
-use store::{Changed, Claim, ClaimToken, Claimed, Created, DueEntry, Member, NodeId, Pulse, ShardCursor, Store, Tenure};
+use store::{
+    Changed, Claim, ClaimToken, Claimed, Created, DueEntry, HeartbeatReply, Member, NodeId, OnLocked, ShardCursor, ShardLease,
+    Store,
+};
 
 use crate::{Draft, Fixture, NOW, secs};
 
@@ -22,7 +25,7 @@ const GLANCES_MAX: usize = 4_000;
 pub struct Stage {
     pub store: Arc<dyn Store>,
     pub node: NodeId,
-    pub tenures: Vec<Tenure>,
+    pub shard_leases: Vec<ShardLease>,
     clock: Option<Arc<ManualClock>>,
     last_token: AtomicI64,
 }
@@ -31,15 +34,15 @@ impl Stage {
     /// Opens the fixture's database and takes all its shards.
     pub async fn set(fixture: &impl Fixture) -> Self {
         let mut stage = Self::unowned(fixture).await;
-        stage.tenures = stage.join(stage.node).await;
-        assert_eq!(stage.tenures.len(), usize::from(stage.store.shards()), "a new database lets all its shards be acquired");
+        stage.shard_leases = stage.join(stage.node).await;
+        assert_eq!(stage.shard_leases.len(), usize::from(stage.store.shards()), "a new database lets all its shards be acquired");
         stage
     }
 
     /// Opens the fixture's database and takes nothing.
     pub async fn unowned(fixture: &impl Fixture) -> Self {
         let store = fixture.open().await;
-        Self { store, node: NodeId(1), tenures: Vec::new(), clock: fixture.clock(), last_token: AtomicI64::new(0) }
+        Self { store, node: NodeId(1), shard_leases: Vec::new(), clock: fixture.clock(), last_token: AtomicI64::new(0) }
     }
 
     pub fn all_shards(&self) -> Vec<Shard> {
@@ -50,19 +53,19 @@ impl Stage {
         id.shard(self.store.shards())
     }
 
-    pub fn tenure(&self, id: TimerId) -> Tenure {
+    pub fn shard_lease(&self, id: TimerId) -> ShardLease {
         let shard = self.shard(id);
-        *self.tenures.iter().find(|tenure| tenure.shard == shard).expect("the stage holds all shards")
+        *self.shard_leases.iter().find(|shard_lease| shard_lease.shard == shard).expect("the stage holds all shards")
     }
 
     // ── Nodes ──────────────────────────────────────────────────────────────────────────────────────────────
 
     /// `node` says that it lives, for as long as any test takes.
-    pub async fn live(&self, node: NodeId) -> Pulse {
+    pub async fn live(&self, node: NodeId) -> HeartbeatReply {
         self.live_for(node, LONG).await
     }
 
-    pub async fn live_for(&self, node: NodeId, lease: Span) -> Pulse {
+    pub async fn live_for(&self, node: NodeId, lease: Span) -> HeartbeatReply {
         self.store.heartbeat(&Member::new(node), lease).await.unwrap()
     }
 
@@ -72,34 +75,34 @@ impl Stage {
     }
 
     /// Those of `shards` that `node` gets, in order.
-    pub async fn acquire(&self, node: NodeId, shards: &[Shard]) -> Vec<Tenure> {
-        let mut tenures = self.store.acquire(node, shards).await.unwrap();
-        tenures.sort_unstable_by_key(|tenure| tenure.shard);
-        tenures
+    pub async fn acquire(&self, node: NodeId, shards: &[Shard]) -> Vec<ShardLease> {
+        let mut shard_leases = self.store.acquire(node, shards).await.unwrap();
+        shard_leases.sort_unstable_by_key(|shard_lease| shard_lease.shard);
+        shard_leases
     }
 
     /// `node` comes to life and takes whatever it can get.
-    pub async fn join(&self, node: NodeId) -> Vec<Tenure> {
+    pub async fn join(&self, node: NodeId) -> Vec<ShardLease> {
         self.live(node).await;
         self.acquire(node, &self.all_shards()).await
     }
 
     /// `heir` gets all shards, because the node of the stage gives them back; it lives on.
-    pub async fn hand_over(&self, heir: NodeId) -> Vec<Tenure> {
-        self.store.release(self.node, &self.tenures).await.unwrap();
+    pub async fn hand_over(&self, heir: NodeId) -> Vec<ShardLease> {
+        self.store.release(self.node, &self.shard_leases).await.unwrap();
         self.inherit(heir).await
     }
 
     /// `heir` gets all shards, because the node of the stage is dead.
-    pub async fn take_over(&self, heir: NodeId) -> Vec<Tenure> {
+    pub async fn take_over(&self, heir: NodeId) -> Vec<ShardLease> {
         self.die(self.node).await;
         self.inherit(heir).await
     }
 
-    async fn inherit(&self, heir: NodeId) -> Vec<Tenure> {
-        let tenures = self.join(heir).await;
-        assert_eq!(tenures.len(), self.tenures.len(), "nobody else holds a shard");
-        tenures
+    async fn inherit(&self, heir: NodeId) -> Vec<ShardLease> {
+        let shard_leases = self.join(heir).await;
+        assert_eq!(shard_leases.len(), self.shard_leases.len(), "nobody else holds a shard");
+        shard_leases
     }
 
     /// The database's clock, if it is ours to move.
@@ -210,13 +213,13 @@ impl Stage {
         ClaimToken(self.last_token.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// A claim under all tenures of the stage, with a new token and a long lease.
+    /// A claim under all shard leases of the stage, with a new token and a long lease.
     pub fn new_claim(&self) -> Claim {
         self.claim_for(LONG)
     }
 
     pub fn claim_for(&self, lease: Span) -> Claim {
-        Claim { token: self.next_token(), tenures: self.tenures.clone(), lease, is_repeated: false }
+        Claim { token: self.next_token(), shard_leases: self.shard_leases.clone(), lease, on_locked: OnLocked::Skip }
     }
 
     pub async fn claim(&self, entries: &[DueEntry]) -> Vec<Claimed> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Asked, Namespace, Next, Span, Timestamp};
+use domain::{Namespace, Next, RequestedTime, Span, Timestamp};
 use store::Filter;
 
 use crate::{Fixture, NOW, Stage, ahead, micros, secs, stage::entry_at, timer};
@@ -213,7 +213,7 @@ pub async fn times_come_back_to_the_microsecond(fixture: impl Fixture) {
     for at in times {
         let created = stage.create(timer("http://a.example/").created_at(at).due_at(at)).await;
         assert_eq!((created.execute_at, created.created_at, created.updated_at), (at, at, at));
-        assert_eq!(created.definition.asked, Asked::At(at));
+        assert_eq!(created.definition.asked, RequestedTime::At(at));
         assert_eq!(stage.get(created.id()).await, created);
         let claimed = stage.claim_one(&created).await;
         assert_eq!(claimed.entry.at, at);
@@ -229,6 +229,6 @@ pub async fn what_was_asked_comes_back_as_asked(fixture: impl Fixture) {
     for delay in [micros(1), secs(90), Span::from_micros_clamped(86_400_000_000 * 365 * 100)] {
         let created = stage.create(timer("http://a.example/").after(delay)).await;
         let read = stage.get(created.id()).await;
-        assert_eq!((read.definition.asked, read.execute_at), (Asked::After(delay), NOW.saturating_add(delay)));
+        assert_eq!((read.definition.asked, read.execute_at), (RequestedTime::After(delay), NOW.saturating_add(delay)));
     }
 }

@@ -49,7 +49,7 @@ pub async fn a_spoiled_timer_is_found_among_the_expired_claims(fixture: impl Fix
     stage.store.claim(&claim, &[entry(&spoiled), entry(&good)]).await.unwrap();
     let mut found = stage
         .eventually("the claims run out", || async {
-            let found = stage.store.expired_claims(&stage.tenures, 10).await.unwrap();
+            let found = stage.store.expired_claims(&stage.shard_leases, 10).await.unwrap();
             (found.len() == 2).then_some(found)
         })
         .await;

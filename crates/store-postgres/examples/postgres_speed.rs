@@ -10,7 +10,8 @@ use domain::{Clock, NewTimer, Next, Shard, Span, SystemClock, TimerId, Timestamp
 use futures_util::{StreamExt, stream};
 use sqlx::{Connection, PgConnection};
 use store::{
-    Claim, ClaimToken, Claimed, DueEntry, Filter, ListQuery, Member, NodeId, Order, Settlement, ShardCursor, Sort, Store, Tenure,
+    Claim, ClaimToken, Claimed, DueEntry, Filter, ListQuery, Member, NodeId, OnLocked, Order, Settlement, ShardCursor,
+    ShardLease, Sort, Store,
 };
 use store_conformance::{NOW, timer};
 use store_postgres::{PostgresOptions, PostgresStore};
@@ -37,7 +38,7 @@ struct Speed {
     store: Arc<PostgresStore>,
     session: PgConnection,
     postmaster: u32,
-    tenures: Vec<Tenure>,
+    shard_leases: Vec<ShardLease>,
     token: i64,
 }
 
@@ -74,9 +75,9 @@ impl Speed {
     async fn measure<T>(&mut self, what: &str, count: usize, work: impl AsyncFnOnce(&PostgresStore) -> T) -> T {
         let wal = self.wal().await;
         let (own, postgres) = self.cpu();
-        let before = self.clock.steady();
+        let before = self.clock.monotonic();
         let answer = work(&self.store).await;
-        let took = (self.clock.steady() - before).as_secs_f64();
+        let took = (self.clock.monotonic() - before).as_secs_f64();
         let (own, postgres) = (self.cpu().0 - own, self.cpu().1 - postgres);
         let after = self.wal().await;
         let each = |ticks: u64| ticks as f64 * 10_000.0 / count as f64;
@@ -117,14 +118,18 @@ impl Speed {
     }
 
     async fn claim(&mut self, entries: &[DueEntry], size: usize, at_once: usize) -> Vec<Claimed> {
-        let (tenures, first) = (self.tenures.clone(), self.token);
+        let (shard_leases, first) = (self.shard_leases.clone(), self.token);
         self.token += entries.len() as i64;
         let claimed = self
             .measure(&format!("claim {size} x {at_once}"), entries.len(), async |store| {
                 stream::iter(entries.chunks(size).zip(first..))
                     .map(|(entries, token)| {
-                        let claim =
-                            Claim { token: ClaimToken(token), tenures: tenures.clone(), lease: LEASE, is_repeated: false };
+                        let claim = Claim {
+                            token: ClaimToken(token),
+                            shard_leases: shard_leases.clone(),
+                            lease: LEASE,
+                            on_locked: OnLocked::Skip,
+                        };
                         async move { store.claim(&claim, entries).await.unwrap() }
                     })
                     .buffer_unordered(at_once)
@@ -153,7 +158,7 @@ impl Speed {
     async fn due(&mut self, until: Timestamp, limit: usize) -> Vec<DueEntry> {
         let shards = self.store.shards();
         let from: Vec<_> = (0..shards).map(|shard| ShardCursor { shard: Shard(shard), after: None }).collect();
-        let started = self.clock.steady();
+        let started = self.clock.monotonic();
         let all = self
             .measure("due, all of it", 1, async |store| {
                 let (mut all, mut from) = (Vec::new(), from);
@@ -172,7 +177,7 @@ impl Speed {
                 all
             })
             .await;
-        println!("due in pages of {limit}: {} in {:?}", all.len(), self.clock.steady() - started);
+        println!("due in pages of {limit}: {} in {:?}", all.len(), self.clock.monotonic() - started);
         all
     }
 }
@@ -184,22 +189,22 @@ async fn main() {
     let phases: Vec<String> = std::env::args().skip(2).collect();
     let is_wanted = |phase: &str| phases.is_empty() || phases.iter().any(|wanted| wanted == phase);
     let clock = SystemClock::default();
-    let started = clock.steady();
+    let started = clock.monotonic();
     let store = Arc::new(PostgresStore::connect(&PostgresOptions::Url(url.clone())).await.unwrap());
     store.migrate().await.unwrap();
     let shards: Vec<_> = (0..store.shards()).map(Shard).collect();
     let member = Member::new(NodeId(1));
     store.heartbeat(&member, LEASE).await.unwrap();
-    let tenures = store.acquire(member.node, &shards).await.unwrap();
+    let shard_leases = store.acquire(member.node, &shards).await.unwrap();
     let from: Vec<_> = shards.iter().map(|shard| ShardCursor { shard: *shard, after: None }).collect();
     let first = store.due(&from, NOW.saturating_add(Span::from_secs(60)), 256).await.unwrap();
-    println!("start to first page ({} entries): {:?}", first.len(), clock.steady() - started);
+    println!("start to first page ({} entries): {:?}", first.len(), clock.monotonic() - started);
 
     let mut session = PgConnection::connect(&url).await.unwrap();
     let data: String = sqlx::query_scalar("SHOW data_directory").fetch_one(&mut session).await.unwrap();
     let postmaster = fs::read_to_string(format!("{data}/postmaster.pid")).unwrap().lines().next().unwrap().parse().unwrap();
     let token = clock.now().as_micros();
-    let mut speed = Speed { clock, store, session, postmaster, tenures, token };
+    let mut speed = Speed { clock, store, session, postmaster, shard_leases, token };
 
     let mut entries = Vec::new();
     for (size, callers) in [(1, 64), (1, 256), (500, 4)] {
@@ -228,15 +233,15 @@ async fn main() {
         for (namespace, status) in [(None, None), (Some("tenant"), None), (None, pending), (Some("tenant"), pending)] {
             let filter =
                 Filter { status, namespace: namespace.map(|text| domain::Namespace::parse(text).unwrap()), key_prefix: None };
-            let started = clock.steady();
+            let started = clock.monotonic();
             let counted = speed.store.count(&filter).await;
-            println!("count {namespace:?} {status:?}: {counted:?} in {:?}", clock.steady() - started);
+            println!("count {namespace:?} {status:?}: {counted:?} in {:?}", clock.monotonic() - started);
             for sort in [Sort::CreatedAt, Sort::ExecuteAt] {
                 let query =
                     ListQuery { filter: filter.clone(), sort, order: Order::Descending, limit: 50, offset: 0, after: None };
-                let started = clock.steady();
+                let started = clock.monotonic();
                 let listed = speed.store.list(&query).await.map(|page| page.timers.len());
-                println!("list {namespace:?} {status:?} {sort:?}: {listed:?} in {:?}", clock.steady() - started);
+                println!("list {namespace:?} {status:?} {sort:?}: {listed:?} in {:?}", clock.monotonic() - started);
             }
         }
     }

@@ -5,8 +5,8 @@ use sqlx::{PgConnection, Row, postgres::PgRow};
 use store::Unreadable;
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
 };
 
 pub(crate) const ADD_KEY: &str = "

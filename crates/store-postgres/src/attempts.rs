@@ -9,8 +9,8 @@ use sqlx::{
 use store::Unreadable;
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
     rows::text_column,
 };
 

@@ -6,8 +6,8 @@ use domain::{TimerId, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
     rows::shard_column,
 };
 

@@ -5,9 +5,9 @@ use sqlx::{Connection, PgConnection, Row};
 use store::Changed;
 
 use crate::{
+    bulkhead::Call,
     conflict::{NextAttempt, hold, renewed, replace},
     failure::{Failure, Step},
-    lane::Call,
     read::Read,
     rows::{destination_column, shard_column},
 };
@@ -29,10 +29,10 @@ impl Call for Update {
             return Ok(Changed::NotFound);
         };
         if held.timer.status != Status::Pending {
-            return Ok(Changed::Met(held.timer));
+            return Ok(Changed::WrongStatus(held.timer));
         }
         if held.timer.revision != self.changed.revision {
-            return Ok(Changed::Moved);
+            return Ok(Changed::StaleRevision);
         }
         let mut timer = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
         let next = if timer.execute_at == held.timer.execute_at {
@@ -82,7 +82,7 @@ impl Call for Cancel {
             return match met?.remove(&self.id).transpose()?.map(|met| met.timer) {
                 None => Ok(Changed::NotFound),
                 Some(timer) if timer.status == Status::Pending => Err(Failure::contention("others keep moving this timer")),
-                Some(timer) => Ok(Changed::Met(timer)),
+                Some(timer) => Ok(Changed::WrongStatus(timer)),
             };
         };
         let met = met.and_then(|mut met| Ok(met.remove(&self.id).transpose()?));
@@ -128,7 +128,7 @@ impl Call for Reopen {
             return Ok(Changed::NotFound);
         };
         if held.timer.status.after(Event::Reopen).is_none() {
-            return Ok(Changed::Met(held.timer));
+            return Ok(Changed::WrongStatus(held.timer));
         }
         let timer = renewed(&held, held.timer.definition.clone(), held.timer.execute_at, self.now);
         sqlx::query(REOPEN)

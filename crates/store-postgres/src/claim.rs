@@ -13,12 +13,12 @@ use sqlx::{
     query::Query,
     types::Uuid,
 };
-use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, StoreError, StoreResult, Tenure};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
 
 use crate::{
+    bulkhead::{Bulkhead, Call},
     due::entry,
     failure::{Failure, Step},
-    lane::{Call, Lane},
     rows::{self, Standing, definition_columns, shard_column},
 };
 
@@ -29,7 +29,7 @@ macro_rules! clock {
     };
 }
 
-/// The current tenures of the shards in `$1`.
+/// The current shard leases of the shards in `$1`.
 macro_rules! held {
     () => {
         "held AS MATERIALIZED (SELECT shard, epoch FROM shard WHERE shard = ANY ($1::smallint[]))"
@@ -177,14 +177,15 @@ pub fn portions(count: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// Tenures as two arrays.
 #[derive(Debug, Clone, Default)]
-pub struct TenureColumns {
+pub struct ShardLeaseColumns {
     pub shards: Vec<i16>,
     pub epochs: Vec<i64>,
 }
 
-impl TenureColumns {
-    pub fn new(tenures: impl IntoIterator<Item = Tenure>) -> Self {
-        let (shards, epochs) = tenures.into_iter().map(|tenure| (tenure.shard.0.cast_signed(), tenure.epoch.0)).unzip();
+impl ShardLeaseColumns {
+    pub fn new(shard_leases: impl IntoIterator<Item = ShardLease>) -> Self {
+        let (shards, epochs) =
+            shard_leases.into_iter().map(|shard_lease| (shard_lease.shard.0.cast_signed(), shard_lease.epoch.0)).unzip();
         Self { shards, epochs }
     }
 }
@@ -199,13 +200,13 @@ pub fn lease_column(lease: Span) -> i64 {
 /// Takes the timers and reads them, nearly always in one statement. What that left, because it is large, was being changed, or was
 /// claimed before, is taken and read one after the other. Repeated with the same token, it finds nothing more to take, and reads the
 /// same.
-pub async fn claim(lane: &Lane, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
+pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
     let wanted = Arc::new(Wanted::new(claim, entries, shards));
     if wanted.keys.is_empty() {
         return Ok(Vec::new());
     }
-    let mut claimed = match lane.attempt(TakeAndRead(Arc::clone(&wanted))).await {
-        Err(failure) if failure.met_a_lock && !claim.is_repeated => {
+    let mut claimed = match bulkhead.attempt(TakeAndRead(Arc::clone(&wanted))).await {
+        Err(failure) if failure.met_a_lock && claim.on_locked == OnLocked::Skip => {
             metrics::counter!("timer_postgres_contention_total").increment(1);
             Vec::new()
         }
@@ -219,7 +220,7 @@ pub async fn claim(lane: &Lane, claim: &Claim, entries: &[DueEntry], shards: u16
     let steps = std::iter::once(Claiming::Take(Arc::clone(&rest))).chain(portions(rest.keys.len()).map(read));
     // Large ones have been taken, too, and are not among those that were read.
     let partly_done = |error: StoreError| StoreError::Unknown(error.to_string());
-    claimed.extend(lane.run_all(steps.collect()).await.map_err(partly_done)?.into_iter().flatten());
+    claimed.extend(bulkhead.run_all(steps.collect()).await.map_err(partly_done)?.into_iter().flatten());
     Ok(claimed)
 }
 
@@ -238,7 +239,8 @@ struct Wanted {
 
 impl Wanted {
     fn new(claim: &Claim, entries: &[DueEntry], shards: u16) -> Self {
-        let epochs: HashMap<Shard, Epoch> = claim.tenures.iter().map(|tenure| (tenure.shard, tenure.epoch)).collect();
+        let epochs: HashMap<Shard, Epoch> =
+            claim.shard_leases.iter().map(|shard_lease| (shard_lease.shard, shard_lease.epoch)).collect();
         let mut keys: Vec<_> = entries
             .iter()
             .filter_map(|entry| {
@@ -248,7 +250,7 @@ impl Wanted {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        Self { token: claim.token, lease_micros: lease_column(claim.lease), passes_over: !claim.is_repeated, keys }
+        Self { token: claim.token, lease_micros: lease_column(claim.lease), passes_over: claim.on_locked == OnLocked::Skip, keys }
     }
 
     /// What is left to be taken or read.
@@ -324,7 +326,7 @@ impl Call for TakeAndRead {
 /// read by the first would be the old one, although the update was acknowledged before the claim. The second one begins
 /// after the claim is committed, and a claimed timer cannot be changed any more: what it sees is what was claimed.
 ///
-/// It does not ask whether the tenures stand, nor whether the claimer lives. What was claimed just before somebody took the shard is
+/// It does not ask whether the shard leases stand, nor whether the claimer lives. What was claimed just before somebody took the shard is
 /// its maker's until the new owner has recovered it; were it kept from a maker that is dead at this moment and lives again the
 /// next, nobody would settle it before the claim's own lease runs out. Whether a call may still be made is looked at right before it.
 enum Claiming {
@@ -357,7 +359,10 @@ pub fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
     };
     Ok(Claimed {
         entry,
-        tenure: Tenure { shard: Shard(row.try_get::<i16, _>("shard")?.cast_unsigned()), epoch: Epoch(row.try_get("epoch")?) },
+        shard_lease: ShardLease {
+            shard: Shard(row.try_get::<i16, _>("shard")?.cast_unsigned()),
+            epoch: Epoch(row.try_get("epoch")?),
+        },
         token: ClaimToken(row.try_get("claim")?),
         attempt: u32::try_from(attempt).unwrap_or(0),
         timer: rows::timer_or_complaint(entry.id, row, standing),

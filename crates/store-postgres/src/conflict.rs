@@ -10,9 +10,9 @@ use sqlx::{Connection, PgConnection, Row};
 use store::Created;
 
 use crate::{
+    bulkhead::Call,
     create::as_created,
     failure::{Failure, Step},
-    lane::Call,
     rows::{self, DefinitionColumns, Standing, definition_columns, shard_column},
 };
 

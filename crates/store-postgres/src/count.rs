@@ -4,8 +4,8 @@ use sqlx::{AssertSqlSafe, PgConnection, Postgres, postgres::PgArguments, query::
 use store::{COUNTED_MAX, Filter};
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
     read::{NOT_THE_DEFAULT, definition_conditions, key_prefix_column, namespace_column, whereabouts},
 };
 

@@ -22,9 +22,9 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     batch::{BatchLimits, Batcher},
+    bulkhead::{Bulkhead, Call},
     conflict::Resolve,
     failure::{self, Failure, Step},
-    lane::{Call, Lane},
     read::Read,
     rows::DefinitionColumns,
 };
@@ -106,22 +106,22 @@ pub(crate) const INSERT_FREE: &str = concat!(
 /// The way in for new timers.
 #[derive(Debug)]
 pub struct Creates {
-    lane: Lane,
+    bulkhead: Bulkhead,
     shards: Arc<AtomicU16>,
     inserts: Batcher<Arc<NewTimer>, bool>,
     conflicts: Semaphore,
 }
 
 impl Creates {
-    pub fn start(lane: Lane, shards: Arc<AtomicU16>) -> Self {
+    pub fn start(bulkhead: Bulkhead, shards: Arc<AtomicU16>) -> Self {
         let inserts = Batcher::start(INSERTS, |new| bytes(new), {
-            let (lane, shards) = (lane.clone(), Arc::clone(&shards));
+            let (bulkhead, shards) = (bulkhead.clone(), Arc::clone(&shards));
             move |batch| {
-                let (lane, shards) = (lane.clone(), shards.load(Ordering::Relaxed));
-                async move { insert_free(&lane, shards, &batch).await }
+                let (bulkhead, shards) = (bulkhead.clone(), shards.load(Ordering::Relaxed));
+                async move { insert_free(&bulkhead, shards, &batch).await }
             }
         });
-        Self { lane, shards, inserts, conflicts: Semaphore::new(CONFLICTS_MAX) }
+        Self { bulkhead, shards, inserts, conflicts: Semaphore::new(CONFLICTS_MAX) }
     }
 
     pub async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
@@ -156,7 +156,7 @@ impl Creates {
         let mut answers = Vec::with_capacity(asking.len() + changing.len());
         if !asking.is_empty() {
             let ids = asking.iter().map(|place| batch[*place].definition.id).collect();
-            let met = self.lane.run(Read::new(ids, self.shards())).await;
+            let met = self.bulkhead.run(Read::new(ids, self.shards())).await;
             for place in asking {
                 let new = &batch[place];
                 match met.as_ref().map(|found| found.get(&new.definition.id)) {
@@ -181,10 +181,10 @@ impl Creates {
         let _turn = turn.map_err(|_| busy())?;
         let shards = self.shards();
         for _ in 0..RACES_MAX {
-            if let Some(created) = self.lane.run(Resolve::new(Arc::clone(new), shards)).await? {
+            if let Some(created) = self.bulkhead.run(Resolve::new(Arc::clone(new), shards)).await? {
                 return Ok(created);
             }
-            if insert(&self.lane, shards, std::slice::from_ref(new)).await.pop().unwrap_or(Ok(false))? {
+            if insert(&self.bulkhead, shards, std::slice::from_ref(new)).await.pop().unwrap_or(Ok(false))? {
                 return Ok(Created::Created(as_created(new)));
             }
         }
@@ -213,14 +213,14 @@ fn rounds(batch: &[Arc<NewTimer>], taken: &[usize]) -> Vec<Vec<usize>> {
 
 /// Writes what is free, and says for each of the batch whether it was. Of several with the same id only the first is
 /// tried: it is in the way of the others.
-async fn insert_free(lane: &Lane, shards: u16, batch: &[Arc<NewTimer>]) -> Vec<StoreResult<bool>> {
+async fn insert_free(bulkhead: &Bulkhead, shards: u16, batch: &[Arc<NewTimer>]) -> Vec<StoreResult<bool>> {
     metrics::histogram!("timer_postgres_create_batch_timers").record(batch.len() as f64);
     let places = first_places(batch);
     let timers: Vec<_> = places.iter().map(|&place| Arc::clone(&batch[place])).collect();
     let mut answers: Vec<_> = batch.iter().map(|_| Ok(false)).collect();
     let mut inserted = Vec::with_capacity(timers.len());
     for portion in portions(&timers, INSERT_BYTES_MAX) {
-        inserted.extend(insert(lane, shards, portion).await);
+        inserted.extend(insert(bulkhead, shards, portion).await);
     }
     for (place, inserted) in places.into_iter().zip(inserted) {
         answers[place] = inserted;
@@ -261,14 +261,14 @@ fn first_places(batch: &[Arc<NewTimer>]) -> Vec<usize> {
 
 /// Which of the timers were free. One whose values the server refuses must not hinder the others: the batch is then halved
 /// until it stands alone.
-async fn insert(lane: &Lane, shards: u16, timers: &[Arc<NewTimer>]) -> Vec<StoreResult<bool>> {
-    match insert_at_once(lane, Insert::new(timers, shards)).await {
+async fn insert(bulkhead: &Bulkhead, shards: u16, timers: &[Arc<NewTimer>]) -> Vec<StoreResult<bool>> {
+    match insert_at_once(bulkhead, Insert::new(timers, shards)).await {
         Ok(Inserted::All) => timers.iter().map(|_| Ok(true)).collect(),
         Ok(Inserted::Only(inserted)) => timers.iter().map(|new| Ok(inserted.contains(&new.definition.id.as_uuid()))).collect(),
         Err(failure) if failure.is_about_a_value && timers.len() > 1 => {
             let (left, right) = timers.split_at(timers.len() / 2);
-            let mut answers = Box::pin(insert(lane, shards, left)).await;
-            answers.extend(Box::pin(insert(lane, shards, right)).await);
+            let mut answers = Box::pin(insert(bulkhead, shards, left)).await;
+            answers.extend(Box::pin(insert(bulkhead, shards, right)).await);
             answers
         }
         Err(failure) => timers.iter().map(|_| Err(failure::copy(&failure.error))).collect(),
@@ -276,15 +276,15 @@ async fn insert(lane: &Lane, shards: u16, timers: &[Arc<NewTimer>]) -> Vec<Store
 }
 
 /// An id that nobody chose is free, so most batches need not ask. Where that turns out to be wrong, nothing was written.
-async fn insert_at_once(lane: &Lane, mut insert: Insert) -> Result<Inserted, Failure> {
+async fn insert_at_once(bulkhead: &Bulkhead, mut insert: Insert) -> Result<Inserted, Failure> {
     if !insert.asks_first {
         let again = insert.clone();
-        match lane.attempt(insert).await {
+        match bulkhead.attempt(insert).await {
             Err(failure) if failure.met_a_duplicate => insert = Insert { asks_first: true, ..again },
             answer => return answer,
         }
     }
-    lane.attempt(insert).await
+    bulkhead.attempt(insert).await
 }
 
 #[derive(Clone)]

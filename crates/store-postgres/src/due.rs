@@ -5,8 +5,8 @@ use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{DueEntry, ShardCursor};
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
     rows,
 };
 

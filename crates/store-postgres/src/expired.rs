@@ -7,13 +7,13 @@ use std::{
 };
 
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
-use store::{Claimed, StoreResult, Tenure};
+use store::{Claimed, ShardLease, StoreResult};
 
 use crate::{
-    claim::{TenureColumns, claimed, clock, held, portions},
+    bulkhead::{Bulkhead, Call},
+    claim::{ShardLeaseColumns, claimed, clock, held, portions},
     due::BEGINNING,
     failure::{Failure, Step},
-    lane::{Call, Lane},
     rows::definition_columns,
 };
 
@@ -26,7 +26,7 @@ const PAGES_MAX: usize = 16;
 /// A claimed row was due, so it lies in the past; one minute more allows for a node whose clock runs ahead. Of each shard the rows
 /// after the position in `$3` and `$4` are looked at, and the last one that may be is shown in any case: there the next call goes on.
 ///
-/// `kept` has the earlier tenures whose owners live: what was claimed under those is still theirs.
+/// `kept` has the earlier shard leases whose owners live: what was claimed under those is still theirs.
 pub(crate) const EXPIRED: &str = concat!(
     "WITH ",
     clock!(),
@@ -78,11 +78,11 @@ type Position = (i64, Uuid);
 
 impl Search {
     /// Finds the claims first, then reads the timers they hold.
-    pub async fn find(&self, lane: &Lane, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+    pub async fn find(&self, bulkhead: &Bulkhead, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
         let mut found = Vec::new();
         for _ in 0..PAGES_MAX {
-            found = lane.run(self.next(tenures)).await?;
-            let is_more_to_look_at = self.go_on(&found, tenures, limit);
+            found = bulkhead.run(self.next(shard_leases)).await?;
+            let is_more_to_look_at = self.go_on(&found, shard_leases, limit);
             found.retain(|found| found.is_left);
             found.truncate(limit);
             if !found.is_empty() || !is_more_to_look_at {
@@ -94,22 +94,22 @@ impl Search {
         }
         let found = Arc::new(found);
         let portions = portions(found.len()).map(|portion| ReadExpired(Arc::clone(&found), portion)).collect();
-        Ok(lane.run_all(portions).await?.into_iter().flatten().collect())
+        Ok(bulkhead.run_all(portions).await?.into_iter().flatten().collect())
     }
 
-    fn next(&self, tenures: &[Tenure]) -> FindExpired {
-        let tenures = TenureColumns::new(tenures.iter().copied());
+    fn next(&self, shard_leases: &[ShardLease]) -> FindExpired {
+        let shard_leases = ShardLeaseColumns::new(shard_leases.iter().copied());
         let positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ats, ids) = tenures.shards.iter().map(|shard| positions.get(shard).copied().unwrap_or(BEGINNING)).unzip();
-        FindExpired { tenures, ats, ids }
+        let (ats, ids) = shard_leases.shards.iter().map(|shard| positions.get(shard).copied().unwrap_or(BEGINNING)).unzip();
+        FindExpired { shard_leases, ats, ids }
     }
 
     /// What was looked at to its end begins anew; so does everything as long as there are more claims than are wanted.
     /// Of shards that are held no more nothing is remembered. Says whether something is left to look at.
-    fn go_on(&self, found: &[Found], tenures: &[Tenure], limit: usize) -> bool {
+    fn go_on(&self, found: &[Found], shard_leases: &[ShardLease], limit: usize) -> bool {
         let mut positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         positions.clear();
-        let is_held = |shard: i16| tenures.iter().any(|tenure| tenure.shard.0.cast_signed() == shard);
+        let is_held = |shard: i16| shard_leases.iter().any(|shard_lease| shard_lease.shard.0.cast_signed() == shard);
         if found.iter().filter(|found| found.is_left).count() <= limit {
             let last = found.iter().filter(|found| found.is_last && is_held(found.shard));
             positions.extend(last.map(|found| (found.shard, (found.at, found.id))));
@@ -119,7 +119,7 @@ impl Search {
 }
 
 struct FindExpired {
-    tenures: TenureColumns,
+    shard_leases: ShardLeaseColumns,
     ats: Vec<i64>,
     ids: Vec<Uuid>,
 }
@@ -159,8 +159,8 @@ impl Call for FindExpired {
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<Found>, Failure> {
         let rows = sqlx::query(EXPIRED)
-            .bind(&self.tenures.shards)
-            .bind(&self.tenures.epochs)
+            .bind(&self.shard_leases.shards)
+            .bind(&self.shard_leases.epochs)
             .bind(&self.ats)
             .bind(&self.ids)
             .bind(LOOKED_AT_MAX)

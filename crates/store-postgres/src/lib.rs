@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
-//!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' lane ────┐
-//!   list, count, matching, metadata ───────────────────▶ lists' lane ──────┼─▶ PostgreSQL
-//!   due, claim, settle, expired, purge ────────────────▶ scheduler's lane ─┤
-//!   heartbeat, acquire, release, leave ────────────────▶ ownership's lane ─┤
-//!   nudge ─────────────────────────────────────────────▶ nudges' lane ─────┘
+//!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' bulkhead ────┐
+//!   list, count, matching, metadata ───────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
+//!   due, claim, settle, expired, purge ────────────────▶ scheduler's bulkhead ─┤
+//!   heartbeat, acquire, release, leave ────────────────▶ ownership's bulkhead ─┤
+//!   nudge ─────────────────────────────────────────────▶ nudges' bulkhead ─────┘
 //!   nudged ◀──────────────────────────────────────────── a session that listens
 //! ```
 //!
-//! Each lane has sessions of its own, so that no list and no flood of requests keeps a due timer waiting, and no flood of due
+//! Each bulkhead has sessions of its own, so that no list and no flood of requests keeps a due timer waiting, and no flood of due
 //! timers costs this node its shards. Every call is one or
 //! a few statements over whole arrays; one statement is one commit. The statements run at READ COMMITTED and are
 //! written for it: a row that somebody else holds is waited for, then looked at again as it is now. The database's clock alone
@@ -20,6 +20,7 @@ mod access;
 mod attempts;
 mod batch;
 mod bulk;
+mod bulkhead;
 mod change;
 mod claim;
 mod conflict;
@@ -28,7 +29,6 @@ mod create;
 mod due;
 mod expired;
 mod failure;
-mod lane;
 mod matching;
 mod membership;
 mod migrate;
@@ -39,7 +39,7 @@ mod ownership;
 mod purge;
 mod read;
 mod rows;
-mod sessions;
+mod session_pool;
 mod settle;
 #[doc(hidden)]
 pub mod statements;
@@ -56,13 +56,13 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, JsonText, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, ListQuery, Member, NodeId, Page, Pulse, Settlement, ShardCursor,
-    Store, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Page, Settlement,
+    ShardCursor, ShardLease, Store, StoreResult,
 };
 
 use crate::{
+    bulkhead::{Bulkhead, LaneLimits},
     create::Creates,
-    lane::{Lane, LaneLimits},
     nudge::{Inbox, Nudge, Sender},
 };
 pub use crate::{
@@ -120,11 +120,11 @@ pub struct PostgresStore {
     options: PgConnectOptions,
     durability: Durability,
     shards: Arc<AtomicU16>,
-    callers: Lane,
-    lists: Lane,
-    scheduler: Lane,
-    ownership: Lane,
-    nudges: Lane,
+    callers: Bulkhead,
+    lists: Bulkhead,
+    scheduler: Bulkhead,
+    ownership: Bulkhead,
+    nudges: Bulkhead,
     inbox: Inbox,
     sender: Sender,
     creates: Creates,
@@ -137,13 +137,13 @@ impl PostgresStore {
         let options = options.connect_options()?;
         let found = open::look(&options).await?;
         let shards = Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
-        let callers = Lane::new(&options, CALLERS);
+        let callers = Bulkhead::new(&options, CALLERS);
         Ok(Self {
             durability: found.durability,
-            lists: Lane::new(&options, LISTS),
-            scheduler: Lane::new(&options, SCHEDULER),
-            ownership: Lane::new(&options, OWNERSHIP),
-            nudges: Lane::new(&options.clone().options(NUDGES_SESSION), NUDGES),
+            lists: Bulkhead::new(&options, LISTS),
+            scheduler: Bulkhead::new(&options, SCHEDULER),
+            ownership: Bulkhead::new(&options, OWNERSHIP),
+            nudges: Bulkhead::new(&options.clone().options(NUDGES_SESSION), NUDGES),
             inbox: Inbox::new(&options),
             sender: Sender::random(),
             creates: Creates::start(callers.clone(), Arc::clone(&shards)),
@@ -273,8 +273,8 @@ impl Store for PostgresStore {
         settle::settle(&self.scheduler, self.shards(), batch).await
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        self.expired.find(&self.scheduler, tenures, limit).await
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        self.expired.find(&self.scheduler, shard_leases, limit).await
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
@@ -297,16 +297,16 @@ impl Store for PostgresStore {
         self.shards.load(Ordering::Relaxed)
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         self.ownership.run(membership::Heartbeat { member: member.clone(), lease }).await
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         self.ownership.run(ownership::Acquire::new(node, shards)).await
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        self.ownership.run(ownership::Release::new(node, tenures)).await
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        self.ownership.run(ownership::Release::new(node, shard_leases)).await
     }
 
     async fn leave(&self, node: NodeId) -> StoreResult<()> {

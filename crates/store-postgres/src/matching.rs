@@ -14,8 +14,8 @@ use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::Filter;
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
     read::{definition_conditions, key_prefix_column, namespace_column, whereabouts},
     rows,
 };

@@ -3,13 +3,13 @@
 
 use domain::{Span, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
-use store::{Cluster, DEAD_MEMBERS_KEPT, Member, NodeId, Pulse, ShardState};
+use store::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, NodeId, ShardState};
 
 use crate::{
+    bulkhead::Call,
     claim::{clock, lease_column},
     failure::{Failure, Step},
-    lane::Call,
-    ownership::{tenure, uuid},
+    ownership::{shard_lease, uuid},
     rows::text_column,
 };
 
@@ -95,10 +95,10 @@ pub struct Heartbeat {
 }
 
 impl Call for Heartbeat {
-    type Answer = Pulse;
+    type Answer = HeartbeatReply;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<Pulse, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<HeartbeatReply, Failure> {
         let Member { node, name, version, started_at, takes_shards, skew_micros } = &self.member;
         let rows = sqlx::query(HEARTBEAT)
             .bind(uuid(*node))
@@ -111,22 +111,22 @@ impl Call for Heartbeat {
             .fetch_all(session)
             .await
             .or_unknown()?;
-        pulse(&rows).or_unknown()
+        reply(&rows).or_unknown()
     }
 }
 
-fn pulse(rows: &[PgRow]) -> Result<Pulse, sqlx::Error> {
-    let mut pulse = Pulse { now: Timestamp::MIN, members: Vec::new(), held: Vec::new() };
+fn reply(rows: &[PgRow]) -> Result<HeartbeatReply, sqlx::Error> {
+    let mut reply = HeartbeatReply { now: Timestamp::MIN, members: Vec::new(), held: Vec::new() };
     for row in rows {
         match About::of(row)? {
-            About::Time(now) => pulse.now = now,
-            About::Member(member, _) => pulse.members.push(member),
-            About::Shard => pulse.held.push(tenure(row)?),
+            About::Time(now) => reply.now = now,
+            About::Member(member, _) => reply.members.push(member),
+            About::Shard => reply.held.push(shard_lease(row)?),
         }
     }
-    pulse.members.sort_unstable_by_key(|member| member.node);
-    pulse.held.sort_unstable_by_key(|tenure| tenure.shard);
-    Ok(pulse)
+    reply.members.sort_unstable_by_key(|member| member.node);
+    reply.held.sort_unstable_by_key(|shard_lease| shard_lease.shard);
+    Ok(reply)
 }
 
 pub struct Look;
@@ -151,9 +151,9 @@ fn cluster(rows: &[PgRow]) -> Result<Cluster, sqlx::Error> {
             }
             About::Member(member, lease_until) => cluster.members.push((member, lease_until)),
             About::Shard => {
-                let (tenure, owner) = (tenure(row)?, row.try_get::<Option<Uuid>, _>("owner")?);
+                let (shard_lease, owner) = (shard_lease(row)?, row.try_get::<Option<Uuid>, _>("owner")?);
                 let owner = owner.map(|owner| NodeId(owner.as_u128()));
-                cluster.shards.push(ShardState { shard: tenure.shard, epoch: tenure.epoch, owner });
+                cluster.shards.push(ShardState { shard: shard_lease.shard, epoch: shard_lease.epoch, owner });
             }
         }
     }

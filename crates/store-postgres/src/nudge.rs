@@ -1,7 +1,7 @@
 //! Telling the other processes of timers that are due soon, with PostgreSQL's own notifications.
 //!
 //! ```text
-//!   nudge ──▶ nudges' lane: pg_notify ──▶ PostgreSQL ──▶ a session that listens ──▶ nudged, in every process
+//!   nudge ──▶ nudges' bulkhead: pg_notify ──▶ PostgreSQL ──▶ a session that listens ──▶ nudged, in every process
 //! ```
 //!
 //! Best effort: what is sent while nobody listens is lost, and behind a pooler that gives sessions away nothing arrives at all.
@@ -26,8 +26,8 @@ use tokio::{
 };
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step, describe},
-    lane::Call,
 };
 
 /// Notifications are for a whole database. The number of a table of ours tells apart those who use it under different schemas.

@@ -3,30 +3,30 @@
 //! ```text
 //!   node   ── heartbeat ──▶ lease_until        one small row, written in its place
 //!   shard  ── acquire ────▶ epoch + 1, owner   held for as long as the owner's node lives
-//!   tenure ── acquire ────▶ (shard, epoch) was this node's
+//!   shard lease ── acquire ────▶ (shard, epoch) was this node's
 //! ```
 
 use domain::Shard;
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
-use store::{DEAD_MEMBERS_KEPT, Epoch, NodeId, Tenure};
+use store::{DEAD_MEMBERS_KEPT, Epoch, NodeId, ShardLease};
 
 use crate::{
-    claim::{TenureColumns, clock},
+    bulkhead::Call,
+    claim::{ShardLeaseColumns, clock},
     failure::{Failure, Step},
-    lane::Call,
 };
 
 /// Decides by one snapshot who is dead, then takes only what nobody has taken since: a row that had to be waited for is looked at
 /// again as it is now, but its new owner may have begun to live after the snapshot, and would look dead. The epoch tells.
 ///
 /// A node that was dead in the snapshot may live again when its shards are taken, and be told by that heartbeat that it
-/// still holds them. For what it claims from then on that is harmless. Until this commits, its tenures are current, and what it claims
+/// still holds them. For what it claims from then on that is harmless. Until this commits, its shard leases are current, and what it claims
 /// under them stays its own, for it lives. Afterwards it claims nothing, because the epoch has risen, and its next heartbeat tells it
 /// so. But what it had claimed before may be recovered until that heartbeat commits: whoever was dead believes only a second one.
 ///
 /// Nodes that are long dead are forgotten here, because this is rare. Those that somebody else is at are left to them, so
 /// that nobody waits for a node while holding a shard; and those that still hold one are not forgotten, for they may live again and
-/// go on under a tenure that must be known.
+/// go on under a shard lease that must be known.
 pub(crate) const ACQUIRE: &str = concat!(
     "WITH ",
     clock!(),
@@ -90,10 +90,10 @@ impl Acquire {
 }
 
 impl Call for Acquire {
-    type Answer = Vec<Tenure>;
+    type Answer = Vec<ShardLease>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<Vec<Tenure>, Failure> {
+    async fn run(&self, session: &mut PgConnection) -> Result<Vec<ShardLease>, Failure> {
         let rows = sqlx::query(ACQUIRE)
             .bind(uuid(self.node))
             .bind(&self.shards)
@@ -101,23 +101,23 @@ impl Call for Acquire {
             .fetch_all(session)
             .await
             .or_unknown()?;
-        let mut tenures = rows.iter().map(tenure).collect::<Result<Vec<_>, sqlx::Error>>().or_unknown()?;
-        tenures.sort_unstable_by_key(|tenure| tenure.shard);
-        Ok(tenures)
+        let mut shard_leases = rows.iter().map(shard_lease).collect::<Result<Vec<_>, sqlx::Error>>().or_unknown()?;
+        shard_leases.sort_unstable_by_key(|shard_lease| shard_lease.shard);
+        Ok(shard_leases)
     }
 }
 
 pub struct Release {
     node: NodeId,
-    tenures: TenureColumns,
+    shard_leases: ShardLeaseColumns,
 }
 
 impl Release {
     /// Sorted, as acquisitions are.
-    pub fn new(node: NodeId, tenures: &[Tenure]) -> Self {
-        let mut tenures = tenures.to_vec();
-        tenures.sort_unstable_by_key(|tenure| tenure.shard);
-        Self { node, tenures: TenureColumns::new(tenures) }
+    pub fn new(node: NodeId, shard_leases: &[ShardLease]) -> Self {
+        let mut shard_leases = shard_leases.to_vec();
+        shard_leases.sort_unstable_by_key(|shard_lease| shard_lease.shard);
+        Self { node, shard_leases: ShardLeaseColumns::new(shard_leases) }
     }
 }
 
@@ -128,8 +128,8 @@ impl Call for Release {
     async fn run(&self, session: &mut PgConnection) -> Result<(), Failure> {
         sqlx::query(RELEASE)
             .bind(uuid(self.node))
-            .bind(&self.tenures.shards)
-            .bind(&self.tenures.epochs)
+            .bind(&self.shard_leases.shards)
+            .bind(&self.shard_leases.epochs)
             .execute(session)
             .await
             .or_unknown()?;
@@ -153,8 +153,8 @@ pub const fn uuid(node: NodeId) -> Uuid {
     Uuid::from_u128(node.0)
 }
 
-/// The tenure in a row with `shard` and `epoch`.
-pub fn tenure(row: &PgRow) -> Result<Tenure, sqlx::Error> {
+/// The shard lease in a row with `shard` and `epoch`.
+pub fn shard_lease(row: &PgRow) -> Result<ShardLease, sqlx::Error> {
     let shard = Shard(row.try_get::<i16, _>("shard")?.cast_unsigned());
-    Ok(Tenure { shard, epoch: Epoch(row.try_get("epoch")?) })
+    Ok(ShardLease { shard, epoch: Epoch(row.try_get("epoch")?) })
 }

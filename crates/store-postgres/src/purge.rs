@@ -4,8 +4,8 @@ use domain::Timestamp;
 use sqlx::PgConnection;
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
 };
 
 /// Locks each outcome first, as a revival does: one that is being revived is passed over, one that is being purged is gone when

@@ -7,8 +7,8 @@ use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
 
 use crate::{
+    bulkhead::Call,
     failure::{Failure, Step},
-    lane::Call,
     rows::{self, Standing, definition_columns, shard_column, standing_columns},
 };
 

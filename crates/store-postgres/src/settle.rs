@@ -1,4 +1,4 @@
-//! Recording what became of claimed timers: under the tenure that a claim was made under, or under the current one of its
+//! Recording what became of claimed timers: under the shard lease that a claim was made under, or under the current one of its
 //! shard, in the place of an owner that is gone.
 
 use domain::{Next, Status, Timestamp};
@@ -7,9 +7,9 @@ use store::{Settlement, StoreError, StoreResult};
 
 use crate::{
     attempts::{AttemptColumns, attempt_arrays, attempt_columns, remember},
+    bulkhead::{Bulkhead, Call},
     claim::held,
     failure::{Failure, Step},
-    lane::{Call, Lane},
     rows::{shard_column, text_column},
 };
 
@@ -120,7 +120,7 @@ struct Keys {
 
 impl Keys {
     fn push(&mut self, place: i64, settlement: &Settlement, shards: u16) {
-        self.epochs.push(settlement.tenure.epoch.0);
+        self.epochs.push(settlement.shard_lease.epoch.0);
         self.shards.push(shard_column(settlement.entry.id, shards));
         self.ats.push(settlement.entry.at.as_micros());
         self.ids.push(settlement.entry.id.as_uuid());
@@ -278,7 +278,7 @@ impl Postpone {
 }
 
 /// Two commits at most. If only the first of them is made, the answer is unknown, and the caller settles all of them again.
-pub async fn settle(lane: &Lane, shards: u16, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+pub async fn settle(bulkhead: &Bulkhead, shards: u16, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
     let (finish, postpone) = sort(batch, shards);
     let mut counted = vec![false; batch.len()];
     let mut count = |places: Vec<i64>| {
@@ -290,11 +290,11 @@ pub async fn settle(lane: &Lane, shards: u16, batch: &[Settlement]) -> StoreResu
     };
     let finishes = !finish.keys.ids.is_empty();
     if finishes {
-        count(lane.run(finish).await?);
+        count(bulkhead.run(finish).await?);
     }
     if !postpone.keys.ids.is_empty() {
         let partly_done = |error: StoreError| if finishes { StoreError::Unknown(error.to_string()) } else { error };
-        count(lane.run(postpone).await.map_err(partly_done)?);
+        count(bulkhead.run(postpone).await.map_err(partly_done)?);
     }
     Ok(counted)
 }

@@ -6,10 +6,13 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use domain::{
-    Asked, Callback, CallbackUrl, Clock, Definition, Delivery, Headers, HttpCallback, JsonText, Namespace, NewTimer, Next,
-    OnConflict, Protocol, Shard, Span, Status, SystemClock, TimerId, Timestamp, limits,
+    Callback, CallbackUrl, Clock, Definition, Delivery, Headers, HttpCallback, JsonText, Namespace, NewTimer, Next, OnConflict,
+    Protocol, RequestedTime, Shard, Span, Status, SystemClock, TimerId, Timestamp, limits,
 };
-use store::{Claim, ClaimToken, Claimed, DueEntry, Filter, ListQuery, Member, NodeId, Order, ShardCursor, Sort, Store, Tenure};
+use store::{
+    Claim, ClaimToken, Claimed, DueEntry, Filter, ListQuery, Member, NodeId, OnLocked, Order, ShardCursor, ShardLease, Sort,
+    Store,
+};
 use store_sqlite::SqliteStore;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -76,14 +79,14 @@ async fn main() -> Result<(), Failure> {
 
     let member = Member::new(NodeId(1));
     store.heartbeat(&member, Span::from_secs(600)).await?;
-    let tenures = store.acquire(member.node, &[Shard(0)]).await?;
+    let shard_leases = store.acquire(member.node, &[Shard(0)]).await?;
     let entries = due(&store, clock.as_ref(), 6 * wanted.timers).await?;
     let mut parts = entries.chunks(wanted.timers);
     for batch in [64, 256, 1000, 256, 256, 256] {
-        deliver(&store, clock.as_ref(), &tenures, parts.next().unwrap_or_default(), batch).await?;
+        deliver(&store, clock.as_ref(), &shard_leases, parts.next().unwrap_or_default(), batch).await?;
     }
     let phase = Phase::start(clock.as_ref());
-    let expired = store.expired_claims(&tenures, 1000).await?;
+    let expired = store.expired_claims(&shard_leases, 1000).await?;
     phase.end("looked for expired claims", expired.len());
     drop(store);
     let bytes = std::fs::metadata(&path)?.len();
@@ -173,15 +176,19 @@ async fn due(store: &SqliteStore, clock: &dyn Clock, most: usize) -> Result<Vec<
 async fn deliver(
     store: &SqliteStore,
     clock: &dyn Clock,
-    tenures: &[Tenure],
+    shard_leases: &[ShardLease],
     entries: &[DueEntry],
     batch: usize,
 ) -> Result<(), Failure> {
     let phase = Phase::start(clock);
     let mut claimed: Vec<Claimed> = Vec::new();
     for (number, entries) in (1..).zip(entries.chunks(batch)) {
-        let claim =
-            Claim { token: ClaimToken(number), tenures: tenures.to_vec(), lease: Span::from_secs(60), is_repeated: false };
+        let claim = Claim {
+            token: ClaimToken(number),
+            shard_leases: shard_leases.to_vec(),
+            lease: Span::from_secs(60),
+            on_locked: OnLocked::Skip,
+        };
         claimed.extend(store.claim(&claim, entries).await?);
     }
     phase.end(&format!("claims, in batches of {batch}"), claimed.len());
@@ -217,7 +224,7 @@ fn new_timer(now: Timestamp, number: usize, due_in: u64) -> Result<NewTimer, Fai
         id: TimerId::random(now),
         namespace: Namespace::default(),
         key: None,
-        asked: Asked::At(execute_at),
+        asked: RequestedTime::At(execute_at),
         callback,
         metadata: None,
         correlation_id: None,
@@ -236,11 +243,11 @@ struct Phase<'a> {
 
 impl<'a> Phase<'a> {
     fn start(clock: &'a dyn Clock) -> Self {
-        Self { clock, started: clock.steady(), spent: threads() }
+        Self { clock, started: clock.monotonic(), spent: threads() }
     }
 
     fn end(self, what: &str, count: usize) {
-        let took = self.clock.steady() - self.started;
+        let took = self.clock.monotonic() - self.started;
         let count = count.max(1);
         let rate = count as f64 / took.as_secs_f64();
         let mut line = format!("{what}: {count} in {:.1} ms, {rate:.0}/s; us each:", took.as_secs_f64() * 1e3);

@@ -1,6 +1,6 @@
 //! Changing and canceling what is still pending, and trying again what has failed.
 
-use domain::{Asked, Definition, Event, Status, Timer, TimerId, Timestamp};
+use domain::{Definition, Event, RequestedTime, Status, Timer, TimerId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::Changed;
 
@@ -104,7 +104,7 @@ pub fn replace(
 pub fn move_to(
     connection: &Connection,
     existing: &Found,
-    asked: Asked,
+    asked: RequestedTime,
     execute_at: Timestamp,
     now: Timestamp,
 ) -> Result<(), Failure> {
@@ -158,10 +158,10 @@ impl Write for Update {
             return Ok(Changed::NotFound);
         };
         if existing.timer.status != Status::Pending {
-            return Ok(Changed::Met(existing.timer.into_timer()?));
+            return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         if existing.timer.revision != i64::from(self.changed.revision) {
-            return Ok(Changed::Moved);
+            return Ok(Changed::StaleRevision);
         }
         let replacement = Replacement {
             definition: &self.changed.definition,
@@ -195,7 +195,7 @@ impl Write for Cancel {
             return Ok(Changed::NotFound);
         };
         if !Canceling::prepare(connection)?.run(existing.due_minute, id, self.now, tally)? {
-            return Ok(Changed::Met(existing.timer.into_timer()?));
+            return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         read_back(connection, id).map(Changed::Done)
     }
@@ -255,7 +255,7 @@ impl Write for Reopen {
         let execute_minute = existing.execute_minute();
         let timer = existing.timer.into_timer()?;
         if timer.status.after(Event::Reopen).is_none() {
-            return Ok(Changed::Met(timer));
+            return Ok(Changed::WrongStatus(timer));
         }
         let destination = to_column(timer.definition.destination());
         let namespace = namespace_column(timer.definition.namespace.as_str());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, StoredTimer, Tenure, Unreadable};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, ShardLease, StoredTimer, Unreadable};
 
 use crate::{
     failure::Failure,
@@ -28,7 +28,7 @@ pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_erro
 /// A claimed timer whose texts are still to be understood, which is the caller's work.
 pub struct Taken {
     entry: DueEntry,
-    tenure: Tenure,
+    shard_lease: ShardLease,
     token: ClaimToken,
     attempt: i64,
     timer: Result<StoredTimer, Unreadable>,
@@ -36,9 +36,9 @@ pub struct Taken {
 
 impl Taken {
     pub fn into_claimed(self) -> Claimed {
-        let Self { entry, tenure, token, attempt, timer } = self;
+        let Self { entry, shard_lease, token, attempt, timer } = self;
         let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
-        Claimed { entry, tenure, token, attempt, timer: timer.and_then(StoredTimer::into_timer) }
+        Claimed { entry, shard_lease, token, attempt, timer: timer.and_then(StoredTimer::into_timer) }
     }
 }
 
@@ -57,10 +57,10 @@ impl Write for Take {
     }
 
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<Taken>, Failure> {
-        // A tenure that is over takes nothing more, but what was taken under it is given again.
-        let mut tenures = Vec::with_capacity(self.claim.tenures.len());
-        for tenure in &self.claim.tenures {
-            tenures.push((*tenure, is_current(connection, *tenure)?));
+        // A shard lease that is over takes nothing more, but what was taken under it is given again.
+        let mut shard_leases = Vec::with_capacity(self.claim.shard_leases.len());
+        for shard_lease in &self.claim.shard_leases {
+            shard_leases.push((*shard_lease, is_current(connection, *shard_lease)?));
         }
         let token = self.claim.token;
         let lease_until = self.now.saturating_add(self.claim.lease).as_micros();
@@ -72,9 +72,9 @@ impl Write for Take {
         let mut given = HashSet::with_capacity(self.entries.len());
         for entry in &self.entries {
             let shard = entry.id.shard(SHARDS);
-            let found = tenures.iter().copied().find(|(tenure, _)| tenure.shard == shard);
-            let Some((tenure, is_current)) = found else { continue };
-            let (minute, id, epoch) = (entry.at.minute(), Id::of(entry.id), tenure.epoch.0);
+            let found = shard_leases.iter().copied().find(|(shard_lease, _)| shard_lease.shard == shard);
+            let Some((shard_lease, is_current)) = found else { continue };
+            let (minute, id, epoch) = (entry.at.minute(), Id::of(entry.id), shard_lease.epoch.0);
             // Nobody comes between: this transaction is the only one that writes.
             let row = standing
                 .query_row(params![minute, id, entry.at.as_micros(), token.0, epoch], |row| {
@@ -98,7 +98,7 @@ impl Write for Take {
             }
             let entry = DueEntry { destination: from_column(destination), ..*entry };
             let timer = executing(&mut whole, id, attempt, last_error)?;
-            taken.push(Taken { entry, tenure, token, attempt, timer });
+            taken.push(Taken { entry, shard_lease, token, attempt, timer });
         }
         Ok(taken)
     }
@@ -121,7 +121,7 @@ fn executing(
 
 pub fn expired(
     connection: &Connection,
-    tenures: &[Tenure],
+    shard_leases: &[ShardLease],
     nodes: &Nodes,
     now: Timestamp,
     limit: usize,
@@ -130,16 +130,16 @@ pub fn expired(
     // All statements of one look must see the same state, or a claim could end between its row and its definition.
     let snapshot = connection.unchecked_transaction()?;
     let mut whole = snapshot.prepare_cached(DEFINITION_BY_ID)?;
-    for tenure in tenures {
-        if !is_current(&snapshot, *tenure)? {
+    for shard_lease in shard_leases {
+        if !is_current(&snapshot, *shard_lease)? {
             continue;
         }
         let mut statement = snapshot.prepare_cached(EXPIRED)?;
-        let mut rows = statement.query(params![tenure.shard.0, tenure.epoch.0, now.as_micros()])?;
+        let mut rows = statement.query(params![shard_lease.shard.0, shard_lease.epoch.0, now.as_micros()])?;
         while expired.len() < limit
             && let Some(row) = rows.next()?
         {
-            let claimed_under = Tenure { shard: tenure.shard, epoch: Epoch(row.get(6)?) };
+            let claimed_under = ShardLease { shard: shard_lease.shard, epoch: Epoch(row.get(6)?) };
             // What an earlier owner has claimed is its own for as long as it lives.
             if row.get::<_, i64>(7)? > now.as_micros() && nodes.is_alive_who_held(claimed_under, now) {
                 continue;
@@ -149,7 +149,7 @@ pub fn expired(
                 DueEntry { at: Timestamp::from_micros(row.get(1)?), id: id.timer(), destination: from_column(row.get(2)?) };
             let attempt = row.get(4)?;
             let timer = executing(&mut whole, id, attempt, row.get(5)?)?;
-            expired.push(Taken { entry, tenure: *tenure, token: ClaimToken(row.get(3)?), attempt, timer });
+            expired.push(Taken { entry, shard_lease: *shard_lease, token: ClaimToken(row.get(3)?), attempt, timer });
         }
     }
     Ok(expired)

@@ -1,6 +1,6 @@
 //! Registering timers, and what becomes of a taken id.
 
-use domain::{Asked, Content, NewTimer, Resolution, Status, Timer, resolve};
+use domain::{Content, NewTimer, RequestedTime, Resolution, Status, Timer, resolve};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{Created, StoreError};
 
@@ -149,7 +149,7 @@ fn settle_conflict(
     };
     let wanted = new.definition.content_with(texts.fingerprint);
     // Through the column and back, so that what was asked is compared as it is stored.
-    let wanted = Content { asked: Asked::from_i64(wanted.asked.to_i64()), ..wanted };
+    let wanted = Content { asked: RequestedTime::from_i64(wanted.asked.to_i64()), ..wanted };
     let met = match resolve(new.on_conflict, existing.timer.status, existing.timer.content(existing.fingerprint), wanted) {
         Resolution::Existing => Created::Existing(existing.timer.into_timer()?),
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),

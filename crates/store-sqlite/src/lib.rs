@@ -51,8 +51,8 @@ use std::{
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, NodeId, Page, Pulse, Settlement,
-    ShardCursor, Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Page,
+    Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult,
 };
 use tokio::sync::Semaphore;
 
@@ -227,9 +227,10 @@ impl Store for SqliteStore {
         Ok(self.writer.write(Settle { batch: batch.to_vec() }).await?.1)
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        let (tenures, nodes, now) = (tenures.to_vec(), self.nodes.clone(), self.clock.now());
-        let expired = self.for_scheduler.read(move |connection| claim::expired(connection, &tenures, &nodes, now, limit)).await?;
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let (shard_leases, nodes, now) = (shard_leases.to_vec(), self.nodes.clone(), self.clock.now());
+        let expired =
+            self.for_scheduler.read(move |connection| claim::expired(connection, &shard_leases, &nodes, now, limit)).await?;
         Ok(expired.into_iter().map(Taken::into_claimed).collect())
     }
 
@@ -253,7 +254,7 @@ impl Store for SqliteStore {
         migrate::SHARDS
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let (node, now, presence) = (member.node, self.clock.now(), Arc::clone(&self.presence));
         // Nobody lives if the file cannot be read, or is not the one that the next start will find.
         let held = self
@@ -263,16 +264,16 @@ impl Store for SqliteStore {
                 ownership::held(connection, node)
             })
             .await?;
-        Ok(Pulse { now, members: self.nodes.heartbeat(member, now, lease), held })
+        Ok(HeartbeatReply { now, members: self.nodes.heartbeat(member, now, lease), held })
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         let acquire = Acquire { node, shards: shards.to_vec(), now: self.clock.now(), nodes: self.nodes.clone() };
         Ok(self.writer.write(acquire).await?.1)
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        self.writer.write(Release { node, tenures: tenures.to_vec() }).await?;
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        self.writer.write(Release { node, shard_leases: shard_leases.to_vec() }).await?;
         Ok(())
     }
 

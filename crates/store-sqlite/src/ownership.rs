@@ -11,7 +11,7 @@ use std::{
 
 use domain::{Shard, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
-use store::{Cluster, DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, ShardState, Tenure};
+use store::{Cluster, DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, ShardLease, ShardState};
 
 use crate::{failure::Failure, rows::Id, tally::Tally, writer::Write};
 
@@ -27,9 +27,9 @@ pub const OVERDUE: &str = "SELECT at FROM due WHERE shard = ?1 AND minute <= ?2 
      ORDER BY minute, at LIMIT 1";
 
 /// Whether nobody has taken the shard since.
-pub fn is_current(connection: &Connection, tenure: Tenure) -> Result<bool, Failure> {
-    let epoch: Option<i64> = connection.prepare_cached(EPOCH)?.query_row([tenure.shard.0], |row| row.get(0)).optional()?;
-    Ok(epoch == Some(tenure.epoch.0))
+pub fn is_current(connection: &Connection, shard_lease: ShardLease) -> Result<bool, Failure> {
+    let epoch: Option<i64> = connection.prepare_cached(EPOCH)?.query_row([shard_lease.shard.0], |row| row.get(0)).optional()?;
+    Ok(epoch == Some(shard_lease.epoch.0))
 }
 
 /// A sign of life: the smallest read there is that needs the file.
@@ -66,19 +66,19 @@ impl Nodes {
         self.known().is_alive(node, now)
     }
 
-    /// Whether whoever began this tenure still lives.
-    pub fn is_alive_who_held(&self, tenure: Tenure, now: Timestamp) -> bool {
+    /// Whether whoever began this shard lease still lives.
+    pub fn is_alive_who_held(&self, shard_lease: ShardLease, now: Timestamp) -> bool {
         let known = self.known();
-        known.history.get(&(tenure.shard, tenure.epoch)).is_some_and(|node| known.is_alive(*node, now))
+        known.history.get(&(shard_lease.shard, shard_lease.epoch)).is_some_and(|node| known.is_alive(*node, now))
     }
 
     /// Nodes that are long dead are forgotten at the same time, with all they held.
-    fn remember(&self, tenure: Tenure, node: NodeId, now: Timestamp) {
+    fn remember(&self, shard_lease: ShardLease, node: NodeId, now: Timestamp) {
         let mut known = self.known();
         let Known { members, history } = &mut *known;
         members.retain(|_, (_, lease_until)| is_remembered(*lease_until, now));
         history.retain(|_, holder| members.contains_key(holder));
-        history.insert((tenure.shard, tenure.epoch), node);
+        history.insert((shard_lease.shard, shard_lease.epoch), node);
     }
 
     fn forget(&self, node: NodeId) {
@@ -111,41 +111,41 @@ pub struct Acquire {
 }
 
 impl Write for Acquire {
-    type Answer = Vec<Tenure>;
+    type Answer = Vec<ShardLease>;
     const NAME: &'static str = "acquire";
 
     fn rows(&self) -> usize {
         self.shards.len()
     }
 
-    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<Vec<Tenure>, Failure> {
+    fn run(&self, connection: &Connection, _: &mut Tally) -> Result<Vec<ShardLease>, Failure> {
         if !self.nodes.is_alive(self.node, self.now) {
             return Ok(Vec::new());
         }
         let mut holding = connection.prepare_cached(HOLDING)?;
         let mut take = connection.prepare_cached(TAKE)?;
-        let mut tenures = Vec::new();
+        let mut shard_leases = Vec::new();
         for shard in &self.shards {
             let found =
                 holding.query_row([shard.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<Id>>(1)?))).optional()?;
             let Some((epoch, owner)) = found else { continue };
             let owner = owner.map(node);
             if owner == Some(self.node) {
-                tenures.push(Tenure { shard: *shard, epoch: Epoch(epoch) });
+                shard_leases.push(ShardLease { shard: *shard, epoch: Epoch(epoch) });
             } else if owner.is_none_or(|owner| !self.nodes.is_alive(owner, self.now)) {
-                let tenure = Tenure { shard: *shard, epoch: Epoch(epoch + 1) };
-                take.execute(params![shard.0, tenure.epoch.0, column(self.node)])?;
-                self.nodes.remember(tenure, self.node, self.now);
-                tenures.push(tenure);
+                let shard_lease = ShardLease { shard: *shard, epoch: Epoch(epoch + 1) };
+                take.execute(params![shard.0, shard_lease.epoch.0, column(self.node)])?;
+                self.nodes.remember(shard_lease, self.node, self.now);
+                shard_leases.push(shard_lease);
             }
         }
-        Ok(tenures)
+        Ok(shard_leases)
     }
 }
 
 pub struct Release {
     pub node: NodeId,
-    pub tenures: Vec<Tenure>,
+    pub shard_leases: Vec<ShardLease>,
 }
 
 impl Write for Release {
@@ -153,13 +153,13 @@ impl Write for Release {
     const NAME: &'static str = "release";
 
     fn rows(&self) -> usize {
-        self.tenures.len()
+        self.shard_leases.len()
     }
 
     fn run(&self, connection: &Connection, _: &mut Tally) -> Result<(), Failure> {
         let mut release = connection.prepare_cached(RELEASE)?;
-        for tenure in &self.tenures {
-            release.execute(params![tenure.shard.0, tenure.epoch.0, column(self.node)])?;
+        for shard_lease in &self.shard_leases {
+            release.execute(params![shard_lease.shard.0, shard_lease.epoch.0, column(self.node)])?;
         }
         Ok(())
     }
@@ -186,11 +186,11 @@ impl Write for Leave {
 }
 
 /// What a node holds, by shard.
-pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<Tenure>, Failure> {
+pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<ShardLease>, Failure> {
     let mut statement = connection.prepare_cached(HELD)?;
-    let tenures =
-        statement.query_map([column(node)], |row| Ok(Tenure { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?) }))?;
-    Ok(tenures.collect::<rusqlite::Result<_>>()?)
+    let shard_leases =
+        statement.query_map([column(node)], |row| Ok(ShardLease { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?) }))?;
+    Ok(shard_leases.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Everybody and everything, as the file and this process know it.

@@ -2,11 +2,11 @@
 
 use domain::{Next, Status, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use store::{DueEntry, Settlement, Tenure};
+use store::{DueEntry, Settlement, ShardLease};
 
 use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, tally::Tally, writer::Write};
 
-/// The claim, if it still stands. It must have been made under the tenure of the settlement, unless that is the current one.
+/// The claim, if it still stands. It must have been made under the shard lease of the settlement, unless that is the current one.
 pub const CLAIMED: &str = "SELECT attempt, coalesce(execute_at, at), namespace FROM due \
      WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?5 OR epoch = ?6)";
 /// There cannot be an outcome already. If a damaged database has one, it must not hold up the whole batch.
@@ -36,19 +36,19 @@ impl Write for Settle {
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<bool>, Failure> {
         let mut statements = Statements::prepare(connection)?;
         let mut memory = None;
-        let mut known: Vec<(Tenure, bool)> = Vec::new();
+        let mut known: Vec<(ShardLease, bool)> = Vec::new();
         let mut counted = Vec::with_capacity(self.batch.len());
         for settlement in &self.batch {
-            let tenure = settlement.tenure;
-            let current = match known.iter().find(|(seen, _)| *seen == tenure) {
+            let shard_lease = settlement.shard_lease;
+            let current = match known.iter().find(|(seen, _)| *seen == shard_lease) {
                 Some((_, current)) => *current,
                 None => {
-                    let current = is_current(connection, tenure)?;
-                    known.push((tenure, current));
+                    let current = is_current(connection, shard_lease)?;
+                    known.push((shard_lease, current));
                     current
                 }
             };
-            let is_its_shard = tenure.shard == settlement.entry.id.shard(SHARDS);
+            let is_its_shard = shard_lease.shard == settlement.entry.id.shard(SHARDS);
             let is_settled = is_its_shard && statements.settle(settlement, current, tally)?;
             if let Some(attempt) = settlement.attempt.as_ref().filter(|_| is_settled) {
                 let memory = match &mut memory {
@@ -86,7 +86,7 @@ impl<'connection> Statements<'connection> {
     fn settle(&mut self, settlement: &Settlement, is_current: bool, tally: &mut Tally) -> rusqlite::Result<bool> {
         let DueEntry { at: was_due_at, id, .. } = settlement.entry;
         let (minute, id) = (was_due_at.minute(), Id::of(id));
-        let (token, epoch) = (settlement.token.0, settlement.tenure.epoch.0);
+        let (token, epoch) = (settlement.token.0, settlement.shard_lease.epoch.0);
         let key = params![minute, id, was_due_at.as_micros(), token, is_current, epoch];
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?));
         let Some((attempt, execute_at, namespace)) = self.claimed.query_row(key, row).optional()? else { return Ok(false) };

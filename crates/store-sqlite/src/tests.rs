@@ -12,7 +12,7 @@ mod writing;
 use std::{path::PathBuf, sync::Arc};
 
 use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, Timestamp};
-use store::{Claim, ClaimToken, Claimed, Created, DueEntry, Member, NodeId, Store, Tenure};
+use store::{Claim, ClaimToken, Claimed, Created, DueEntry, Member, NodeId, OnLocked, ShardLease, Store};
 use store_conformance::{NOW, timer};
 
 use crate::{OpenError, SqliteStore};
@@ -74,7 +74,7 @@ async fn create(store: &SqliteStore, batch: Vec<NewTimer>) -> Vec<Timer> {
     store.create(batch).await.unwrap().into_iter().map(new).collect()
 }
 
-async fn own(store: &SqliteStore, node: u128) -> Vec<Tenure> {
+async fn own(store: &SqliteStore, node: u128) -> Vec<ShardLease> {
     store.heartbeat(&Member::new(NodeId(node)), LONG).await.unwrap();
     store.acquire(NodeId(node), &[Shard(0)]).await.unwrap()
 }
@@ -83,16 +83,16 @@ fn entry(timer: &Timer) -> DueEntry {
     DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.destination() }
 }
 
-async fn claim(store: &SqliteStore, tenures: &[Tenure], timers: &[Timer]) -> Vec<Claimed> {
-    let claim = Claim { token: ClaimToken(7), tenures: tenures.to_vec(), lease: LONG, is_repeated: false };
+async fn claim(store: &SqliteStore, shard_leases: &[ShardLease], timers: &[Timer]) -> Vec<Claimed> {
+    let claim = Claim { token: ClaimToken(7), shard_leases: shard_leases.to_vec(), lease: LONG, on_locked: OnLocked::Skip };
     store.claim(&claim, &timers.iter().map(entry).collect::<Vec<_>>()).await.unwrap()
 }
 
 /// One timer in each status, in the order of [`Status::ALL`].
 async fn one_in_each_status(store: &SqliteStore) -> Vec<Timer> {
-    let tenures = own(store, 1).await;
+    let shard_leases = own(store, 1).await;
     let timers = create(store, numbered(0..5)).await;
-    let claimed = claim(store, &tenures, &timers[1..4]).await;
+    let claimed = claim(store, &shard_leases, &timers[1..4]).await;
     let settlements = [
         claimed[1].settle(Next::Completed { at: LATER }),
         claimed[2].settle(Next::Failed { at: LATER, error: "HTTP 500".to_owned() }),

@@ -28,7 +28,7 @@ pub struct Epoch(pub i64);
 /// A shard in the hands of a node. Everything the node writes for the shard carries it; once somebody else
 /// has taken the shard, nothing new can be done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tenure {
+pub struct ShardLease {
     pub shard: Shard,
     pub epoch: Epoch,
 }
@@ -41,20 +41,29 @@ pub struct ClaimToken(pub i64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub token: ClaimToken,
-    pub tenures: Vec<Tenure>,
+    pub shard_leases: Vec<ShardLease>,
     /// After this, by the database's clock, somebody else may settle them.
     pub lease: Span,
-    /// What became of an earlier call with this token is unknown. A timer that seems to be changed by somebody may be held by
-    /// that very call, which is not over yet: none is passed over, and the answer is an error instead.
-    pub is_repeated: bool,
+    /// What happens to a timer whose row another transaction has locked.
+    pub on_locked: OnLocked,
+}
+
+/// What a claim does about rows that another transaction has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLocked {
+    /// Passes over them: another claim, an update or a cancel decides about them.
+    Skip,
+    /// Fails. For a claim that is repeated with its token because the outcome of the first call is unknown: that very call may still
+    /// hold the lock, so that passing over its rows would lose what it claims.
+    Fail,
 }
 
 /// A claimed timer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     pub entry: DueEntry,
-    /// The tenure under which it may be settled.
-    pub tenure: Tenure,
+    /// The shard lease under which it may be settled.
+    pub shard_lease: ShardLease,
     pub token: ClaimToken,
     pub attempt: u32,
     /// The timer itself. One that cannot be read must be settled as failed: it must not hold up its shard.
@@ -70,7 +79,7 @@ pub struct Unreadable(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
     pub entry: DueEntry,
-    pub tenure: Tenure,
+    pub shard_lease: ShardLease,
     pub token: ClaimToken,
     pub next: Next,
     /// What is to be remembered of the attempt, if anything.
@@ -79,6 +88,6 @@ pub struct Settlement {
 
 impl Claimed {
     pub const fn settle(&self, next: Next) -> Settlement {
-        Settlement { entry: self.entry, tenure: self.tenure, token: self.token, next, attempt: None }
+        Settlement { entry: self.entry, shard_lease: self.shard_lease, token: self.token, next, attempt: None }
     }
 }

@@ -19,8 +19,8 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, NodeId, Operation, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Operation,
+    Page, Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult,
 };
 
 /// What goes wrong with one call.
@@ -258,8 +258,8 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         self.call(Operation::Settle, self.inner.settle(batch)).await
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        self.call(Operation::ExpiredClaims, self.inner.expired_claims(tenures, limit)).await
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        self.call(Operation::ExpiredClaims, self.inner.expired_claims(shard_leases, limit)).await
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
@@ -270,16 +270,16 @@ impl<S: Store + ?Sized> Store for Faulty<S> {
         self.inner.shards()
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         self.call(Operation::Heartbeat, self.inner.heartbeat(member, lease)).await
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         self.call(Operation::Acquire, self.inner.acquire(node, shards)).await
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        self.call(Operation::Release, self.inner.release(node, tenures)).await
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        self.call(Operation::Release, self.inner.release(node, shard_leases)).await
     }
 
     async fn leave(&self, node: NodeId) -> StoreResult<()> {

@@ -25,11 +25,11 @@ mod writable;
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
-pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, Settlement, ShardCursor, Tenure, Unreadable};
+pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, OnLocked, Settlement, ShardCursor, ShardLease, Unreadable};
 pub use error::{StoreError, StoreResult};
 pub use faulty::{Fault, Faulty, Odds};
 pub use measured::{METRICS, Measured};
-pub use membership::{Cluster, DEAD_MEMBERS_KEPT, Member, Pulse, ShardState};
+pub use membership::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, ShardState};
 pub use model::Model;
 pub use operation::Operation;
 pub use query::{COUNTED_MAX, Count, Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
@@ -113,7 +113,7 @@ pub trait Store: Send + Sync {
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>>;
 
     /// Takes timers for delivery: of `entries` those that are still pending, still due at exactly the time the entry
-    /// says, and in a shard of which `claim.tenures` holds the current epoch. They become executing, their attempt
+    /// says, and in a shard of which `claim.shard_leases` holds the current epoch. They become executing, their attempt
     /// counts one more, and they come back whole, as they stand after the claim: of many claimers exactly one gets each.
     /// A timer comes back at most once, however many of the entries name it. One that somebody else is changing at
     /// this moment may be passed over: it stays pending, and [`due`](Store::due) shows it again.
@@ -123,7 +123,7 @@ pub trait Store: Send + Sync {
     /// somebody else has settled them: once it lives again nobody else would, so it must never be left in the dark.
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>>;
 
-    /// Records what became of claimed timers. Each settlement counts only while its claim stands, and only under the tenure under
+    /// Records what became of claimed timers. Each settlement counts only while its claim stands, and only under the shard lease under
     /// which it was claimed, or, in the place of an owner that is gone, under the current one of its shard; says for each whether
     /// it counted. Repeating an unknown call is harmless.
     ///
@@ -134,10 +134,10 @@ pub trait Store: Send + Sync {
     /// attempt that a settlement carries is remembered if the settlement counts.
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>>;
 
-    /// Claims that nobody will settle, in those shards of which `tenures` holds the current epoch: made in an earlier epoch by a node
+    /// Claims that nobody will settle, in those shards of which `shard_leases` holds the current epoch: made in an earlier epoch by a node
     /// that lives no more, or with a lease that has run out by the database's clock. At most `limit`. They are not changed: settle
     /// them, with the token they carry. Where very much is overdue, one call may look at a part of it, and the next ones at the rest.
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>>;
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>>;
 
     /// Removes timers that finished before `before`, oldest first, at most `limit`. Says how many.
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize>;
@@ -160,19 +160,19 @@ pub trait Store: Send + Sync {
 
     /// Says that `member` lives for another `lease` by the database's clock, and tells how things stand. A node whose lease had run
     /// out lives again; what others took from it meanwhile is theirs.
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse>;
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply>;
 
     /// Takes those of `shards` that nobody holds: never owned, released, or owned by a node that lives no more. Each comes with an
     /// epoch above all its earlier ones. A shard that `node` itself holds already comes with the epoch it has. A node that does not
     /// live gets nothing.
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>>;
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>>;
 
-    /// Gives shards back at once. A tenure that no longer stands is passed over.
+    /// Gives shards back at once. A shard lease that no longer stands is passed over.
     ///
-    /// A tenure ends when somebody acquires the shard, for only that raises the epoch. Until then its last owner can still claim
+    /// A shard lease ends when somebody acquires the shard, for only that raises the epoch. Until then its last owner can still claim
     /// under it. What it has claimed stays its own for as long as it lives, whoever holds the shard: see
     /// [`settle`](Store::settle) and [`expired_claims`](Store::expired_claims).
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()>;
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()>;
 
     /// The node lives no more: everything it holds is given back, and its claims are left to others.
     async fn leave(&self, node: NodeId) -> StoreResult<()>;
@@ -214,8 +214,8 @@ pub enum Changed {
     /// It is done; this is the timer now.
     Done(Timer),
     /// The timer is not pending; this is what was met.
-    Met(Timer),
+    WrongStatus(Timer),
     /// Somebody else changed it since it was read: read it again. Only for updates.
-    Moved,
+    StaleRevision,
     NotFound,
 }

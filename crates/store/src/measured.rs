@@ -8,8 +8,8 @@ use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, Metric, NewTimer,
 use metrics::Histogram;
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, NodeId, Operation, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreResult, Tenure, Writable,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Operation,
+    Page, Settlement, ShardCursor, ShardLease, Store, StoreResult, Writable,
 };
 
 const CALL_DURATION: &str = "timer_store_call_duration_seconds";
@@ -56,9 +56,9 @@ impl<S: Store + ?Sized> Measured<S> {
     }
 
     async fn call<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
-        let started = self.clock.steady();
+        let started = self.clock.monotonic();
         let answer = work.await;
-        let took = self.clock.steady().saturating_sub(started);
+        let took = self.clock.monotonic().saturating_sub(started);
         let duration = || metrics::histogram!(CALL_DURATION, "operation" => operation.as_str());
         self.figures[operation as usize].duration.get_or_init(duration).record(took);
         self.writable.note(operation, &answer);
@@ -160,8 +160,8 @@ impl<S: Store + ?Sized> Store for Measured<S> {
         self.call(Operation::Settle, self.inner.settle(batch)).await
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        let claims = self.call(Operation::ExpiredClaims, self.inner.expired_claims(tenures, limit)).await?;
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let claims = self.call(Operation::ExpiredClaims, self.inner.expired_claims(shard_leases, limit)).await?;
         self.carried(Operation::ExpiredClaims, claims.len());
         Ok(claims)
     }
@@ -176,16 +176,16 @@ impl<S: Store + ?Sized> Store for Measured<S> {
         self.inner.shards()
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         self.call(Operation::Heartbeat, self.inner.heartbeat(member, lease)).await
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         self.call(Operation::Acquire, self.inner.acquire(node, shards)).await
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        self.call(Operation::Release, self.inner.release(node, tenures)).await
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        self.call(Operation::Release, self.inner.release(node, shard_leases)).await
     }
 
     async fn leave(&self, node: NodeId) -> StoreResult<()> {
@@ -227,7 +227,7 @@ mod tests {
             Timestamp::from_micros(0)
         }
 
-        fn steady(&self) -> Duration {
+        fn monotonic(&self) -> Duration {
             Duration::from_millis(250) * self.0.fetch_add(1, Ordering::SeqCst)
         }
     }

@@ -1,8 +1,8 @@
 use domain::{Shard, Span, Timestamp};
 
-use crate::{Epoch, NodeId, Tenure};
+use crate::{Epoch, NodeId, ShardLease};
 
-/// How long a node whose lease ran out is still shown, and its tenures remembered.
+/// How long a node whose lease ran out is still shown, and its shard leases remembered.
 pub const DEAD_MEMBERS_KEPT: Span = Span::from_secs(3600);
 
 /// A process that shares the work, as it describes itself.
@@ -21,13 +21,13 @@ pub struct Member {
 
 /// How things stand for one node, by the database's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pulse {
+pub struct HeartbeatReply {
     /// What the database's clock says.
     pub now: Timestamp,
     /// Everybody whose lease has not run out, the node itself included, by node id.
     pub members: Vec<Member>,
     /// What the node holds, by shard.
-    pub held: Vec<Tenure>,
+    pub held: Vec<ShardLease>,
 }
 
 /// The whole cluster, for those who look after it.

@@ -24,8 +24,8 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use self::{ownership::Ownership, row::Row};
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, Filter, ListQuery, Member, NodeId, Order, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreError, StoreResult, Summary, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Order,
+    Page, Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult, Summary,
 };
 
 /// The in-memory store.
@@ -127,10 +127,10 @@ impl Tables {
             return Changed::NotFound;
         };
         if row.timer.status.after(Event::Update).is_none() {
-            return Changed::Met(row.timer.clone());
+            return Changed::WrongStatus(row.timer.clone());
         }
         if row.timer.revision != changed.revision {
-            return Changed::Moved;
+            return Changed::StaleRevision;
         }
         row.update(changed.definition.clone(), changed.execute_at, now);
         Changed::Done(row.timer.clone())
@@ -141,7 +141,7 @@ impl Tables {
             return Changed::NotFound;
         };
         let Some(canceled) = row.timer.status.after(Event::Cancel) else {
-            return Changed::Met(row.timer.clone());
+            return Changed::WrongStatus(row.timer.clone());
         };
         row.timer.status = canceled;
         row.timer.updated_at = now;
@@ -153,7 +153,7 @@ impl Tables {
             return Changed::NotFound;
         };
         let Some(pending) = row.timer.status.after(Event::Reopen) else {
-            return Changed::Met(row.timer.clone());
+            return Changed::WrongStatus(row.timer.clone());
         };
         row.timer.status = pending;
         row.reopen(now);
@@ -203,28 +203,30 @@ impl Tables {
     }
 
     fn claim(&mut self, claim: &Claim, entry: DueEntry, shard: Shard, now: Timestamp) -> Option<Claimed> {
-        let tenure = *claim.tenures.iter().find(|tenure| tenure.shard == shard)?;
-        let is_current = self.ownership.is_current(tenure);
+        let shard_lease = *claim.shard_leases.iter().find(|shard_lease| shard_lease.shard == shard)?;
+        let is_current = self.ownership.is_current(shard_lease);
         let row = self.timers.get_mut(&entry.id).filter(|row| row.at == entry.at)?;
-        ((is_current || row.held.is_some()) && row.claim(claim, tenure, now)).then(|| row.claimed(tenure)).flatten()
+        ((is_current || row.held.is_some()) && row.claim(claim, shard_lease, now)).then(|| row.claimed(shard_lease)).flatten()
     }
 
     fn settle(&mut self, settlement: &Settlement) -> bool {
-        let is_current = self.ownership.is_current(settlement.tenure);
+        let is_current = self.ownership.is_current(settlement.shard_lease);
         let Some(row) = self.timers.get_mut(&settlement.entry.id) else { return false };
-        (is_current || row.is_claimed_under(settlement.tenure)) && row.settle(settlement)
+        (is_current || row.is_claimed_under(settlement.shard_lease)) && row.settle(settlement)
     }
 
-    fn expired_claims(&self, tenures: &[Tenure], limit: usize, shards: u16, now: Timestamp) -> Vec<Claimed> {
+    fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize, shards: u16, now: Timestamp) -> Vec<Claimed> {
         let expired = |row: &Row| {
             let shard = row.timer.id().shard(shards);
-            let tenure = *tenures.iter().find(|tenure| tenure.shard == shard && self.ownership.is_current(**tenure))?;
+            let shard_lease = *shard_leases
+                .iter()
+                .find(|shard_lease| shard_lease.shard == shard && self.ownership.is_current(**shard_lease))?;
             let is_abandoned = |held: row::Held| {
-                let claimed_under = Tenure { shard, epoch: held.epoch };
-                let is_its_own = held.epoch == tenure.epoch || self.ownership.is_alive_who_held(claimed_under, now);
+                let claimed_under = ShardLease { shard, epoch: held.epoch };
+                let is_its_own = held.epoch == shard_lease.epoch || self.ownership.is_alive_who_held(claimed_under, now);
                 held.lease_until <= now || !is_its_own
             };
-            row.held.is_some_and(is_abandoned).then(|| row.claimed(tenure)).flatten()
+            row.held.is_some_and(is_abandoned).then(|| row.claimed(shard_lease)).flatten()
         };
         self.timers.values().filter_map(expired).take(limit).collect()
     }
@@ -375,8 +377,8 @@ impl Store for Model {
         Ok(batch.iter().map(|settlement| tables.settle(settlement)).collect())
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        Ok(self.tables().expired_claims(tenures, limit, self.shards, self.clock.now()))
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        Ok(self.tables().expired_claims(shard_leases, limit, self.shards, self.clock.now()))
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
@@ -387,18 +389,18 @@ impl Store for Model {
         self.shards
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         Ok(self.tables().ownership.heartbeat(member, self.clock.now(), lease))
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         let (now, mut tables) = (self.clock.now(), self.tables());
         let existing = shards.iter().filter(|shard| shard.0 < self.shards);
         Ok(existing.filter_map(|shard| tables.ownership.acquire(node, *shard, now)).collect())
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        self.tables().ownership.release(node, tenures);
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        self.tables().ownership.release(node, shard_leases);
         Ok(())
     }
 

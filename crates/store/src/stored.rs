@@ -1,6 +1,6 @@
 use domain::{
-    Asked, Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, RetryPolicy, Status,
-    Timer, TimerId, Timestamp,
+    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, RequestedTime, RetryPolicy,
+    Status, Timer, TimerId, Timestamp,
 };
 
 use crate::Unreadable;
@@ -32,7 +32,7 @@ impl StoredTimer {
     /// What a conflict is decided by. Understands no more of the timer than that: one that cannot be read can still be replaced.
     pub fn content(&self, fingerprint: Fingerprint) -> Content {
         let is_event = self.callback_config == Callback::Event.to_json();
-        Content { fingerprint, asked: Asked::from_i64(self.asked), is_event }
+        Content { fingerprint, asked: RequestedTime::from_i64(self.asked), is_event }
     }
 
     /// Refuses what no version of this program wrote; says what it was.
@@ -42,7 +42,7 @@ impl StoredTimer {
             id: self.id,
             namespace: Namespace::parse(&self.namespace).map_err(unreadable)?,
             key: self.key.as_deref().map(Key::parse).transpose().map_err(unreadable)?,
-            asked: Asked::from_i64(self.asked),
+            asked: RequestedTime::from_i64(self.asked),
             callback: Callback::from_stored(&self.callback_config).map_err(unreadable)?,
             metadata: self.metadata.map(JsonText::trusted),
             correlation_id: self.correlation_id.as_deref().map(CorrelationId::parse).transpose().map_err(unreadable)?,

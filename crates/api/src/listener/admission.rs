@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::gate::Flight;
+use super::strict_reader::RequestInFlight;
 use crate::{client_network, limits::RESERVED_CONNECTIONS_MAX};
 
 /// The connections of a listener, by address.
@@ -33,7 +33,7 @@ struct Pools {
 /// Connections in the order of their admission.
 #[derive(Default)]
 struct Pool {
-    connections: BTreeMap<u64, (IpAddr, Arc<Flight>)>,
+    connections: BTreeMap<u64, (IpAddr, Arc<RequestInFlight>)>,
     by_address: HashMap<IpAddr, usize>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Admitted {
     admission: Arc<Admission>,
     number: u64,
     pub scope: Scope,
-    pub flight: Arc<Flight>,
+    pub in_flight: Arc<RequestInFlight>,
 }
 
 impl Admission {
@@ -64,9 +64,9 @@ impl Admission {
         let mut pools = self.pools();
         let scope = pools.make_way(address, self.connections_max, self.per_address_max)?;
         pools.admitted += 1;
-        let (number, flight) = (pools.admitted, Arc::new(Flight::default()));
-        pools.of(scope).insert(number, address, flight.clone());
-        Some(Admitted { admission: self.clone(), number, scope, flight })
+        let (number, in_flight) = (pools.admitted, Arc::new(RequestInFlight::default()));
+        pools.of(scope).insert(number, address, in_flight.clone());
+        Some(Admitted { admission: self.clone(), number, scope, in_flight })
     }
 
     fn pools(&self) -> MutexGuard<'_, Pools> {
@@ -104,8 +104,8 @@ impl Pool {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
 
-    fn insert(&mut self, number: u64, address: IpAddr, flight: Arc<Flight>) {
-        self.connections.insert(number, (address, flight));
+    fn insert(&mut self, number: u64, address: IpAddr, in_flight: Arc<RequestInFlight>) {
+        self.connections.insert(number, (address, in_flight));
         *self.by_address.entry(address).or_default() += 1;
     }
 
@@ -130,9 +130,11 @@ impl Pool {
 
     /// Closes the oldest waiting connection of these addresses. It no longer counts, though it may be a moment before it has left.
     fn close_one(&mut self, is_meant: impl Fn(IpAddr) -> bool) -> bool {
-        let waiting = self.connections.iter().find(|(_, (address, flight))| is_meant(*address) && flight.is_waiting());
-        let Some((number, flight)) = waiting.map(|(number, (_, flight))| (*number, flight.clone())) else { return false };
-        flight.ask_to_leave();
+        let waiting = self.connections.iter().find(|(_, (address, in_flight))| is_meant(*address) && in_flight.is_waiting());
+        let Some((number, in_flight)) = waiting.map(|(number, (_, in_flight))| (*number, in_flight.clone())) else {
+            return false;
+        };
+        in_flight.ask_to_leave();
         self.remove(number);
         true
     }
@@ -151,7 +153,7 @@ mod tests {
     }
 
     fn served(admitted: &[Admitted]) -> usize {
-        admitted.iter().filter(|connection| connection.scope == Scope::Everything && !connection.flight.must_leave()).count()
+        admitted.iter().filter(|connection| connection.scope == Scope::Everything && !connection.in_flight.must_leave()).count()
     }
 
     #[test]
@@ -169,17 +171,17 @@ mod tests {
         let (greedy, modest) = (admit(&admission, 1, 5), admit(&admission, 2, 1));
         let new = admit(&admission, 3, 4);
         assert_eq!((served(&greedy), served(&modest), served(&new)), (2, 1, 3));
-        assert!(greedy[..3].iter().all(|connection| connection.flight.must_leave()), "the oldest first");
+        assert!(greedy[..3].iter().all(|connection| connection.in_flight.must_leave()), "the oldest first");
     }
 
     #[test]
     fn a_busy_connection_is_never_closed() {
         let admission = Admission::new(4, 4);
         let (busy, idle) = (admit(&admission, 1, 2), admit(&admission, 2, 2));
-        busy.iter().for_each(|connection| connection.flight.begin());
+        busy.iter().for_each(|connection| connection.in_flight.begin());
         let new = admit(&admission, 3, 1);
         assert_eq!((served(&busy), served(&idle), served(&new)), (2, 1, 1));
-        idle.iter().chain(&new).for_each(|connection| connection.flight.begin());
+        idle.iter().chain(&new).for_each(|connection| connection.in_flight.begin());
         assert_eq!(admit(&admission, 4, 1)[0].scope, Scope::Probes);
     }
 
@@ -187,14 +189,14 @@ mod tests {
     fn a_full_reserve_takes_a_new_one_for_the_oldest_that_waits() {
         let admission = Admission::new(1, 1);
         let all = admit(&admission, 1, 1 + RESERVED_CONNECTIONS_MAX);
-        all[..2].iter().for_each(|connection| connection.flight.begin());
+        all[..2].iter().for_each(|connection| connection.in_flight.begin());
         let probe = admit(&admission, 2, 1);
         assert_eq!(probe[0].scope, Scope::Probes);
-        let leaving: Vec<_> = all.iter().map(|connection| connection.flight.must_leave()).collect();
+        let leaving: Vec<_> = all.iter().map(|connection| connection.in_flight.must_leave()).collect();
         assert_eq!(leaving.iter().position(|leaves| *leaves), Some(2));
         assert_eq!(leaving.iter().filter(|leaves| **leaves).count(), 1);
-        all.iter().for_each(|connection| connection.flight.begin());
-        probe[0].flight.begin();
+        all.iter().for_each(|connection| connection.in_flight.begin());
+        probe[0].in_flight.begin();
         assert!(admission.admit(address(3)).is_none());
     }
 

@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     admission::{Admitted, Scope},
-    gate::{Flight, Gate},
     refusal,
     signal::Signal,
+    strict_reader::{RequestInFlight, StrictReader},
 };
-use crate::{ClientAddress, Limits, door::Door, error::ApiError, limits};
+use crate::{ClientAddress, Limits, dialect::ApiDialect, error::ApiError, limits};
 
 /// What is answered when nothing else is.
 const PROBES: [&str; 2] = ["/healthz", "/ping"];
@@ -33,20 +33,20 @@ pub(super) async fn serve(
     admitted: Admitted,
     shutdown: CancellationToken,
 ) {
-    let (flight, scope) = (admitted.flight.clone(), admitted.scope);
+    let (in_flight, scope) = (admitted.in_flight.clone(), admitted.scope);
     let granted = match scope {
         Scope::Everything => granted,
         Scope::Probes => Limits { head_time_max: limits::RESERVED_TIME_MAX, idle_time_max: limits::RESERVED_TIME_MAX, ..granted },
     };
-    let gate = Gate::new(socket, granted, flight.clone());
-    let routes = Routes { router: router.clone(), flight: flight.clone(), scope, address };
+    let strict_reader = StrictReader::new(socket, granted, in_flight.clone());
+    let routes = Routes { router: router.clone(), in_flight: in_flight.clone(), scope, address };
     let mut connection = http1::Builder::new()
         // The gate keeps the times and counts the headers, and hands on no head that is not whole and right.
         .header_read_timeout(None)
         // Neither does it read while a request is being answered, so that there is nothing to look for then.
         .half_close(true)
         .max_buf_size(limits::READ_AHEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(gate), routes);
+        .serve_connection(TokioIo::new(strict_reader), routes);
     let mut stopping = Signal::of(shutdown);
     let result = poll_fn(|cx| {
         if stopping.poll_rise(cx) {
@@ -57,8 +57,8 @@ pub(super) async fn serve(
     .await;
     let (socket, fault) = connection.into_parts().io.into_inner().into_parts();
     match (result, fault) {
-        (_, Some(fault)) => flight.stay_for(refusal::send(socket, router, fault)).await,
-        (Ok(()), None) => flight.stay_for(refusal::linger(socket)).await,
+        (_, Some(fault)) => in_flight.stay_for(refusal::send(socket, router, fault)).await,
+        (Ok(()), None) => in_flight.stay_for(refusal::linger(socket)).await,
         (Err(error), None) => tracing::debug!(%error, "a connection ended early"),
     }
 }
@@ -66,7 +66,7 @@ pub(super) async fn serve(
 /// The API as the HTTP implementation wants it.
 struct Routes {
     router: Router,
-    flight: Arc<Flight>,
+    in_flight: Arc<RequestInFlight>,
     scope: Scope,
     address: IpAddr,
 }
@@ -76,7 +76,7 @@ impl Routes {
     fn admitted(&self, mut request: Request<Incoming>) -> Request {
         let path = request.uri().path();
         if self.scope == Scope::Probes && !PROBES.contains(&path) {
-            return Door::of(path).knock(ApiError::TooManyConnections);
+            return ApiDialect::of(path).synthetic_request(ApiError::TooManyConnections);
         }
         request.extensions_mut().insert(ClientAddress(self.address));
         request.map(Body::new)
@@ -92,13 +92,13 @@ impl Service<Request<Incoming>> for Routes {
         let is_last = self.scope == Scope::Probes || request.headers().contains_key(header::TRANSFER_ENCODING);
         // A router is always ready.
         let answering = tower::Service::call(&mut self.router.clone(), self.admitted(request));
-        let flight = self.flight.clone();
+        let in_flight = self.in_flight.clone();
         Box::pin(async move {
             let mut answer = answering.await;
             if is_last && let Ok(response) = &mut answer {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
-            flight.end();
+            in_flight.end();
             answer
         })
     }

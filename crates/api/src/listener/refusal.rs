@@ -12,14 +12,14 @@ use tokio::{
 };
 use tower::ServiceExt;
 
-use super::gate::Fault;
+use super::strict_reader::Fault;
 
 /// How long a refusal may take, and how long its client may go on sending.
 const REFUSAL_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Tells the client why, and closes.
 pub(super) async fn send(mut socket: TcpStream, router: Router, fault: Fault) {
-    let Ok(response) = router.oneshot(fault.door.knock(fault.error)).await;
+    let Ok(response) = router.oneshot(fault.dialect.synthetic_request(fault.error)).await;
     ::metrics::counter!("timer_http_heads_refused_total", "status" => response.status().as_u16().to_string()).increment(1);
     let text = write(response).await;
     if let Ok(Ok(())) = time::timeout(REFUSAL_TIME_MAX, socket.write_all(&text)).await {

@@ -333,10 +333,10 @@ async fn idle_connections_of_the_greediest_address_give_way_to_another_address()
 async fn a_shutdown_finishes_what_is_in_flight_and_takes_nothing_new() {
     let (begun, mut has_begun) = tokio::sync::mpsc::channel::<()>(1);
     let go_on = Arc::new(Semaphore::new(0));
-    let gate = go_on.clone();
+    let strict_reader = go_on.clone();
     let slow = move || async move {
         begun.send(()).await.unwrap();
-        gate.acquire().await.unwrap().forget();
+        strict_reader.acquire().await.unwrap().forget();
         "done"
     };
     let served = Served::routes(Limits::default(), |router| router.route("/slow", axum::routing::get(slow))).await;
@@ -380,10 +380,10 @@ async fn a_client_that_goes_away_does_not_cancel_what_it_asked_for() {
     let (begun, mut has_begun) = tokio::sync::mpsc::channel::<()>(1);
     let (done, mut is_done) = tokio::sync::mpsc::channel::<()>(1);
     let go_on = Arc::new(Semaphore::new(0));
-    let gate = go_on.clone();
+    let strict_reader = go_on.clone();
     let slow = move || async move {
         begun.send(()).await.unwrap();
-        gate.acquire().await.unwrap().forget();
+        strict_reader.acquire().await.unwrap().forget();
         done.send(()).await.unwrap();
     };
     let served = Served::routes(Limits::default(), |router| router.route("/slow", axum::routing::get(slow))).await;

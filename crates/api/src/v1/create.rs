@@ -1,8 +1,8 @@
 //! `POST /api/v1/timers` and `POST /api/v1/timers/create`: registers a timer.
 
 use axum::response::Response;
-use commands::{Commands, Field, HttpPatch, NewTimerRequest, Outcome, Soonest, Target};
-use domain::{Asked, Callback, Headers, HttpCallback, Invalid, Key, OnConflict, Protocol, limits};
+use commands::{Commands, EarliestAllowed, Field, HttpPatch, NewTimerRequest, Outcome, Target};
+use domain::{Callback, Headers, HttpCallback, Invalid, Key, OnConflict, Protocol, RequestedTime, limits};
 
 use super::{
     error::ErrorView,
@@ -82,8 +82,14 @@ fn parse(text: &str) -> Result<NewTimerRequest, ApiError> {
     let namespace = selection::namespace(&object)?;
     let wanted = Wanted::read(&object)?;
     let execute_at = wanted.execute_at.ok_or_else(|| Invalid::new("executeAt", "is required"))?;
-    let request = NewTimerRequest::new(Asked::At(execute_at), Target::Callback(post(wanted.http)?));
-    Ok(NewTimerRequest { soonest: Soonest::Now, namespace, key: Some(key), retry_policy: given(wanted.retry_policy), ..request })
+    let request = NewTimerRequest::new(RequestedTime::At(execute_at), Target::Callback(post(wanted.http)?));
+    Ok(NewTimerRequest {
+        earliest_allowed: EarliestAllowed::Now,
+        namespace,
+        key: Some(key),
+        retry_policy: given(wanted.retry_policy),
+        ..request
+    })
 }
 
 fn post(http: HttpPatch) -> Result<Callback, Invalid> {

@@ -1,4 +1,4 @@
-//! How this door says no.
+//! How this dialect says no.
 
 use commands::{CommandError, Verb};
 use domain::{Invalid, Status, Timestamp};
@@ -74,7 +74,7 @@ impl ErrorView {
 /// A timer in the wrong status is a conflict here: the request itself is right.
 pub(crate) const fn status(error: &ApiError) -> StatusCode {
     match error {
-        ApiError::Command(CommandError::Met { .. }) => StatusCode::CONFLICT,
+        ApiError::Command(CommandError::WrongStatus { .. }) => StatusCode::CONFLICT,
         _ => error.status(),
     }
 }
@@ -85,7 +85,7 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Invalid(_) => Code::ValidationError,
             CommandError::NotFound => Code::TimerNotFound,
             CommandError::Forbidden(_) => Code::Forbidden,
-            CommandError::Met { .. } | CommandError::Busy(_) => Code::TimerNotPending,
+            CommandError::WrongStatus { .. } | CommandError::InDelivery(_) => Code::TimerNotPending,
             CommandError::Conflict(_) => Code::TimerAlreadyExists,
             CommandError::Unavailable(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
@@ -112,10 +112,10 @@ const fn code(error: &ApiError) -> Code {
 fn message(error: &ApiError) -> String {
     match error {
         ApiError::Command(CommandError::Conflict(_)) => "a timer with this id exists and has other content".to_owned(),
-        ApiError::Command(CommandError::Busy(_)) => {
+        ApiError::Command(CommandError::InDelivery(_)) => {
             "the timer with this id is being delivered: try again when it has ended".to_owned()
         }
-        ApiError::Command(CommandError::Met { verb: Verb::Cancel, status }) => {
+        ApiError::Command(CommandError::WrongStatus { verb: Verb::Cancel, status }) => {
             format!("cannot delete timer with status '{status}'")
         }
         ApiError::Command(CommandError::Unknown(_)) => {
@@ -131,8 +131,8 @@ impl Details {
         let ApiError::Command(error) = error else { return Self::default() };
         match error {
             CommandError::Invalid(Invalid { rule, .. }) => Self { field, rule: Some(rule.clone()), status: None },
-            CommandError::Met { status, .. } => Self::met(*status),
-            CommandError::Conflict(timer) | CommandError::Busy(timer) => Self::met(timer.status),
+            CommandError::WrongStatus { status, .. } => Self::met(*status),
+            CommandError::Conflict(timer) | CommandError::InDelivery(timer) => Self::met(timer.status),
             _ => Self::default(),
         }
     }

@@ -17,7 +17,7 @@ use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
 /// The timer as it stands, with its payload exactly as it was given. A deleted timer is shown too, as `canceled`, for as long as its
 /// record is kept.
 ///
-/// A timer that came through another door under the same namespace and key is shown as far as this door has words for it; `protocol` says
+/// A timer that came through another dialect under the same namespace and key is shown as far as this dialect has words for it; `protocol` says
 /// what it is.
 #[utoipa::path(
     get, path = "/api/v1/timers/{groupId}/{timerId}", tag = "v1", operation_id = "v1GetTimer", security(("ApiKey" = [])),

@@ -1,4 +1,4 @@
-//! Retry policies in the words of this door.
+//! Retry policies in the words of this dialect.
 
 use domain::{Invalid, RetryPolicy, Span, limits};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::view;
 use crate::object::Object;
 
-/// What each field is called here, and behind the doors.
+/// What each field is called here, and behind the dialects.
 pub(super) const FIELDS: [(&str, &str); 5] = [
     ("maxRetries", "max_retries"),
     ("initialInterval", "initial_interval"),

@@ -1,4 +1,4 @@
-//! What holds for every route of this door.
+//! What holds for every route of this dialect.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,7 +14,7 @@ pub(super) const ALICE: &str =
 const PATCH: &str = r#"{"executeAt":"2030-01-01T02:00:00Z"}"#;
 const SELECTED: &str = r#"{"namespace":"g","timerId":"a"}"#;
 
-/// Every call that this door answers with success once [`ALICE`] is there.
+/// Every call that this dialect answers with success once [`ALICE`] is there.
 pub(super) const CALLS: [(&str, &str, &str); 8] = [
     ("POST", "/api/v1/timers", ALICE),
     ("GET", "/api/v1/timers/g/a", ""),
@@ -26,7 +26,7 @@ pub(super) const CALLS: [(&str, &str, &str); 8] = [
     ("DELETE", "/api/v1/timers/g/a", ""),
 ];
 
-/// Creates a timer through this door.
+/// Creates a timer through this dialect.
 pub(super) async fn created(rig: &Rig, body: &str) -> Value {
     let reply = rig.call("POST", "/api/v1/timers", body).await;
     assert_eq!(reply.status, 200, "{}", reply.text);

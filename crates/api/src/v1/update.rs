@@ -1,8 +1,8 @@
 //! `PUT /api/v1/timers/{groupId}/{timerId}` and `POST /api/v1/timers/update`: changes a pending timer.
 
 use axum::response::Response;
-use commands::{Commands, Patch, Soonest};
-use domain::{Asked, Invalid, TimerId};
+use commands::{Commands, EarliestAllowed, Patch};
+use domain::{Invalid, RequestedTime, TimerId};
 
 use super::{
     error::ErrorView,
@@ -72,7 +72,13 @@ pub(crate) async fn update_selected(Writing(commands): Writing, body: JsonBody) 
 
 async fn change(commands: &Commands, id: TimerId, object: &Object<'_>) -> Result<Response, ApiError> {
     let Wanted { execute_at, http, retry_policy } = Wanted::read(object)?;
-    let patch = Patch { asked: execute_at.map(Asked::At), soonest: Soonest::Now, http, retry_policy, ..Patch::default() };
+    let patch = Patch {
+        asked: execute_at.map(RequestedTime::At),
+        earliest_allowed: EarliestAllowed::Now,
+        http,
+        retry_policy,
+        ..Patch::default()
+    };
     let timer = commands.update(id, &patch).await.map_err(in_v1_words)?;
     Ok(TimerView::answer(timer))
 }

@@ -1,4 +1,4 @@
-//! Timers as this door shows them.
+//! Timers as this dialect shows them.
 
 use axum::response::Response;
 use domain::{Callback, HttpCallback, JsonText, Protocol, Span, Status, Timer, Timestamp};
@@ -26,7 +26,7 @@ pub(super) struct TimerView {
     /// When it is due, in UTC.
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T12:00:00Z")]
     execute_at: Timestamp,
-    /// `null` for a timer of another door that does not call a URL.
+    /// `null` for a timer of another dialect that does not call a URL.
     #[schema(required = true, example = "https://app.example.com/webhooks/timer")]
     callback_url: Option<String>,
     /// Exactly as it was given.
@@ -35,13 +35,13 @@ pub(super) struct TimerView {
     /// `null` when a failed call is not made again.
     #[schema(required = true)]
     retry_policy: Option<PolicyView>,
-    /// How long the receiver may take; `null` for a timer of another door that does not call a URL.
+    /// How long the receiver may take; `null` for a timer of another dialect that does not call a URL.
     #[schema(required = true, example = "30s")]
     callback_timeout: Option<String>,
     /// The same as a number.
     #[schema(value_type = Option<f64>, required = true, example = 30)]
     callback_timeout_seconds: Option<Number>,
-    /// How it speaks to its receiver: `timer`, unless it came through another door.
+    /// How it speaks to its receiver: `timer`, unless it came through another dialect.
     #[schema(value_type = schema::Protocol)]
     protocol: &'static str,
     #[schema(value_type = crate::schema::Status)]
@@ -73,7 +73,7 @@ impl TimerView {
             Callback::Nats(_) | Callback::Event => None,
         };
         Self {
-            // Only timers with a key can be reached through this door.
+            // Only timers with a key can be reached through this dialect.
             id: definition.key.as_ref().map_or_else(|| timer.id().to_string(), ToString::to_string),
             namespace: definition.namespace.to_string(),
             group_id: definition.namespace.to_string(),

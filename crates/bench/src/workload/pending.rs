@@ -75,9 +75,9 @@ async fn look(session: &Session, timers: u64, fill_rate: Option<f64>) -> Result<
 async fn ask(session: &Session, path: &str) -> Result<f64, Failed> {
     let mut took = Vec::new();
     for _ in 0..ASKED {
-        let began = session.clock.steady();
+        let began = session.clock.monotonic();
         session.get(path).await?;
-        took.push(session.clock.steady().saturating_sub(began).as_secs_f64() * 1e3);
+        took.push(session.clock.monotonic().saturating_sub(began).as_secs_f64() * 1e3);
     }
     took.sort_by(f64::total_cmp);
     Ok(took[ASKED / 2])

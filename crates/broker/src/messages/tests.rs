@@ -90,8 +90,8 @@ fn keys_are_any_text_of_limited_length() {
 #[test]
 fn the_request_is_an_event_at_any_time_that_keeps_what_is_there() {
     let request = ScheduleTimer { correlation_id: Some(CorrelationId::parse("c").unwrap()), ..expected() }.into_request();
-    assert_eq!(request.asked, Asked::At(expected().due_at));
-    assert_eq!((request.soonest, request.on_conflict), (Soonest::Any, OnConflict::Keep));
+    assert_eq!(request.asked, RequestedTime::At(expected().due_at));
+    assert_eq!((request.earliest_allowed, request.on_conflict), (EarliestAllowed::Any, OnConflict::Keep));
     assert_eq!(request.target, Target::Event);
     assert_eq!(request.namespace.as_str(), "acme");
     assert_eq!(request.key.unwrap().as_str(), "call-1");

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use domain::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 use tokio::time::timeout;
 
-use super::{letters::Dead, not_connected};
+use super::{dead_letters::Dead, not_connected};
 use crate::{BrokerError, Received, Verdict, backoff::again_after};
 
 /// A client without a connection takes nothing any more once its buffer is full.
@@ -46,7 +46,7 @@ impl NatsReceived {
     }
 
     /// The copy is there before the command goes, so that there is never a time without either.
-    async fn bury(&self, reason: &str) -> Result<(), BrokerError> {
+    async fn dead_letter(&self, reason: &str) -> Result<(), BrokerError> {
         let Self { sequence, published_nanos, deliveries, .. } = *self;
         let (subject, body) = (self.message.subject.as_str(), &self.message.payload);
         let dead = Dead { subject, sequence, published_nanos, body, reason };
@@ -94,7 +94,7 @@ impl Received for NatsReceived {
         match verdict {
             Verdict::Done => self.answer(AckKind::Ack).await,
             Verdict::Later { after } => self.answer(AckKind::Nak(Some(after).filter(|after| !after.is_zero()))).await,
-            Verdict::Never { reason } => self.bury(&reason).await,
+            Verdict::Never { reason } => self.dead_letter(&reason).await,
         }
     }
 }

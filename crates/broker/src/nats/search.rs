@@ -20,7 +20,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 use super::{
-    letters::Dead,
+    dead_letters::Dead,
     readable::rule_broken_by,
     settings::{COMMANDS, CONSUMER, WITHOUT_VERDICT_MAX},
     setup,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::rig::{COMMANDS, DEAD, Process, Witness, command, header, until};
 
 /// Ways to be wrong, none like the other.
-fn poison() -> Vec<String> {
+fn refused() -> Vec<String> {
     let mut bodies: Vec<String> = [
         "",
         "x",
@@ -59,32 +59,32 @@ async fn what_can_never_work_lies_aside_with_its_reason_and_delays_nobody() {
     let process = Process::start(&nats.url());
     let witness = Witness::at(&nats).await;
     witness.until_ready().await;
-    let poison = poison();
-    assert!(poison.len() >= 50, "{}", poison.len());
+    let refused = refused();
+    assert!(refused.len() >= 50, "{}", refused.len());
     let started = Instant::now();
-    let mixed = poison.iter().enumerate().flat_map(|(n, bad)| [bad.clone(), command(&n.to_string())]);
+    let mixed = refused.iter().enumerate().flat_map(|(n, bad)| [bad.clone(), command(&n.to_string())]);
     witness.send_all(mixed).await;
-    process.scheduled(poison.len()).await;
+    process.scheduled(refused.len()).await;
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
 
-    let letters = witness.messages(COMMANDS, DEAD, poison.len()).await;
-    let mut bodies: Vec<_> = letters.iter().map(|letter| letter.payload.clone()).collect();
-    let mut expected: Vec<_> = poison.iter().map(|body| Bytes::from(body.clone())).collect();
+    let dead_letters = witness.messages(COMMANDS, DEAD, refused.len()).await;
+    let mut bodies: Vec<_> = dead_letters.iter().map(|letter| letter.payload.clone()).collect();
+    let mut expected: Vec<_> = refused.iter().map(|body| Bytes::from(body.clone())).collect();
     bodies.sort();
     expected.sort();
     assert_eq!(bodies, expected);
-    for letter in &letters {
+    for letter in &dead_letters {
         let reason = header(letter, "X-Timer-Reason").unwrap();
         assert!(reason.contains(" must ") || reason.contains(" is required"), "{reason}");
         assert_eq!(header(letter, "X-Timer-Subject"), Some("timer.commands.schedule"));
         let sequence: u64 = header(letter, "X-Timer-Sequence").unwrap().parse().unwrap();
-        assert!((1..=3 * poison.len() as u64).contains(&sequence));
+        assert!((1..=3 * refused.len() as u64).contains(&sequence));
         assert!(header(letter, "Nats-Msg-Id").unwrap().starts_with(&format!("dead-{sequence}-")));
     }
-    // The door meets its own letters in the stream, and does not bury them again.
+    // The consumer meets its own letters in the stream, and does not dead-letter them again.
     witness.until_settled().await;
-    assert_eq!(witness.count(COMMANDS).await, 3 * poison.len() as u64);
-    assert_eq!(process.timers().await, poison.len() as u64);
+    assert_eq!(witness.count(COMMANDS).await, 3 * refused.len() as u64);
+    assert_eq!(process.timers().await, refused.len() as u64);
     process.stop().await;
 }
 
@@ -95,9 +95,9 @@ async fn a_letter_that_has_no_room_for_its_headers_is_cut() {
     let witness = Witness::at(&nats).await;
     witness.until_ready().await;
     witness.send("x".repeat(4096)).await;
-    let letters = witness.messages(COMMANDS, DEAD, 1).await;
-    assert_eq!(header(&letters[0], "X-Timer-Truncated"), Some("true"));
-    assert!((3000..4096).contains(&letters[0].payload.len()), "{}", letters[0].payload.len());
+    let dead_letters = witness.messages(COMMANDS, DEAD, 1).await;
+    assert_eq!(header(&dead_letters[0], "X-Timer-Truncated"), Some("true"));
+    assert!((3000..4096).contains(&dead_letters[0].payload.len()), "{}", dead_letters[0].payload.len());
     witness.until_settled().await;
     process.stop().await;
 }
@@ -133,9 +133,9 @@ async fn a_letter_that_is_refused_goes_without_its_body() {
     narrow_stream(&witness, 600).await;
     let process = Process::start(&nats.url());
     witness.send("x".repeat(600)).await;
-    let letters = witness.messages(COMMANDS, DEAD, 1).await;
-    assert_eq!((header(&letters[0], "X-Timer-Truncated"), letters[0].payload.len()), (Some("true"), 0));
-    assert_eq!(header(&letters[0], "X-Timer-Sequence"), Some("1"));
+    let dead_letters = witness.messages(COMMANDS, DEAD, 1).await;
+    assert_eq!((header(&dead_letters[0], "X-Timer-Truncated"), dead_letters[0].payload.len()), (Some("true"), 0));
+    assert_eq!(header(&dead_letters[0], "X-Timer-Sequence"), Some("1"));
     witness.until_settled().await;
     process.stop().await;
 }
@@ -155,7 +155,7 @@ async fn a_command_that_can_have_no_letter_comes_again_ten_times_and_then_stays_
     let ninth = messages.next().await.unwrap().unwrap();
     assert_eq!(ninth.info().unwrap().delivered, 9);
     drop(messages);
-    // Two more deliveries: the tenth goes to the door, which then has to let it go.
+    // Two more deliveries: the tenth goes to the consumer, which then has to let it go.
     let process = Process::start(&nats.url());
     ninth.ack_with(AckKind::Nak(None)).await.unwrap();
     witness.until_settled().await;

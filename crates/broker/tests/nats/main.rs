@@ -1,4 +1,4 @@
-//! The door over a real nats-server.
+//! The consumer over a real nats-server.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests are tests")]
 
 mod both_ways;

@@ -1,4 +1,4 @@
-//! What the tests have in common: a server, a door, and somebody who looks at the other side.
+//! What the tests have in common: a server, a consumer, and somebody who looks at the other side.
 
 use std::{
     future::IntoFuture,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_nats::jetstream::{self, Context, consumer, context::ContextBuilder, stream};
-use broker::{Door, NatsBroker, PlatformSubjects};
+use broker::{CommandConsumer, NatsBroker, PlatformSubjects};
 use commands::{Commands, Rules, Searches};
 use domain::{Caller, Clock, Horizon, Key, Namespace, Span, SystemClock, Timer, TimerId, Timestamp};
 use futures_util::StreamExt;
@@ -22,7 +22,7 @@ pub const COMMANDS: &str = "TIMER_COMMANDS";
 pub const EVENTS: &str = "TIMER_EVENTS";
 pub const DEAD: &str = "timer.commands.dead";
 
-/// A process with a door, as far as it matters here.
+/// A process with a consumer, as far as it matters here.
 pub struct Process {
     pub broker: Arc<NatsBroker>,
     pub store: Arc<Faulty<Model>>,
@@ -30,7 +30,7 @@ pub struct Process {
     scheduled: watch::Receiver<usize>,
     commands: Commands,
     stop: CancellationToken,
-    door: Mutex<Option<JoinHandle<()>>>,
+    consumer: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A connection that is driven, though perhaps not connected.
@@ -41,7 +41,7 @@ pub fn connection(url: &str) -> Connection {
 }
 
 impl Process {
-    /// One whose door is closed.
+    /// One whose consumer is closed.
     pub fn closed(url: &str) -> Self {
         // Shown with a test that fails. Another test may have set it.
         drop(tracing_subscriber::fmt().with_ansi(false).with_test_writer().try_init());
@@ -55,7 +55,7 @@ impl Process {
         let commands =
             Commands { store: store.clone(), clock, rules, nudge, caller: Caller::Administrator, searches: Searches::default() };
         let broker = Arc::new(NatsBroker::new(connection(url), PlatformSubjects::default()));
-        Self { broker, store, scheduled, commands, stop: CancellationToken::new(), door: Mutex::new(None) }
+        Self { broker, store, scheduled, commands, stop: CancellationToken::new(), consumer: Mutex::new(None) }
     }
 
     pub fn start(url: &str) -> Self {
@@ -65,19 +65,19 @@ impl Process {
     }
 
     pub fn open(&self) {
-        let door = Door::new(self.broker.clone(), self.commands.clone());
-        *self.door.lock().unwrap() = Some(tokio::spawn(door.run(self.stop.clone())));
+        let consumer = CommandConsumer::new(self.broker.clone(), self.commands.clone());
+        *self.consumer.lock().unwrap() = Some(tokio::spawn(consumer.run(self.stop.clone())));
     }
 
     pub async fn stop(&self) {
         self.stop.cancel();
-        let door = self.door.lock().unwrap().take().unwrap();
-        timeout(PATIENCE, door).await.expect("the door does not stop").unwrap();
+        let consumer = self.consumer.lock().unwrap().take().unwrap();
+        timeout(PATIENCE, consumer).await.expect("the door does not stop").unwrap();
     }
 
     /// Ends it without a word to anybody.
     pub fn kill(&self) {
-        self.door.lock().unwrap().take().unwrap().abort();
+        self.consumer.lock().unwrap().take().unwrap().abort();
     }
 
     /// Waits until so many were scheduled or moved, repetitions included.

@@ -90,7 +90,7 @@ async fn what_somebody_else_has_made_is_used_as_it_is_with_one_warning() {
     let process = Process::start(&nats.url());
     witness.send_all((0..100).map(|n| command(&n.to_string()))).await;
     process.until_timers(100).await;
-    // Their stream takes the events too, so that ours cannot be made. The door meets them, and takes them for no commands.
+    // Their stream takes the events too, so that ours cannot be made. The consumer meets them, and takes them for no commands.
     let timer = process.timer("7").await.unwrap();
     announce(&*process.broker, &timer, 1, timer.execute_at).await.unwrap();
     assert_eq!(witness.messages(COMMANDS, "timer.events.due.acme", 1).await.len(), 1);

@@ -112,11 +112,11 @@ async fn commands_that_cannot_be_read_lie_aside_and_stop_nobody() {
     }
     raw.flush();
     process.until_timers(300).await;
-    let letters = witness.messages(COMMANDS, DEAD, kinds.len()).await;
-    let mut seen: Vec<_> = letters.iter().map(|letter| String::from_utf8(letter.payload.to_vec()).unwrap()).collect();
+    let dead_letters = witness.messages(COMMANDS, DEAD, kinds.len()).await;
+    let mut seen: Vec<_> = dead_letters.iter().map(|letter| String::from_utf8(letter.payload.to_vec()).unwrap()).collect();
     seen.sort();
     assert_eq!(seen, (0..kinds.len()).map(|kind| format!("bad {kind}")).collect::<Vec<_>>());
-    for letter in &letters {
+    for letter in &dead_letters {
         let kind: usize = std::str::from_utf8(&letter.payload[4..]).unwrap().parse().unwrap();
         let (subject, _, rule) = &kinds[kind];
         assert!(header(letter, "X-Timer-Reason").unwrap().contains(rule), "{rule}: {:?}", letter.headers);
@@ -171,8 +171,8 @@ async fn a_command_that_ends_the_client_for_good_is_put_aside_by_the_next_proces
     until(async || witness.consumer().await.unwrap().delivered.stream_sequence >= 1).await;
     let second = Process::start(&nats.url());
     until(async || first.timers().await + second.timers().await >= 10).await;
-    let letters = witness.messages(COMMANDS, DEAD, 1).await;
-    assert!(header(&letters[0], "X-Timer-Reason").unwrap().contains("carriage returns"));
+    let dead_letters = witness.messages(COMMANDS, DEAD, 1).await;
+    assert!(header(&dead_letters[0], "X-Timer-Reason").unwrap().contains("carriage returns"));
     witness.until_settled().await;
     assert_eq!(witness.count(COMMANDS).await, 11);
     first.kill();

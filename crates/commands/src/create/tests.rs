@@ -125,21 +125,21 @@ async fn a_store_that_is_away_has_changed_nothing_and_says_so() {
 #[tokio::test]
 async fn how_near_a_timer_may_be_depends_on_its_door() {
     let rig = Rig::new();
-    let at = |seconds: i64, soonest| NewTimerRequest {
-        asked: Asked::At(Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000)),
-        soonest,
+    let at = |seconds: i64, earliest_allowed| NewTimerRequest {
+        asked: RequestedTime::At(Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000)),
+        earliest_allowed,
         ..plain()
     };
-    for (seconds, soonest, taken) in [
-        (5, Soonest::MinDelay, true),
-        (4, Soonest::MinDelay, false),
-        (4, Soonest::Now, true),
-        (0, Soonest::Now, true),
-        (-60, Soonest::Now, true),
-        (-61, Soonest::Now, false),
-        (-1, Soonest::MinDelay, false),
+    for (seconds, earliest_allowed, taken) in [
+        (5, EarliestAllowed::MinDelay, true),
+        (4, EarliestAllowed::MinDelay, false),
+        (4, EarliestAllowed::Now, true),
+        (0, EarliestAllowed::Now, true),
+        (-60, EarliestAllowed::Now, true),
+        (-61, EarliestAllowed::Now, false),
+        (-1, EarliestAllowed::MinDelay, false),
     ] {
-        assert_eq!(rig.commands.create(at(seconds, soonest)).await.is_ok(), taken, "{seconds} {soonest:?}");
+        assert_eq!(rig.commands.create(at(seconds, earliest_allowed)).await.is_ok(), taken, "{seconds} {earliest_allowed:?}");
     }
 }
 
@@ -160,7 +160,7 @@ async fn what_the_installation_does_not_allow_is_refused() {
 
 /// Due in ten seconds, at a time that does not move.
 fn at_ten(host: &str, on_conflict: OnConflict) -> NewTimerRequest {
-    NewTimerRequest { asked: Asked::At(NOW.saturating_add(Span::from_secs(10))), ..keyed(host, on_conflict) }
+    NewTimerRequest { asked: RequestedTime::At(NOW.saturating_add(Span::from_secs(10))), ..keyed(host, on_conflict) }
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn late(request: &NewTimerRequest, status: Status) -> char {
     assert_eq!((rig.store.calls(Operation::Create), rig.count().await), (1, 1), "nothing was written");
     match answer {
         Ok(Outcome::Existing(_)) => 'E',
-        Err(CommandError::Conflict(_) | CommandError::Busy(_)) => 'C',
+        Err(CommandError::Conflict(_) | CommandError::InDelivery(_)) => 'C',
         Err(CommandError::Invalid(invalid)) => {
             assert_eq!(invalid.to_string(), "execute_at must be in the future");
             'P'
@@ -211,7 +211,7 @@ async fn late(request: &NewTimerRequest, status: Status) -> char {
 
 #[tokio::test]
 async fn a_create_that_comes_too_late_takes_no_time_that_has_passed() {
-    let later = Asked::At(NOW.saturating_add(Span::from_secs(11)));
+    let later = RequestedTime::At(NOW.saturating_add(Span::from_secs(11)));
     let other_key = Key::parse("other").unwrap();
     // While it is pending, executing, completed.
     for (request, expected) in [

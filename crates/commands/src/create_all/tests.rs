@@ -1,8 +1,8 @@
-use domain::{Asked, Callback, Key, OnConflict, Span, Status, Timestamp};
+use domain::{Callback, Key, OnConflict, RequestedTime, Span, Status, Timestamp};
 use store::{Fault, Operation};
 
 use crate::{
-    CommandError, NewTimerRequest, Outcome, Soonest, Target,
+    CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target,
     rig::{NOW, Rig, keyed, plain},
 };
 
@@ -11,8 +11,8 @@ fn event(key: &str, at: Timestamp) -> NewTimerRequest {
     NewTimerRequest {
         key: Some(Key::parse(key).unwrap()),
         on_conflict: OnConflict::Keep,
-        soonest: Soonest::Any,
-        ..NewTimerRequest::new(Asked::At(at), Target::Event)
+        earliest_allowed: EarliestAllowed::Any,
+        ..NewTimerRequest::new(RequestedTime::At(at), Target::Event)
     }
 }
 
@@ -23,7 +23,7 @@ fn in_an_hour() -> Timestamp {
 #[tokio::test]
 async fn a_batch_is_one_write_and_is_answered_in_its_order() {
     let rig = Rig::new();
-    let refused = NewTimerRequest { asked: Asked::After(Span::ZERO), ..plain() };
+    let refused = NewTimerRequest { asked: RequestedTime::After(Span::ZERO), ..plain() };
     let conflict = keyed("b", OnConflict::Reject);
     let answers =
         rig.commands.create_all(vec![keyed("a", OnConflict::Reject), refused, conflict, event("e", in_an_hour()), plain()]).await;
@@ -80,7 +80,7 @@ async fn a_store_that_is_slow_is_not_waited_for_once_for_each() {
 
 /// One that can be repeated when its time has passed.
 fn at_ten(key: usize) -> NewTimerRequest {
-    let at = Asked::At(NOW.saturating_add(Span::from_secs(10)));
+    let at = RequestedTime::At(NOW.saturating_add(Span::from_secs(10)));
     NewTimerRequest { key: Some(Key::parse(&key.to_string()).unwrap()), asked: at, ..plain() }
 }
 

@@ -8,7 +8,7 @@ fn timer() -> Timer {
         id: TimerId::random(NOW),
         namespace: domain::Namespace::default(),
         key: None,
-        asked: Asked::After(Span::from_secs(1)),
+        asked: RequestedTime::After(Span::from_secs(1)),
         callback: callback("a"),
         metadata: Some(JsonText::trusted("1")),
         correlation_id: CorrelationId::parse("c").ok(),
@@ -52,14 +52,17 @@ fn a_patch_changes_what_it_names_and_nothing_else() {
             timer.definition.delivery = Delivery::AtMostOnce;
         }),
         (Patch { callback: Some(callback("b")), ..Patch::default() }, |timer| timer.definition.callback = callback("b")),
-        (Patch { asked: Some(Asked::After(Span::from_secs(9))), ..Patch::default() }, |timer| {
-            timer.definition.asked = Asked::After(Span::from_secs(9));
+        (Patch { asked: Some(RequestedTime::After(Span::from_secs(9))), ..Patch::default() }, |timer| {
+            timer.definition.asked = RequestedTime::After(Span::from_secs(9));
             timer.execute_at = NOW.saturating_add(Span::from_secs(9));
         }),
-        (Patch { asked: Some(Asked::After(Span::ZERO)), soonest: Soonest::Now, ..Patch::default() }, |timer| {
-            timer.definition.asked = Asked::After(Span::ZERO);
-            timer.execute_at = NOW;
-        }),
+        (
+            Patch { asked: Some(RequestedTime::After(Span::ZERO)), earliest_allowed: EarliestAllowed::Now, ..Patch::default() },
+            |timer| {
+                timer.definition.asked = RequestedTime::After(Span::ZERO);
+                timer.execute_at = NOW;
+            },
+        ),
         (http(HttpPatch { url: CallbackUrl::parse("http://b/").ok(), ..HttpPatch::default() }), |timer| {
             timer.definition.callback = callback("b");
         }),
@@ -83,8 +86,8 @@ fn a_patch_changes_what_it_names_and_nothing_else() {
 fn a_patch_must_keep_the_rules() {
     let nats = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap();
     for (patch, complaint) in [
-        (Patch { asked: Some(Asked::At(NOW)), ..Patch::default() }, "execute_at must be in the future"),
-        (Patch { asked: Some(Asked::After(Span::from_secs(4))), ..Patch::default() }, "delay must be at least 5s"),
+        (Patch { asked: Some(RequestedTime::At(NOW)), ..Patch::default() }, "execute_at must be in the future"),
+        (Patch { asked: Some(RequestedTime::After(Span::from_secs(4))), ..Patch::default() }, "delay must be at least 5s"),
         (Patch { callback: Some(callback("denied")), ..Patch::default() }, "url must not be denied"),
         (http(HttpPatch { url: CallbackUrl::parse("http://denied/").ok(), ..HttpPatch::default() }), "url must not be denied"),
         (Patch { callback: Some(nats), ..Patch::default() }, "callback.type must be http: no NATS server is configured"),

@@ -1,4 +1,4 @@
-use domain::{Asked, JsonText, Next, Span};
+use domain::{JsonText, Next, RequestedTime, Span};
 use store::{DueEntry, Fault, Operation};
 
 use super::*;
@@ -53,7 +53,7 @@ async fn two_changes_at_the_same_time_both_happen() {
     let id = rig.created().await;
     // The first one has read the timer and is slow to write; the second one comes in between.
     rig.store.plan(Operation::Update, Fault::Late(Span::from_secs(1)));
-    let (slow, fast) = (metadata("1"), Patch { asked: Some(Asked::After(Span::from_secs(60))), ..Patch::default() });
+    let (slow, fast) = (metadata("1"), Patch { asked: Some(RequestedTime::After(Span::from_secs(60))), ..Patch::default() });
     let later = async {
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         rig.commands.update(id, &fast).await
@@ -61,13 +61,13 @@ async fn two_changes_at_the_same_time_both_happen() {
     let (first, second) = tokio::join!(rig.commands.update(id, &slow), later);
     assert_eq!(second.unwrap().revision, 2);
     let timer = first.unwrap();
-    assert_eq!((timer.revision, timer.definition.asked), (3, Asked::After(Span::from_secs(60))));
+    assert_eq!((timer.revision, timer.definition.asked), (3, RequestedTime::After(Span::from_secs(60))));
     assert_eq!(timer.definition.metadata, Some(JsonText::trusted("1")));
 }
 
 #[tokio::test]
 async fn the_scheduler_is_told_of_times_that_are_the_timers_next_one() {
-    let in_a_minute = Patch { asked: Some(Asked::After(Span::from_secs(60))), ..Patch::default() };
+    let in_a_minute = Patch { asked: Some(RequestedTime::After(Span::from_secs(60))), ..Patch::default() };
     let elsewhere = Patch { callback: Some(callback("b")), ..Patch::default() };
     // A timer that waits for a retry keeps that time when it gets no new one, and what it is nobody says here.
     for (waits_for_retry, patch, is_told) in

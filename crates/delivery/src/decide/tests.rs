@@ -1,4 +1,4 @@
-use store::{ClaimToken, DueEntry, Epoch, Tenure};
+use store::{ClaimToken, DueEntry, Epoch, ShardLease};
 
 use super::*;
 use crate::{FailureKind, Shortage, timers};
@@ -167,7 +167,7 @@ fn claimed(attempt: u32, timer: Result<Timer, Unreadable>) -> Claimed {
     let id = template.id();
     Claimed {
         entry: DueEntry { at: at(1007), id, destination: template.definition.destination() },
-        tenure: Tenure { shard: id.shard(1), epoch: Epoch(1) },
+        shard_lease: ShardLease { shard: id.shard(1), epoch: Epoch(1) },
         token: ClaimToken(1),
         attempt,
         timer,

@@ -19,7 +19,7 @@ async fn what_is_not_configured_names_the_setting() {
         (timers::event(), "no broker is configured: set TIMER_BROKER"),
     ] {
         let failure = Failure::new(FailureKind::NotConfigured, message);
-        assert_eq!(deliverer().attempt(&timer, 1, Way::default()).await.outcome, Outcome::Failed(failure));
+        assert_eq!(deliverer().attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Failed(failure));
     }
 }
 
@@ -42,23 +42,26 @@ async fn events_are_announced_and_nothing_else_is() {
     let announcing = Arc::new(Announcing { good: 1, asked: Mutex::default() });
     let deliverer = deliverer().with_events(announcing.clone());
     let timer = timers::event();
-    assert_eq!(deliverer.attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
     assert_eq!(
-        deliverer.attempt(&timer, 2, Way::default()).await.outcome,
+        deliverer.attempt(&timer, 2, Prepared::default()).await.outcome,
         Outcome::Failed(Failure::new(FailureKind::Broker, "away"))
     );
-    assert!(matches!(deliverer.attempt(&timers::nats("orders.late", ""), 1, Way::default()).await.outcome, Outcome::Failed(_)));
+    assert!(matches!(
+        deliverer.attempt(&timers::nats("orders.late", ""), 1, Prepared::default()).await.outcome,
+        Outcome::Failed(_)
+    ));
     assert_eq!(*announcing.asked.lock().unwrap(), [(timer.id(), 1), (timer.id(), 2)]);
 }
 
 #[test]
 fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
-    use domain::Remember::{Everything, Failures, Nothing};
+    use domain::AttemptLog::{Everything, Failures, Nothing};
     let timer = timers::nats("orders.late", "");
     let failed = || Outcome::Failed(Failure::new(FailureKind::Status(503), "answered 503"));
     let lost = || Outcome::Failed(Failure::new(FailureKind::Timeout, "no answer within 1s"));
     let again = || Outcome::Rescheduled { at: Timestamp::from_micros(9) };
-    for (remember, outcome, status, body, remembered) in [
+    for (attempt_log, outcome, status, body, remembered) in [
         (Nothing, Outcome::Delivered, Some(200), "ok", None),
         (Nothing, failed(), Some(503), "out of stock", None),
         (Failures, Outcome::Delivered, Some(200), "ok", None),
@@ -71,7 +74,7 @@ fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
         (Everything, again(), Some(200), "later", Some(("rescheduled", Some(200), Some("later")))),
         (Everything, lost(), None, "", Some(("timeout", None, Some("no answer within 1s")))),
     ] {
-        let call = Call { timer: &timer, attempt: 3, at: Timestamp::from_micros(7), signing: None, remember };
+        let call = Call { timer: &timer, attempt: 3, at: Timestamp::from_micros(7), signing: None, attempt_log };
         let answer = Answer { outcome, status, body: body.as_bytes().to_vec() };
         let expected = remembered.map(|(outcome, status, detail)| Attempt {
             number: 3,
@@ -81,7 +84,7 @@ fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
             status,
             detail: detail.map(str::to_owned),
         });
-        assert_eq!(record(&answer, &call, Duration::from_millis(250)), expected, "{remember:?} {answer:?}");
+        assert_eq!(record(&answer, &call, Duration::from_millis(250)), expected, "{attempt_log:?} {answer:?}");
         let event = Call { timer: &timers::event(), ..call };
         assert_eq!(record(&answer, &event, Duration::from_millis(250)), None, "an event tells nothing new");
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use ::http::{HeaderMap, header::RETRY_AFTER};
-use domain::{Remember, Span, Timestamp, limits};
+use domain::{AttemptLog, Span, Timestamp, limits};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use serde::Deserialize;
@@ -39,8 +39,8 @@ pub(super) async fn read(mut body: Incoming) -> Result<Vec<u8>, Unread> {
 }
 
 /// How many bytes of the answer the record of such an outcome wants.
-pub(super) const fn kept_max(remember: Remember, outcome: &Outcome) -> usize {
-    if remember.wants(outcome.is_delivered()) { KEPT_BYTES_MAX } else { 0 }
+pub(super) const fn kept_max(attempt_log: AttemptLog, outcome: &Outcome) -> usize {
+    if attempt_log.wants(outcome.is_delivered()) { KEPT_BYTES_MAX } else { 0 }
 }
 
 /// Lets a short rest of the answer pass, which keeps the connection; one that is long or slow is dropped with it. Returns its
@@ -113,16 +113,16 @@ mod tests {
     fn only_what_the_record_wants_is_kept() {
         let failed = Outcome::from(crate::Failure::new(crate::FailureKind::Status(500), ""));
         let again = Outcome::Rescheduled { at: Timestamp::from_micros(0) };
-        for (remember, outcome, kept) in [
-            (Remember::Nothing, &Outcome::Delivered, 0),
-            (Remember::Nothing, &failed, 0),
-            (Remember::Failures, &Outcome::Delivered, 0),
-            (Remember::Failures, &again, 0),
-            (Remember::Failures, &failed, 1024),
-            (Remember::Everything, &Outcome::Delivered, 1024),
-            (Remember::Everything, &failed, 1024),
+        for (attempt_log, outcome, kept) in [
+            (AttemptLog::Nothing, &Outcome::Delivered, 0),
+            (AttemptLog::Nothing, &failed, 0),
+            (AttemptLog::Failures, &Outcome::Delivered, 0),
+            (AttemptLog::Failures, &again, 0),
+            (AttemptLog::Failures, &failed, 1024),
+            (AttemptLog::Everything, &Outcome::Delivered, 1024),
+            (AttemptLog::Everything, &failed, 1024),
         ] {
-            assert_eq!(kept_max(remember, outcome), kept, "{remember:?} {outcome:?}");
+            assert_eq!(kept_max(attempt_log, outcome), kept, "{attempt_log:?} {outcome:?}");
         }
     }
 

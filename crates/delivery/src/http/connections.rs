@@ -30,9 +30,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{ConnectError, Connector},
+    connect_limiter::{ConnectLimiter, ConnectPermit},
     intake::{self, Meter, Metered},
     lookups::{Begun, Congested},
-    newcomers::{Newcomers, Turn},
 };
 
 /// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
@@ -54,16 +54,16 @@ pub(super) enum CallError {
 
 pub(super) struct Connections {
     connector: Connector,
-    kept: Arc<Kept>,
+    idle: Arc<IdlePool>,
     idle_max: usize,
-    newcomers: Newcomers,
+    connect_limiter: ConnectLimiter,
 }
 
 /// By what a call gets to its receiver.
-pub(super) enum Way {
-    Kept(Waiting),
+pub(super) enum Checkout {
+    IdlePool(IdleConnection),
     /// Where it leads is being looked up, unless its host is an address.
-    New(Turn, Option<Begun>),
+    New(ConnectPermit, Option<Begun>),
     /// There is none: its host name could not be looked up, because too many others are.
     Congested,
 }
@@ -78,7 +78,7 @@ pub(super) struct Answered {
 
 impl Connections {
     pub fn new(connector: Connector) -> Self {
-        Self { connector, kept: Arc::default(), idle_max: IDLE_CONNECTIONS_MAX, newcomers: Newcomers::default() }
+        Self { connector, idle: Arc::default(), idle_max: IDLE_CONNECTIONS_MAX, connect_limiter: ConnectLimiter::default() }
     }
 
     /// The same, with at most so many that wait for their next call.
@@ -88,16 +88,16 @@ impl Connections {
     }
 
     /// Waits until a call can be sent to `place`.
-    pub async fn way(&self, place: &Uri, tenant: TenantId) -> Way {
+    pub async fn checkout(&self, place: &Uri, tenant: TenantId) -> Checkout {
         let origin = Origin::of(place);
-        if let Some(kept) = self.kept.take(&origin) {
-            return Way::Kept(kept);
+        if let Some(idle) = self.idle.take(&origin) {
+            return Checkout::IdlePool(idle);
         }
         // In its turn a connection is dialled at once: those that wait for one name would otherwise all be dialled together.
-        let Ok(lookup) = self.connector.look_ahead(place, tenant).await else { return Way::Congested };
-        let turn = self.newcomers.turn(&origin).await;
+        let Ok(lookup) = self.connector.look_ahead(place, tenant).await else { return Checkout::Congested };
+        let permit = self.connect_limiter.permit(&origin).await;
         // Meanwhile another call may have ended, and its connection serves as well as a new one.
-        self.kept.take(&origin).map_or(Way::New(turn, lookup), Way::Kept)
+        self.idle.take(&origin).map_or(Checkout::New(permit, lookup), Checkout::IdlePool)
     }
 
     /// Sends `request` to the receiver at `place`, which has so much time to answer. The answer is only as far in as its head:
@@ -106,35 +106,39 @@ impl Connections {
         &self,
         place: &Uri,
         tenant: TenantId,
-        mut way: Way,
+        mut checkout: Checkout,
         mut request: Request<Full<Bytes>>,
         time: Duration,
     ) -> Result<Answered, CallError> {
         loop {
             let deadline = Instant::now() + time;
-            match way {
+            match checkout {
                 // Rare and large, which every call would have to carry along.
-                Way::New(turn, lookup) => return Box::pin(self.send_first(place, turn, lookup, request, deadline)).await,
-                Way::Congested => return Err(ConnectError::from(Congested).into()),
-                Way::Kept(kept) if kept.is_old() => {}
-                Way::Kept(Waiting { mut connection, .. }) => match timeout_at(deadline, connection.exchange(request)).await {
-                    Err(_) => return Err(CallError::Late),
-                    Ok(Ok(response)) => return Ok(Answered { response, connection, deadline }),
-                    // The receiver had closed it, and nothing was sent: that is no attempt.
-                    Ok(Err(mut error)) => match error.take_message() {
-                        Some(unsent) => request = unsent,
-                        None => return Err(error.into_error().into()),
-                    },
-                },
+                Checkout::New(permit, lookup) => {
+                    return Box::pin(self.send_first(place, permit, lookup, request, deadline)).await;
+                }
+                Checkout::Congested => return Err(ConnectError::from(Congested).into()),
+                Checkout::IdlePool(idle) if idle.is_old() => {}
+                Checkout::IdlePool(IdleConnection { mut connection, .. }) => {
+                    match timeout_at(deadline, connection.exchange(request)).await {
+                        Err(_) => return Err(CallError::Late),
+                        Ok(Ok(response)) => return Ok(Answered { response, connection, deadline }),
+                        // The receiver had closed it, and nothing was sent: that is no attempt.
+                        Ok(Err(mut error)) => match error.take_message() {
+                            Some(unsent) => request = unsent,
+                            None => return Err(error.into_error().into()),
+                        },
+                    }
+                }
             }
-            way = self.way(place, tenant).await;
+            checkout = self.checkout(place, tenant).await;
         }
     }
 
     async fn send_first(
         &self,
         place: &Uri,
-        turn: Turn,
+        permit: ConnectPermit,
         lookup: Option<Begun>,
         request: Request<Full<Bytes>>,
         deadline: Instant,
@@ -144,14 +148,14 @@ impl Connections {
             let response = connection.exchange(request).await.map_err(TrySendError::into_error)?;
             Ok(Answered { response, connection, deadline })
         };
-        timeout_at(deadline, turn.spend(first_call)).await.unwrap_or(Err(CallError::Late))
+        timeout_at(deadline, permit.spend(first_call)).await.unwrap_or(Err(CallError::Late))
     }
 
     /// Keeps a connection for the next call, if it can take one.
     pub async fn keep(&self, mut connection: Box<Connection>) {
-        connection.look().await;
+        connection.poll_once().await;
         if connection.is_free() {
-            self.kept.put(connection, self.idle_max);
+            self.idle.put(connection, self.idle_max);
         }
     }
 
@@ -159,7 +163,7 @@ impl Connections {
         let stream = self.connector.connect(place.clone(), lookup).await.inspect_err(|error| {
             // What idle connections hold is better used.
             if matches!(error, ConnectError::Short(_)) {
-                self.kept.close_all();
+                self.idle.close_all();
             }
         })?;
         let meter = intake::meter(&stream);
@@ -220,7 +224,7 @@ impl Connection {
     }
 
     /// Takes notice of what has happened meanwhile.
-    async fn look(&mut self) {
+    async fn poll_once(&mut self) {
         let mut looked = false;
         let once = poll_fn(|_| if std::mem::replace(&mut looked, true) { Poll::Ready(()) } else { Poll::Pending });
         self.drive(once).await;
@@ -233,82 +237,82 @@ impl Connection {
 
 /// Connections that wait for their next call.
 #[derive(Default)]
-struct Kept(Mutex<Shelf>);
+struct IdlePool(Mutex<IdleConnections>);
 
 #[derive(Default)]
-struct Shelf {
-    waiting: HashMap<Origin, Vec<Waiting>>,
+struct IdleConnections {
+    waiting: HashMap<Origin, Vec<IdleConnection>>,
     count: usize,
     is_watched: bool,
 }
 
 /// A connection that waits, and since when.
-pub(super) struct Waiting {
+pub(super) struct IdleConnection {
     connection: Box<Connection>,
     since: Instant,
 }
 
-impl Waiting {
+impl IdleConnection {
     fn is_old(&self) -> bool {
         self.since.elapsed() > IDLE_MAX
     }
 }
 
-impl Kept {
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+impl IdlePool {
+    fn idle_connections(&self) -> MutexGuard<'_, IdleConnections> {
         // Whatever a panic left undone, each connection is looked at before it is used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The one that was used last: the others may get old.
-    fn take(&self, origin: &Origin) -> Option<Waiting> {
-        let mut shelf = self.shelf();
-        let last = shelf.waiting.get_mut(origin)?.pop()?;
-        shelf.count -= 1;
+    fn take(&self, origin: &Origin) -> Option<IdleConnection> {
+        let mut idle_connections = self.idle_connections();
+        let last = idle_connections.waiting.get_mut(origin)?.pop()?;
+        idle_connections.count -= 1;
         Some(last).filter(|last| !last.is_old())
     }
 
     fn put(self: &Arc<Self>, connection: Box<Connection>, idle_max: usize) {
-        let mut shelf = self.shelf();
-        if shelf.count >= idle_max {
+        let mut idle_connections = self.idle_connections();
+        if idle_connections.count >= idle_max {
             return;
         }
-        shelf.count += 1;
-        let waiting = Waiting { since: Instant::now(), connection };
-        match shelf.waiting.get_mut(&waiting.connection.origin) {
+        idle_connections.count += 1;
+        let waiting = IdleConnection { since: Instant::now(), connection };
+        match idle_connections.waiting.get_mut(&waiting.connection.origin) {
             Some(others) => others.push(waiting),
-            None => _ = shelf.waiting.insert(waiting.connection.origin.clone(), vec![waiting]),
+            None => _ = idle_connections.waiting.insert(waiting.connection.origin.clone(), vec![waiting]),
         }
-        if !std::mem::replace(&mut shelf.is_watched, true) {
+        if !std::mem::replace(&mut idle_connections.is_watched, true) {
             tokio::spawn(close_in_time(Arc::downgrade(self)));
         }
     }
 
     fn close_all(&self) {
-        let mut shelf = self.shelf();
-        shelf.waiting.clear();
-        shelf.count = 0;
+        let mut idle_connections = self.idle_connections();
+        idle_connections.waiting.clear();
+        idle_connections.count = 0;
     }
 
     /// Closes what has waited for too long; whether any are left.
     fn close_old(&self) -> bool {
         let now = Instant::now();
-        let mut shelf = self.shelf();
-        for waiting in shelf.waiting.values_mut() {
+        let mut idle_connections = self.idle_connections();
+        for waiting in idle_connections.waiting.values_mut() {
             waiting.retain(|waiting| now - waiting.since < IDLE_MAX);
         }
-        shelf.waiting.retain(|_, waiting| !waiting.is_empty());
-        shelf.count = shelf.waiting.values().map(Vec::len).sum();
-        shelf.is_watched = shelf.count > 0;
-        shelf.is_watched
+        idle_connections.waiting.retain(|_, waiting| !waiting.is_empty());
+        idle_connections.count = idle_connections.waiting.values().map(Vec::len).sum();
+        idle_connections.is_watched = idle_connections.count > 0;
+        idle_connections.is_watched
     }
 }
 
 /// A receiver that is not called again gets its connections back.
-async fn close_in_time(kept: Weak<Kept>) {
+async fn close_in_time(idle: Weak<IdlePool>) {
     loop {
         sleep(IDLE_MAX).await;
-        if !kept.upgrade().is_some_and(|kept| kept.close_old()) {
+        if !idle.upgrade().is_some_and(|idle| idle.close_old()) {
             return;
         }
     }

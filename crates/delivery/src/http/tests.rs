@@ -23,7 +23,7 @@ use super::{
     lookups::Lookups,
     names::{Lookup, Names, SystemNames},
 };
-use crate::{Config, Deliverer, Egress, Failure, FailureKind, Outcome, Way, timers};
+use crate::{Config, Deliverer, Egress, Failure, FailureKind, Outcome, Prepared, timers};
 
 /// The second attempt of a timer that was due at noon is made half a second later.
 fn clock() -> Arc<ManualClock> {
@@ -48,7 +48,7 @@ fn looking_up(egress: Egress, lookups: Lookups) -> Deliverer {
 }
 
 async fn call(url: &str, more: &str) -> Outcome {
-    deliverer().attempt(&timers::http(url, more), 2, Way::default()).await.outcome
+    deliverer().attempt(&timers::http(url, more), 2, Prepared::default()).await.outcome
 }
 
 #[track_caller]

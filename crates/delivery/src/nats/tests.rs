@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::{
-    Config, Deliverer, NamespaceRules, SigningSecrets, Way,
+    Config, Deliverer, NamespaceRules, Prepared, SigningSecrets,
     http::{Lookups, SystemNames},
     timers,
 };
@@ -68,7 +68,7 @@ fn headers(message: &Message) -> BTreeMap<String, String> {
 }
 
 async fn failure(deliverer: &Deliverer, timer: Timer) -> (FailureKind, String) {
-    match deliverer.attempt(&timer, 1, Way::default()).await.outcome {
+    match deliverer.attempt(&timer, 1, Prepared::default()).await.outcome {
         Outcome::Failed(failure) => (failure.kind, failure.message),
         other => panic!("{other:?} is no failure"),
     }
@@ -86,7 +86,7 @@ async fn the_payload_arrives_to_the_byte_with_all_headers() {
     let signing = SigningSecrets::parse(SECRET).unwrap();
     let deliverer = deliverer(connect(&nats.url()).await, Config { signing: Some(signing.clone()), ..Config::default() });
 
-    assert_eq!(deliverer.attempt(&timer, 2, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timer, 2, Prepared::default()).await.outcome, Outcome::Delivered);
     let message = next(&mut subscriber).await;
     assert_eq!((str::from_utf8(&message.payload), message.reply.is_none()), (Ok(payload), true));
     let at = Timestamp::parse("now", "2030-01-31T12:00:00.75Z").unwrap();
@@ -121,7 +121,7 @@ async fn a_namespace_may_sign_with_a_secret_of_its_own() {
     for (namespace, secret) in [("billing", SECRET), ("other", OF_ALL)] {
         let mut timer = timers::nats("exact.signed", "");
         timer.definition.namespace = Namespace::parse(namespace).unwrap();
-        assert_eq!(deliverer.attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+        assert_eq!(deliverer.attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
         let at = Timestamp::parse("now", "2030-01-31T12:00:00.75Z").unwrap();
         let signature = SigningSecrets::parse(secret).unwrap().sign(&timer.webhook_id(), at, b"");
         assert_eq!(headers(&next(&mut subscriber).await)["webhook-signature"], signature, "{namespace}");
@@ -133,7 +133,7 @@ async fn what_is_not_there_is_not_sent() {
     let nats = throwaway::nats();
     let (_client, mut subscriber) = subscribe(&nats.url(), "exact.bare").await;
     assert_eq!(
-        connected(&nats.url()).await.attempt(&timers::nats("exact.bare", ""), 1, Way::default()).await.outcome,
+        connected(&nats.url()).await.attempt(&timers::nats("exact.bare", ""), 1, Prepared::default()).await.outcome,
         Outcome::Delivered
     );
     let message = next(&mut subscriber).await;
@@ -151,7 +151,7 @@ async fn what_the_caller_sets_is_not_set_again() {
     let own = r#","headers":{"content-TYPE":"text/plain","x-correlation-id":"mine"},"payload":null"#;
     let mut timer = timers::nats("exact.own", own);
     timer.definition.correlation_id = Some(CorrelationId::parse("theirs").unwrap());
-    assert_eq!(connected(&nats.url()).await.attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(connected(&nats.url()).await.attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
     let message = next(&mut subscriber).await;
     assert_eq!(message.payload.as_ref(), b"null");
     let headers = headers(&message);
@@ -171,7 +171,7 @@ async fn a_stream_keeps_one_message_however_often_it_is_sent() {
     let deliverer = connected(&nats.url()).await;
     let mut timer = timers::nats("kept.a", r#","jetstream":true,"payload":[1]"#);
     for attempt in 1..=3 {
-        assert_eq!(deliverer.attempt(&timer, attempt, Way::default()).await.outcome, Outcome::Delivered);
+        assert_eq!(deliverer.attempt(&timer, attempt, Prepared::default()).await.outcome, Outcome::Delivered);
     }
     assert_eq!(stream.info().await.unwrap().state.messages, 1);
     let stored = stream.get_raw_message(1).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_stream_keeps_one_message_however_often_it_is_sent() {
 
     // Another due time is another message.
     timer.execute_at = Timestamp::from_micros(timer.execute_at.as_micros() + 1);
-    assert_eq!(deliverer.attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
     assert_eq!(stream.info().await.unwrap().state.messages, 2);
 }
 
@@ -217,7 +217,7 @@ async fn each_reason_has_its_words() {
     assert_eq!(failure(&deliverer, timers::nats("orders.ok.a", r#","jetstream":true"#)).await, away);
     nats.start_again();
     timeout(PATIENCE, async {
-        while deliverer.attempt(&timers::nats("orders.ok.a", ""), 1, Way::default()).await.outcome != Outcome::Delivered {}
+        while deliverer.attempt(&timers::nats("orders.ok.a", ""), 1, Prepared::default()).await.outcome != Outcome::Delivered {}
     })
     .await
     .unwrap();
@@ -227,7 +227,7 @@ async fn each_reason_has_its_words() {
 async fn a_server_that_dies_during_the_call_delivers_nothing() {
     let nats = Nats::start();
     let deliverer = connected(&nats.url()).await;
-    assert_eq!(deliverer.attempt(&timers::nats("dying", ""), 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer.attempt(&timers::nats("dying", ""), 1, Prepared::default()).await.outcome, Outcome::Delivered);
     nats.pause();
     let (dying, ()) = tokio::join!(failure(&deliverer, timers::nats("dying", "")), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -247,7 +247,7 @@ async fn ten_thousand_callbacks_in_one_burst_all_arrive() {
         tokio::spawn(async move {
             let mut timer = timers::nats(&format!("burst.{number}"), &format!(r#","payload":{number}"#));
             timer.definition.id = TimerId::random(timer.execute_at);
-            deliverer.attempt(&timer, 1, Way::default()).await.outcome
+            deliverer.attempt(&timer, 1, Prepared::default()).await.outcome
         })
     });
     assert!(join_all(calls).await.into_iter().all(|outcome| outcome.unwrap() == Outcome::Delivered));

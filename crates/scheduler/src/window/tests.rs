@@ -16,7 +16,7 @@ fn uuid(number: u128) -> uuid::Uuid {
 
 /// A window of one shard that has been read up to `loaded` seconds.
 fn window(budget: usize, loaded: i64, entries: &[DueEntry]) -> Window {
-    let mut window = Window::new(1, budget, Slots::new(1000, 1000));
+    let mut window = Window::new(1, budget, ConcurrencyLimit::new(1000, 1000));
     window.open(SHARD);
     let from = window.begin_load(at(loaded), at(loaded));
     window.end_load(&from, entries, at(loaded), usize::MAX);
@@ -48,7 +48,7 @@ fn destinations_take_turns() {
 
 #[test]
 fn a_destination_without_free_places_is_passed_over() {
-    let mut window = Window::new(1, 100, Slots::new(100, 1));
+    let mut window = Window::new(1, 100, ConcurrencyLimit::new(100, 1));
     window.open(SHARD);
     let entries = [entry(1, 1, 7), entry(1, 2, 7), entry(2, 3, 8)];
     let from = window.begin_load(at(9), at(9));
@@ -60,7 +60,7 @@ fn a_destination_without_free_places_is_passed_over() {
 
 #[test]
 fn work_is_what_is_due_and_has_a_place() {
-    let mut window = Window::new(1, 100, Slots::new(1000, 2));
+    let mut window = Window::new(1, 100, ConcurrencyLimit::new(1000, 2));
     window.open(SHARD);
     let entries = [entry(1, 1, 7), entry(1, 2, 7), entry(1, 3, 7), entry(1, 4, 8), entry(9, 5, 9)];
     let from = window.begin_load(at(9), at(9));
@@ -119,7 +119,7 @@ fn a_timer_created_during_a_load_is_not_missed() {
 
 #[test]
 fn a_full_page_is_read_on_from_its_last_entry() {
-    let mut window = Window::new(1, 100, Slots::new(100, 100));
+    let mut window = Window::new(1, 100, ConcurrencyLimit::new(100, 100));
     window.open(SHARD);
     let from = window.begin_load(at(50), at(50));
     assert_eq!(from, [ShardCursor { shard: SHARD, after: None }]);
@@ -181,7 +181,7 @@ fn a_place_is_given_back_once() {
 #[test]
 fn a_backlog_of_one_destination_does_not_fill_the_window() {
     const BUDGET: usize = 10_000;
-    let mut window = Window::new(1, BUDGET, Slots::new(8, 2));
+    let mut window = Window::new(1, BUDGET, ConcurrencyLimit::new(8, 2));
     window.open(SHARD);
     let from = window.begin_load(at(0), at(1000));
     window.end_load(&from, &[], at(1000), usize::MAX);
@@ -227,7 +227,7 @@ fn a_tenant_with_thousands_of_receivers_that_hang_delays_no_other() {
     entries.push(entry_of(2, 2, 5_000, 1));
     let mut window = window(100_000, 100, &entries);
     // Small ones are expected, so that memory is no limit.
-    (0..5).for_each(|_| window.weigh(std::iter::empty()));
+    (0..5).for_each(|_| window.record_sizes(std::iter::empty()));
     let hanging = fire(&mut window, 1);
     assert_eq!((hanging.len(), window.is_exhausted()), (750, true), "three quarters of the permits");
     assert!(fire(&mut window, 1).is_empty());
@@ -239,7 +239,7 @@ fn a_tenant_with_thousands_of_receivers_that_hang_delays_no_other() {
 
 #[test]
 fn a_receiver_that_has_all_its_permits_does_not_exhaust_them() {
-    let mut window = Window::new(1, 100, Slots::new(100, 1));
+    let mut window = Window::new(1, 100, ConcurrencyLimit::new(100, 1));
     window.open(SHARD);
     let from = window.begin_load(at(9), at(9));
     window.end_load(&from, &[entry(1, 1, 7), entry(1, 2, 7)], at(9), usize::MAX);
@@ -249,7 +249,7 @@ fn a_receiver_that_has_all_its_permits_does_not_exhaust_them() {
 
 #[test]
 fn what_is_overdue_is_not_taken_in_again_while_its_tenant_has_no_room() {
-    let mut window = Window::new(1, 400, Slots::new(8, 2));
+    let mut window = Window::new(1, 400, ConcurrencyLimit::new(8, 2));
     window.open(SHARD);
     for number in 0..10_000 {
         window.find(entry_of(1, 1, number + 1, number as u64));

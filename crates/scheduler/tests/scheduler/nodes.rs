@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::{Clock, ManualClock, Next, Shard, Status, Timestamp};
 use scheduler::{Config, Scheduler};
-use store::{Epoch, Fault, Member, NodeId, Operation, Store, Tenure};
+use store::{Epoch, Fault, Member, NodeId, Operation, ShardLease, Store};
 use store_conformance::{NOW, secs, timer};
 
 use crate::{RECEIVER, Rig, entry};
@@ -33,7 +33,7 @@ async fn what_a_dead_owner_left_executing_is_found_after_the_take_over() {
 
     // The old owner wakes up: it has lost its shards, and what it did counts for nothing.
     rig.scheduler.beat_once().await.unwrap();
-    assert!(!rig.scheduler.may_send(claimed[0].tenure).await);
+    assert!(!rig.scheduler.may_send(claimed[0].shard_lease).await);
     let late = [claimed[0].settle(Next::Completed { at: rig.clock.now() })];
     assert_eq!(rig.store.settle(&late).await.unwrap(), [false]);
 }
@@ -46,14 +46,14 @@ async fn after_a_break_one_heartbeat_is_not_enough_to_send() {
     rig.create(vec![timer(RECEIVER).build()]).await;
     rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
-    let tenure = rig.claim().await[0].tenure;
+    let shard_lease = rig.claim().await[0].shard_lease;
     rig.clock.advance(secs(4));
     rig.store.plan_none(Operation::Heartbeat);
     rig.store.plan(Operation::Heartbeat, Fault::NotDone);
     assert!(rig.scheduler.beat_once().await.is_err());
-    assert_eq!(futures_util::FutureExt::now_or_never(rig.scheduler.may_send(tenure)), None);
+    assert_eq!(futures_util::FutureExt::now_or_never(rig.scheduler.may_send(shard_lease)), None);
     rig.scheduler.beat_once().await.unwrap();
-    assert!(rig.scheduler.may_send(tenure).await, "nobody took the shard");
+    assert!(rig.scheduler.may_send(shard_lease).await, "nobody took the shard");
 }
 
 #[tokio::test]
@@ -62,16 +62,16 @@ async fn what_was_handed_over_is_not_sent_after_the_machine_was_suspended() {
     rig.create(vec![timer(RECEIVER).build()]).await;
     rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
-    let tenure = rig.claim().await[0].tenure;
+    let shard_lease = rig.claim().await[0].shard_lease;
     rig.scheduler.leave().await.unwrap();
-    assert!(rig.scheduler.may_send(tenure).await);
+    assert!(rig.scheduler.may_send(shard_lease).await);
     let successor = rig.another();
-    // The steady clock knows nothing of it.
+    // The monotonic clock knows nothing of it.
     rig.clock.set(NOW.saturating_add(secs(10)));
     assert_eq!(successor.beat_once().await.unwrap(), 4);
     assert_eq!(successor.expired_once().await.unwrap().len(), 1);
     rig.scheduler.beat_once().await.unwrap();
-    assert!(!rig.scheduler.may_send(tenure).await);
+    assert!(!rig.scheduler.may_send(shard_lease).await);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn a_claim_in_doubt_is_not_forgotten_by_one_that_was_dead_for_a_moment() {
     rig.scheduler.beat_once().await.unwrap();
     assert!(successor.expired_once().await.unwrap().is_empty());
     assert_eq!(claimed.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), ids, "so nobody else would fire it");
-    assert!(!rig.scheduler.may_send(claimed[0].tenure).await);
+    assert!(!rig.scheduler.may_send(claimed[0].shard_lease).await);
     rig.settle(&claimed, |claimed| Next::Pending { at: claimed.entry.at, attempt: 0, error: None }).await;
 }
 
@@ -132,7 +132,7 @@ async fn a_node_that_leaves_hands_its_shards_over_at_once_and_finishes_what_is_u
     assert_eq!(successor.beat_once().await.unwrap(), 4);
     assert_eq!(rig.scheduler.beat_once().await.unwrap(), 0, "it takes nothing back");
     assert!(successor.expired_once().await.unwrap().is_empty(), "its claim is not up for grabs while it lives");
-    assert!(rig.scheduler.may_send(claimed[0].tenure).await);
+    assert!(rig.scheduler.may_send(claimed[0].shard_lease).await);
     rig.complete(&claimed).await;
     assert_eq!(rig.store.get(ids[0]).await.unwrap().unwrap().status, Status::Completed);
 }
@@ -148,7 +148,7 @@ async fn what_a_leaving_node_does_not_finish_is_taken_up_once_it_lives_no_more()
     rig.scheduler.beat_once().await.unwrap();
     rig.clock.advance(secs(5));
     rig.scheduler.beat_once().await.unwrap();
-    assert!(!rig.scheduler.may_send(claimed[0].tenure).await, "there was a break in its life");
+    assert!(!rig.scheduler.may_send(claimed[0].shard_lease).await, "there was a break in its life");
 }
 
 #[tokio::test]
@@ -183,15 +183,15 @@ async fn timers_of_other_nodes_are_passed_on_and_reach_their_window() {
     rig.create(new.clone()).await;
     let entries: Vec<_> = new.iter().map(entry).collect();
     rig.scheduler.nudge(&entries);
-    let told = rig.scheduler.tell_once().await.unwrap();
+    let told = rig.scheduler.send_nudges().await.unwrap();
     assert!((1..20).contains(&told), "{told}");
-    assert_eq!(other.hear_once().await.unwrap(), told);
+    assert_eq!(other.receive_nudges().await.unwrap(), told);
     assert_eq!((rig.scheduler.in_memory(), other.in_memory()), (20 - told, told));
     // Alone, there is nobody to tell.
     rig.clock.advance(secs(5));
     rig.scheduler.beat_once().await.unwrap();
     rig.scheduler.nudge(&entries);
-    assert!(futures_util::FutureExt::now_or_never(rig.scheduler.tell_once()).is_none());
+    assert!(futures_util::FutureExt::now_or_never(rig.scheduler.send_nudges()).is_none());
 }
 
 /// A clock that is off by so much.
@@ -202,8 +202,8 @@ impl Clock for Skewed {
         Timestamp::from_micros(self.0.now().as_micros() + self.1)
     }
 
-    fn steady(&self) -> std::time::Duration {
-        self.0.steady()
+    fn monotonic(&self) -> std::time::Duration {
+        self.0.monotonic()
     }
 }
 
@@ -238,7 +238,7 @@ async fn a_failed_acquisition_does_not_undo_a_heartbeat() {
     assert!(rig.scheduler.beat_once().await.is_err());
     // Past the first lease, but not past the renewed one.
     rig.clock.advance(secs(2));
-    let tenure = Tenure { shard: Shard(1), epoch: Epoch(1) };
-    let waiting = rig.scheduler.may_send(tenure);
+    let shard_lease = ShardLease { shard: Shard(1), epoch: Epoch(1) };
+    let waiting = rig.scheduler.may_send(shard_lease);
     assert!(tokio::time::timeout(std::time::Duration::from_secs(1), waiting).await.unwrap());
 }

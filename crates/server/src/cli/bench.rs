@@ -72,13 +72,13 @@ pub struct MeasureOptions {
     /// Leave the pending timers of w4 where they are, because the database is thrown away anyway
     #[arg(long)]
     pub leave: bool,
-    /// What else must be known to judge the figures, such as the settings of the database
+    /// What else must be known to judge the metrics, such as the settings of the database
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
     /// Where temporary files are put and the disk is probed [default: the directory for temporary files]
     #[arg(long, value_name = "DIRECTORY")]
     pub directory: Option<String>,
-    /// Write the figures as JSON to this file, or with - to standard output instead of the table
+    /// Write the metrics as JSON to this file, or with - to standard output instead of the table
     #[arg(long, value_name = "FILE")]
     pub json: Option<String>,
     /// Write a page with charts to this directory, named after the day

@@ -29,12 +29,12 @@ impl<D: Deliver> Pipeline<D> {
                 return (delivery::unreadable(unreadable, self.clock.now()), None);
             }
         };
-        let way = self.deliverer.way(timer).await;
+        let prepared = self.deliverer.prepare(timer).await;
         // The last look before the call: a node that was paused must not call in the name of shards it has lost. While
         // the store is away this waits, unless the service stops: then the timer goes back as if it had not been claimed.
         let may_send = tokio::select! {
             biased;
-            may_send = self.scheduler.may_send(claimed.tenure) => may_send,
+            may_send = self.scheduler.may_send(claimed.shard_lease) => may_send,
             () = stop.cancelled() => false,
         };
         let now = self.clock.now();
@@ -45,8 +45,8 @@ impl<D: Deliver> Pipeline<D> {
         if let Some(late) = self.too_late(timer, claimed, now) {
             return (late, None);
         }
-        self.figures.fired(now.since(claimed.entry.at));
-        let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, way).await;
+        self.metrics.fired(now.since(claimed.entry.at));
+        let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, prepared).await;
         let now = self.clock.now();
         let jitter = jitter(claimed.token, claimed.entry.id);
         let interval_min = self.retry_interval_min;

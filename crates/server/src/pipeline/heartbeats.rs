@@ -96,7 +96,7 @@ impl Heartbeats {
 }
 
 fn millis(clock: &Arc<dyn Clock>) -> u64 {
-    u64::try_from(clock.steady().as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn until(is_true: impl Fn() -> bool) {

@@ -44,7 +44,7 @@ impl<D: Deliver> Pipeline<D> {
             Err(StoreError::Corrupt(_) | StoreError::Unknown(_)) => self.settle_until_answered(&batch).await,
             Err(error) => return Err(error),
         };
-        self.figures.settled(&batch, &answered.counted);
+        self.metrics.settled(&batch, &answered.counted);
         self.scheduler.settled(&batch);
         Ok(expired.len() - answered.set_aside)
     }

@@ -92,13 +92,13 @@ impl<D: Deliver> Pipeline<D> {
         let Answered { counted, set_aside } = self.settle_until_answered(&batch).await;
         let fenced = counted.iter().filter(|counted| !**counted).count() - set_aside;
         if fenced > 0 {
-            self.figures.fenced(fenced);
+            self.metrics.fenced(fenced);
             tracing::warn!(
                 results = fenced,
                 "results did not count: their timers are in other hands, or they were recorded before"
             );
         }
-        self.figures.settled(&batch, &counted);
+        self.metrics.settled(&batch, &counted);
         self.scheduler.settled(&batch);
     }
 
@@ -115,7 +115,7 @@ impl<D: Deliver> Pipeline<D> {
                 }
                 Err(error) => {
                     answered.set_aside += 1;
-                    self.figures.set_aside();
+                    self.metrics.set_aside();
                     tracing::error!(
                         timer.id = %batch[part.start].entry.id, %error,
                         "a result cannot be recorded and is set aside; the timer stays executing until the stored data is repaired"
@@ -149,7 +149,7 @@ impl<D: Deliver> Pipeline<D> {
 #[cfg(test)]
 mod tests {
     use domain::{Destination, Next, TimerId, Timestamp};
-    use store::{ClaimToken, DueEntry, Epoch, Tenure};
+    use store::{ClaimToken, DueEntry, Epoch, ShardLease};
     use tokio::{sync::oneshot, time::timeout};
 
     use super::*;
@@ -157,8 +157,8 @@ mod tests {
     fn result() -> Settlement {
         let at = Timestamp::from_micros(1);
         let entry = DueEntry { at, id: TimerId::random(at), destination: Destination(1) };
-        let tenure = Tenure { shard: entry.id.shard(1), epoch: Epoch(1) };
-        Settlement { entry, tenure, token: ClaimToken(1), next: Next::Completed { at }, attempt: None }
+        let shard_lease = ShardLease { shard: entry.id.shard(1), epoch: Epoch(1) };
+        Settlement { entry, shard_lease, token: ClaimToken(1), next: Next::Completed { at }, attempt: None }
     }
 
     /// A batch of one, beside another one that goes on until the sender is used.

@@ -94,20 +94,20 @@ fn a_nats_server_is_named_by_url_or_in_parts() {
     assert_eq!(nats(&["--nats-url", "nats://u:p@a:4223,nats://b"]).as_deref(), Some("a:4223, b:4222"));
     assert_eq!(nats(&["--broker-url", "tls://a"]).as_deref(), Some("a:4222"));
     assert_eq!(nats(&["--nats-host", "a", "--nats-user", "u", "--nats-password", "p@:/?"]).as_deref(), Some("a:4222"));
-    assert!(settings(&["--nats-url", "nats://a", "--broker", "nats"]).unwrap().has_broker_door);
-    assert!(!settings(&["--nats-url", "nats://a"]).unwrap().has_broker_door);
+    assert!(settings(&["--nats-url", "nats://a", "--broker", "nats"]).unwrap().has_command_consumer);
+    assert!(!settings(&["--nats-url", "nats://a"]).unwrap().has_command_consumer);
 }
 
 #[test]
 fn attempts_that_failed_are_remembered_unless_something_else_is_said() {
-    for (flags, remember) in [
-        (vec![], Remember::Failures),
-        (vec!["--attempts", ""], Remember::Failures),
-        (vec!["--attempts", "failures"], Remember::Failures),
-        (vec!["--attempts", "off"], Remember::Nothing),
-        (vec!["--attempts", "all"], Remember::Everything),
+    for (flags, attempt_log) in [
+        (vec![], AttemptLog::Failures),
+        (vec!["--attempts", ""], AttemptLog::Failures),
+        (vec!["--attempts", "failures"], AttemptLog::Failures),
+        (vec!["--attempts", "off"], AttemptLog::Nothing),
+        (vec!["--attempts", "all"], AttemptLog::Everything),
     ] {
-        assert_eq!(settings(&flags).unwrap().delivery.remember, remember, "{flags:?}");
+        assert_eq!(settings(&flags).unwrap().delivery.attempt_log, attempt_log, "{flags:?}");
     }
 }
 
@@ -151,7 +151,7 @@ fn a_file_of_namespaces_gives_them_their_policies() {
         id: domain::TimerId::random(domain::Timestamp::from_micros(0)),
         namespace: domain::Namespace::parse(namespace).unwrap(),
         key: None,
-        asked: domain::Asked::from_i64(0),
+        asked: domain::RequestedTime::from_i64(0),
         callback: domain::Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1/"}"#).unwrap(),
         metadata: None,
         correlation_id: None,

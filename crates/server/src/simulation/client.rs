@@ -3,8 +3,8 @@ use std::{
     time::Duration,
 };
 
-use commands::{CommandError, Commands, NewTimerRequest, Patch, Rules, Searches, Soonest, Target};
-use domain::{Asked, Callback, Caller, Clock, Delivery, Horizon, Key, RetryPolicy, Span, Timer, TimerId, Timestamp};
+use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Target};
+use domain::{Callback, Caller, Clock, Delivery, Horizon, Key, RequestedTime, RetryPolicy, Span, Timer, TimerId, Timestamp};
 use store::DueEntry;
 
 use super::{dice::Dice, node::Node, world::World};
@@ -71,10 +71,10 @@ pub async fn probe(world: &World, count: u64) -> Vec<TimerId> {
     let mut dice = Dice::new(world.outside.plan.seed, 4);
     let mut ids = Vec::new();
     for nth in 0..count {
-        let asked = Asked::At(world.outside.truth.now());
+        let asked = RequestedTime::At(world.outside.truth.now());
         let key = Some(Key::parse(&format!("{}-probe-{nth}", world.outside.plan.seed)).unwrap());
         let target = Target::Callback(callback(nth));
-        let request = NewTimerRequest { soonest: Soonest::Any, key, ..NewTimerRequest::new(asked, target) };
+        let request = NewTimerRequest { earliest_allowed: EarliestAllowed::Any, key, ..NewTimerRequest::new(asked, target) };
         let id = TimerId::keyed(&request.namespace, request.key.as_ref().unwrap());
         ask(world, &mut dice, Verb::Create, id, Some(&request)).await;
         ids.push(id);
@@ -117,7 +117,11 @@ fn request(world: &World, nth: u64, dice: &mut Dice) -> NewTimerRequest {
         _ => dice.millis(60_000, 600_000),
     };
     let delay = Span::from_micros_clamped(i64::try_from(delay.as_micros()).unwrap_or(i64::MAX));
-    let asked = if dice.percent(20) { Asked::After(delay) } else { Asked::At(world.outside.truth.now().saturating_add(delay)) };
+    let asked = if dice.percent(20) {
+        RequestedTime::After(delay)
+    } else {
+        RequestedTime::At(world.outside.truth.now().saturating_add(delay))
+    };
     let retry_policy = dice.percent(60).then(|| RetryPolicy {
         max_retries: 1 + dice.below(4) as u32,
         initial_interval: Span::from_millis(200 + dice.below(3_000) as u32),
@@ -126,7 +130,7 @@ fn request(world: &World, nth: u64, dice: &mut Dice) -> NewTimerRequest {
         max_duration: None,
     });
     NewTimerRequest {
-        soonest: Soonest::Any,
+        earliest_allowed: EarliestAllowed::Any,
         key: Some(Key::parse(&format!("{}-{nth}", world.outside.plan.seed)).unwrap()),
         retry_policy,
         delivery: if dice.percent(25) { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },
@@ -143,8 +147,8 @@ async fn ask(world: &World, dice: &mut Dice, verb: Verb, id: TimerId, request: O
     let node = dice.pick(&world.reachable()).cloned()?;
     let commands = commands(&node);
     let later = Patch {
-        asked: Some(Asked::After(Span::from_millis(dice.below(20_000) as u32))),
-        soonest: Soonest::Any,
+        asked: Some(RequestedTime::After(Span::from_millis(dice.below(20_000) as u32))),
+        earliest_allowed: EarliestAllowed::Any,
         callback: dice.percent(50).then(|| callback(dice.below(6))),
         ..Patch::default()
     };

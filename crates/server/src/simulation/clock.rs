@@ -31,12 +31,12 @@ impl Clock for TrueClock {
         START.saturating_add(Span::from_micros_clamped(i64::try_from(self.elapsed().as_micros()).unwrap_or(i64::MAX)))
     }
 
-    fn steady(&self) -> Duration {
+    fn monotonic(&self) -> Duration {
         self.elapsed()
     }
 }
 
-/// The clock of one machine: off by something that may change. Its steady clock is right.
+/// The clock of one machine: off by something that may change. Its monotonic clock is right.
 #[derive(Debug)]
 pub struct NodeClock {
     truth: TrueClock,
@@ -44,12 +44,12 @@ pub struct NodeClock {
     /// When it was last set, in the time that passes.
     set_at: Mutex<Option<Duration>>,
     /// A mistake on purpose: how long something took is measured with a clock that people set.
-    pub is_steady_by_the_wall: bool,
+    pub is_monotonic_by_the_wall: bool,
 }
 
 impl NodeClock {
     pub fn new(truth: TrueClock, ahead_micros: i64) -> Self {
-        Self { truth, ahead_micros: AtomicI64::new(ahead_micros), set_at: Mutex::new(None), is_steady_by_the_wall: false }
+        Self { truth, ahead_micros: AtomicI64::new(ahead_micros), set_at: Mutex::new(None), is_monotonic_by_the_wall: false }
     }
 
     pub fn ahead_micros(&self) -> i64 {
@@ -73,8 +73,8 @@ impl Clock for NodeClock {
         Timestamp::from_micros(self.truth.now().as_micros() + self.ahead_micros())
     }
 
-    fn steady(&self) -> Duration {
-        if self.is_steady_by_the_wall {
+    fn monotonic(&self) -> Duration {
+        if self.is_monotonic_by_the_wall {
             // Far from zero, so that it can go back.
             let since_start = self.now().as_micros() - START.as_micros() + 3_600_000_000;
             return Duration::from_micros(since_start.max(0).unsigned_abs());

@@ -3,7 +3,7 @@
 mod books;
 mod calls;
 mod claims;
-mod tenures;
+mod shard_leases;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use std::{
 };
 
 use domain::{Clock, Delivery, Shard, Status, TimerId, Timestamp};
-use store::{ClaimToken, Epoch, NodeId, Tenure};
+use store::{ClaimToken, Epoch, NodeId, ShardLease};
 
 use super::{
     clock::{NodeClock, TrueClock},
@@ -71,7 +71,7 @@ pub struct Life {
 pub struct Taken {
     pub token: ClaimToken,
     pub node: NodeId,
-    pub tenure: Tenure,
+    pub shard_lease: ShardLease,
     pub attempt: u32,
     pub revision: u32,
     pub due: Timestamp,
@@ -97,10 +97,10 @@ pub struct Books {
     hash: DefaultHasher,
     leases: BTreeMap<NodeId, Lease>,
     owners: BTreeMap<Shard, (Epoch, Option<NodeId>)>,
-    holders: BTreeMap<Tenure, NodeId>,
+    holders: BTreeMap<ShardLease, NodeId>,
     clocks: BTreeMap<NodeId, Arc<NodeClock>>,
     troubled: BTreeSet<NodeId>,
-    figures: Figures,
+    metrics: PipelineMetrics,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +112,7 @@ struct Lease {
 
 /// How much happened: a simulation in which little does proves little.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Figures {
+pub struct PipelineMetrics {
     pub timers: usize,
     pub calls: usize,
     /// Claims that others ended.
@@ -201,8 +201,8 @@ impl Books {
         self.violations.push(Violation { check, what: what.to_string(), id });
     }
 
-    pub fn figures(&self) -> Figures {
-        Figures { timers: self.timers.len(), calls: self.calls.len(), ..self.figures }
+    pub fn metrics(&self) -> PipelineMetrics {
+        PipelineMetrics { timers: self.timers.len(), calls: self.calls.len(), ..self.metrics }
     }
 
     fn is_alive(&self, node: NodeId, now: Timestamp) -> bool {

@@ -18,7 +18,7 @@ use super::{
     wire::Wire,
     witness::Witness,
 };
-use crate::pipeline::{Drained, Figures, Heartbeats, Pipeline};
+use crate::pipeline::{Drained, Heartbeats, Pipeline, PipelineMetrics};
 
 pub const LEASE: Span = Span::from_millis(3_500);
 /// Short, so that finished timers are removed while the simulation runs.
@@ -57,7 +57,7 @@ impl Node {
         let mut dice = Dice::new(plan.seed, 0x1000 + nth);
         let id = NodeId(u128::from(dice.roll()) << 64 | u128::from(dice.roll() & !0xffff | nth));
         let mut clock = NodeClock::new(outside.truth, ahead_micros);
-        clock.is_steady_by_the_wall = outside.bug == Some(Bug::LeaseByTheWallClock);
+        clock.is_monotonic_by_the_wall = outside.bug == Some(Bug::LeaseByTheWallClock);
         let (gate, line, clock) = (Arc::new(Gate::new()), Arc::new(Gate::new()), Arc::new(clock));
         outside.ledger.begins(id, Arc::clone(&clock));
         let witness = Witness {
@@ -91,7 +91,7 @@ impl Node {
             overdue_window: None,
             retry_interval_min: Span::ZERO,
             namespaces: Arc::new(NamespaceRules::default()),
-            figures: Figures::default(),
+            metrics: PipelineMetrics::default(),
             heartbeats: Heartbeats::default(),
         });
         let stop = CancellationToken::new();

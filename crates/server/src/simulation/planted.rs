@@ -6,11 +6,11 @@ use std::{
 };
 
 use domain::{Next, Shard, Status, Timer, TimerId, Timestamp};
-use store::{Changed, Claim, Claimed, DueEntry, Model, Settlement, ShardCursor, Store, StoreResult, Tenure};
+use store::{Changed, Claim, Claimed, DueEntry, Model, Settlement, ShardCursor, ShardLease, Store, StoreResult};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// A result counts whoever brings it: it does not say under which claim and tenure it came about.
+    /// A result counts whoever brings it: it does not say under which claim and shard lease it came about.
     SettlesWithoutClaim,
     /// A completed timer takes everything with it that was due before it.
     DeletesByRange,
@@ -97,14 +97,14 @@ impl Tampering {
             let held = self.held.lock().unwrap();
             for settlement in &mut batch {
                 if let Some(held) = held.get(&settlement.entry.id) {
-                    (settlement.token, settlement.tenure, settlement.entry) = (held.token, held.tenure, held.entry);
+                    (settlement.token, settlement.shard_lease, settlement.entry) = (held.token, held.shard_lease, held.entry);
                 }
             }
         }
         let counted = model.settle(&batch).await?;
         if self.is(Bug::DeletesByRange) {
             for settlement in batch.iter().filter(|settlement| matches!(settlement.next, Next::Completed { .. })) {
-                let from = [ShardCursor { shard: settlement.tenure.shard, after: None }];
+                let from = [ShardCursor { shard: settlement.shard_lease.shard, after: None }];
                 let before = model.due(&from, settlement.entry.at, usize::MAX).await?;
                 self.lost.lock().unwrap().extend(before.iter().map(|entry| entry.id));
             }
@@ -114,25 +114,27 @@ impl Tampering {
 
     pub async fn cancel(&self, model: &Model, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         Ok(match model.cancel(id, now).await? {
-            Changed::Met(timer) if timer.status == Status::Executing && self.is(Bug::CancelsWithoutLooking) => {
+            Changed::WrongStatus(timer) if timer.status == Status::Executing && self.is(Bug::CancelsWithoutLooking) => {
                 Changed::Done(Timer { status: Status::Canceled, ..timer })
             }
             truth => truth,
         })
     }
 
-    pub async fn expired_claims(&self, model: &Model, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
+    pub async fn expired_claims(&self, model: &Model, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
         if !self.is(Bug::TakesFromTheLiving) {
-            return model.expired_claims(tenures, limit).await;
+            return model.expired_claims(shard_leases, limit).await;
         }
         let held: Vec<Claimed> = self.held.lock().unwrap().values().cloned().collect();
         let mut expired = Vec::new();
         for claimed in held {
             let shard = claimed.entry.id.shard(model.shards());
-            let tenure = tenures.iter().find(|tenure| tenure.shard == shard && tenure.epoch > claimed.tenure.epoch);
+            let shard_lease = shard_leases
+                .iter()
+                .find(|shard_lease| shard_lease.shard == shard && shard_lease.epoch > claimed.shard_lease.epoch);
             let timer = model.get(claimed.entry.id).await?.filter(|timer| timer.status == Status::Executing);
-            if let (Some(tenure), Some(_)) = (tenure, timer) {
-                expired.push(Claimed { tenure: *tenure, ..claimed });
+            if let (Some(shard_lease), Some(_)) = (shard_lease, timer) {
+                expired.push(Claimed { shard_lease: *shard_lease, ..claimed });
             }
         }
         Ok(expired)

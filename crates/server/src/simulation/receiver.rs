@@ -74,10 +74,10 @@ pub struct Sender {
 }
 
 impl Deliver for Sender {
-    type Way = ();
+    type Prepared = ();
 
     /// A pause here leaves time to lose the shard before the last look.
-    async fn way(&self, _: &Timer) {
+    async fn prepare(&self, _: &Timer) {
         self.gate.pass().await;
     }
 

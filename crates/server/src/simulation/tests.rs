@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    ledger::{Check, Figures},
+    ledger::{Check, PipelineMetrics},
     planted::Bug,
     world::{Ended, run},
 };
@@ -16,7 +16,7 @@ use super::{
 const SEEDS_DEFAULT: u64 = 1_000;
 const THREADS: usize = 2;
 
-impl Figures {
+impl PipelineMetrics {
     fn add(&mut self, other: &Self) {
         self.timers += other.timers;
         self.calls += other.calls;
@@ -43,7 +43,7 @@ fn report(seed: u64, ended: &Ended) -> String {
 
 #[test]
 fn what_must_hold_holds_whatever_goes_wrong() {
-    let (next, failures, sum) = (AtomicU64::new(0), Mutex::new(Vec::new()), Mutex::new(Figures::default()));
+    let (next, failures, sum) = (AtomicU64::new(0), Mutex::new(Vec::new()), Mutex::new(PipelineMetrics::default()));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ fn what_must_hold_holds_whatever_goes_wrong() {
                 return;
             }
             let ended = run(seed, None);
-            sum.lock().unwrap().add(&ended.figures);
+            sum.lock().unwrap().add(&ended.metrics);
             if !ended.violations.is_empty() {
                 failures.lock().unwrap().push(report(seed, &ended));
             }
@@ -75,7 +75,7 @@ fn one_seed() {
     if number("SIM_SEED").is_some() {
         ended.story.iter().for_each(|line| println!("{line}"));
     }
-    assert!(ended.figures.timers > 0 && ended.figures.calls > 0, "nothing happened");
+    assert!(ended.metrics.timers > 0 && ended.metrics.calls > 0, "nothing happened");
     assert!(ended.violations.is_empty(), "{}", report(seed, &ended));
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, NodeId, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreError, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId,
+    Page, Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult,
 };
 
 use super::{clock::NodeClock, dice::Dice, gate::Gate, planted::Bug};
@@ -168,8 +168,8 @@ impl Store for Wire {
         self.write(async move { inner.settle(&batch).await }).await
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        self.read(self.inner.expired_claims(tenures, limit)).await
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        self.read(self.inner.expired_claims(shard_leases, limit)).await
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
@@ -193,23 +193,23 @@ impl Store for Wire {
         self.inner.shards()
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let (inner, member) = (Arc::clone(&self.inner), member.clone());
-        let mut pulse = self.write(async move { inner.heartbeat(&member, lease).await }).await?;
+        let mut reply = self.write(async move { inner.heartbeat(&member, lease).await }).await?;
         if self.bug == Some(Bug::TrustsItsOwnClock) {
-            pulse.now = self.clock.now();
+            reply.now = self.clock.now();
         }
-        Ok(pulse)
+        Ok(reply)
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         let (inner, shards) = (Arc::clone(&self.inner), shards.to_vec());
         self.write(async move { inner.acquire(node, &shards).await }).await
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        let (inner, tenures) = (Arc::clone(&self.inner), tenures.to_vec());
-        self.write(async move { inner.release(node, &tenures).await }).await
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        let (inner, shard_leases) = (Arc::clone(&self.inner), shard_leases.to_vec());
+        self.write(async move { inner.release(node, &shard_leases).await }).await
     }
 
     async fn leave(&self, node: NodeId) -> StoreResult<()> {

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, ListQuery, Member, Model, NodeId, Page, Pulse,
-    Settlement, ShardCursor, Store, StoreResult, Tenure,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, Model, NodeId, Page,
+    Settlement, ShardCursor, ShardLease, Store, StoreResult,
 };
 
 use super::{ledger::Ledger, planted::Tampering};
@@ -93,8 +93,8 @@ impl Store for Witness {
         Ok(counted)
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        self.tampering.expired_claims(&self.model, tenures, limit).await
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        self.tampering.expired_claims(&self.model, shard_leases, limit).await
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
@@ -117,21 +117,21 @@ impl Store for Witness {
         self.model.shards()
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
-        let pulse = self.model.heartbeat(member, lease).await?;
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
+        let reply = self.model.heartbeat(member, lease).await?;
         self.ledger.lives(member.node, lease);
-        Ok(pulse)
+        Ok(reply)
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         let taken = self.model.acquire(node, shards).await?;
-        taken.iter().for_each(|tenure| self.ledger.acquired(node, *tenure));
+        taken.iter().for_each(|shard_lease| self.ledger.acquired(node, *shard_lease));
         Ok(taken)
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
-        self.model.release(node, tenures).await?;
-        tenures.iter().for_each(|tenure| self.ledger.released(node, *tenure));
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        self.model.release(node, shard_leases).await?;
+        shard_leases.iter().for_each(|shard_lease| self.ledger.released(node, *shard_lease));
         Ok(())
     }
 

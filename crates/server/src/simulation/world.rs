@@ -13,7 +13,7 @@ use super::{
     client::{self, History},
     clock::TrueClock,
     dice::Dice,
-    ledger::{Figures, Ledger, Violation},
+    ledger::{Ledger, PipelineMetrics, Violation},
     nemesis,
     node::{Node, Outside},
     plan::Plan,
@@ -40,7 +40,7 @@ pub struct Ended {
     /// What happened, in order, as far as it concerns the first violation.
     pub story: Vec<String>,
     pub hash: u64,
-    pub figures: Figures,
+    pub metrics: PipelineMetrics,
 }
 
 /// Runs one simulation to its end.
@@ -183,7 +183,7 @@ impl World {
             violations: books.violations.clone(),
             story: books.trace.iter().filter(|(id, _)| belongs(id)).map(|(_, line)| line.clone()).collect(),
             hash,
-            figures: books.figures(),
+            metrics: books.metrics(),
         }
     }
 

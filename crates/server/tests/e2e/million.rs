@@ -19,8 +19,8 @@ async fn with_a_million_pending_timers_the_first_overdue_call_comes_at_once(back
     let _machine = alone().await;
     let receiver = Receiver::start();
     // Due over half an hour, from two minutes on, so that a part of them belongs to the near term; a few are overdue.
-    let (soonest, overdue, step) = (now() + 120_000_000, now() - 60_000_000, 1_800_000_000 / PENDING);
-    let at = format!("CASE WHEN n < {OVERDUE} THEN {overdue} + n ELSE {soonest} + n * {step} END");
+    let (earliest_allowed, overdue, step) = (now() + 120_000_000, now() - 60_000_000, 1_800_000_000 / PENDING);
+    let at = format!("CASE WHEN n < {OVERDUE} THEN {overdue} + n ELSE {earliest_allowed} + n * {step} END");
     fill(&backend, &receiver, &Crowd { timers: PENDING, payload: &json!(1), at }).await;
 
     let begun = now();

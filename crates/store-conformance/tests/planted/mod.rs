@@ -11,8 +11,8 @@ use domain::{
     TimerId, Timestamp,
 };
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Epoch, Filter, ListQuery, Member, Model, NodeId,
-    Order, Page, Pulse, Settlement, ShardCursor, Store, StoreResult, Tenure,
+    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Epoch, Filter, HeartbeatReply, ListQuery, Member,
+    Model, NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult,
 };
 use store_conformance::Fixture;
 
@@ -89,7 +89,7 @@ struct Liar {
 struct Seen {
     claims: BTreeMap<TimerId, Claimed>,
     tokens: BTreeSet<i64>,
-    owners: BTreeMap<Shard, (NodeId, Tenure)>,
+    owners: BTreeMap<Shard, (NodeId, ShardLease)>,
     members: BTreeMap<NodeId, Member>,
     said: Vec<Vec<DueEntry>>,
 }
@@ -124,8 +124,8 @@ impl Liar {
         self.bug == Some(bug)
     }
 
-    fn current(&self, shard: Shard) -> Option<Tenure> {
-        self.seen.lock().unwrap().owners.get(&shard).map(|(_, tenure)| *tenure)
+    fn current(&self, shard: Shard) -> Option<ShardLease> {
+        self.seen.lock().unwrap().owners.get(&shard).map(|(_, shard_lease)| *shard_lease)
     }
 
     fn lease(&self, lease: Span) -> Span {
@@ -227,7 +227,7 @@ impl Store for Liar {
 
     async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         Ok(match self.model.cancel(id, now).await? {
-            Changed::Met(met) if self.has(Bug::CancelWhateverTheStatus) => {
+            Changed::WrongStatus(met) if self.has(Bug::CancelWhateverTheStatus) => {
                 Changed::Done(Timer { status: Status::Canceled, updated_at: now, ..met })
             }
             honest => honest,
@@ -302,15 +302,15 @@ impl Store for Liar {
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
         let (mut claim, mut entries) = (claim.clone(), entries.to_vec());
         if self.has(Bug::ClaimWithoutTenure) {
-            claim.tenures = (0..4).filter_map(|shard| self.current(Shard(shard))).collect();
+            claim.shard_leases = (0..4).filter_map(|shard| self.current(Shard(shard))).collect();
         }
         if self.has(Bug::ClaimWhateverTheTime) {
             for entry in &mut entries {
                 entry.at = self.due_time(entry.id).await.unwrap_or(entry.at);
             }
         }
-        let is_lost = |tenure: &Tenure| self.current(tenure.shard) != Some(*tenure);
-        if self.has(Bug::RepeatedClaimNeedsTheShard) && claim.tenures.iter().any(is_lost) {
+        let is_lost = |shard_lease: &ShardLease| self.current(shard_lease.shard) != Some(*shard_lease);
+        if self.has(Bug::RepeatedClaimNeedsTheShard) && claim.shard_leases.iter().any(is_lost) {
             return Ok(Vec::new());
         }
         let is_repeated = !self.seen.lock().unwrap().tokens.insert(claim.token.0);
@@ -339,7 +339,7 @@ impl Store for Liar {
                 settlement.token = real.unwrap_or(settlement.token);
             }
             if self.has(Bug::SettleWithoutTenure) {
-                settlement.tenure = self.current(settlement.tenure.shard).unwrap_or(settlement.tenure);
+                settlement.shard_lease = self.current(settlement.shard_lease.shard).unwrap_or(settlement.shard_lease);
             }
             if let (true, Next::GivenUp { at, error }) = (self.has(Bug::SettleCountsWhatWasNotSent), settlement.next.clone()) {
                 settlement.next = Next::Failed { at, error };
@@ -347,21 +347,21 @@ impl Store for Liar {
             settlement
         };
         let batch: Vec<_> = batch.iter().map(lie).collect();
-        let is_lost = |settlement: &Settlement| self.current(settlement.tenure.shard) != Some(settlement.tenure);
+        let is_lost = |settlement: &Settlement| self.current(settlement.shard_lease.shard) != Some(settlement.shard_lease);
         if self.has(Bug::SettleOnlyUnderTheCurrentTenure) && batch.iter().any(is_lost) {
             return Ok(vec![false; batch.len()]);
         }
         self.model.settle(&batch).await
     }
 
-    async fn expired_claims(&self, tenures: &[Tenure], limit: usize) -> StoreResult<Vec<Claimed>> {
-        let mut tenures = tenures.to_vec();
+    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
+        let mut shard_leases = shard_leases.to_vec();
         if self.has(Bug::ExpiredWhateverTheTenure) {
-            tenures = tenures.iter().filter_map(|tenure| self.current(tenure.shard)).collect();
+            shard_leases = shard_leases.iter().filter_map(|shard_lease| self.current(shard_lease.shard)).collect();
         }
-        let mut expired = self.model.expired_claims(&tenures, limit).await?;
+        let mut expired = self.model.expired_claims(&shard_leases, limit).await?;
         let is_found = |claimed: &Claimed| {
-            let is_current = tenures.contains(&claimed.tenure);
+            let is_current = shard_leases.contains(&claimed.shard_lease);
             self.has(Bug::ExpiredIncludesLiving) && is_current || self.has(Bug::ExpiredIgnoresLivingOwner) && !is_current
         };
         expired.extend(self.seen.lock().unwrap().claims.values().filter(|claimed| is_found(claimed)).cloned());
@@ -376,53 +376,55 @@ impl Store for Liar {
         self.model.shards()
     }
 
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<Pulse> {
+    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let mut lease = self.lease(lease);
         if self.has(Bug::HeartbeatByOwnClock) {
             lease = Span::from_micros_clamped(lease.as_micros().saturating_add(member.skew_micros));
         }
-        let mut pulse = self.model.heartbeat(member, lease).await?;
+        let mut reply = self.model.heartbeat(member, lease).await?;
         let mut seen = self.seen.lock().unwrap();
         seen.members.insert(member.node, member.clone());
         if self.has(Bug::HeartbeatTellsOfTheDead) {
-            pulse.members = seen.members.values().cloned().collect();
+            reply.members = seen.members.values().cloned().collect();
         }
         if self.has(Bug::HeldWhatWasTaken) {
             let others = seen.owners.values().filter(|(node, _)| *node != member.node);
-            pulse.held.extend(others.map(|(_, tenure)| *tenure));
-            pulse.held.sort_unstable();
+            reply.held.extend(others.map(|(_, shard_lease)| *shard_lease));
+            reply.held.sort_unstable();
         }
-        Ok(pulse)
+        Ok(reply)
     }
 
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<Tenure>> {
+    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
         let owners = self.seen.lock().unwrap().owners.clone();
         if self.has(Bug::AcquireFromTheLiving) {
-            for (owner, tenure) in owners.values().filter(|(owner, _)| *owner != node) {
-                self.model.release(*owner, &[*tenure]).await?;
+            for (owner, shard_lease) in owners.values().filter(|(owner, _)| *owner != node) {
+                self.model.release(*owner, &[*shard_lease]).await?;
             }
         }
         if self.has(Bug::AcquireByTheDead) {
             self.model.heartbeat(&Member::new(node), Span::from_secs(60)).await?;
         }
-        let mut tenures = self.model.acquire(node, shards).await?;
+        let mut shard_leases = self.model.acquire(node, shards).await?;
         if self.has(Bug::EpochNotRising) {
-            tenures.iter_mut().for_each(|tenure| tenure.epoch = Epoch(1));
+            shard_leases.iter_mut().for_each(|shard_lease| shard_lease.epoch = Epoch(1));
         }
-        let taken = tenures.iter().map(|tenure| (tenure.shard, (node, *tenure)));
+        let taken = shard_leases.iter().map(|shard_lease| (shard_lease.shard, (node, *shard_lease)));
         self.seen.lock().unwrap().owners.extend(taken);
-        Ok(tenures)
+        Ok(shard_leases)
     }
 
-    async fn release(&self, node: NodeId, tenures: &[Tenure]) -> StoreResult<()> {
+    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
         if self.has(Bug::ReleaseByAnybody) {
             let owners: Vec<_> = self.seen.lock().unwrap().owners.values().copied().collect();
-            for (owner, tenure) in owners.into_iter().filter(|(_, tenure)| tenures.iter().any(|t| t.shard == tenure.shard)) {
-                self.model.release(owner, &[tenure]).await?;
+            for (owner, shard_lease) in
+                owners.into_iter().filter(|(_, shard_lease)| shard_leases.iter().any(|t| t.shard == shard_lease.shard))
+            {
+                self.model.release(owner, &[shard_lease]).await?;
             }
             return Ok(());
         }
-        self.model.release(node, tenures).await
+        self.model.release(node, shard_leases).await
     }
 
     async fn leave(&self, node: NodeId) -> StoreResult<()> {

@@ -37,11 +37,11 @@ fn remembering(claimed: &Claimed, next: Next) -> Settlement {
 }
 
 /// Claims everything in batches and postpones what it gets; answers with that.
-async fn claim_and_postpone(store: Arc<PostgresStore>, tenures: Vec<store::Tenure>, first_token: i64) -> Vec<TimerId> {
+async fn claim_and_postpone(store: Arc<PostgresStore>, shard_leases: Vec<store::ShardLease>, first_token: i64) -> Vec<TimerId> {
     let mut got = Vec::new();
     let due = everything_due(&*store).await;
     for (token, batch) in (first_token..).zip(due.chunks(90)) {
-        let claimed = store.claim(&claim(token, &tenures), batch).await.unwrap();
+        let claimed = store.claim(&claim(token, &shard_leases), batch).await.unwrap();
         let postponed: Vec<_> = claimed
             .iter()
             .map(|claimed| remembering(claimed, Next::Pending { at: ahead(secs(100_000)), attempt: 1, error: None }))
@@ -56,7 +56,7 @@ async fn claim_and_postpone(store: Arc<PostgresStore>, tenures: Vec<store::Tenur
 async fn bulk_cancels_claims_and_settlements_of_the_same_timers_never_wait_in_a_circle() {
     let url = throwaway::postgres().create_database();
     let store = Arc::new(open(&url).await);
-    let tenures = acquire_all(&*store).await;
+    let shard_leases = acquire_all(&*store).await;
     let ids = create_many(&store, 900).await;
     let mut cancels = JoinSet::new();
     let mut claims = JoinSet::new();
@@ -78,7 +78,7 @@ async fn bulk_cancels_claims_and_settlements_of_the_same_timers_never_wait_in_a_
         });
     }
     for task in 0..4 {
-        claims.spawn(claim_and_postpone(Arc::clone(&store), tenures.clone(), 1 + task * 1_000));
+        claims.spawn(claim_and_postpone(Arc::clone(&store), shard_leases.clone(), 1 + task * 1_000));
     }
     joined(claims).await;
     let mut times: HashMap<TimerId, usize> = HashMap::new();
@@ -96,8 +96,8 @@ async fn bulk_cancels_claims_and_settlements_of_the_same_timers_never_wait_in_a_
     // A circle would have been broken by the server, and the call made again: nobody but the server knows. A session tells
     // what it counted when it ends, at the latest.
     store.close().await;
-    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'timer'";
-    while throwaway::postgres().query(&url, sessions) != "0" {
+    let session_pool = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'timer'";
+    while throwaway::postgres().query(&url, session_pool) != "0" {
         tokio::task::yield_now().await;
     }
     let circles = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
@@ -166,9 +166,9 @@ async fn a_timer_that_was_claimed_while_a_bulk_cancel_waited_is_left_to_its_clai
 }
 
 async fn failed(store: &PostgresStore, count: u32) -> Vec<Timer> {
-    let tenures = acquire_all(store).await;
+    let shard_leases = acquire_all(store).await;
     let ids = create_many(store, count).await;
-    let claimed = store.claim(&claim(7, &tenures), &everything_due(store).await).await.unwrap();
+    let claimed = store.claim(&claim(7, &shard_leases), &everything_due(store).await).await.unwrap();
     let settlements: Vec<_> =
         claimed.iter().map(|claimed| remembering(claimed, Next::Failed { at: NOW, error: "timeout".to_owned() })).collect();
     assert!(store.settle(&settlements).await.unwrap().into_iter().all(|counted| counted));
@@ -231,7 +231,8 @@ async fn a_failed_timer_that_is_tried_again_and_replaced_at_once_is_due_once() {
         assert!(matches!(replaced, Created::Replaced(_)), "{replaced:?}");
         let reopened = [one.unwrap(), other.unwrap()];
         let done = reopened.iter().filter(|answer| matches!(answer, Changed::Done(_))).count();
-        let met = reopened.iter().filter(|answer| matches!(answer, Changed::Met(met) if met.status == Status::Pending)).count();
+        let met =
+            reopened.iter().filter(|answer| matches!(answer, Changed::WrongStatus(met) if met.status == Status::Pending)).count();
         assert!(done <= 1 && done + met == 2, "{reopened:?}");
         let now = store.get(replaced.timer().id()).await.unwrap().unwrap();
         assert_eq!(now, *replaced.timer(), "whichever came first, the replacement is what counts");
@@ -247,9 +248,9 @@ async fn a_failed_timer_that_is_tried_again_and_replaced_at_once_is_due_once() {
 async fn settlements_without_an_attempt_pay_nothing_for_those_that_have_one() {
     let url = throwaway::postgres().create_database();
     let store = open(&url).await;
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     create_many(&store, 4).await;
-    let claimed = store.claim(&claim(7, &tenures), &everything_due(&store).await).await.unwrap();
+    let claimed = store.claim(&claim(7, &shard_leases), &everything_due(&store).await).await.unwrap();
     let mut blocker = PgConnection::connect(&url).await.unwrap();
     blocker.execute("BEGIN; LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let plain =
@@ -267,7 +268,7 @@ async fn settlements_without_an_attempt_pay_nothing_for_those_that_have_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_that_match_are_found_however_they_lie_among_the_others() {
     let store = open(&throwaway::postgres().create_database()).await;
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     // Some namespaces have every other timer, some one in fifty, some only the first or the last.
     let namespace = |n: u64| match n {
         0..5 => "first",
@@ -281,7 +282,7 @@ async fn timers_that_match_are_found_however_they_lie_among_the_others() {
     let of = |n: u64| timer("http://a.example/").numbered(n).id();
     let claimed: Vec<_> =
         everything_due(&store).await.into_iter().filter(|entry| entry.id.as_uuid().as_u128() % 3 == 0).collect();
-    store.claim(&claim(7, &tenures), &claimed).await.unwrap();
+    store.claim(&claim(7, &shard_leases), &claimed).await.unwrap();
     let is_executing = |n: u64| of(n).as_uuid().as_u128() % 3 == 0;
     for name in [None, Some("first"), Some("last"), Some("rare"), Some("dense"), Some("default"), Some("nobody")] {
         for status in [None, Some(Status::Pending), Some(Status::Executing), Some(Status::Failed)] {

@@ -132,12 +132,12 @@ async fn timers_of_a_status_are_listed_whether_they_are_many_or_few_and_far_apar
 async fn a_claim_that_is_left_is_found_behind_a_crowd() {
     let url = throwaway::postgres().create_database();
     let store = open(&url).await;
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     let new = timer("http://a.example/").due_at(NOW.saturating_add(Span::from_secs(1))).build();
     let id = new.definition.id;
     assert!(matches!(store.create(vec![new]).await.unwrap()[..], [Created::Created(_)]));
     let due = everything_due(&store).await;
-    let brief = Claim { lease: Span::from_micros(1), ..claim(7, &tenures) };
+    let brief = Claim { lease: Span::from_micros(1), ..claim(7, &shard_leases) };
     assert_eq!(store.claim(&brief, &due).await.unwrap().len(), 1);
     let Shard(shard) = id.shard(store.shards());
     let crowd = format!(
@@ -149,7 +149,7 @@ async fn a_claim_that_is_left_is_found_behind_a_crowd() {
     let mut calls = 0;
     let left = loop {
         calls += 1;
-        let left = store.expired_claims(&tenures, 10).await.unwrap();
+        let left = store.expired_claims(&shard_leases, 10).await.unwrap();
         if !left.is_empty() {
             break left;
         }
@@ -158,6 +158,6 @@ async fn a_claim_that_is_left_is_found_behind_a_crowd() {
     assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [id]);
     assert_eq!(calls, 2, "one call looks at 16,384 rows of a shard");
     // From the beginning again.
-    assert_eq!(store.expired_claims(&tenures, 10).await.unwrap(), []);
+    assert_eq!(store.expired_claims(&shard_leases, 10).await.unwrap(), []);
     assert_eq!(store.settle(&[left[0].settle(Next::Completed { at: NOW })]).await.unwrap(), [true]);
 }

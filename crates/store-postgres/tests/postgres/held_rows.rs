@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{NewTimer, OnConflict, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Claim, Created, Store};
+use store::{Claim, Created, OnLocked, Store};
 use store_conformance::timer;
 use tokio::time::timeout;
 
@@ -52,12 +52,12 @@ async fn a_row_that_is_held_keeps_none_of_its_neighbours_from_firing() {
     let url = throwaway::postgres().create_database();
     let store = open(&url).await;
     store.create((0..40).map(numbered).collect()).await.unwrap();
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     let due = everything_due(&store).await;
     let holder = Holder::of(&url, due[20].id).await;
 
     for call in ["the first call", "the same call again"] {
-        let claimed = timeout(PROMPTLY, store.claim(&claim(7, &tenures), &due)).await.expect(call).unwrap();
+        let claimed = timeout(PROMPTLY, store.claim(&claim(7, &shard_leases), &due)).await.expect(call).unwrap();
         assert_eq!(claimed.len(), 39, "{call}");
         assert!(claimed.iter().all(|claimed| claimed.attempt == 1 && claimed.entry.id != due[20].id), "{call}");
     }
@@ -66,7 +66,7 @@ async fn a_row_that_is_held_keeps_none_of_its_neighbours_from_firing() {
     // What a look at the store finds afterwards.
     let left = everything_due(&store).await;
     assert_eq!(left, [due[20]]);
-    let claimed = store.claim(&claim(8, &tenures), &left).await.unwrap();
+    let claimed = store.claim(&claim(8, &shard_leases), &left).await.unwrap();
     assert_eq!(claimed.iter().map(|claimed| (claimed.entry, claimed.attempt)).collect::<Vec<_>>(), [(due[20], 1)]);
 }
 
@@ -76,7 +76,7 @@ async fn a_claim_that_is_repeated_does_not_pass_over_what_its_first_call_holds()
     let url = throwaway::postgres().create_database();
     let store = open(&url).await;
     store.create((0..3).map(numbered).collect()).await.unwrap();
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     let due = everything_due(&store).await;
     let mut first_call = Holder::of(&url, due[0].id).await;
     first_call
@@ -84,7 +84,7 @@ async fn a_claim_that_is_repeated_does_not_pass_over_what_its_first_call_holds()
             "UPDATE due SET claim = 7, epoch = 1, attempt = 1, lease_until = 9000000000000000 WHERE id IN (SELECT id FROM due)",
         )
         .await;
-    let repeated = Claim { is_repeated: true, ..claim(7, &tenures) };
+    let repeated = Claim { on_locked: OnLocked::Fail, ..claim(7, &shard_leases) };
 
     let in_doubt = store.claim(&repeated, &due).await;
     assert!(in_doubt.is_err(), "{in_doubt:?}");

@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "these are tests: a panic is how they fail")]
 
 mod bulk;
+mod bulkheads;
 mod conformance;
 mod crowds;
 mod held_rows;
-mod lanes;
 mod nodes;
 mod nudges;
 mod outages;
@@ -17,7 +17,7 @@ mod upgrade;
 mod waiting_claims;
 
 use domain::{Shard, Span};
-use store::{Claim, ClaimToken, DueEntry, Member, NodeId, ShardCursor, Store, Tenure};
+use store::{Claim, ClaimToken, DueEntry, Member, NodeId, OnLocked, ShardCursor, ShardLease, Store};
 use store_postgres::{PostgresOptions, PostgresStore};
 
 /// A store on the database at `url`, set up.
@@ -31,12 +31,12 @@ fn all_shards(store: &impl Store) -> Vec<Shard> {
     (0..store.shards()).map(Shard).collect()
 }
 
-async fn acquire_all(store: &impl Store) -> Vec<Tenure> {
+async fn acquire_all(store: &impl Store) -> Vec<ShardLease> {
     acquire_all_for(store, NodeId(1)).await
 }
 
 /// `node` comes to life and takes what it can get.
-async fn acquire_all_for(store: &impl Store, node: NodeId) -> Vec<Tenure> {
+async fn acquire_all_for(store: &impl Store, node: NodeId) -> Vec<ShardLease> {
     store.heartbeat(&Member::new(node), Span::from_secs(600)).await.unwrap();
     store.acquire(node, &all_shards(store)).await.unwrap()
 }
@@ -46,6 +46,11 @@ async fn everything_due(store: &impl Store) -> Vec<DueEntry> {
     store.due(&from, domain::Timestamp::MAX, 100_000).await.unwrap()
 }
 
-fn claim(token: i64, tenures: &[Tenure]) -> Claim {
-    Claim { token: ClaimToken(token), tenures: tenures.to_vec(), lease: Span::from_secs(600), is_repeated: false }
+fn claim(token: i64, shard_leases: &[ShardLease]) -> Claim {
+    Claim {
+        token: ClaimToken(token),
+        shard_leases: shard_leases.to_vec(),
+        lease: Span::from_secs(600),
+        on_locked: OnLocked::Skip,
+    }
 }

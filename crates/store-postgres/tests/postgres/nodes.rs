@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::{Shard, Span};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Epoch, Member, NodeId, Store, Tenure};
+use store::{Epoch, Member, NodeId, ShardLease, Store};
 
 use crate::{acquire_all, acquire_all_for, all_shards, open};
 
@@ -26,15 +26,17 @@ async fn of_many_processes_that_come_to_life_at_once_each_shard_gets_one() {
             })
         });
         let taken: Vec<_> = futures_util::future::join_all(tasks).await.into_iter().map(Result::unwrap).collect();
-        let mut shards: Vec<_> = taken.iter().flat_map(|(_, tenures)| tenures.iter().map(|tenure| tenure.shard)).collect();
+        let mut shards: Vec<_> =
+            taken.iter().flat_map(|(_, shard_leases)| shard_leases.iter().map(|shard_lease| shard_lease.shard)).collect();
         shards.sort_unstable();
         assert_eq!(shards, all_shards(&*stores[0]), "round {round}");
-        let epochs: Vec<_> = taken.iter().flat_map(|(_, tenures)| tenures.iter().map(|tenure| tenure.epoch)).collect();
+        let epochs: Vec<_> =
+            taken.iter().flat_map(|(_, shard_leases)| shard_leases.iter().map(|shard_lease| shard_lease.epoch)).collect();
         assert!(epochs.iter().all(|epoch| *epoch == Epoch(before.0 + 1)), "round {round}: {epochs:?}");
         before = epochs[0];
-        for ((node, tenures), store) in taken.iter().zip(&stores) {
+        for ((node, shard_leases), store) in taken.iter().zip(&stores) {
             // What each was told at once is what the database says afterwards. Then all die, at the same time or one by one.
-            assert_eq!(store.heartbeat(&Member::new(*node), Span::ZERO).await.unwrap().held, *tenures);
+            assert_eq!(store.heartbeat(&Member::new(*node), Span::ZERO).await.unwrap().held, *shard_leases);
         }
     }
 }
@@ -71,8 +73,11 @@ async fn an_acquisition_that_waited_takes_nothing_from_one_that_was_faster() {
     let taken = acquiring.await.unwrap();
 
     assert_eq!(taken.len(), 63);
-    assert!(!taken.iter().any(|tenure| tenure.shard == Shard(5)), "{taken:?}");
-    assert_eq!(store.heartbeat(&Member::new(NodeId(3)), LONG).await.unwrap().held, [Tenure { shard: Shard(5), epoch: Epoch(2) }]);
+    assert!(!taken.iter().any(|shard_lease| shard_lease.shard == Shard(5)), "{taken:?}");
+    assert_eq!(
+        store.heartbeat(&Member::new(NodeId(3)), LONG).await.unwrap().held,
+        [ShardLease { shard: Shard(5), epoch: Epoch(2) }]
+    );
 }
 
 #[tokio::test]
@@ -105,7 +110,7 @@ async fn one_that_holds_shards_is_not_forgotten_however_long_it_was_dead() {
     store.heartbeat(&Member::new(NodeId(2)), LONG).await.unwrap();
     let all = all_shards(&store);
     assert_eq!(store.acquire(NodeId(2), &all[1..]).await.unwrap().len(), 63);
-    let held = [Tenure { shard: Shard(0), epoch: Epoch(1) }];
+    let held = [ShardLease { shard: Shard(0), epoch: Epoch(1) }];
     assert_eq!(store.heartbeat(&Member::new(NodeId(1)), LONG).await.unwrap().held, held);
     let remembered = "SELECT count(*) FROM tenure WHERE shard = 0 AND epoch = 1";
     assert_eq!(throwaway::postgres().query(&url, remembered), "1");

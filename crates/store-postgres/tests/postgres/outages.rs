@@ -31,7 +31,7 @@ async fn calls_fail_while_the_server_is_down_and_work_again_afterwards() {
     let postgres = throwaway::Postgres::start();
     let store = open(&postgres.create_database()).await;
     store.create(vec![plain(1)]).await.unwrap();
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     let due = everything_due(&store).await;
 
     postgres.stop_immediate();
@@ -39,17 +39,17 @@ async fn calls_fail_while_the_server_is_down_and_work_again_afterwards() {
     assert!(matches!(read, Err(StoreError::Unavailable(_))), "a read changes nothing: {read:?}");
     let written = timeout(PATIENCE, store.create(vec![plain(2)])).await.expect("a call ends");
     assert!(matches!(written, Err(StoreError::Unavailable(_))), "the dead session was noticed by the read: {written:?}");
-    // This lane has not noticed yet: it may have to say that it does not know.
-    let claimed = timeout(PATIENCE, store.claim(&claim(7, &tenures), &due)).await.expect("a call ends");
+    // This bulkhead has not noticed yet: it may have to say that it does not know.
+    let claimed = timeout(PATIENCE, store.claim(&claim(7, &shard_leases), &due)).await.expect("a call ends");
     assert!(matches!(claimed, Err(StoreError::Unavailable(_) | StoreError::Unknown(_))), "{claimed:?}");
-    let again = timeout(PATIENCE, store.claim(&claim(7, &tenures), &due)).await.expect("a call ends");
+    let again = timeout(PATIENCE, store.claim(&claim(7, &shard_leases), &due)).await.expect("a call ends");
     assert!(matches!(again, Err(StoreError::Unavailable(_))), "{again:?}");
 
     postgres.start_again();
     recovered(&store).await;
     let created = store.create(vec![plain(2)]).await.unwrap();
     assert!(matches!(created[..], [Created::Created(_)]), "{created:?}");
-    let claimed = store.claim(&claim(7, &tenures), &due).await.unwrap();
+    let claimed = store.claim(&claim(7, &shard_leases), &due).await.unwrap();
     assert_eq!(claimed.len(), 1);
     assert_eq!(claimed[0].attempt, 1);
 }
@@ -61,12 +61,12 @@ async fn a_crash_under_load_costs_no_session() {
     let url = postgres.create_database();
     let store = std::sync::Arc::new(open(&url).await);
     let load: Vec<_> = (0..32_u64)
-        .map(|lane| {
+        .map(|bulkhead| {
             let store = std::sync::Arc::clone(&store);
             tokio::spawn(async move {
                 let mut acknowledged = Vec::new();
                 for number in 0..400 {
-                    let new = plain(lane << 16 | number);
+                    let new = plain(bulkhead << 16 | number);
                     let id = new.definition.id;
                     if store.create(vec![new]).await.is_ok() {
                         acknowledged.push(id);
@@ -86,8 +86,8 @@ async fn a_crash_under_load_costs_no_session() {
     postgres.stop_immediate();
     postgres.start_again();
     recovered(&store).await;
-    for lane in load {
-        for id in timeout(PATIENCE, lane).await.expect("calls end").unwrap() {
+    for bulkhead in load {
+        for id in timeout(PATIENCE, bulkhead).await.expect("calls end").unwrap() {
             assert!(store.get(id).await.unwrap().is_some(), "{id} was acknowledged");
         }
     }
@@ -108,7 +108,7 @@ pub async fn behind_a_wire(marker: &'static [u8]) -> (PostgresStore, PostgresSto
     (direct, behind, proxy)
 }
 
-/// Makes each session of the lane know the statement, so that the next time it is said at once.
+/// Makes each session of the bulkhead know the statement, so that the next time it is said at once.
 async fn warm_up(store: &PostgresStore) {
     for round in 0..20 {
         let creates = (0..8).map(|number| store.create(vec![plain(1_000_000 + round * 8 + number)]));
@@ -142,17 +142,17 @@ async fn a_claim_whose_answer_is_lost_is_read_back_with_its_token() {
     const MARKER: &[u8] = &TOKEN.to_be_bytes();
     let (direct, behind, proxy) = behind_a_wire(MARKER).await;
     direct.create(vec![plain(1)]).await.unwrap();
-    let tenures = acquire_all(&direct).await;
+    let shard_leases = acquire_all(&direct).await;
     let due = everything_due(&direct).await;
 
-    let lost = timeout(PATIENCE, behind.claim(&claim(TOKEN, &tenures), &due)).await.expect("a call ends");
+    let lost = timeout(PATIENCE, behind.claim(&claim(TOKEN, &shard_leases), &due)).await.expect("a call ends");
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
     assert_eq!(proxy.cuts(), 1);
 
-    let read_back = direct.claim(&claim(TOKEN, &tenures), &due).await.unwrap();
+    let read_back = direct.claim(&claim(TOKEN, &shard_leases), &due).await.unwrap();
     assert_eq!(read_back.len(), 1);
     assert_eq!(read_back[0].attempt, 1, "the attempt counts once");
-    assert!(direct.claim(&claim(TOKEN + 1, &tenures), &due).await.unwrap().is_empty(), "it was claimed");
+    assert!(direct.claim(&claim(TOKEN + 1, &shard_leases), &due).await.unwrap().is_empty(), "it was claimed");
     let settled = direct.settle(&[read_back[0].settle(Next::Completed { at: NOW })]).await.unwrap();
     assert_eq!(settled, [true]);
 }

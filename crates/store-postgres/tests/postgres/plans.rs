@@ -137,13 +137,13 @@ async fn timers_that_match_are_found_without_reading_all_the_others() {
 async fn claims_stay_on_their_page() {
     let url = throwaway::postgres().create_database();
     let store = open(&url).await;
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     let drafts = (0..3_000).map(|n| timer("http://a.example/").numbered(n).build()).collect();
     let created = store.create(drafts).await.unwrap();
     assert!(created.iter().all(|created| matches!(created, Created::Created(_))));
     let due = everything_due(&store).await;
     for (token, batch) in (1..).zip(due.chunks(1_000)) {
-        assert_eq!(store.claim(&claim(token, &tenures), batch).await.unwrap().len(), batch.len());
+        assert_eq!(store.claim(&claim(token, &shard_leases), batch).await.unwrap().len(), batch.len());
     }
     drop(store);
     // Sessions report what they did when they end, at the latest.

@@ -116,10 +116,10 @@ async fn the_view_shows_every_timer_in_plain_words() {
     let store = open(&url).await;
     let drafts = (0..5_u32).map(|number| timer("http://a.example/").numbered(number.into()).due_in(secs(number)).build());
     let timers: Vec<_> = store.create(drafts.collect()).await.unwrap().iter().map(Created::timer).cloned().collect();
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     let due = everything_due(&store).await;
     let of = |number: usize| due.iter().find(|entry| entry.id == timers[number].id()).copied().unwrap();
-    let claimed = store.claim(&claim(7, &tenures), &[of(1), of(2), of(3)]).await.unwrap();
+    let claimed = store.claim(&claim(7, &shard_leases), &[of(1), of(2), of(3)]).await.unwrap();
     for claimed in claimed {
         let at = NOW.saturating_add(Span::from_micros(1));
         let next = match claimed.entry.id {

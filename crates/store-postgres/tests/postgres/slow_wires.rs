@@ -16,25 +16,25 @@ async fn large_payloads_are_claimed_and_recovered_over_a_slow_wire() {
     let payload = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES - 2));
     let drafts = (0..TIMERS).map(|number| timer("http://a.example/").numbered(number).payload(&payload).build());
     direct.create(drafts.collect()).await.unwrap();
-    let tenures = acquire_all(&direct).await;
+    let shard_leases = acquire_all(&direct).await;
     let due = everything_due(&direct).await;
     proxy.set_bytes_per_second(BYTES_PER_SECOND);
 
-    let mut claimed = behind.claim(&claim(7, &tenures), &due).await.unwrap();
+    let mut claimed = behind.claim(&claim(7, &shard_leases), &due).await.unwrap();
 
     assert_eq!(claimed.len(), due.len());
     let has_payload = |timer: &domain::Timer| timer.definition.callback.payload().is_some_and(|json| json.as_str() == payload);
     assert!(claimed.iter().all(|claimed| claimed.timer.as_ref().is_ok_and(has_payload)));
 
     direct.leave(NodeId(1)).await.unwrap();
-    let tenures = acquire_all_for(&direct, NodeId(2)).await;
-    let mut expired = behind.expired_claims(&tenures, 1_000).await.unwrap();
+    let shard_leases = acquire_all_for(&direct, NodeId(2)).await;
+    let mut expired = behind.expired_claims(&shard_leases, 1_000).await.unwrap();
     expired.sort_by_key(|claimed| claimed.entry.id);
     claimed.sort_by_key(|claimed| claimed.entry.id);
     assert_eq!(expired.len(), claimed.len());
     for (expired, claimed) in expired.iter().zip(&claimed) {
         assert_eq!((expired.entry, expired.token, &expired.timer), (claimed.entry, claimed.token, &claimed.timer));
-        assert!(tenures.contains(&expired.tenure));
+        assert!(shard_leases.contains(&expired.shard_lease));
     }
-    assert_eq!(behind.expired_claims(&tenures, 7).await.unwrap().len(), 7);
+    assert_eq!(behind.expired_claims(&shard_leases, 7).await.unwrap().len(), 7);
 }

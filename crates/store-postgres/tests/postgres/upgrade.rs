@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Attempt, Namespace, Next, Shard, Status, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Changed, ClaimToken, DueEntry, Epoch, Filter, NodeId, Settlement, Store, Tenure};
+use store::{Changed, ClaimToken, DueEntry, Epoch, Filter, NodeId, Settlement, ShardLease, Store};
 use store_conformance::{NOW, ahead, millis, secs, timer};
 use tokio::time::timeout;
 
@@ -68,7 +68,7 @@ async fn timers_of_version_1_live_on() {
         Attempt { number: 1, started_at: NOW, took: millis(5), outcome: "timeout".to_owned(), status: None, detail: None };
     let settlement = Settlement {
         entry: DueEntry { at: NOW, id: numbered(3), destination: timer("http://a.example/").build().definition.destination() },
-        tenure: Tenure { shard: Shard(3), epoch: Epoch(1) },
+        shard_lease: ShardLease { shard: Shard(3), epoch: Epoch(1) },
         token: ClaimToken(77),
         next: Next::Failed { at: NOW, error: "timeout".to_owned() },
         attempt: Some(attempt.clone()),
@@ -88,11 +88,11 @@ async fn timers_of_version_1_live_on() {
     };
     let keyed = store.matching(&filter, None, 10).await.unwrap();
     assert_eq!(keyed.len(), 1);
-    let tenures = acquire_all(&store).await;
+    let shard_leases = acquire_all(&store).await;
     let mut due: Vec<_> = everything_due(&store).await;
     due.sort_unstable();
     assert_eq!(due.iter().map(|entry| entry.id).collect::<Vec<_>>(), [numbered(1), keyed[0]]);
-    assert_eq!(store.claim(&claim(7, &tenures), &due).await.unwrap().len(), 2);
+    assert_eq!(store.claim(&claim(7, &shard_leases), &due).await.unwrap().len(), 2);
     assert_eq!(store.purge(ahead(secs(60)), 10).await.unwrap(), 5);
     assert_eq!(store.attempts(numbered(3)).await.unwrap(), []);
 }
@@ -115,10 +115,10 @@ async fn what_version_2_knew_is_carried_over() {
     // Its owner is dead: shards and claims go to whoever comes.
     let before = store.cluster().await.unwrap();
     assert!(before.shards.iter().all(|state| state.epoch == Epoch(1) && state.owner == Some(FORMER)), "{before:?}");
-    let tenures = acquire_all(&store).await;
-    assert_eq!(tenures.len(), 64);
-    assert!(tenures.iter().all(|tenure| tenure.epoch == Epoch(2)), "{tenures:?}");
-    let left = store.expired_claims(&tenures, 10).await.unwrap();
+    let shard_leases = acquire_all(&store).await;
+    assert_eq!(shard_leases.len(), 64);
+    assert!(shard_leases.iter().all(|shard_lease| shard_lease.epoch == Epoch(2)), "{shard_leases:?}");
+    let left = store.expired_claims(&shard_leases, 10).await.unwrap();
     assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [numbered(3)]);
 }
 
@@ -137,11 +137,11 @@ async fn an_owner_of_version_2_is_respected_to_the_end_of_its_lease() {
 
     // It gave a shard back; what it had claimed in it is still its own, until it is dead.
     throwaway::postgres().query(&url, "UPDATE shard SET owner = NULL WHERE shard = 3");
-    let tenures = acquire_all(&store).await;
-    assert_eq!(tenures, [Tenure { shard: Shard(3), epoch: Epoch(2) }]);
-    assert_eq!(store.expired_claims(&tenures, 10).await.unwrap(), []);
+    let shard_leases = acquire_all(&store).await;
+    assert_eq!(shard_leases, [ShardLease { shard: Shard(3), epoch: Epoch(2) }]);
+    assert_eq!(store.expired_claims(&shard_leases, 10).await.unwrap(), []);
     throwaway::postgres().query(&url, "UPDATE node SET lease_until = 0 WHERE takes_shards IS FALSE");
-    assert_eq!(store.expired_claims(&tenures, 10).await.unwrap().len(), 1);
+    assert_eq!(store.expired_claims(&shard_leases, 10).await.unwrap().len(), 1);
     assert_eq!(acquire_all(&store).await.len(), 64);
 }
 
@@ -170,8 +170,8 @@ async fn what_version_3_kept_by_the_minute_is_found_by_its_time() {
     let due = everything_due(&store).await;
     let at = |id| due.iter().find(|entry| entry.id == id).map(|entry| entry.at);
     assert_eq!((due.len(), at(numbered(1)), at(numbered(2))), (3, Some(NOW), Some(ahead(secs(60)))));
-    let tenures = acquire_all(&store).await;
-    let claimed = store.claim(&claim(7, &tenures), &due).await.unwrap();
+    let shard_leases = acquire_all(&store).await;
+    let claimed = store.claim(&claim(7, &shard_leases), &due).await.unwrap();
     assert_eq!(claimed.len(), 3);
     let again = claimed.iter().find(|claimed| claimed.entry.id == numbered(2)).unwrap();
     let later = Next::Pending { at: ahead(secs(61)), attempt: 2, error: Some("HTTP 500".to_owned()) };

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{Callback, Next, TimerId};
-use store::{Claimed, Epoch, Store, Tenure};
+use store::{Claimed, Epoch, ShardLease, Store};
 use store_conformance::{NOW, timer};
 use store_postgres::PostgresStore;
 use tokio::time::timeout;
@@ -14,11 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A claim that had to wait for the row of the only timer, because `change` was under way in a transaction that had locked it.
 async fn claimed_during(url: &str, id: TimerId, store: Arc<PostgresStore>, change: &'static str) -> Vec<Claimed> {
-    let tenures = acquire_all(&*store).await;
+    let shard_leases = acquire_all(&*store).await;
     let due = everything_due(&*store).await;
     let mut holder = Holder::of(url, id).await;
     holder.execute(change).await;
-    let claiming = tokio::spawn(async move { store.claim(&claim(7, &tenures), &due).await.unwrap() });
+    let claiming = tokio::spawn(async move { store.claim(&claim(7, &shard_leases), &due).await.unwrap() });
     timeout(PATIENCE, holder.is_waited_for()).await.expect("a claim waits a moment for a row that is being changed");
     holder.commit().await;
     timeout(PATIENCE, claiming).await.expect("a claim ends").unwrap()
@@ -60,8 +60,8 @@ async fn one_timer(url: &str) -> (Arc<PostgresStore>, TimerId) {
     (store, id)
 }
 
-fn tenures_of_the_new_owner(store: &PostgresStore) -> Vec<Tenure> {
-    all_shards(store).into_iter().map(|shard| Tenure { shard, epoch: Epoch(2) }).collect()
+fn tenures_of_the_new_owner(store: &PostgresStore) -> Vec<ShardLease> {
+    all_shards(store).into_iter().map(|shard| ShardLease { shard, epoch: Epoch(2) }).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,10 +17,10 @@ use crate::{
 async fn filled() -> (Place, rusqlite::Connection) {
     let place = Place::new();
     let store = place.open();
-    let tenures = own(&store, 1).await;
+    let shard_leases = own(&store, 1).await;
     let timers = create(&store, numbered(0..4000)).await;
     create(&store, (4000..5000).map(|n| timer("http://a.example/").numbered(n).namespace("tenant").build()).collect()).await;
-    let claimed = claim(&store, &tenures, &timers[..2000]).await;
+    let claimed = claim(&store, &shard_leases, &timers[..2000]).await;
     let settlements: Vec<_> = claimed[..1500].iter().map(|claimed| claimed.settle(Next::Completed { at: LATER })).collect();
     store.settle(&settlements).await.unwrap();
     drop(store);

@@ -27,11 +27,11 @@ fn keyed(namespace: &str, numbers: std::ops::Range<u32>) -> Vec<domain::NewTimer
 }
 
 async fn pass_through_everything(store: &SqliteStore, place: &Place) {
-    let tenures = own(store, 1).await;
+    let shard_leases = own(store, 1).await;
     for namespace in ["default", "tenant"] {
         let timers = create(store, keyed(namespace, 0..20)).await;
         assert_agrees(place);
-        let claimed = claim(store, &tenures, &timers[..12]).await;
+        let claimed = claim(store, &shard_leases, &timers[..12]).await;
         assert_agrees(place);
         let next = |number: usize| match number % 4 {
             0 => Next::Completed { at: LATER },
@@ -46,7 +46,7 @@ async fn pass_through_everything(store: &SqliteStore, place: &Place) {
         assert_agrees(place);
         assert!(matches!(store.reopen(timers[1].id(), LATER).await.unwrap(), Changed::Done(_)));
         assert!(matches!(store.cancel(timers[2].id(), LATER).await.unwrap(), Changed::Done(_)));
-        assert!(matches!(store.cancel(timers[8].id(), LATER).await.unwrap(), Changed::Met(_)));
+        assert!(matches!(store.cancel(timers[8].id(), LATER).await.unwrap(), Changed::WrongStatus(_)));
         let rest: Vec<_> = timers[15..].iter().map(|timer| timer.id()).collect();
         store.cancel_all(&rest, LATER).await.unwrap();
         let mut changed = timers[13].clone();

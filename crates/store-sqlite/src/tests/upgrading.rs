@@ -113,8 +113,8 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     let found = store.matching(&orders, None, 10).await.unwrap();
     assert_eq!(found, [executing, canceled, failed]);
 
-    let tenures = own(&store, 2).await;
-    let left = store.expired_claims(&tenures, 10).await.unwrap();
+    let shard_leases = own(&store, 2).await;
+    let left = store.expired_claims(&shard_leases, 10).await.unwrap();
     assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [executing]);
     let attempt =
         Attempt { number: 1, started_at: NOW, took: Span::ZERO, outcome: "lost".to_owned(), status: None, detail: None };
@@ -206,9 +206,9 @@ async fn is_carried_over_without_its_owner(place: &Place) {
 
         let before = store.cluster().await.unwrap();
         assert_eq!((before.members, before.shards[0].owner), (vec![], None));
-        let tenures = own(&store, node).await;
-        assert!(tenures[0].epoch > before.shards[0].epoch);
-        let left = store.expired_claims(&tenures, 10).await.unwrap();
+        let shard_leases = own(&store, node).await;
+        assert!(shard_leases[0].epoch > before.shards[0].epoch);
+        let left = store.expired_claims(&shard_leases, 10).await.unwrap();
         assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [executing]);
     }
     let columns: i64 = place.shell().query_row("SELECT count(*) FROM pragma_table_info('shard')", [], |row| row.get(0)).unwrap();

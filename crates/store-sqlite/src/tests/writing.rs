@@ -161,7 +161,7 @@ async fn a_read_that_panics_leaves_its_reader_alive() {
 async fn a_full_disk_stops_only_what_needs_room() {
     let place = Place::new();
     let store = place.open();
-    let tenures = own(&store, 1).await;
+    let shard_leases = own(&store, 1).await;
     let timers = create(&store, numbered(0..100)).await;
     store.writer.write(RoomFor(20)).await.unwrap();
 
@@ -180,7 +180,7 @@ async fn a_full_disk_stops_only_what_needs_room() {
     assert!(small.is_ok(), "what fits is written, though it came at the same time: {small:?}");
     assert_eq!(store.get(too_large.definition.id).await.unwrap(), None);
     assert_eq!(store.count(&Filter::default()).await.unwrap(), 101);
-    assert_eq!(claim(&store, &tenures, &timers).await.len(), 100, "what is there can still be delivered");
+    assert_eq!(claim(&store, &shard_leases, &timers).await.len(), 100, "what is there can still be delivered");
 
     store.writer.write(RoomFor(1000)).await.unwrap();
     create(&store, vec![too_large]).await;

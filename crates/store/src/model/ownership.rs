@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use domain::{Shard, Span, Timestamp};
 
-use crate::{DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, Pulse, ShardState, Tenure};
+use crate::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardLease, ShardState};
 
 /// Who lives, who holds what, and who held what before.
 #[derive(Default)]
@@ -22,31 +22,31 @@ struct Holding {
 }
 
 impl Ownership {
-    pub(super) fn is_current(&self, tenure: Tenure) -> bool {
-        self.shards.get(&tenure.shard).is_some_and(|holding| holding.epoch == tenure.epoch)
+    pub(super) fn is_current(&self, shard_lease: ShardLease) -> bool {
+        self.shards.get(&shard_lease.shard).is_some_and(|holding| holding.epoch == shard_lease.epoch)
     }
 
-    /// Whether whoever began this tenure still lives.
-    pub(super) fn is_alive_who_held(&self, tenure: Tenure, now: Timestamp) -> bool {
-        self.history.get(&(tenure.shard, tenure.epoch)).is_some_and(|node| self.is_alive(*node, now))
+    /// Whether whoever began this shard lease still lives.
+    pub(super) fn is_alive_who_held(&self, shard_lease: ShardLease, now: Timestamp) -> bool {
+        self.history.get(&(shard_lease.shard, shard_lease.epoch)).is_some_and(|node| self.is_alive(*node, now))
     }
 
     fn is_alive(&self, node: NodeId, now: Timestamp) -> bool {
         self.members.get(&node).is_some_and(|(_, lease_until)| *lease_until > now)
     }
 
-    pub(super) fn heartbeat(&mut self, member: &Member, now: Timestamp, lease: Span) -> Pulse {
+    pub(super) fn heartbeat(&mut self, member: &Member, now: Timestamp, lease: Span) -> HeartbeatReply {
         self.members.insert(member.node, (member.clone(), now.saturating_add(lease)));
         let alive = self.members.values().filter(|(_, lease_until)| *lease_until > now);
         let held = self.shards.iter().filter(|(_, holding)| holding.owner == Some(member.node));
-        Pulse {
+        HeartbeatReply {
             now,
             members: alive.map(|(member, _)| member.clone()).collect(),
-            held: held.map(|(shard, holding)| Tenure { shard: *shard, epoch: holding.epoch }).collect(),
+            held: held.map(|(shard, holding)| ShardLease { shard: *shard, epoch: holding.epoch }).collect(),
         }
     }
 
-    pub(super) fn acquire(&mut self, node: NodeId, shard: Shard, now: Timestamp) -> Option<Tenure> {
+    pub(super) fn acquire(&mut self, node: NodeId, shard: Shard, now: Timestamp) -> Option<ShardLease> {
         if !self.is_alive(node, now) {
             return None;
         }
@@ -60,13 +60,13 @@ impl Ownership {
         };
         self.shards.insert(shard, Holding { epoch, owner: Some(node) });
         self.history.insert((shard, epoch), node);
-        Some(Tenure { shard, epoch })
+        Some(ShardLease { shard, epoch })
     }
 
-    pub(super) fn release(&mut self, node: NodeId, tenures: &[Tenure]) {
-        for tenure in tenures {
-            let holding = self.shards.get_mut(&tenure.shard);
-            if let Some(holding) = holding.filter(|holding| holding.epoch == tenure.epoch && holding.owner == Some(node)) {
+    pub(super) fn release(&mut self, node: NodeId, shard_leases: &[ShardLease]) {
+        for shard_lease in shard_leases {
+            let holding = self.shards.get_mut(&shard_lease.shard);
+            if let Some(holding) = holding.filter(|holding| holding.epoch == shard_lease.epoch && holding.owner == Some(node)) {
                 holding.owner = None;
             }
         }

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use domain::{Attempt, Definition, Event, Next, Status, Timer, Timestamp, limits};
 
-use crate::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, Tenure, Unreadable};
+use crate::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Unreadable};
 
 /// One timer with what only the scheduler sees of it.
 pub(super) struct Row {
@@ -47,9 +47,9 @@ impl Row {
     }
 
     /// The claim as its owner, or whoever settles it in the owner's place, gets to see it.
-    pub(super) fn claimed(&self, tenure: Tenure) -> Option<Claimed> {
+    pub(super) fn claimed(&self, shard_lease: ShardLease) -> Option<Claimed> {
         let Held { token, .. } = self.held?;
-        Some(Claimed { entry: self.entry(), tenure, token, attempt: self.timer.attempt, timer: self.read() })
+        Some(Claimed { entry: self.entry(), shard_lease, token, attempt: self.timer.attempt, timer: self.read() })
     }
 
     /// New content and a new time for a pending timer; its attempts start over.
@@ -86,21 +86,21 @@ impl Row {
     }
 
     /// Whether the timer is now held under the claim's token: taken by this call, or by an earlier one of the same token.
-    pub(super) fn claim(&mut self, claim: &Claim, tenure: Tenure, now: Timestamp) -> bool {
+    pub(super) fn claim(&mut self, claim: &Claim, shard_lease: ShardLease, now: Timestamp) -> bool {
         if let Some(held) = self.held {
-            return held.token == claim.token && held.epoch == tenure.epoch;
+            return held.token == claim.token && held.epoch == shard_lease.epoch;
         }
         let Some(executing) = self.timer.status.after(Event::Claim) else {
             return false;
         };
         self.timer.status = executing;
         self.timer.attempt += 1;
-        self.held = Some(Held { token: claim.token, epoch: tenure.epoch, lease_until: now.saturating_add(claim.lease) });
+        self.held = Some(Held { token: claim.token, epoch: shard_lease.epoch, lease_until: now.saturating_add(claim.lease) });
         true
     }
 
-    pub(super) fn is_claimed_under(&self, tenure: Tenure) -> bool {
-        self.held.is_some_and(|held| held.epoch == tenure.epoch)
+    pub(super) fn is_claimed_under(&self, shard_lease: ShardLease) -> bool {
+        self.held.is_some_and(|held| held.epoch == shard_lease.epoch)
     }
 
     /// Whether the settlement counted: its claim is the one that stands.

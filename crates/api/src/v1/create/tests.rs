@@ -12,7 +12,7 @@ fn with(rest: &str) -> String {
     format!(r#"{{"id":"a",{TIMES}{rest}}}"#)
 }
 
-/// The timer as the native door shows it.
+/// The timer as the native dialect shows it.
 async fn native(rig: &Rig) -> Value {
     let id = rig.get("/timers").await.json()["data"]["timers"][0]["id"].as_str().unwrap().to_owned();
     rig.get(&format!("/timers/{id}")).await.json()["data"].clone()

@@ -7,7 +7,7 @@ use crate::rig::NOW;
 #[test]
 fn every_refusal_has_a_status_a_code_and_a_sentence() {
     let command = ApiError::Command;
-    let met = |verb| command(CommandError::Met { verb, status: Status::Completed });
+    let met = |verb| command(CommandError::WrongStatus { verb, status: Status::Completed });
     let of_status = json!({"status": "completed"});
     for (error, status_expected, code, message, details) in [
         (

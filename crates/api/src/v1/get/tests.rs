@@ -1,4 +1,6 @@
-use domain::{Asked, Callback, Definition, Delivery, JsonText, Key, Namespace, NewTimer, Next, OnConflict, Span, TimerId};
+use domain::{
+    Callback, Definition, Delivery, JsonText, Key, Namespace, NewTimer, Next, OnConflict, RequestedTime, Span, TimerId,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -6,10 +8,10 @@ use crate::{
     v1::tests::{ALICE, created},
 };
 
-/// Puts a timer into the store as another door would.
+/// Puts a timer into the store as another dialect would.
 async fn stored(rig: &Rig, callback: Callback) {
     let (namespace, key) = (Namespace::parse("g").unwrap(), Key::parse("a").unwrap());
-    let asked = Asked::After(Span::from_secs(60));
+    let asked = RequestedTime::After(Span::from_secs(60));
     let definition = Definition {
         id: TimerId::keyed(&namespace, &key),
         namespace,
@@ -84,7 +86,7 @@ async fn a_timer_of_another_door_is_changed_only_in_what_it_has() {
         assert_eq!(error["details"], json!({"field": field, "rule": "cannot be changed: the timer does not call a URL"}));
     }
     assert_eq!(rig.call("DELETE", "/api/v1/timers/g/a", "").await.status, 204);
-    // Whoever overwrites it here makes it a timer of this door.
+    // Whoever overwrites it here makes it a timer of this dialect.
     let reply = rig.call("POST", "/api/v1/timers/create", ALICE).await;
     assert_eq!((&reply.json()["protocol"], &reply.json()["status"]), (&json!("timer"), &json!("pending")));
 }

@@ -6,7 +6,7 @@ use rustls::RootCertStore;
 use super::*;
 use crate::{
     Egress,
-    http::{Lookups, Names, SystemNames, names::Lookup, newcomers::NEW_MAX, tests::Receiver},
+    http::{Lookups, Names, SystemNames, connect_limiter::CONNECTS_PENDING_MAX, names::Lookup, tests::Receiver},
 };
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
@@ -36,19 +36,19 @@ impl Names for Silent {
 #[tokio::test]
 async fn nobody_has_its_turn_while_the_name_is_looked_up() {
     let (connections, place) = (connections(Silent), Uri::from_static("http://slow.example/"));
-    let mut waiting: Vec<_> = (0..NEW_MAX).map(|_| Box::pin(connections.way(&place, tenant()))).collect();
-    assert!(waiting.iter_mut().all(|way| way.now_or_never().is_none()));
-    assert!(connections.newcomers.turn(&Origin::of(&place)).now_or_never().is_some());
+    let mut waiting: Vec<_> = (0..CONNECTS_PENDING_MAX).map(|_| Box::pin(connections.checkout(&place, tenant()))).collect();
+    assert!(waiting.iter_mut().all(|checkout| checkout.now_or_never().is_none()));
+    assert!(connections.connect_limiter.permit(&Origin::of(&place)).now_or_never().is_some());
 }
 
 #[tokio::test]
 async fn a_connection_that_waited_for_too_long_before_the_call_is_not_used() {
     let mut receiver = Receiver::answering(OK).await;
     let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
-    let call = async |way| connections.send(&place, tenant(), way, request(), PATIENCE).await.unwrap().connection;
-    let first = call(connections.way(&place, tenant()).await).await;
+    let call = async |checkout| connections.send(&place, tenant(), checkout, request(), PATIENCE).await.unwrap().connection;
+    let first = call(connections.checkout(&place, tenant()).await).await;
     let long_ago = Instant::now() - 2 * IDLE_MAX;
-    call(Way::Kept(Waiting { connection: first, since: long_ago })).await;
+    call(Checkout::IdlePool(IdleConnection { connection: first, since: long_ago })).await;
     assert_eq!(receiver.connections().await, 2);
 }
 
@@ -57,20 +57,20 @@ async fn whoever_waits_for_its_turn_to_dial_takes_a_connection_that_comes_free()
     let mut receiver = Receiver::answering(OK).await;
     let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
     let origin = Origin::of(&place);
-    let call = async |way| connections.send(&place, tenant(), way, request(), PATIENCE).await.unwrap().connection;
-    let first = call(connections.way(&place, tenant()).await).await;
+    let call = async |checkout| connections.send(&place, tenant(), checkout, request(), PATIENCE).await.unwrap().connection;
+    let first = call(connections.checkout(&place, tenant()).await).await;
 
     let mut turns = Vec::new();
-    for _ in 0..NEW_MAX {
-        turns.push(connections.newcomers.turn(&origin).await);
+    for _ in 0..CONNECTS_PENDING_MAX {
+        turns.push(connections.connect_limiter.permit(&origin).await);
     }
-    let mut next = pin!(connections.way(&place, tenant()));
-    let mut last = pin!(connections.way(&place, tenant()));
+    let mut next = pin!(connections.checkout(&place, tenant()));
+    let mut last = pin!(connections.checkout(&place, tenant()));
     assert!(next.as_mut().now_or_never().is_none() && last.as_mut().now_or_never().is_none());
     connections.keep(first).await;
     turns.pop();
     call(next.await).await;
     assert_eq!(receiver.connections().await, 1);
     call(last.await).await;
-    assert_eq!(receiver.connections().await, 1, "one more, since none was kept");
+    assert_eq!(receiver.connections().await, 1, "one more, since none was idle");
 }

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::*;
-use crate::{NamespaceRules, SigningSecrets, http::newcomers::NEW_MAX};
+use crate::{NamespaceRules, SigningSecrets, http::connect_limiter::CONNECTS_PENDING_MAX};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
@@ -19,7 +19,7 @@ async fn the_payload_arrives_to_the_byte_with_all_headers() {
         timers::http(&receiver.url("/hook/a?key=v%20w"), &format!(r#","headers":{{"X-B":"1","x-a":"2 3"}},"payload":{payload}"#));
     timer.definition.correlation_id = Some(CorrelationId::parse("order 7 é").unwrap());
 
-    assert_eq!(deliverer().attempt(&timer, 2, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer().attempt(&timer, 2, Prepared::default()).await.outcome, Outcome::Delivered);
     let heard = receiver.heard().await;
     assert_eq!(heard.text(), payload);
     let head = [
@@ -66,7 +66,7 @@ async fn what_the_caller_sets_is_not_set_again() {
     let own = r#","headers":{"Content-Type":"text/plain","USER-AGENT":"me","x-correlation-id":"mine"}"#;
     let mut timer = timers::http(&receiver.url("/"), own);
     timer.definition.correlation_id = Some(CorrelationId::parse("theirs").unwrap());
-    assert_eq!(deliverer().attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer().attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
     let heard = receiver.heard().await;
     let values = ["content-type", "user-agent", "x-correlation-id"].map(|name| heard.header(name));
     assert_eq!(values, [Some("text/plain"), Some("me"), Some("mine")]);
@@ -77,7 +77,7 @@ async fn a_namespace_of_any_characters_arrives() {
     let mut receiver = Receiver::answering(OK).await;
     let mut timer = timers::http(&receiver.url("/"), "");
     timer.definition.namespace = Namespace::parse("Größe 100%").unwrap();
-    assert_eq!(deliverer().attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer().attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
     assert_eq!(receiver.heard().await.header("x-timer-namespace"), Some("Gr%C3%B6%C3%9Fe%20100%25"));
 }
 
@@ -88,7 +88,7 @@ async fn what_is_signed_is_what_is_sent() {
     let config = Config { signing: Some(secrets.clone()), ..config() };
     let deliverer = Deliverer::with_outside(config, clock(), Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
     for more in ["", r#","payload":{"a":1}"#, r#","payload":[1],"protocol":"timer""#] {
-        deliverer.attempt(&timers::http(&receiver.url("/"), more), 1, Way::default()).await;
+        deliverer.attempt(&timers::http(&receiver.url("/"), more), 1, Prepared::default()).await;
         let heard = receiver.heard().await;
         let at = Timestamp::from_micros(heard.header("webhook-timestamp").unwrap().parse::<i64>().unwrap() * 1_000_000);
         let signature = secrets.sign(heard.header("webhook-id").unwrap(), at, &heard.body);
@@ -115,7 +115,7 @@ async fn a_namespace_may_sign_with_a_secret_of_its_own() {
         let deliverer = Deliverer::with_outside(config, clock(), Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
         let mut timer = timers::http(&receiver.url("/"), r#","payload":1"#);
         timer.definition.namespace = Namespace::parse(namespace).unwrap();
-        deliverer.attempt(&timer, 1, Way::default()).await;
+        deliverer.attempt(&timer, 1, Prepared::default()).await;
         let heard = receiver.heard().await;
         let at = Timestamp::from_micros(heard.header("webhook-timestamp").unwrap().parse::<i64>().unwrap() * 1_000_000);
         let signature = secrets(expected).map(|secrets| secrets.sign(heard.header("webhook-id").unwrap(), at, &heard.body));
@@ -127,14 +127,14 @@ async fn a_namespace_may_sign_with_a_secret_of_its_own() {
 async fn the_timer_protocol_wraps_the_payload() {
     let mut receiver = Receiver::answering(OK).await;
     let mut timer = timers::http(&receiver.url("/"), r#","payload":{ "a":1.10 },"protocol":"timer""#);
-    deliverer().attempt(&timer, 3, Way::default()).await;
+    deliverer().attempt(&timer, 3, Prepared::default()).await;
     let body = r#"{"timerId":"0190163d-8694-739b-aea5-966c26f8ad91","namespace":"default","executeAt":"2030-01-31T12:00:00.250Z","attempt":3,"payload":{ "a":1.10 }}"#;
     assert_eq!(receiver.heard().await.text(), body);
 
     timer = timers::http(&receiver.url("/"), r#","protocol":"timer""#);
     timer.definition.key = Some(Key::parse("order \"7\" é").unwrap());
     timer.definition.namespace = Namespace::parse("a\\b").unwrap();
-    deliverer().attempt(&timer, 1, Way::default()).await;
+    deliverer().attempt(&timer, 1, Prepared::default()).await;
     let body =
         r#"{"timerId":"order \"7\" é","namespace":"a\\b","executeAt":"2030-01-31T12:00:00.250Z","attempt":1,"payload":null}"#;
     assert_eq!(receiver.heard().await.text(), body);
@@ -164,7 +164,7 @@ async fn connections_are_used_again() {
             let deliverer = deliverer();
             let timer = timers::http(&receiver.url("/"), &format!(r#","protocol":"{protocol}""#));
             for attempt in 1..=20 {
-                deliverer.attempt(&timer, attempt, Way::default()).await;
+                deliverer.attempt(&timer, attempt, Prepared::default()).await;
                 assert_eq!(receiver.heard().await.header("x-timer-attempt"), Some(attempt.to_string().as_str()));
             }
             assert_eq!(receiver.connections().await, 1, "{protocol} {answer}");
@@ -176,8 +176,8 @@ async fn connections_are_used_again() {
 async fn the_time_of_a_call_begins_when_it_can_go_out() {
     let receiver = Receiver::answering(OK).await;
     let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), r#","timeout":"1s""#));
-    let others = join_all((0..NEW_MAX).map(|_| deliverer.way(&timer))).await;
-    let mut call = pin!(deliverer.attempt(&timer, 1, Way::default()));
+    let others = join_all((0..CONNECTS_PENDING_MAX).map(|_| deliverer.prepare(&timer))).await;
+    let mut call = pin!(deliverer.attempt(&timer, 1, Prepared::default()));
     assert!(timeout(Duration::from_millis(1_100), call.as_mut()).await.is_err(), "there is no room for it");
     drop(others);
     assert_eq!(call.await.outcome, Outcome::Delivered);

@@ -79,7 +79,7 @@ async fn a_dropped_attempt_hangs_up() {
     .await;
     let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), ""));
     tokio::select! {
-        outcome = deliverer.attempt(&timer, 1, Way::default()) => panic!("{outcome:?}"),
+        outcome = deliverer.attempt(&timer, 1, Prepared::default()) => panic!("{outcome:?}"),
         _ = receiver.heard() => {}
     }
     is_gone.recv().await.unwrap();
@@ -172,7 +172,7 @@ async fn after_a_dropped_connection_the_next_call_gets_a_new_one() {
         Receiver::answering(format!("HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n{}", "x".repeat(100_000))).await;
     let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), ""));
     for attempt in 1..=3 {
-        assert_eq!(deliverer.attempt(&timer, attempt, Way::default()).await.outcome, Outcome::Delivered);
+        assert_eq!(deliverer.attempt(&timer, attempt, Prepared::default()).await.outcome, Outcome::Delivered);
     }
     assert_eq!(receiver.connections().await, 3);
 }
@@ -196,7 +196,7 @@ async fn a_kept_connection_that_the_receiver_has_closed_costs_nothing_but_a_new_
     .await;
     let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), ""));
     for attempt in 1..=3 {
-        let (attempted, took) = timed(deliverer.attempt(&timer, attempt, Way::default())).await;
+        let (attempted, took) = timed(deliverer.attempt(&timer, attempt, Prepared::default())).await;
         assert_eq!(attempted.outcome, Outcome::Delivered);
         assert!(took < Duration::from_secs(5), "{took:?}");
         close.notify_one();
@@ -244,7 +244,7 @@ async fn a_message_shows_the_place_but_not_the_query_and_not_for_ever() {
 async fn a_nats_callback_without_a_server_says_so() {
     let mut timer = timers::http("http://127.0.0.1/", "");
     timer.definition.callback = domain::Callback::from_json(r#"{"type":"nats","topic":"a.b"}"#).unwrap();
-    let failure = failure(deliverer().attempt(&timer, 1, Way::default()).await.outcome);
+    let failure = failure(deliverer().attempt(&timer, 1, Prepared::default()).await.outcome);
     assert_eq!(failure.kind, FailureKind::NotConfigured);
     assert!(failure.message.contains("no NATS server is configured"));
 }

@@ -60,7 +60,7 @@ async fn outcomes_of(timers: Vec<domain::Timer>) -> Vec<Outcome> {
     let mut calls = JoinSet::new();
     for timer in timers {
         let deliverer = Arc::clone(&deliverer);
-        calls.spawn(async move { deliverer.attempt(&timer, 1, Way::default()).await.outcome });
+        calls.spawn(async move { deliverer.attempt(&timer, 1, Prepared::default()).await.outcome });
     }
     calls.join_all().await
 }
@@ -84,7 +84,7 @@ async fn a_few_interim_responses_before_the_answer_are_passed_over() {
     let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), ""));
     // As many again on the same connection.
     for attempt in 1..=3 {
-        assert_eq!(deliverer.attempt(&timer, attempt, Way::default()).await.outcome, Outcome::Delivered);
+        assert_eq!(deliverer.attempt(&timer, attempt, Prepared::default()).await.outcome, Outcome::Delivered);
     }
     let receiver = Receiver::answering(format!("{}{OK}", INTERIM.repeat(9))).await;
     // All of it was read at once, and the answer with it.

@@ -29,7 +29,7 @@ async fn a_literal_address_that_is_closed_is_not_dialled() {
     for host in ["127.0.0.1", "127.1", "0x7f000001", "[::ffff:127.0.0.1]"] {
         for scheme in ["http", "https"] {
             let timer = timers::http(&format!("{scheme}://{host}:{port}/"), "");
-            let failure = failure(deliverer.attempt(&timer, 1, Way::default()).await.outcome);
+            let failure = failure(deliverer.attempt(&timer, 1, Prepared::default()).await.outcome);
             assert_eq!(failure.kind, FailureKind::Egress, "{host}");
             for part in ["127.0.0.1", "loopback 127.0.0.0/8", "EGRESS=public"] {
                 assert!(failure.message.contains(part), "{}", failure.message);
@@ -45,7 +45,7 @@ async fn some_addresses_are_closed_without_any_setting() {
     for host in ["0.0.0.0", "0", "[::ffff:0.0.0.0]", "unspecified.example"] {
         let deliverer = guarded(Egress::default(), Fake(|_: &str| Ok(addrs(&["0.0.0.0"]))));
         let timer = timers::http(&format!("http://{host}:{}/", receiver.addr.port()), "");
-        let failure = failure(deliverer.attempt(&timer, 1, Way::default()).await.outcome);
+        let failure = failure(deliverer.attempt(&timer, 1, Prepared::default()).await.outcome);
         assert_eq!(failure.kind, FailureKind::Egress, "{host}");
         assert!(failure.message.contains("unspecified 0.0.0.0/32, EGRESS=private"), "{}", failure.message);
     }
@@ -65,7 +65,7 @@ async fn a_name_is_as_good_as_its_worst_address() {
         (&["127.0.0.1", "::ffff:127.0.0.2"], false),
     ] {
         let deliverer = guarded(public("127.0.0.1"), Fake(move |_: &str| Ok(addrs(found))));
-        let outcome = deliverer.attempt(&timers::http(&url, ""), 1, Way::default()).await.outcome;
+        let outcome = deliverer.attempt(&timers::http(&url, ""), 1, Prepared::default()).await.outcome;
         if is_open {
             assert_eq!(outcome, Outcome::Delivered);
         } else {
@@ -92,7 +92,7 @@ async fn a_name_that_changes_its_meaning_never_reaches_the_closed_address() {
     let timer = timers::http(&format!("http://rebind.example:{}/", open.addr.port()), "");
     let mut delivered = 0;
     for _ in 0..CALLS {
-        match deliverer.attempt(&timer, 1, Way::default()).await.outcome {
+        match deliverer.attempt(&timer, 1, Prepared::default()).await.outcome {
             Outcome::Delivered => delivered += 1,
             other => assert_eq!(failure(other).kind, FailureKind::Egress),
         }
@@ -111,7 +111,7 @@ async fn a_host_that_was_opened_is_open_at_its_port_only() {
         (format!("hooks.internal:{}", port ^ 1), false),
     ] {
         let timer = timers::http(&format!("http://hooks.internal:{port}/"), "");
-        let outcome = guarded(public(&allow), names()).attempt(&timer, 1, Way::default()).await.outcome;
+        let outcome = guarded(public(&allow), names()).attempt(&timer, 1, Prepared::default()).await.outcome;
         assert_eq!(outcome == Outcome::Delivered, is_open, "{allow} {outcome:?}");
         assert_eq!(receiver.connections().await, usize::from(is_open), "{allow}");
     }
@@ -126,7 +126,7 @@ async fn a_name_without_address_is_a_failure_of_its_own() {
         let names = Fake(move |_: &str| found.clone().map_err(io::Error::other));
         let failure = failure(
             guarded(Egress::default(), names)
-                .attempt(&timers::http("http://nowhere.example/", ""), 1, Way::default())
+                .attempt(&timers::http("http://nowhere.example/", ""), 1, Prepared::default())
                 .await
                 .outcome,
         );
@@ -138,6 +138,6 @@ async fn a_name_without_address_is_a_failure_of_its_own() {
 async fn the_names_of_this_machine_are_known() {
     let mut receiver = Receiver::answering(OK).await;
     let timer = timers::http(&format!("http://localhost:{}/", receiver.addr.port()), "");
-    assert_eq!(deliverer().attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(deliverer().attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
     assert_eq!(receiver.heard().await.header("host"), Some(format!("localhost:{}", receiver.addr.port()).as_str()));
 }

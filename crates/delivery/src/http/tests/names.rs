@@ -36,7 +36,7 @@ async fn calls_to_slow_names_do_not_delay_a_call_to_another() {
         let host = format!("slow-{}.example", number % SLOW_HOSTS);
         slow.spawn(async move {
             let timer = timers::http(&format!("http://{host}:{port}/"), r#","timeout":"2s""#);
-            deliverer.attempt(&timer, 1, Way::default()).await.outcome
+            deliverer.attempt(&timer, 1, Prepared::default()).await.outcome
         });
     }
     // Until every slow name is being looked up.
@@ -45,7 +45,7 @@ async fn calls_to_slow_names_do_not_delay_a_call_to_another() {
     }
     for host in ["good.example", "localhost", "127.0.0.1"] {
         let timer = timers::http(&format!("http://{host}:{port}/"), r#","timeout":"1s""#);
-        assert_eq!(deliverer.attempt(&timer, 1, Way::default()).await.outcome, Outcome::Delivered, "{host}");
+        assert_eq!(deliverer.attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered, "{host}");
     }
     assert!(slow.try_join_next().is_none(), "the slow ones were still waiting");
     while let Some(outcome) = slow.join_next().await {
@@ -64,7 +64,7 @@ fn a_lookup_needs_none_of_the_threads_for_blocking_work() {
         let blocked = tokio::task::spawn_blocking(move || released.recv());
         let receiver = Receiver::answering(OK).await;
         let timer = timers::http(&format!("http://localhost:{}/", receiver.addr.port()), r#","timeout":"4s""#);
-        let outcome = deliverer().attempt(&timer, 1, Way::default()).await.outcome;
+        let outcome = deliverer().attempt(&timer, 1, Prepared::default()).await.outcome;
         drop(release);
         assert_eq!(outcome, Outcome::Delivered);
         blocked.await.unwrap().unwrap_err();
@@ -78,8 +78,8 @@ async fn an_answer_that_was_kept_is_guarded_again() {
     let port = receiver.addr.port();
     let deliverer = guarded(Egress::parse("public", &format!("good.example:{port}")).unwrap(), names.clone());
     let at = |port: u16| timers::http(&format!("http://good.example:{port}/"), "");
-    assert_eq!(deliverer.attempt(&at(port), 1, Way::default()).await.outcome, Outcome::Delivered);
-    assert_eq!(failure(deliverer.attempt(&at(port ^ 1), 1, Way::default()).await.outcome).kind, FailureKind::Egress);
+    assert_eq!(deliverer.attempt(&at(port), 1, Prepared::default()).await.outcome, Outcome::Delivered);
+    assert_eq!(failure(deliverer.attempt(&at(port ^ 1), 1, Prepared::default()).await.outcome).kind, FailureKind::Egress);
     assert_eq!(names.0.lock().unwrap()["good.example"], 1);
     assert_eq!(receiver.connections().await, 1);
 }
@@ -89,7 +89,7 @@ async fn a_lookup_that_this_machine_cannot_make_is_no_attempt() {
     use rustix::io::Errno;
     for (errno, reason) in [(Errno::MFILE, Shortage::Descriptors), (Errno::AGAIN, Shortage::Threads)] {
         let deliverer = guarded(Egress::default(), Fake(move |_: &str| Err(errno.into())));
-        let attempted = deliverer.attempt(&timers::http("http://good.example/", ""), 1, Way::default()).await;
+        let attempted = deliverer.attempt(&timers::http("http://good.example/", ""), 1, Prepared::default()).await;
         assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason }, record: None });
     }
 }
@@ -102,16 +102,16 @@ async fn a_call_whose_name_cannot_be_looked_up_for_others_of_its_tenant_is_no_at
     let mut begun = 0;
     while names.0.lock().unwrap().len() == begun {
         // The lookup begins, and nobody waits for it.
-        let _ = tokio::time::timeout(std::time::Duration::from_millis(1), deliverer.way(&timer(begun))).await;
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(1), deliverer.prepare(&timer(begun))).await;
         begun += 1;
     }
     let started = tokio::time::Instant::now();
     let next = timer(begun);
-    let way = deliverer.way(&next).await;
+    let prepared = deliverer.prepare(&next).await;
     assert_eq!(started.elapsed().as_secs(), 5, "longer than its own time");
-    let attempted = deliverer.attempt(&next, 1, way).await;
+    let attempted = deliverer.attempt(&next, 1, prepared).await;
     assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason: Shortage::Lookups }, record: None });
     // One that has its own lookup fails when its own time is up.
     let own = timer(0);
-    assert_eq!(failure(deliverer.attempt(&own, 1, deliverer.way(&own).await).await.outcome).kind, FailureKind::Timeout);
+    assert_eq!(failure(deliverer.attempt(&own, 1, deliverer.prepare(&own).await).await.outcome).kind, FailureKind::Timeout);
 }

@@ -49,7 +49,7 @@ async fn a_trusted_receiver_is_called_by_name_and_by_address() {
     let (mut receiver, roots) = receiver().await;
     let deliverer = trusting(roots);
     for host in [NAME, "127.0.0.1"] {
-        assert_eq!(deliverer.attempt(&timer(&receiver, host), 1, Way::default()).await.outcome, Outcome::Delivered);
+        assert_eq!(deliverer.attempt(&timer(&receiver, host), 1, Prepared::default()).await.outcome, Outcome::Delivered);
         assert_eq!(receiver.heard().await.text(), "\"secret\"");
     }
 }
@@ -62,7 +62,7 @@ async fn a_self_signed_certificate_and_a_wrong_name_are_refused() {
         (super::super::roots::of_this_machine(), NAME, "UnknownIssuer"),
         (roots, "other.example", "not valid for name"),
     ] {
-        let failure = failure(trusting(roots).attempt(&timer(&receiver, host), 1, Way::default()).await.outcome);
+        let failure = failure(trusting(roots).attempt(&timer(&receiver, host), 1, Prepared::default()).await.outcome);
         assert_eq!(failure.kind, FailureKind::Tls);
         assert!(failure.message.starts_with("TLS handshake failed: invalid peer certificate"), "{}", failure.message);
         assert!(failure.message.contains(reason), "{}", failure.message);
@@ -78,7 +78,8 @@ async fn a_receiver_that_speaks_no_tls_is_a_failed_handshake() {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
     })
     .await;
-    let failure = failure(trusting(RootCertStore::empty()).attempt(&timer(&receiver, NAME), 1, Way::default()).await.outcome);
+    let failure =
+        failure(trusting(RootCertStore::empty()).attempt(&timer(&receiver, NAME), 1, Prepared::default()).await.outcome);
     assert_eq!(failure.kind, FailureKind::Tls);
 }
 
@@ -93,7 +94,7 @@ async fn a_handshake_that_hangs_is_left() {
     for (timeout, reason) in [("200ms", "no answer within 200ms"), ("30s", "no connection within 5s")] {
         let url = format!("https://{NAME}:{}/", receiver.addr.port());
         let timer = timers::http(&url, &format!(r#","timeout":"{timeout}""#));
-        let failure = failure(trusting(RootCertStore::empty()).attempt(&timer, 1, Way::default()).await.outcome);
+        let failure = failure(trusting(RootCertStore::empty()).attempt(&timer, 1, Prepared::default()).await.outcome);
         assert_eq!(failure.kind, FailureKind::Timeout);
         assert!(failure.message.starts_with(reason), "{}", failure.message);
     }

@@ -4,10 +4,11 @@ use std::{net::SocketAddr, sync::Arc};
 
 use delivery::{Config, Deliverer, NamespaceRules};
 use domain::{
-    Asked, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, Remember, Span, TimerId, Timestamp,
+    AttemptLog, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, RequestedTime, Span, TimerId,
+    Timestamp,
 };
 use scheduler::Scheduler;
-use store::{Epoch, Model, Store, Tenure};
+use store::{Epoch, Model, ShardLease, Store};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -37,7 +38,7 @@ fn timer(receiver: SocketAddr, now: Timestamp) -> NewTimer {
         id: TimerId::random(now),
         namespace: Namespace::default(),
         key: None,
-        asked: Asked::from_i64(now.as_micros()),
+        asked: RequestedTime::from_i64(now.as_micros()),
         callback: Callback::from_json(&format!(r#"{{"type":"http","url":"http://{receiver}/"}}"#)).unwrap(),
         metadata: None,
         correlation_id: None,
@@ -68,26 +69,26 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
         overdue_window: None,
         retry_interval_min: Span::ZERO,
         namespaces,
-        figures: crate::pipeline::Figures::default(),
+        metrics: crate::pipeline::PipelineMetrics::default(),
         heartbeats: crate::pipeline::Heartbeats::default(),
     };
     (pipeline, claimed.pop().unwrap())
 }
 
-fn remembering(remember: Remember) -> Config {
-    Config { remember, ..Config::default() }
+fn remembering(attempt_log: AttemptLog) -> Config {
+    Config { attempt_log, ..Config::default() }
 }
 
 #[tokio::test]
 async fn the_store_keeps_what_is_to_be_remembered_of_a_call() {
-    for (status, remember, kept) in [
-        (503, Remember::Failures, Some("status_5xx")),
-        (503, Remember::Everything, Some("status_5xx")),
-        (503, Remember::Nothing, None),
-        (200, Remember::Failures, None),
-        (200, Remember::Everything, Some("delivered")),
+    for (status, attempt_log, kept) in [
+        (503, AttemptLog::Failures, Some("status_5xx")),
+        (503, AttemptLog::Everything, Some("status_5xx")),
+        (503, AttemptLog::Nothing, None),
+        (200, AttemptLog::Failures, None),
+        (200, AttemptLog::Everything, Some("delivered")),
     ] {
-        let (pipeline, claimed) = claimed(status, remembering(remember)).await;
+        let (pipeline, claimed) = claimed(status, remembering(attempt_log)).await;
         let id = claimed.entry.id;
         let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
         assert_eq!(pipeline.store.settle(&[settlement]).await.unwrap(), [true]);
@@ -100,19 +101,19 @@ async fn the_store_keeps_what_is_to_be_remembered_of_a_call() {
             status: Some(status),
             detail: Some("out of stock".to_owned()),
         });
-        assert_eq!(attempts, expected.into_iter().collect::<Vec<_>>(), "{status} {remember:?}");
+        assert_eq!(attempts, expected.into_iter().collect::<Vec<_>>(), "{status} {attempt_log:?}");
     }
 }
 
 #[tokio::test]
 async fn where_no_call_was_made_nothing_is_remembered() {
-    let (pipeline, lost) = claimed(503, remembering(Remember::Everything)).await;
-    let tenure = Tenure { epoch: Epoch(lost.tenure.epoch.0 + 1), ..lost.tenure };
-    let settlement = pipeline.deliver(Claimed { tenure, ..lost }, &CancellationToken::new()).await;
+    let (pipeline, lost) = claimed(503, remembering(AttemptLog::Everything)).await;
+    let shard_lease = ShardLease { epoch: Epoch(lost.shard_lease.epoch.0 + 1), ..lost.shard_lease };
+    let settlement = pipeline.deliver(Claimed { shard_lease, ..lost }, &CancellationToken::new()).await;
     assert!(matches!(settlement.next, Next::Pending { attempt: 0, .. }), "{settlement:?}");
     assert_eq!(settlement.attempt, None);
 
-    let (pipeline, late) = claimed(503, remembering(Remember::Everything)).await;
+    let (pipeline, late) = claimed(503, remembering(AttemptLog::Everything)).await;
     let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };
     let settlement = pipeline.deliver(late, &CancellationToken::new()).await;
     assert!(matches!(&settlement.next, Next::GivenUp { error, .. } if error.starts_with("overdue")), "{settlement:?}");

@@ -7,12 +7,12 @@ use std::sync::{
 
 use delivery::{Attempted, NamespaceRules, Outcome};
 use domain::{
-    Asked, Callback, Definition, Delivery, Namespace, NewTimer, OnConflict, Span, SystemClock, Timer, TimerId, Timestamp,
+    Callback, Definition, Delivery, Namespace, NewTimer, OnConflict, RequestedTime, Span, SystemClock, Timer, TimerId, Timestamp,
 };
 use store::{Faulty, Model, Operation, Store};
 
 use super::*;
-use crate::pipeline::{Deliver, Drained, Figures, Pipeline};
+use crate::pipeline::{Deliver, Drained, Pipeline, PipelineMetrics};
 
 /// Blocks its thread during each call, until it is told to go on.
 struct Blocking {
@@ -21,9 +21,9 @@ struct Blocking {
 }
 
 impl Deliver for Blocking {
-    type Way = ();
+    type Prepared = ();
 
-    async fn way(&self, _: &Timer) {}
+    async fn prepare(&self, _: &Timer) {}
 
     async fn attempt(&self, _: &Timer, _: u32, (): ()) -> Attempted {
         self.begun.send(()).unwrap();
@@ -37,7 +37,7 @@ fn timer(now: Timestamp) -> NewTimer {
         id: TimerId::random(now),
         namespace: Namespace::default(),
         key: None,
-        asked: Asked::from_i64(now.as_micros()),
+        asked: RequestedTime::from_i64(now.as_micros()),
         callback: Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1/"}"#).unwrap(),
         metadata: None,
         correlation_id: None,
@@ -67,7 +67,7 @@ async fn a_node_whose_firing_thread_is_blocked_keeps_its_lease() {
         overdue_window: None,
         retry_interval_min: Span::ZERO,
         namespaces: Arc::new(NamespaceRules::default()),
-        figures: Figures::default(),
+        metrics: PipelineMetrics::default(),
         heartbeats: Heartbeats::on(Handle::current()),
     });
     let stop = CancellationToken::new();

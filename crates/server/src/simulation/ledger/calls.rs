@@ -73,7 +73,7 @@ impl Ledger {
             let call = books.calls[other].clone();
             let is_open = !call.is_answered || call.reply != Reply::Failed;
             let is_explained = ending == Some(Ending::TakenOver) || other_ending == Some(Ending::TakenOver);
-            books.figures.repeated += usize::from(is_open);
+            books.metrics.repeated += usize::from(is_open);
             if is_open && (!is_explained || delivery == Delivery::AtMostOnce) {
                 let what = format_args!("called by {by} after {} had called it: {:?}", short(call.node), call.reply);
                 books.violated(clock, Check::Duplicate, Some(id), what);

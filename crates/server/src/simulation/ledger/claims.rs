@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use domain::{Next, Shard, Span, Status};
-use store::{Claimed, Epoch, NodeId, Settlement, Tenure};
+use store::{Claimed, Epoch, NodeId, Settlement, ShardLease};
 
 use super::{Books, Check, Ending, Ledger, Taken, calls::Reply, short};
 
@@ -19,10 +19,10 @@ impl Ledger {
         let shard = id.shard(self.shards);
         let mut books = self.books();
         let by = short(node);
-        let (attempt, epoch) = (claimed.attempt, claimed.tenure.epoch.0);
+        let (attempt, epoch) = (claimed.attempt, claimed.shard_lease.epoch.0);
         books.write(clock, Some(id), format_args!("claimed by {by} in epoch {epoch}, attempt {attempt}"));
         let was_set = books.clocks.get(&node).is_some_and(|clock| clock.was_set_within(AFTER_A_STEP));
-        let is_owner = books.is_held_by(node, claimed.tenure, shard);
+        let is_owner = books.is_held_by(node, claimed.shard_lease, shard);
         let Some(life) = books.timers.get_mut(&id) else {
             return books.violated(clock, Check::Ghost, Some(id), format_args!("claimed, though it was never made"));
         };
@@ -40,7 +40,7 @@ impl Ledger {
         life.claims.push(Taken {
             token: claimed.token,
             node,
-            tenure: claimed.tenure,
+            shard_lease: claimed.shard_lease,
             attempt,
             revision,
             due: claimed.entry.at,
@@ -73,12 +73,12 @@ impl Ledger {
         let mut books = self.books();
         let by = short(node);
         if !counted {
-            books.figures.fenced += 1;
+            books.metrics.fenced += 1;
             return books.write(clock, Some(id), format_args!("a result of {by} does not count"));
         }
         let next = settlement.next.clone();
         books.write(clock, Some(id), format_args!("settled by {by}: {next:?}"));
-        let is_owner = books.is_held_by(node, settlement.tenure, shard);
+        let is_owner = books.is_held_by(node, settlement.shard_lease, shard);
         let Some(life) = books.timers.get_mut(&id) else {
             return books.violated(clock, Check::Ghost, Some(id), format_args!("settled, though it was never made"));
         };
@@ -86,7 +86,7 @@ impl Ledger {
             return books.violated(clock, Check::Claim, Some(id), format_args!("settled by {by} without a claim"));
         };
         let is_this_claim = open.token == settlement.token && open.due == settlement.entry.at;
-        let is_its_own = open.node == node && open.tenure == settlement.tenure;
+        let is_its_own = open.node == node && open.shard_lease == settlement.shard_lease;
         let (holder, since, attempt, call) = (open.node, open.since, open.attempt, open.call);
         open.ending = Some(if is_its_own { Ending::Settled } else { Ending::TakenOver });
         life.apply(&next);
@@ -103,7 +103,7 @@ impl Ledger {
             }
             return;
         }
-        books.figures.taken_over += 1;
+        books.metrics.taken_over += 1;
         if !is_owner {
             books.violated(clock, Check::Claim, Some(id), format_args!("settled by {by}, which does not hold its shard"));
         }
@@ -131,10 +131,10 @@ impl super::Life {
 }
 
 impl Books {
-    /// Whether the tenure is the current one of the shard, and this node's.
-    fn is_held_by(&self, node: NodeId, tenure: Tenure, shard: Shard) -> bool {
+    /// Whether the shard lease is the current one of the shard, and this node's.
+    fn is_held_by(&self, node: NodeId, shard_lease: ShardLease, shard: Shard) -> bool {
         let current: Option<Epoch> = self.owners.get(&shard).map(|(epoch, _)| *epoch);
-        tenure.shard == shard && current == Some(tenure.epoch) && self.holders.get(&tenure) == Some(&node)
+        shard_lease.shard == shard && current == Some(shard_lease.epoch) && self.holders.get(&shard_lease) == Some(&node)
     }
 }
 

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A wall clock for services that the test can set while they run. The steady clock is left alone. It must outlive them: without its
+/// A wall clock for services that the test can set while they run. The monotonic clock is left alone. It must outlive them: without its
 /// file they have the true time again.
 pub struct FakeTime {
     library: PathBuf,

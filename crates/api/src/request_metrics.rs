@@ -11,16 +11,16 @@ use std::{
 use http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 
-/// The figures of all routes. They are as many as there are routes, methods that are known and statuses, whatever callers send.
+/// The metrics of all routes. They are as many as there are routes, methods that are known and statuses, whatever callers send.
 #[derive(Default)]
-pub(crate) struct Figures(RwLock<HashMap<String, Route>>);
+pub(crate) struct RequestMetrics(RwLock<HashMap<String, Route>>);
 
 struct Route {
     duration: Histogram,
     answered: Vec<(&'static str, StatusCode, Counter)>,
 }
 
-impl Figures {
+impl RequestMetrics {
     /// Counts one answer.
     pub(crate) fn answered(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
         let method = known(method);
@@ -59,7 +59,7 @@ impl Route {
     }
 }
 
-/// A caller may make up methods; figures must not grow with them.
+/// A caller may make up methods; metrics must not grow with them.
 fn known(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

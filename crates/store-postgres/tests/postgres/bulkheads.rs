@@ -20,7 +20,7 @@ async fn lists_that_hang_hold_up_nobody_else() {
     let new = timer("http://a.example/").build();
     let id = new.definition.id;
     store.create(vec![new]).await.unwrap();
-    let tenures = acquire_all(&*store).await;
+    let shard_leases = acquire_all(&*store).await;
 
     // Somebody locks a table that lists need and claims do not.
     let blocker = tokio::task::spawn_blocking({
@@ -55,7 +55,7 @@ async fn lists_that_hang_hold_up_nobody_else() {
 
     let delivery = async {
         let due = everything_due(&*store).await;
-        let claimed = store.claim(&claim(7, &tenures), &due).await.unwrap();
+        let claimed = store.claim(&claim(7, &shard_leases), &due).await.unwrap();
         assert_eq!(claimed.len(), 1);
         let later = NOW.saturating_add(Span::from_secs(5));
         assert_eq!(store.settle(&[claimed[0].settle(Next::Again { at: later })]).await.unwrap(), [true]);
@@ -75,7 +75,7 @@ async fn lists_that_hang_hold_up_nobody_else() {
 async fn shards_are_kept_while_everything_else_hangs() {
     let url = throwaway::postgres().create_database();
     let store = Arc::new(open(&url).await);
-    let tenures = acquire_all(&*store).await;
+    let shard_leases = acquire_all(&*store).await;
     let mut blocker = PgConnection::connect(&url).await.unwrap();
     blocker.execute("BEGIN; LOCK TABLE due IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let scans: Vec<_> = (0..50)
@@ -90,10 +90,10 @@ async fn shards_are_kept_while_everything_else_hangs() {
     }
 
     let ownership = async {
-        let pulse = store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(600)).await.unwrap();
-        assert_eq!(pulse.held, tenures);
-        assert_eq!(store.acquire(NodeId(1), &[Shard(0)]).await.unwrap(), tenures[..1]);
-        store.release(NodeId(1), &tenures[..1]).await.unwrap();
+        let reply = store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(600)).await.unwrap();
+        assert_eq!(reply.held, shard_leases);
+        assert_eq!(store.acquire(NodeId(1), &[Shard(0)]).await.unwrap(), shard_leases[..1]);
+        store.release(NodeId(1), &shard_leases[..1]).await.unwrap();
         store.leave(NodeId(1)).await.unwrap();
     };
     timeout(PROMPTLY, ownership).await.expect("ownership goes on");

@@ -11,7 +11,7 @@ const FENCED: &str = "timer_fenced_total";
 const SET_ASIDE: &str = "timer_settlements_set_aside_total";
 
 /// What the pipeline counts. Looked up once: a timer is counted three times in its life.
-pub struct Figures {
+pub struct PipelineMetrics {
     lateness: Histogram,
     fired: Counter,
     completed: Counter,
@@ -21,7 +21,7 @@ pub struct Figures {
     set_aside: Counter,
 }
 
-impl Default for Figures {
+impl Default for PipelineMetrics {
     fn default() -> Self {
         Self {
             lateness: histogram!(LATENESS),
@@ -35,7 +35,7 @@ impl Default for Figures {
     }
 }
 
-impl Figures {
+impl PipelineMetrics {
     pub fn fired(&self, late: Span) {
         self.lateness.record(late.as_duration().as_secs_f64());
         self.fired.increment(1);

@@ -13,7 +13,7 @@ pub const fn mix(mut z: u64) -> u64 {
 
 /// Hashes times and ids. Nobody outside chooses those, so that it need not be hard to foresee, only quick.
 #[derive(Default)]
-pub struct Mixing(u64);
+pub struct PositionHasher(u64);
 
 /// A map by tenant, receiver or both. A client chooses its receivers, so the hash begins with a secret of this process.
 pub type Shares<K, V> = HashMap<K, V, Seed>;
@@ -28,14 +28,14 @@ impl Default for Seed {
 }
 
 impl BuildHasher for Seed {
-    type Hasher = Mixing;
+    type Hasher = PositionHasher;
 
-    fn build_hasher(&self) -> Mixing {
-        Mixing(self.0)
+    fn build_hasher(&self) -> PositionHasher {
+        PositionHasher(self.0)
     }
 }
 
-impl Hasher for Mixing {
+impl Hasher for PositionHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -20,14 +20,14 @@ const BATCH_COMMANDS_MAX: usize = 512;
 /// While the store is away, so few are tried: those that fail come again late, while the others wait untouched in the broker.
 const PROBE_COMMANDS_MAX: usize = 32;
 /// How much of what can never work may be on its way aside at the same time. What is beyond that comes again a little later.
-const BURIALS_BYTES_MAX: usize = 32 << 20;
-/// What one burial counts beside its body.
-const BURIAL_BYTES: usize = 8 << 10;
-/// How long a door that stops waits for the broker.
+const DEAD_LETTERS_BYTES_MAX: usize = 32 << 20;
+/// What one dead letter counts beside its body.
+const DEAD_LETTER_BYTES: usize = 8 << 10;
+/// How long a consumer that stops waits for the broker.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Takes commands from the broker and registers their timers, many in one commit.
-pub struct Door {
+pub struct CommandConsumer {
     broker: Arc<dyn Broker>,
     commands: Commands,
     store_failures: Failures,
@@ -35,8 +35,8 @@ pub struct Door {
     /// What was last said about it in the log.
     broker_error: Option<BrokerError>,
     /// Commands that can never work, on their way aside. The loop does not wait for them, so that they delay nobody.
-    burials: JoinSet<()>,
-    burials_room: Arc<Semaphore>,
+    dead_letters: JoinSet<()>,
+    dead_letter_permits: Arc<Semaphore>,
 }
 
 /// What became of a batch.
@@ -53,7 +53,7 @@ pub struct Handled {
     pub is_store_away: bool,
 }
 
-impl Door {
+impl CommandConsumer {
     pub fn new(broker: Arc<dyn Broker>, commands: Commands) -> Self {
         Self {
             broker,
@@ -61,8 +61,8 @@ impl Door {
             store_failures: Failures::default(),
             broker_failures: Failures::default(),
             broker_error: None,
-            burials: JoinSet::new(),
-            burials_room: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)),
+            dead_letters: JoinSet::new(),
+            dead_letter_permits: Arc::new(Semaphore::new(DEAD_LETTERS_BYTES_MAX)),
         }
     }
 
@@ -74,8 +74,8 @@ impl Door {
             let received = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(buried) = self.burials.join_next() => {
-                    pass_on_panic(buried);
+                Some(dead_lettered) = self.dead_letters.join_next() => {
+                    pass_on_panic(dead_lettered);
                     continue;
                 }
                 received = self.broker.receive(max) => received,
@@ -107,8 +107,8 @@ impl Door {
     }
 
     async fn stop(&mut self) -> Result<(), BrokerError> {
-        while let Some(buried) = self.burials.join_next().await {
-            pass_on_panic(buried);
+        while let Some(dead_lettered) = self.dead_letters.join_next().await {
+            pass_on_panic(dead_lettered);
         }
         self.broker.give_back().await
     }
@@ -119,10 +119,10 @@ impl Door {
         let mut handled = Handled::default();
         let mut parsed = Vec::with_capacity(batch.len());
         let mut requests = Vec::with_capacity(batch.len());
-        let mut poison = Vec::new();
+        let mut refused = Vec::new();
         for received in batch {
             if received.is_callback() {
-                poison.push((received, Invalid::new("message", "must not be a callback of this service")));
+                refused.push((received, Invalid::new("message", "must not be a callback of this service")));
                 continue;
             }
             match ScheduleTimer::parse(received.body()) {
@@ -130,7 +130,7 @@ impl Door {
                     parsed.push(received);
                     requests.push(command.into_request());
                 }
-                Err(refusal) => poison.push((received, refusal)),
+                Err(refusal) => refused.push((received, refusal)),
             }
         }
         let answers = self.register(requests).await;
@@ -139,16 +139,16 @@ impl Door {
             let verdict = match answer {
                 // It is as it was. Nobody would ever hear of the command: what is there calls a receiver of its own.
                 Ok(outcome) if outcome.timer().definition.callback != Callback::Event => {
-                    poison.push((received, of_another_kind()));
+                    refused.push((received, of_another_kind()));
                     continue;
                 }
                 Err(CommandError::Conflict(_)) => {
-                    poison.push((received, of_another_kind()));
+                    refused.push((received, of_another_kind()));
                     continue;
                 }
                 Ok(outcome) => handled.done(&outcome),
                 Err(CommandError::Invalid(refusal)) => {
-                    poison.push((received, in_words_of_the_command(refusal)));
+                    refused.push((received, in_words_of_the_command(refusal)));
                     continue;
                 }
                 Err(error) => handled.failed(&error, received.deliveries()),
@@ -157,7 +157,7 @@ impl Door {
         }
         settled(join_all(settling).await);
         handled.record();
-        self.bury(poison, &mut handled);
+        self.dead_letter(refused, &mut handled);
         handled
     }
 
@@ -185,18 +185,19 @@ impl Door {
     }
 
     /// Puts aside what can never work, without waiting for it.
-    fn bury(&mut self, poison: Vec<(Box<dyn Received>, Invalid)>, handled: &mut Handled) {
-        let Some((_, reason)) = poison.first() else { return };
-        tracing::warn!(commands = poison.len(), %reason, "commands can never work and are put aside; the reason is the first one's");
-        handled.dead += poison.len();
-        for (received, reason) in poison {
-            let bytes = (received.body().len() + BURIAL_BYTES).min(BURIALS_BYTES_MAX);
-            let room = u32::try_from(bytes).ok().and_then(|bytes| self.burials_room.clone().try_acquire_many_owned(bytes).ok());
+    fn dead_letter(&mut self, refused: Vec<(Box<dyn Received>, Invalid)>, handled: &mut Handled) {
+        let Some((_, reason)) = refused.first() else { return };
+        tracing::warn!(commands = refused.len(), %reason, "commands can never work and are put aside; the reason is the first one's");
+        handled.dead += refused.len();
+        for (received, reason) in refused {
+            let bytes = (received.body().len() + DEAD_LETTER_BYTES).min(DEAD_LETTERS_BYTES_MAX);
+            let room =
+                u32::try_from(bytes).ok().and_then(|bytes| self.dead_letter_permits.clone().try_acquire_many_owned(bytes).ok());
             let verdict = match &room {
                 Some(_) => Verdict::Never { reason: reason.to_string() },
                 None => Verdict::Later { after: again_after(received.deliveries()) },
             };
-            self.burials.spawn(async move {
+            self.dead_letters.spawn(async move {
                 let settled = received.settle(verdict).await;
                 let result = if settled.is_ok() && room.is_some() { "dead" } else { "later" };
                 metrics::counter!("timer_commands_total", "result" => result).increment(1);

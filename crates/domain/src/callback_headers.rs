@@ -11,7 +11,7 @@ pub const CALL_TIME_HEADER: &str = "webhook-timestamp";
 
 impl Timer {
     /// The headers that describe its attempt with this number (1 for the first).
-    pub fn told(&self, attempt: u32) -> [(&'static str, String); 5] {
+    pub fn callback_headers(&self, attempt: u32) -> [(&'static str, String); 5] {
         [
             (TIMER_ID_HEADER, self.id().to_string()),
             ("X-Timer-Namespace", in_header(self.definition.namespace.as_str()).into_owned()),
@@ -22,7 +22,7 @@ impl Timer {
     }
 
     /// The header with the caller's correlation id, if there is one.
-    pub fn told_correlation(&self) -> Option<(&'static str, String)> {
+    pub fn correlation_header(&self) -> Option<(&'static str, String)> {
         let id = self.definition.correlation_id.as_ref()?;
         Some(("X-Correlation-Id", in_header(id.as_str()).into_owned()))
     }

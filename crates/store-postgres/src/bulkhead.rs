@@ -1,8 +1,8 @@
 //! Sessions with the database, and how a call is made over one.
 //!
-//! A lane has a few sessions of its own, so that what one kind of caller does cannot take the sessions of another. A call runs in
+//! A bulkhead has a few sessions of its own, so that what one kind of caller does cannot take the sessions of another. A call runs in
 //! a task that nobody cancels: a caller who goes away leaves no half-read answer and no open transaction behind. Every call
-//! ends within its lane's deadline; work that may take longer is made of several calls. A session that broke or did not answer in
+//! ends within its bulkhead's deadline; work that may take longer is made of several calls. A session that broke or did not answer in
 //! time is dropped, never put back.
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     failure::Failure,
     options::KEYED_STATEMENTS,
-    sessions::{PING_TIMEOUT, Session, Sessions, answers},
+    session_pool::{PING_TIMEOUT, Session, SessionPool, answers},
 };
 
 const CONTENTION_RETRIES_MAX: u32 = 5;
@@ -35,7 +35,7 @@ pub trait Call: Send + Sync + 'static {
     fn run(&self, session: &mut PgConnection) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
 }
 
-/// How much a lane may take.
+/// How much a bulkhead may take.
 #[derive(Debug, Clone, Copy)]
 pub struct LaneLimits {
     pub name: &'static str,
@@ -48,12 +48,12 @@ pub struct LaneLimits {
 }
 
 #[derive(Debug, Clone)]
-pub struct Lane {
-    sessions: Arc<Sessions>,
+pub struct Bulkhead {
+    session_pool: Arc<SessionPool>,
     limits: LaneLimits,
 }
 
-impl Lane {
+impl Bulkhead {
     /// Opens no session yet.
     pub fn new(options: &PgConnectOptions, limits: LaneLimits) -> Self {
         let statement_timeout = format!("{}ms", limits.statement_timeout.as_millis());
@@ -61,7 +61,7 @@ impl Lane {
         if limits.is_keyed {
             options = options.options(KEYED_STATEMENTS);
         }
-        Self { sessions: Arc::new(Sessions::new(options, limits.sessions_max)), limits }
+        Self { session_pool: Arc::new(SessionPool::new(options, limits.sessions_max)), limits }
     }
 
     /// Makes the call, whatever becomes of the one who asked for it.
@@ -75,21 +75,21 @@ impl Lane {
         answer.ok_or_else(|| Failure::no_answer("the call was not made", C::WRITES))
     }
 
-    /// Makes calls one after the other over one session, until one fails. Each has the whole of the lane's deadline.
+    /// Makes calls one after the other over one session, until one fails. Each has the whole of the bulkhead's deadline.
     pub async fn run_all<C: Call>(&self, calls: Vec<C>) -> StoreResult<Vec<C::Answer>> {
         self.attempt_all(calls).await.map_err(|failure| failure.error)
     }
 
     async fn attempt_all<C: Call>(&self, calls: Vec<C>) -> Result<Vec<C::Answer>, Failure> {
         let (answer, answered) = oneshot::channel();
-        let lane = self.clone();
-        tokio::spawn(async move { lane.serve(&calls, answer).await });
+        let bulkhead = self.clone();
+        tokio::spawn(async move { bulkhead.serve(&calls, answer).await });
         answered.await.unwrap_or_else(|_| Err(Failure::no_answer("the task that spoke to PostgreSQL ended", C::WRITES)))
     }
 
     async fn serve<C: Call>(&self, calls: &[C], answer: oneshot::Sender<Result<Vec<C::Answer>, Failure>>) {
         let deadline = Instant::now() + self.limits.deadline;
-        let mut session = match self.sessions.acquire().await {
+        let mut session = match self.session_pool.acquire().await {
             Ok(session) => session,
             Err(error) => return drop(answer.send(Err(Failure::no_session(&error)))),
         };
@@ -102,13 +102,13 @@ impl Lane {
             return drop(answer.send(outcome));
         }
         if is_settled {
-            self.sessions.put_back(session);
+            self.session_pool.put_back(session);
             return drop(answer.send(outcome));
         }
         drop(answer.send(outcome));
         // The driver rolls back with the next message, and what the transaction holds is held until then.
         if answers(&mut session.connection).await {
-            self.sessions.put_back(session);
+            self.session_pool.put_back(session);
         } else {
             self.discard(session);
         }
@@ -131,14 +131,14 @@ impl Lane {
     }
 
     fn discard(&self, session: Session) {
-        self.sessions.note_break();
+        self.session_pool.note_break();
         drop(session);
         metrics::counter!("timer_postgres_sessions_discarded_total", "lane" => self.limits.name).increment(1);
     }
 
     pub async fn close(&self) {
         // Sessions that hang are dropped with the process.
-        drop(timeout(PING_TIMEOUT, self.sessions.close()).await);
+        drop(timeout(PING_TIMEOUT, self.session_pool.close()).await);
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use commands::Target;
-use domain::{Asked, Key, Namespace, Span, Status, Timestamp};
+use domain::{Key, Namespace, RequestedTime, Span, Status, Timestamp};
 use store::{Fault, Operation};
 use tokio::{task::JoinHandle, time::Instant};
 
@@ -14,16 +14,16 @@ use crate::{
 
 const SOON: Span = Span::from_secs(60);
 
-/// A door that runs beside the test.
+/// A consumer that runs beside the test.
 struct Running {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Running {
-    fn start(door: Door) -> Self {
+    fn start(consumer: CommandConsumer) -> Self {
         let stop = CancellationToken::new();
-        Self { task: tokio::spawn(door.run(stop.clone())), stop }
+        Self { task: tokio::spawn(consumer.run(stop.clone())), stop }
     }
 
     async fn stop(self) {
@@ -38,7 +38,7 @@ async fn a_batch_is_one_commit_and_is_acknowledged_command_by_command() {
     for n in 0..600 {
         rig.broker.send(command(&n.to_string(), SOON));
     }
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.done().len() == 600).await;
     assert_eq!((rig.store.calls(Operation::Create), rig.timers().await), (2, 600));
     assert_eq!(rig.timer("17").await.unwrap().execute_at, NOW.saturating_add(SOON));
@@ -51,7 +51,7 @@ async fn a_command_is_acknowledged_only_after_the_commit() {
     rig.store.plan(Operation::Create, Fault::Late(Span::from_secs(3)));
     rig.broker.send(command("a", SOON));
     let started = Instant::now();
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.under_way() == 1).await;
     assert!(rig.broker.done().is_empty());
     rig.broker.until(|broker| !broker.done().is_empty()).await;
@@ -66,7 +66,7 @@ async fn a_store_that_is_away_puts_commands_off_until_it_is_back() {
     for n in 0..100 {
         rig.broker.send(command(&n.to_string(), SOON));
     }
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(rig.broker.done().is_empty() && rig.broker.dead().is_empty());
     let tries = rig.store.calls(Operation::Create);
@@ -86,7 +86,7 @@ async fn a_lost_answer_of_the_store_is_no_lost_command() {
         rig.store.plan(Operation::Create, fault);
         rig.broker.send(command("a", SOON));
         rig.broker.send(command("b", SOON));
-        let running = Running::start(rig.door());
+        let running = Running::start(rig.consumer());
         rig.broker.until(|broker| broker.done().len() == 2).await;
         assert_eq!(rig.timers().await, 2, "{fault:?}");
         running.stop().await;
@@ -96,27 +96,27 @@ async fn a_lost_answer_of_the_store_is_no_lost_command() {
 #[tokio::test(start_paused = true)]
 async fn what_can_never_work_is_put_aside_with_the_reason_and_delays_nobody() {
     let rig = Rig::new();
-    rig.broker.set_burial_time(Duration::from_secs(3600));
-    let poison = [
+    rig.broker.set_dead_letter_time(Duration::from_secs(3600));
+    let refused = [
         ("nonsense", "message must be valid JSON"),
         (r#"{"tenantId":"acme","serviceCallId":"x"}"#, "dueAt is required"),
         (r#"{"type":"CancelTimer","payload":{}}"#, "type must be ScheduleTimer"),
     ];
-    for (n, (body, _)) in poison.into_iter().enumerate() {
+    for (n, (body, _)) in refused.into_iter().enumerate() {
         rig.broker.send(command(&n.to_string(), SOON));
         rig.broker.send(body);
     }
     let too_far = command("far", Span::from_secs(7200));
     rig.broker.send(too_far.clone());
     let started = Instant::now();
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.done().len() == 3).await;
     rig.broker.send(command("behind", SOON));
     rig.broker.until(|broker| broker.done().len() == 4).await;
     assert_eq!(started.elapsed(), Duration::ZERO);
     rig.broker.until(|broker| broker.dead().len() == 4).await;
     let dead: Vec<_> = rig.broker.dead().into_iter().map(|letter| (letter.body, letter.reason)).collect();
-    for (body, reason) in poison.into_iter().chain([(too_far.as_str(), "dueAt must not be more than 1h ahead")]) {
+    for (body, reason) in refused.into_iter().chain([(too_far.as_str(), "dueAt must not be more than 1h ahead")]) {
         assert!(dead.contains(&(body.to_owned().into(), reason.to_owned())), "{body}: {dead:?}");
     }
     running.stop().await;
@@ -129,13 +129,13 @@ async fn a_command_for_the_key_of_another_kind_of_timer_is_put_aside() {
     let taken = NewTimerRequest {
         namespace: Namespace::parse("acme").unwrap(),
         key: Some(Key::parse("taken").unwrap()),
-        ..NewTimerRequest::new(Asked::After(SOON), Target::Callback(callback))
+        ..NewTimerRequest::new(RequestedTime::After(SOON), Target::Callback(callback))
     };
     rig.commands.create(taken).await.unwrap();
     let before = rig.timer("taken").await;
     rig.broker.send(command("taken", Span::from_secs(7)));
     rig.broker.send(command("free", SOON));
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.done().len() == 1 && broker.dead().len() == 1).await;
     assert_eq!(rig.broker.dead()[0].reason, "serviceCallId must not be the key of a timer of another kind");
     assert_eq!(rig.timer("taken").await, before);
@@ -147,7 +147,7 @@ async fn a_command_that_a_callback_has_published_is_put_aside() {
     let rig = Rig::new();
     rig.broker.send(format!("callback {}", command("planted", SOON)));
     rig.broker.send(command("free", SOON));
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.done().len() == 1 && broker.dead().len() == 1).await;
     assert_eq!(rig.broker.dead()[0].reason, "message must not be a callback of this service");
     assert_eq!(rig.timer("planted").await, None);
@@ -157,12 +157,12 @@ async fn a_command_that_a_callback_has_published_is_put_aside() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_put_aside_comes_again() {
     let rig = Rig::new();
-    rig.broker.set_cannot_bury(true);
+    rig.broker.set_cannot_dead_letter(true);
     rig.broker.send("nonsense");
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.deliveries() == 1 && broker.waiting() == 1).await;
     assert!(rig.broker.dead().is_empty());
-    rig.broker.set_cannot_bury(false);
+    rig.broker.set_cannot_dead_letter(false);
     rig.broker.until(|broker| broker.dead().len() == 1).await;
     running.stop().await;
 }
@@ -170,12 +170,12 @@ async fn what_cannot_be_put_aside_comes_again() {
 #[tokio::test(start_paused = true)]
 async fn only_so_much_is_on_its_way_aside_at_once() {
     let rig = Rig::new();
-    rig.broker.set_burial_time(Duration::from_millis(500));
+    rig.broker.set_dead_letter_time(Duration::from_millis(500));
     let large = "x".repeat(1 << 20);
     for _ in 0..40 {
         rig.broker.send(large.clone());
     }
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.under_way() == 0 && !broker.dead().is_empty()).await;
     let first = rig.broker.dead().len();
     assert!((20..32).contains(&first), "{first} at once");
@@ -188,7 +188,7 @@ async fn a_lost_acknowledgement_is_a_repetition_that_changes_nothing() {
     let rig = Rig::new();
     rig.broker.lose_verdicts(1);
     rig.broker.send(command("a", SOON));
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.deliveries() == 1 && broker.waiting() == 1).await;
     let first = rig.timer("a").await.unwrap();
     rig.broker.until(|broker| broker.done().len() == 1).await;
@@ -201,20 +201,20 @@ async fn a_lost_acknowledgement_is_a_repetition_that_changes_nothing() {
 #[tokio::test]
 async fn a_repeated_command_moves_a_waiting_timer_and_leaves_a_finished_one_alone() {
     let rig = Rig::new();
-    let mut door = rig.door();
-    let step = async |door: &mut Door, after: Span| {
+    let mut consumer = rig.consumer();
+    let step = async |consumer: &mut CommandConsumer, after: Span| {
         rig.broker.send(command("a", after));
         let batch = rig.broker.receive(10).await.unwrap();
-        door.handle(batch).await
+        consumer.handle(batch).await
     };
-    let scheduled = step(&mut door, SOON).await;
+    let scheduled = step(&mut consumer, SOON).await;
     assert_eq!(scheduled, Handled { scheduled: 1, ..Handled::default() });
-    let moved = step(&mut door, Span::from_secs(90)).await;
+    let moved = step(&mut consumer, Span::from_secs(90)).await;
     assert_eq!(moved, Handled { moved: 1, ..Handled::default() });
     assert_eq!(rig.timer("a").await.unwrap().execute_at, NOW.saturating_add(Span::from_secs(90)));
     let id = rig.timer("a").await.unwrap().id();
     rig.commands.cancel(id).await.unwrap();
-    let unchanged = step(&mut door, SOON).await;
+    let unchanged = step(&mut consumer, SOON).await;
     assert_eq!(unchanged, Handled { unchanged: 1, ..Handled::default() });
     assert_eq!(rig.timer("a").await.unwrap().status, Status::Canceled);
 }
@@ -224,7 +224,7 @@ async fn a_command_that_waited_until_after_its_time_is_due_at_once() {
     let rig = Rig::new();
     rig.broker.send(r#"{"tenantId":"acme","serviceCallId":"late","dueAt":"2001-09-09T01:46:40Z"}"#);
     let batch = rig.broker.receive(10).await.unwrap();
-    rig.door().handle(batch).await;
+    rig.consumer().handle(batch).await;
     let timer = rig.timer("late").await.unwrap();
     assert_eq!((timer.status, timer.execute_at < NOW), (Status::Pending, true));
     assert!(timer.execute_at > Timestamp::from_micros(0));
@@ -241,7 +241,7 @@ async fn a_damaged_row_does_not_hold_up_its_neighbours() {
     rig.store.plan(Operation::Create, Fault::Corrupt);
     rig.store.plan_none(Operation::Create);
     rig.store.plan(Operation::Create, Fault::Corrupt);
-    let handled = rig.door().handle(batch).await;
+    let handled = rig.consumer().handle(batch).await;
     assert_eq!(handled, Handled { scheduled: 2, later: 1, ..Handled::default() });
     assert_eq!((rig.broker.done().len(), rig.broker.waiting()), (2, 1));
 }
@@ -250,7 +250,7 @@ async fn a_damaged_row_does_not_hold_up_its_neighbours() {
 async fn a_broker_that_is_away_is_waited_for() {
     let rig = Rig::new();
     rig.broker.set_away(true);
-    let running = Running::start(rig.door());
+    let running = Running::start(rig.consumer());
     tokio::time::sleep(Duration::from_secs(60)).await;
     rig.broker.send(command("a", SOON));
     rig.broker.set_away(false);
@@ -266,8 +266,8 @@ async fn a_door_that_stops_finishes_its_batch_and_gives_back_the_rest() {
     rig.store.plan(Operation::Create, Fault::Late(Span::from_secs(3)));
     rig.broker.send(command("a", SOON));
     rig.broker.send("nonsense");
-    rig.broker.set_burial_time(Duration::from_secs(2));
-    let running = Running::start(rig.door());
+    rig.broker.set_dead_letter_time(Duration::from_secs(2));
+    let running = Running::start(rig.consumer());
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.broker.under_way(), 2);
     running.stop().await;
@@ -279,8 +279,8 @@ async fn a_door_that_stops_finishes_its_batch_and_gives_back_the_rest() {
 async fn a_door_stops_in_time_whatever_the_broker_does() {
     let rig = Rig::new();
     rig.broker.send("nonsense");
-    rig.broker.set_burial_time(Duration::from_secs(3600));
-    let running = Running::start(rig.door());
+    rig.broker.set_dead_letter_time(Duration::from_secs(3600));
+    let running = Running::start(rig.consumer());
     rig.broker.until(|broker| broker.under_way() == 1).await;
     let stopped = Instant::now();
     running.stop().await;
@@ -335,7 +335,7 @@ impl Received for Grenade {
 
 #[tokio::test]
 async fn a_panic_is_never_swallowed() {
-    let door = Door::new(Arc::new(Panicking::default()), Rig::new().commands);
-    let ended = tokio::spawn(door.run(CancellationToken::new())).await;
+    let consumer = CommandConsumer::new(Arc::new(Panicking::default()), Rig::new().commands);
+    let ended = tokio::spawn(consumer.run(CancellationToken::new())).await;
     assert!(ended.unwrap_err().is_panic());
 }

@@ -1,4 +1,4 @@
-//! Which door a request came to. The doors share everything but the way in which they say no.
+//! Which dialect a request came to. The dialects share everything but the way in which they say no.
 
 use axum::{extract::Request, response::Response};
 use domain::Timestamp;
@@ -11,17 +11,17 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ApiDialect {
     Native,
     V1,
 }
 
-impl Door {
+impl ApiDialect {
     pub(crate) fn of(path: &str) -> Self {
         Self::of_bytes(path.as_bytes())
     }
 
-    /// The door that a request was sent to of whose head perhaps not all has arrived, or not all is right.
+    /// The dialect that a request was sent to of whose head perhaps not all has arrived, or not all is right.
     pub(crate) fn of_head(head: &[u8]) -> Self {
         let target = head.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
         Self::of_bytes(target.split(|byte| matches!(byte, b'?' | b'\r' | b'\n')).next().unwrap_or_default())
@@ -35,7 +35,7 @@ impl Door {
     }
 
     /// A request that stands for one that could not be read, so that the answer to it is worded like every other.
-    pub(crate) fn knock(self, refused: ApiError) -> Request {
+    pub(crate) fn synthetic_request(self, refused: ApiError) -> Request {
         let mut request = Request::default();
         *request.uri_mut() = match self {
             Self::Native => Uri::from_static("/"),
@@ -45,7 +45,7 @@ impl Door {
         request
     }
 
-    /// The answer to a request that was not carried out, in the words of this door.
+    /// The answer to a request that was not carried out, in the words of this dialect.
     pub(crate) fn refusal(self, error: &ApiError, at: Timestamp) -> Response {
         let mut response = match self {
             Self::Native => json(self.status(error), &ErrorEnvelope::of(error)),
@@ -71,25 +71,25 @@ mod tests {
 
     #[test]
     fn a_door_is_known_by_the_beginning_of_the_path() {
-        for (path, door) in [
-            ("/", Door::Native),
-            ("/timers", Door::Native),
-            ("/api", Door::Native),
-            ("/api/v1x", Door::Native),
-            ("/api/v11/timers", Door::Native),
-            ("/x/api/v1/timers", Door::Native),
-            ("/API/V1/timers", Door::Native),
-            ("/api/v1", Door::V1),
-            ("/api/v1/", Door::V1),
-            ("/api/v1/timers/a/b", Door::V1),
+        for (path, dialect) in [
+            ("/", ApiDialect::Native),
+            ("/timers", ApiDialect::Native),
+            ("/api", ApiDialect::Native),
+            ("/api/v1x", ApiDialect::Native),
+            ("/api/v11/timers", ApiDialect::Native),
+            ("/x/api/v1/timers", ApiDialect::Native),
+            ("/API/V1/timers", ApiDialect::Native),
+            ("/api/v1", ApiDialect::V1),
+            ("/api/v1/", ApiDialect::V1),
+            ("/api/v1/timers/a/b", ApiDialect::V1),
         ] {
-            assert_eq!(Door::of(path), door, "{path}");
+            assert_eq!(ApiDialect::of(path), dialect, "{path}");
             for rest in [" HTTP/1.1\r\nhost: a\r\n", "?a=/b HTTP/1.1\r\n", "\r\n", ""] {
-                assert_eq!(Door::of_head(format!("GET {path}{rest}").as_bytes()), door, "{path}{rest}");
+                assert_eq!(ApiDialect::of_head(format!("GET {path}{rest}").as_bytes()), dialect, "{path}{rest}");
             }
         }
         for head in [&b""[..], b"GET", b"GET ", b"\xff\xff", b"/api/v1/timers", b"GET  /api/v1/timers"] {
-            assert_eq!(Door::of_head(head), Door::Native);
+            assert_eq!(ApiDialect::of_head(head), ApiDialect::Native);
         }
     }
 }

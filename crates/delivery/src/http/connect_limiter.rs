@@ -16,20 +16,20 @@ use tokio::{
 use super::connections::Origin;
 
 /// How many may be new to one receiver at once.
-pub(super) const NEW_MAX: usize = 16;
+pub(super) const CONNECTS_PENDING_MAX: usize = 16;
 /// A connection is new until its first answer, or for this long: a receiver that is only slow to answer has accepted it by then.
 const NEW_FOR: Duration = Duration::from_millis(10);
 
 #[derive(Default)]
-pub(super) struct Newcomers(Mutex<HashMap<Origin, Weak<Semaphore>>>);
+pub(super) struct ConnectLimiter(Mutex<HashMap<Origin, Weak<Semaphore>>>);
 
 /// The right to one new connection.
-pub(super) struct Turn(Option<OwnedSemaphorePermit>);
+pub(super) struct ConnectPermit(Option<OwnedSemaphorePermit>);
 
-impl Newcomers {
-    pub async fn turn(&self, origin: &Origin) -> Turn {
+impl ConnectLimiter {
+    pub async fn permit(&self, origin: &Origin) -> ConnectPermit {
         // Nobody closes it.
-        Turn(self.turns(origin).acquire_owned().await.ok())
+        ConnectPermit(self.turns(origin).acquire_owned().await.ok())
     }
 
     fn turns(&self, origin: &Origin) -> Arc<Semaphore> {
@@ -41,13 +41,13 @@ impl Newcomers {
         if all.len() == all.capacity() {
             all.retain(|_, turns| turns.strong_count() > 0);
         }
-        let turns = Arc::new(Semaphore::new(NEW_MAX));
+        let turns = Arc::new(Semaphore::new(CONNECTS_PENDING_MAX));
         all.insert(origin.clone(), Arc::downgrade(&turns));
         turns
     }
 }
 
-impl Turn {
+impl ConnectPermit {
     /// Dials and makes the first call; the turn is the next one's when that is done, or soon.
     pub async fn spend<T>(self, first_call: impl Future<Output = T>) -> T {
         let mut first_call = pin!(first_call);
@@ -72,26 +72,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_few_are_new_at_once_and_others_wait_for_an_answer_to_one_of_them() {
-        let (newcomers, receiver) = (Newcomers::default(), origin(1));
+        let (connect_limiter, receiver) = (ConnectLimiter::default(), origin(1));
         let mut turns = Vec::new();
-        for _ in 0..NEW_MAX {
-            turns.push(newcomers.turn(&receiver).now_or_never().expect("a turn at once"));
+        for _ in 0..CONNECTS_PENDING_MAX {
+            turns.push(connect_limiter.permit(&receiver).now_or_never().expect("a turn at once"));
         }
-        let mut next = pin!(newcomers.turn(&receiver));
+        let mut next = pin!(connect_limiter.permit(&receiver));
         assert!(next.as_mut().now_or_never().is_none());
-        assert!(newcomers.turn(&origin(2)).now_or_never().is_some(), "another receiver has turns of its own");
+        assert!(connect_limiter.permit(&origin(2)).now_or_never().is_some(), "another receiver has turns of its own");
         turns.pop().unwrap().spend(async {}).await;
         assert!(next.now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_receiver_that_does_not_answer_delays_the_next_connection_for_a_moment_only() {
-        let newcomers = Newcomers::default();
+        let connect_limiter = ConnectLimiter::default();
         let start = Instant::now();
         let mut calls = tokio::task::JoinSet::new();
-        for _ in 0..3 * NEW_MAX {
-            let turn = newcomers.turn(&origin(1)).await;
-            calls.spawn(turn.spend(pending::<()>()));
+        for _ in 0..3 * CONNECTS_PENDING_MAX {
+            let permit = connect_limiter.permit(&origin(1)).await;
+            calls.spawn(permit.spend(pending::<()>()));
         }
         let (waited, soon) = (start.elapsed(), Duration::from_millis(4));
         assert!(waited >= 2 * NEW_FOR && waited <= 2 * NEW_FOR + soon, "{waited:?}");
@@ -99,10 +99,10 @@ mod tests {
 
     #[tokio::test]
     async fn receivers_that_are_not_dialled_any_more_are_forgotten() {
-        let newcomers = Newcomers::default();
+        let connect_limiter = ConnectLimiter::default();
         for port in 1..=10_000 {
-            drop(newcomers.turn(&origin(port)).await);
+            drop(connect_limiter.permit(&origin(port)).await);
         }
-        assert!(newcomers.0.lock().unwrap().len() < 10);
+        assert!(connect_limiter.0.lock().unwrap().len() < 10);
     }
 }

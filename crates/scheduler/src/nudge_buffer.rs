@@ -2,14 +2,14 @@ use store::DueEntry;
 
 /// What other nodes should hear of soon. Best effort: beyond its room, what comes is dropped, and the sweep finds it.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub struct NudgeBuffer {
     entries: Vec<DueEntry>,
 }
 
 /// How many entries wait at most while the last ones are being told.
 const ENTRIES_MAX: usize = 8192;
 
-impl Outbox {
+impl NudgeBuffer {
     /// Says how many found no room.
     pub fn put(&mut self, entries: impl Iterator<Item = DueEntry>) -> usize {
         let mut dropped = 0;
@@ -37,9 +37,9 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_dropped() {
         let entry = DueEntry { at: Timestamp::from_micros(1), id: TimerId::LAST, destination: Destination(1) };
-        let mut outbox = Outbox::default();
-        assert_eq!(outbox.put(std::iter::repeat_n(entry, ENTRIES_MAX + 3)), 3);
-        assert_eq!(outbox.take().len(), ENTRIES_MAX);
-        assert_eq!(outbox.take(), []);
+        let mut nudge_buffer = NudgeBuffer::default();
+        assert_eq!(nudge_buffer.put(std::iter::repeat_n(entry, ENTRIES_MAX + 3)), 3);
+        assert_eq!(nudge_buffer.take().len(), ENTRIES_MAX);
+        assert_eq!(nudge_buffer.take(), []);
     }
 }

@@ -1,5 +1,5 @@
 use domain::Span;
-use store::{NodeId, Tenure};
+use store::{NodeId, ShardLease};
 
 use super::{Check, Lease, Ledger, short};
 
@@ -17,7 +17,7 @@ impl Ledger {
         known.until = until;
         if was_dead {
             known.gap_until = Some(now);
-            books.figures.gaps += 1;
+            books.metrics.gaps += 1;
             books.write(clock, None, format_args!("{} lives again", short(node)));
             if !self.is_store_faulty && !books.troubled.contains(&node) {
                 books.violated(clock, Check::Lease, None, format_args!("{} lost its lease, and nothing was wrong", short(node)));
@@ -25,22 +25,22 @@ impl Ledger {
         }
     }
 
-    pub fn acquired(&self, node: NodeId, tenure: Tenure) {
+    pub fn acquired(&self, node: NodeId, shard_lease: ShardLease) {
         let (clock, now) = (self.clock, self.now());
         let mut books = self.books();
-        let before = books.owners.insert(tenure.shard, (tenure.epoch, Some(node)));
+        let before = books.owners.insert(shard_lease.shard, (shard_lease.epoch, Some(node)));
         let Some((epoch, owner)) = before else {
-            books.holders.insert(tenure, node);
+            books.holders.insert(shard_lease, node);
             return;
         };
-        let is_its_own = owner == Some(node) && tenure.epoch == epoch;
+        let is_its_own = owner == Some(node) && shard_lease.epoch == epoch;
         if is_its_own {
             return;
         }
-        books.holders.insert(tenure, node);
-        let (by, shard, new) = (short(node), tenure.shard.0, tenure.epoch.0);
+        books.holders.insert(shard_lease, node);
+        let (by, shard, new) = (short(node), shard_lease.shard.0, shard_lease.epoch.0);
         books.write(clock, None, format_args!("{by} takes shard {shard}, epoch {new}"));
-        if tenure.epoch <= epoch {
+        if shard_lease.epoch <= epoch {
             books.violated(clock, Check::Claim, None, format_args!("shard {shard} went from epoch {} to {new}", epoch.0));
         }
         if let Some(owner) = owner.filter(|owner| books.is_alive(*owner, now)) {
@@ -49,12 +49,12 @@ impl Ledger {
         }
     }
 
-    pub fn released(&self, node: NodeId, tenure: Tenure) {
+    pub fn released(&self, node: NodeId, shard_lease: ShardLease) {
         let clock = self.clock;
         let mut books = self.books();
-        if books.owners.get(&tenure.shard) == Some(&(tenure.epoch, Some(node))) {
-            books.owners.insert(tenure.shard, (tenure.epoch, None));
-            books.write(clock, None, format_args!("{} gives shard {} back", short(node), tenure.shard.0));
+        if books.owners.get(&shard_lease.shard) == Some(&(shard_lease.epoch, Some(node))) {
+            books.owners.insert(shard_lease.shard, (shard_lease.epoch, None));
+            books.write(clock, None, format_args!("{} gives shard {} back", short(node), shard_lease.shard.0));
         }
     }
 

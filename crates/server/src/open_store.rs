@@ -33,11 +33,11 @@ pub async fn open(database: &Database, clock: &Arc<dyn Clock>) -> Result<Opened,
 
 async fn connect(options: &PostgresOptions, clock: &Arc<dyn Clock>) -> Result<PostgresStore, Failure> {
     const PAUSE: Duration = Duration::from_secs(1);
-    let begun = clock.steady();
+    let begun = clock.monotonic();
     loop {
         match PostgresStore::connect(options).await {
             Ok(store) => return Ok(store),
-            Err(error @ OpenError::Unreachable(_)) if clock.steady() - begun < PATIENCE => {
+            Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < PATIENCE => {
                 tracing::warn!("{error}; waiting for it");
                 tokio::time::sleep(PAUSE).await;
             }

@@ -33,14 +33,14 @@ use tokio::{
 use tokio_util::io::poll_read_buf;
 
 use super::head::{self, BodyLength, Scan};
-use crate::{Limits, door::Door, error::ApiError};
+use crate::{Limits, dialect::ApiDialect, error::ApiError};
 
 const READ_BYTES: usize = 4 * 1024;
 
 /// Whether a request is being answered: said by the service, heeded by the gate. And whether the connection must leave for another
 /// one when none is.
 #[derive(Default)]
-pub(super) struct Flight {
+pub(super) struct RequestInFlight {
     is_on: AtomicBool,
     /// From the arrival of a request until the next one is waited for: longer than it is on, by the writing of its answer.
     is_busy: AtomicBool,
@@ -48,7 +48,7 @@ pub(super) struct Flight {
     reader: AtomicWaker,
 }
 
-impl Flight {
+impl RequestInFlight {
     pub(super) fn begin(&self) {
         self.is_on.store(true, Ordering::Release);
         self.is_busy.store(true, Ordering::Release);
@@ -97,37 +97,37 @@ enum Stage {
     Body(BodyLength),
 }
 
-pub(super) struct Gate {
+pub(super) struct StrictReader {
     socket: TcpStream,
     limits: Limits,
-    flight: Arc<Flight>,
+    in_flight: Arc<RequestInFlight>,
     stage: Stage,
     /// Bytes that were read and not handed on.
     held: BytesMut,
     /// How many of them were looked at already.
     seen: usize,
-    patience: Patience,
-    write_patience: Patience,
+    deadline: Deadline,
+    write_deadline: Deadline,
     fault: Option<Fault>,
 }
 
-/// Why the gate was shut, and at which door.
+/// Why the gate was shut, and at which dialect.
 pub(super) struct Fault {
-    pub door: Door,
+    pub dialect: ApiDialect,
     pub error: ApiError,
 }
 
-impl Gate {
-    pub(super) fn new(socket: TcpStream, limits: Limits, flight: Arc<Flight>) -> Self {
+impl StrictReader {
+    pub(super) fn new(socket: TcpStream, limits: Limits, in_flight: Arc<RequestInFlight>) -> Self {
         Self {
             socket,
             limits,
-            flight,
+            in_flight,
             stage: Stage::Idle,
             held: BytesMut::new(),
             seen: 0,
-            patience: Patience::default(),
-            write_patience: Patience::default(),
+            deadline: Deadline::default(),
+            write_deadline: Deadline::default(),
             fault: None,
         }
     }
@@ -138,13 +138,13 @@ impl Gate {
     }
 
     fn shut(&mut self, error: ApiError) -> io::Error {
-        self.fault = Some(Fault { door: Door::of_head(&self.held), error });
+        self.fault = Some(Fault { dialect: ApiDialect::of_head(&self.held), error });
         io::Error::new(io::ErrorKind::InvalidData, "the request was refused")
     }
 
     fn enter(&mut self, stage: Stage) {
         self.stage = stage;
-        self.patience.rest();
+        self.deadline.rest();
     }
 
     /// Reads more into what is held. `false` at the end of the stream.
@@ -167,9 +167,9 @@ impl Gate {
             match self.poll_fill(cx)? {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(Ok(false)),
-                Poll::Pending if self.flight.poll_leave(cx) => return Poll::Ready(Ok(false)),
+                Poll::Pending if self.in_flight.poll_leave(cx) => return Poll::Ready(Ok(false)),
                 Poll::Pending => {
-                    ready!(self.patience.poll_end(cx, self.limits.idle_time_max));
+                    ready!(self.deadline.poll_end(cx, self.limits.idle_time_max));
                     return Poll::Ready(Ok(false));
                 }
             }
@@ -191,9 +191,9 @@ impl Gate {
             match self.poll_fill(cx)? {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Poll::Ready(Ok(false)),
-                Poll::Pending if self.flight.poll_leave(cx) => return Poll::Ready(Ok(false)),
+                Poll::Pending if self.in_flight.poll_leave(cx) => return Poll::Ready(Ok(false)),
                 Poll::Pending => {
-                    ready!(self.patience.poll_end(cx, self.limits.head_time_max));
+                    ready!(self.deadline.poll_end(cx, self.limits.head_time_max));
                     return Poll::Ready(Err(self.shut(ApiError::HeadTooSlow)));
                 }
             }
@@ -226,7 +226,7 @@ impl Gate {
     }
 }
 
-impl AsyncRead for Gate {
+impl AsyncRead for StrictReader {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.stage {
@@ -245,14 +245,14 @@ impl AsyncRead for Gate {
                     let count = self.hand_on(buffer, left);
                     self.stage = Stage::Handing(left - count, body);
                     if count == left {
-                        self.flight.begin();
+                        self.in_flight.begin();
                         self.stage = Stage::Body(body);
                     }
                     return Poll::Ready(Ok(()));
                 }
                 Stage::Body(BodyLength::Known(0)) => {
-                    self.flight.reader.register(cx.waker());
-                    if self.flight.is_on.load(Ordering::Acquire) {
+                    self.in_flight.reader.register(cx.waker());
+                    if self.in_flight.is_on.load(Ordering::Acquire) {
                         return Poll::Pending;
                     }
                     self.enter(Stage::Idle);
@@ -272,7 +272,7 @@ impl AsyncRead for Gate {
     }
 }
 
-impl AsyncWrite for Gate {
+impl AsyncWrite for StrictReader {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         self.watch_write(cx, written)
@@ -300,27 +300,27 @@ impl AsyncWrite for Gate {
     }
 }
 
-impl Gate {
+impl StrictReader {
     /// A client that takes nothing of its answer for too long has lost it.
     fn watch_write(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.write_patience.rest();
+            self.write_deadline.rest();
             return written;
         }
-        ready!(self.write_patience.poll_end(cx, self.limits.write_stall_max));
+        ready!(self.write_deadline.poll_end(cx, self.limits.write_stall_max));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 /// Measures one wait at a time, from when it began to be one.
 #[derive(Default)]
-struct Patience {
+struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
     /// When the wait that is on has taken as long as it may.
     until: Option<Instant>,
 }
 
-impl Patience {
+impl Deadline {
     /// The wait is over: the next one begins anew.
     const fn rest(&mut self) {
         self.until = None;

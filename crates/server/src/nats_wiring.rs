@@ -1,10 +1,10 @@
-//! What runs over NATS: callbacks of type `nats`, and the broker door.
+//! What runs over NATS: callbacks of type `nats`, and the NATS command consumer.
 
 use std::{sync::Arc, time::Duration};
 
 use api::{HealthItem, Reading};
 use async_trait::async_trait;
-use broker::{Broker, BrokerError, Door, NatsBroker, PlatformSubjects};
+use broker::{Broker, BrokerError, CommandConsumer, NatsBroker, PlatformSubjects};
 use commands::Commands;
 use delivery::{Announcer, Deliverer, Failure, FailureKind, NamespaceRules, SubjectCheck};
 use domain::{Clock, Invalid, Timer};
@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::settings::Settings;
 
 /// How long the commands at hand may take to be seen through when the service stops: a call of the store and its reading back, and
-/// what the door itself waits for the broker.
-const DOOR_TIME: Duration = Duration::from_secs(30);
+/// what the consumer itself waits for the broker.
+const CONSUMER_DRAIN_TIME: Duration = Duration::from_secs(30);
 
 /// How long an event waits for the connection before it is tried again later.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 /// The connections to the NATS server, as far as they are wanted. Each works for itself, so that a burst of callbacks does not
 /// hold up commands.
 #[derive(Default)]
-pub struct Messaging {
+pub struct NatsWiring {
     callbacks: Option<Connection>,
     broker: Option<(Connection, Arc<NatsBroker>)>,
     platform: PlatformSubjects,
@@ -33,7 +33,7 @@ pub struct Messaging {
     broken: CancellationToken,
 }
 
-impl Messaging {
+impl NatsWiring {
     /// Begins to connect, and goes on in the background: the service starts without the server, too. A connection that ends
     /// for good stops the service: one that never publishes again only looks alive.
     pub fn open(settings: &Settings, stop: &CancellationToken) -> Self {
@@ -52,7 +52,7 @@ impl Messaging {
             });
             connection
         };
-        let broker = settings.has_broker_door.then(|| {
+        let broker = settings.has_command_consumer.then(|| {
             let connection = connect("broker");
             (connection.clone(), Arc::new(NatsBroker::new(connection, platform.clone())))
         });
@@ -84,13 +84,13 @@ impl Messaging {
         deliverer
     }
 
-    /// Opens the broker door, if it is wanted. It closes on `stop`, and a door that breaks stops the service.
-    pub fn open_door(&self, commands: Commands, stop: CancellationToken) -> OpenDoor {
-        OpenDoor(self.broker.as_ref().map(|(_, broker)| {
-            let door = Door::new(Arc::clone(broker) as Arc<dyn Broker>, commands);
+    /// Opens the NATS command consumer, if it is wanted. It closes on `stop`, and a consumer that breaks stops the service.
+    pub fn start_consumer(&self, commands: Commands, stop: CancellationToken) -> RunningConsumer {
+        RunningConsumer(self.broker.as_ref().map(|(_, broker)| {
+            let consumer = CommandConsumer::new(Arc::clone(broker) as Arc<dyn Broker>, commands);
             tokio::spawn(async move {
                 let _stop_in_any_case = stop.clone().drop_guard();
-                door.run(stop).await;
+                consumer.run(stop).await;
             })
         }))
     }
@@ -116,17 +116,17 @@ fn item(name: &'static str, connection: &Connection) -> HealthItem {
     HealthItem { name, read: Arc::new(read) }
 }
 
-/// The broker door while it is open.
-pub struct OpenDoor(Option<JoinHandle<()>>);
+/// The NATS command consumer while it is open.
+pub struct RunningConsumer(Option<JoinHandle<()>>);
 
-impl OpenDoor {
-    /// Waits until the commands at hand are seen through. `false` when the door broke.
+impl RunningConsumer {
+    /// Waits until the commands at hand are seen through. `false` when the consumer broke.
     pub async fn closed(self) -> bool {
-        let Some(door) = self.0 else { return true };
-        match tokio::time::timeout(DOOR_TIME, door).await {
+        let Some(consumer) = self.0 else { return true };
+        match tokio::time::timeout(CONSUMER_DRAIN_TIME, consumer).await {
             Ok(ended) => ended.is_ok(),
             Err(_) => {
-                tracing::warn!("commands were still under way after {DOOR_TIME:?}; the broker will deliver them again");
+                tracing::warn!("commands were still under way after {CONSUMER_DRAIN_TIME:?}; the broker will deliver them again");
                 true
             }
         }

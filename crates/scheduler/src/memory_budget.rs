@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use domain::{Destination, FairShare, TenantId, limits};
 
-use crate::mixing::Shares;
+use crate::hash::Shares;
 
 /// What claimed timers may hold in memory while they are called.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -25,21 +25,21 @@ const EXPECTED_MIN: usize = 32 * 1024;
 /// the destinations of each. Large timers for receivers that hang must not keep others from being called. How large one is, is
 /// known only once it is claimed; until then it counts as much as the largest did lately.
 #[derive(Debug)]
-pub struct Load {
+pub struct MemoryBudget {
     bytes: usize,
     by_tenant: Shares<TenantId, usize>,
     by_destination: Shares<Destination, usize>,
     expected: usize,
 }
 
-impl Default for Load {
+impl Default for MemoryBudget {
     /// Nothing is known yet, so that the first ones are taken to be as large as they can be.
     fn default() -> Self {
         Self { bytes: 0, by_tenant: Shares::default(), by_destination: Shares::default(), expected: limits::PAYLOAD_BYTES_MAX }
     }
 }
 
-impl Load {
+impl MemoryBudget {
     /// How many bytes a tenant that holds so many may hold besides.
     fn left(&self, held: usize) -> usize {
         let minimum = if self.by_tenant.len() <= TENANTS_WITH_MINIMUM { TENANT_BYTES_MIN } else { 0 };
@@ -86,9 +86,9 @@ impl Load {
 
     /// The largest of a claim. Large ones are not forgotten at once: they tend to come together.
     /// Says whether less is expected than before.
-    pub fn expect(&mut self, heaviest: usize) -> bool {
+    pub fn estimate(&mut self, largest: usize) -> bool {
         let before = self.expected;
-        self.expected = heaviest.max(before / 2).max(EXPECTED_MIN);
+        self.expected = largest.max(before / 2).max(EXPECTED_MIN);
         self.expected < before
     }
 }
@@ -109,13 +109,13 @@ mod tests {
     const LARGE: usize = limits::PAYLOAD_BYTES_MAX;
 
     /// How many of this size may be called there at once.
-    fn fill(load: &mut Load, destination: u64, size: usize) -> usize {
+    fn fill(budget: &mut MemoryBudget, destination: u64, size: usize) -> usize {
         let destination = Destination(destination);
         let mut count = 0;
-        while load.has_room(destination) && count < 10_000 {
-            let reserved = load.reserve(destination);
-            load.remove(destination, reserved);
-            load.add(destination, size);
+        while budget.has_room(destination) && count < 10_000 {
+            let reserved = budget.reserve(destination);
+            budget.remove(destination, reserved);
+            budget.add(destination, size);
             count += 1;
         }
         count
@@ -123,78 +123,78 @@ mod tests {
 
     #[test]
     fn one_destination_gets_enough_for_all_its_places() {
-        let mut load = Load::default();
-        (0..10).for_each(|_| _ = load.expect(32 * 1024));
-        assert!(fill(&mut load, 1, 32 * 1024) >= 256);
+        let mut budget = MemoryBudget::default();
+        (0..10).for_each(|_| _ = budget.estimate(32 * 1024));
+        assert!(fill(&mut budget, 1, 32 * 1024) >= 256);
     }
 
     #[test]
     fn large_ones_that_hang_leave_room_for_others() {
-        let mut load = Load::default();
+        let mut budget = MemoryBudget::default();
         for hanging in 0..30 {
-            fill(&mut load, hanging, LARGE);
+            fill(&mut budget, hanging, LARGE);
         }
-        assert!(load.bytes < BYTES_MAX, "{} bytes", load.bytes);
-        assert!(load.has_room(Destination(1_000)), "a newcomer may still be called");
+        assert!(budget.bytes < BYTES_MAX, "{} bytes", budget.bytes);
+        assert!(budget.has_room(Destination(1_000)), "a newcomer may still be called");
     }
 
     #[test]
     fn there_is_never_much_more_than_the_limit() {
-        let mut load = Load::default();
+        let mut budget = MemoryBudget::default();
         for tenant in 0..10_000 {
-            fill(&mut load, tenant << 40, LARGE);
+            fill(&mut budget, tenant << 40, LARGE);
         }
         assert!(
-            (BYTES_MAX..BYTES_MAX + TENANTS_WITH_MINIMUM * (TENANT_BYTES_MIN + LARGE)).contains(&load.bytes),
+            (BYTES_MAX..BYTES_MAX + TENANTS_WITH_MINIMUM * (TENANT_BYTES_MIN + LARGE)).contains(&budget.bytes),
             "{} bytes",
-            load.bytes
+            budget.bytes
         );
     }
 
     #[test]
     fn large_ones_after_small_ones_leave_room_for_others() {
-        let mut load = Load::default();
-        (0..10).for_each(|_| _ = load.expect(1024));
+        let mut budget = MemoryBudget::default();
+        (0..10).for_each(|_| _ = budget.estimate(1024));
         let hanging = [Destination(1), Destination(2), Destination(3)];
         // All are claimed before it is known how large they are.
         let reserved = hanging.map(|hanging| {
             let mut reserved = Vec::new();
-            while reserved.len() < 256 && load.has_room(hanging) {
-                reserved.push(load.reserve(hanging));
+            while reserved.len() < 256 && budget.has_room(hanging) {
+                reserved.push(budget.reserve(hanging));
             }
             reserved
         });
         for (hanging, reserved) in hanging.into_iter().zip(reserved) {
-            reserved.iter().for_each(|bytes| load.remove(hanging, *bytes));
-            reserved.iter().for_each(|_| load.add(hanging, LARGE + 1024));
+            reserved.iter().for_each(|bytes| budget.remove(hanging, *bytes));
+            reserved.iter().for_each(|_| budget.add(hanging, LARGE + 1024));
         }
-        load.expect(LARGE + 1024);
-        assert!(load.bytes > 2 * BYTES_MAX, "{} bytes", load.bytes);
-        assert!(load.has_room(Destination(4)) && !load.has_room(hanging[0]));
-        assert_eq!(fill(&mut load, 1 << 40, 1024), 1, "another tenant gets its first, as large as it may be");
-        (0..10).for_each(|_| _ = load.expect(1024));
-        assert!(fill(&mut load, 2 << 40, 1024) > 50, "and small ones by the dozen");
+        budget.estimate(LARGE + 1024);
+        assert!(budget.bytes > 2 * BYTES_MAX, "{} bytes", budget.bytes);
+        assert!(budget.has_room(Destination(4)) && !budget.has_room(hanging[0]));
+        assert_eq!(fill(&mut budget, 1 << 40, 1024), 1, "another tenant gets its first, as large as it may be");
+        (0..10).for_each(|_| _ = budget.estimate(1024));
+        assert!(fill(&mut budget, 2 << 40, 1024) > 50, "and small ones by the dozen");
     }
 
     #[test]
     fn a_tenant_whose_large_ones_hang_leaves_a_quarter() {
-        let mut load = Load::default();
+        let mut budget = MemoryBudget::default();
         for receiver in 0..10_000 {
-            fill(&mut load, receiver, LARGE);
+            fill(&mut budget, receiver, LARGE);
         }
-        assert!(load.bytes <= BYTES_MAX / 4 * 3 + FIRSTS_MIN * LARGE, "{} bytes", load.bytes);
+        assert!(budget.bytes <= BYTES_MAX / 4 * 3 + FIRSTS_MIN * LARGE, "{} bytes", budget.bytes);
         let other = 1 << 40;
-        assert!(fill(&mut load, other, LARGE) > 1, "another tenant gets more than its first");
-        assert!(load.has_room(Destination(2 << 40)), "and a third gets its first");
+        assert!(fill(&mut budget, other, LARGE) > 1, "another tenant gets more than its first");
+        assert!(budget.has_room(Destination(2 << 40)), "and a third gets its first");
     }
 
     #[test]
     fn what_is_over_counts_no_more() {
-        let mut load = Load::default();
+        let mut budget = MemoryBudget::default();
         for round in 0..100 {
-            let reserved = load.reserve(Destination(round % 3));
-            load.remove(Destination(round % 3), reserved);
+            let reserved = budget.reserve(Destination(round % 3));
+            budget.remove(Destination(round % 3), reserved);
         }
-        assert_eq!((load.bytes, load.by_tenant.len(), load.by_destination.len()), (0, 0, 0));
+        assert_eq!((budget.bytes, budget.by_tenant.len(), budget.by_destination.len()), (0, 0, 0));
     }
 }

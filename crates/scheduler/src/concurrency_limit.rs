@@ -4,14 +4,14 @@ use std::hash::Hash;
 
 use domain::{Destination, FairShare, ReceiverId, TenantId};
 
-use crate::mixing::Shares;
+use crate::hash::Shares;
 
 /// Permits for deliveries. They are shared first among tenants by a dynamic threshold, then among the receivers of a tenant: one
 /// may take its first as long as its tenant has any left, and further ones only out of what lies above a reserve, up to a share of
 /// that. So a tenant whose receivers hang, however many they are, leaves permits to other tenants; and one of its receivers leaves
 /// some to its others. A receiver is called by all tenants together at most as often at once as its own limit says.
 #[derive(Debug)]
-pub struct Slots {
+pub struct ConcurrencyLimit {
     max: usize,
     per_receiver_max: usize,
     taken: usize,
@@ -25,7 +25,7 @@ const SHARE_OF_LEFT: usize = 3;
 /// This part of what a tenant may have is kept for receivers of it that have none yet.
 const RESERVE_OF_ALL: usize = 4;
 
-impl Slots {
+impl ConcurrencyLimit {
     pub fn new(max: usize, per_receiver_max: usize) -> Self {
         Self {
             max: max.max(1),
@@ -111,75 +111,75 @@ mod tests {
         Destination(tenant << 40 | receiver)
     }
 
-    fn fill(slots: &mut Slots, destination: Destination) -> usize {
-        std::iter::from_fn(|| slots.take(destination).then_some(())).count()
+    fn fill(permits: &mut ConcurrencyLimit, destination: Destination) -> usize {
+        std::iter::from_fn(|| permits.take(destination).then_some(())).count()
     }
 
     #[test]
     fn a_receiver_gets_no_more_than_its_limit() {
-        let mut slots = Slots::new(1000, 3);
-        assert_eq!((fill(&mut slots, called_by(1, 1)), slots.taken()), (3, 3));
-        slots.give_back(called_by(1, 1));
-        assert_eq!(fill(&mut slots, called_by(1, 1)), 1);
-        assert!(!slots.take(called_by(2, 1)), "whatever the tenant");
-        assert!(slots.take(called_by(2, 2)));
+        let mut permits = ConcurrencyLimit::new(1000, 3);
+        assert_eq!((fill(&mut permits, called_by(1, 1)), permits.taken()), (3, 3));
+        permits.give_back(called_by(1, 1));
+        assert_eq!(fill(&mut permits, called_by(1, 1)), 1);
+        assert!(!permits.take(called_by(2, 1)), "whatever the tenant");
+        assert!(permits.take(called_by(2, 2)));
     }
 
     #[test]
     fn receivers_that_hang_leave_permits_for_others_of_the_same_tenant() {
-        let mut slots = Slots::new(1024, 64);
+        let mut permits = ConcurrencyLimit::new(1024, 64);
         for hanging in 0..200 {
-            fill(&mut slots, called_by(1, hanging));
+            fill(&mut permits, called_by(1, hanging));
         }
-        assert!(slots.take(called_by(1, 1_000)), "another receiver gets a permit");
+        assert!(permits.take(called_by(1, 1_000)), "another receiver gets a permit");
     }
 
     #[test]
     fn a_tenant_whose_receivers_all_hang_leaves_a_quarter() {
-        let mut slots = Slots::new(2_048, 256);
+        let mut permits = ConcurrencyLimit::new(2_048, 256);
         for hanging in 0..10_000 {
-            fill(&mut slots, called_by(1, hanging));
+            fill(&mut permits, called_by(1, hanging));
         }
-        assert_eq!(slots.taken(), 1_536);
-        assert_eq!(fill(&mut slots, called_by(2, 77_777)), 72, "one receiver of another tenant gets more than a few");
-        assert!(slots.take(called_by(3, 0)), "also one that hangs for the first tenant");
+        assert_eq!(permits.taken(), 1_536);
+        assert_eq!(fill(&mut permits, called_by(2, 77_777)), 72, "one receiver of another tenant gets more than a few");
+        assert!(permits.take(called_by(3, 0)), "also one that hangs for the first tenant");
     }
 
     #[test]
     fn a_receiver_that_hangs_for_one_tenant_can_be_called_by_another() {
-        let mut slots = Slots::new(2_048, 256);
-        assert_eq!(fill(&mut slots, called_by(1, 1)), 248);
-        assert!(slots.take(called_by(2, 1)));
+        let mut permits = ConcurrencyLimit::new(2_048, 256);
+        assert_eq!(fill(&mut permits, called_by(1, 1)), 248);
+        assert!(permits.take(called_by(2, 1)));
     }
 
     #[test]
     fn a_tenant_that_holds_more_than_its_share_waits_while_others_get_theirs() {
-        let mut slots = Slots::new(64, 64);
+        let mut permits = ConcurrencyLimit::new(64, 64);
         for receiver in 0..100 {
-            fill(&mut slots, called_by(1, receiver));
+            fill(&mut permits, called_by(1, receiver));
         }
         for tenant in 2..5 {
-            assert!(slots.take(called_by(tenant, 1_000)), "tenant {tenant}");
+            assert!(permits.take(called_by(tenant, 1_000)), "tenant {tenant}");
         }
-        slots.give_back(called_by(1, 0));
-        assert!(!slots.take(called_by(1, 0)), "it still holds too much");
-        assert!(slots.take(called_by(5, 1_000)));
+        permits.give_back(called_by(1, 0));
+        assert!(!permits.take(called_by(1, 0)), "it still holds too much");
+        assert!(permits.take(called_by(5, 1_000)));
     }
 
     #[test]
     fn there_are_never_more_than_the_limit() {
-        let mut slots = Slots::new(10, 64);
+        let mut permits = ConcurrencyLimit::new(10, 64);
         for tenant in 0..100 {
-            slots.take(called_by(tenant, tenant));
+            permits.take(called_by(tenant, tenant));
         }
-        assert_eq!((slots.taken(), slots.free()), (10, 0));
+        assert_eq!((permits.taken(), permits.free()), (10, 0));
     }
 
     #[test]
     fn giving_back_what_was_not_taken_changes_nothing() {
-        let mut slots = Slots::new(10, 5);
-        slots.give_back(called_by(1, 1));
-        assert_eq!(slots.free(), 10);
+        let mut permits = ConcurrencyLimit::new(10, 5);
+        permits.give_back(called_by(1, 1));
+        assert_eq!(permits.free(), 10);
     }
 
     /// Taking and giving back at random, as all the tenants do.
@@ -187,30 +187,33 @@ mod tests {
     fn counts_agree_and_a_tenant_without_a_permit_gets_one_while_any_is_free() {
         let mut chance = 1_u64;
         let mut random = |max: u64| {
-            chance = crate::mixing::mix(chance);
+            chance = crate::hash::mix(chance);
             chance % max
         };
-        let mut slots = Slots::new(50, 8);
+        let mut permits = ConcurrencyLimit::new(50, 8);
         let mut under_way = Vec::new();
         for _ in 0..20_000 {
             if random(2) == 0 || under_way.is_empty() {
                 let destination = called_by(random(12), random(30));
-                let is_first = held(&slots.by_tenant, &destination.tenant()) == 0;
-                let receiver_is_free = held(&slots.by_receiver, &destination.receiver()) < 8;
-                let (free, left) = (slots.free(), slots.left(destination));
-                let taken = slots.take(destination);
+                let is_first = held(&permits.by_tenant, &destination.tenant()) == 0;
+                let receiver_is_free = held(&permits.by_receiver, &destination.receiver()) < 8;
+                let (free, left) = (permits.free(), permits.left(destination));
+                let taken = permits.take(destination);
                 assert_eq!(taken, left > 0);
                 assert!(taken || !is_first || free == 0 || !receiver_is_free);
                 under_way.extend(taken.then_some(destination));
             } else {
                 let ended = random(under_way.len() as u64) as usize;
-                slots.give_back(under_way.swap_remove(ended));
+                permits.give_back(under_way.swap_remove(ended));
             }
-            assert!(slots.taken() == under_way.len() && slots.taken() <= 50);
+            assert!(permits.taken() == under_way.len() && permits.taken() <= 50);
         }
-        under_way.into_iter().for_each(|destination| slots.give_back(destination));
+        under_way.into_iter().for_each(|destination| permits.give_back(destination));
         assert!(
-            slots.taken() == 0 && slots.by_tenant.is_empty() && slots.by_receiver.is_empty() && slots.by_destination.is_empty()
+            permits.taken() == 0
+                && permits.by_tenant.is_empty()
+                && permits.by_receiver.is_empty()
+                && permits.by_destination.is_empty()
         );
     }
 }

@@ -27,7 +27,7 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 const CONNECT_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-pub struct Sessions {
+pub struct SessionPool {
     options: PgConnectOptions,
     turns: Arc<Semaphore>,
     /// The one that was used last is on top.
@@ -50,7 +50,7 @@ pub struct Session {
     turn: OwnedSemaphorePermit,
 }
 
-impl Sessions {
+impl SessionPool {
     /// Opens none yet.
     pub fn new(options: PgConnectOptions, sessions_max: usize) -> Self {
         Self {

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// What this node remembers of the others from before it was away. A pure structure: the steady time is an argument.
+/// What this node remembers of the others from before it was away. A pure structure: the monotonic time is an argument.
 #[derive(Debug, Default)]
-pub struct Absence {
+pub struct RejoinGrace {
     /// How many lived when the node last looked.
     known: usize,
     /// Until then, or until so many live again, it takes nothing from others.
     waits: Option<(Duration, usize)>,
 }
 
-impl Absence {
+impl RejoinGrace {
     /// So many live now, by an answer that came at `answered`. `was_away` says that the node's own lease had run out by then: others
     /// whose lease has run out, too, get a third of one to come back before their shards are taken.
     pub fn note(&mut self, was_away: bool, members: usize, answered: Duration, lease: Duration) {
@@ -25,7 +25,7 @@ impl Absence {
     }
 
     /// Whether shards of those who seem dead may be taken.
-    pub const fn is_over(&self) -> bool {
+    pub const fn has_ended(&self) -> bool {
         self.waits.is_none()
     }
 }
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn whoever_comes_back_first_waits_a_little_for_the_others() {
         const LEASE: Duration = Duration::from_millis(3_000);
-        let mut absence = Absence::default();
+        let mut rejoin_grace = RejoinGrace::default();
         // When it was answered (in milliseconds), whether the node was away before, how many live, and whether it may take shards.
         for (answered, was_away, members, may_take) in [
             (0, false, 1, true),
@@ -56,8 +56,8 @@ mod tests {
             // Paused, and all the others lived on.
             (30_000, true, 2, true),
         ] {
-            absence.note(was_away, members, Duration::from_millis(answered), LEASE);
-            assert_eq!(absence.is_over(), may_take, "at {answered}");
+            rejoin_grace.note(was_away, members, Duration::from_millis(answered), LEASE);
+            assert_eq!(rejoin_grace.has_ended(), may_take, "at {answered}");
         }
     }
 }
