@@ -27,7 +27,7 @@ pub enum Target {
     Callback(Callback),
     /// A plain POST to this address with the timer's id appended to its path.
     UrlWithId(CallbackUrl),
-    /// The event that the broker door publishes.
+    /// The event that the command consumer publishes.
     Event,
 }
 

@@ -58,7 +58,7 @@ impl Rules {
                 Some(check) => check(namespace, &nats.topic),
                 None => Err(Invalid::new("callback.type", "must be http: no NATS server is configured")),
             },
-            // Only the broker door makes them, for those who listen there.
+            // Only the command consumer makes them, for those who listen there.
             Callback::Event => Err(Invalid::new("callback.type", "must be http or nats")),
         }
     }

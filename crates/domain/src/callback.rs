@@ -20,7 +20,7 @@ pub use url::CallbackUrl;
 pub enum Callback {
     Http(HttpCallback),
     Nats(NatsCallback),
-    /// The event that the broker door owes to whoever scheduled the timer there. The timer itself says all that goes into it.
+    /// The event that the command consumer owes to the client that scheduled the timer there. The timer itself says all that goes into it.
     Event,
 }
 

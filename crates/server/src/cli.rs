@@ -34,7 +34,7 @@ pub enum Command {
     Healthcheck(HealthcheckOptions),
     /// Show the processes that share the work, at a running service
     Status(StatusOptions),
-    /// Issue, list and revoke keys for others, at a running service
+    /// Issue, list and revoke API keys, at a running service
     #[command(subcommand)]
     Keys(KeysCommand),
     /// Put a service under load, and show how fast and how late it is

@@ -6,7 +6,7 @@ use crate::{
     rig::{NOW, Rig, keyed, plain},
 };
 
-/// A timer as the broker door registers it.
+/// A timer as the command consumer registers it.
 fn event(key: &str, at: Timestamp) -> NewTimerRequest {
     NewTimerRequest {
         key: Some(Key::parse(key).unwrap()),

@@ -1,4 +1,4 @@
-//! The messages of the broker door, as its users write and read them.
+//! The messages of the command consumer, as its users write and read them.
 
 use std::time::Duration;
 
