@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OpenFlags, backup::Backup};
+use rusqlite::{
+    Connection, OpenFlags,
+    backup::{Backup, StepResult},
+    ffi,
+};
 
 use crate::{
     connection::{self, Role},
@@ -64,13 +68,24 @@ pub fn backup(path: &Path, to: &Path) -> Result<(), BackupError> {
     make_alone(&copy).map_err(|cause| BackupError::NotCopied { path: to.to_owned(), cause })?;
     check(&copy).map_err(|cause| BackupError::Damaged { path: path.clone(), cause })?;
     copy.close().map_err(|(_, cause)| BackupError::NotCopied { path: to.to_owned(), cause })?;
+    // An empty file is without damage, too.
+    if !matches!(open::look_at(&draft.path)?, Found::Ours) {
+        return Err(BackupError::Damaged { path, cause: "its copy is not a timer database".to_owned() });
+    }
     draft.put_at(to).map_err(not_written)
 }
 
 /// In one step, which is one snapshot: in several, each commit of the service would make the copy begin anew.
 fn copy_whole(source: &Connection, copy: &mut Connection) -> rusqlite::Result<()> {
     const ALL_PAGES: std::ffi::c_int = -1;
-    Backup::new(source, copy)?.step(ALL_PAGES).map(|_| ())
+    match Backup::new(source, copy)?.step(ALL_PAGES)? {
+        StepResult::Done => Ok(()),
+        // Nothing was copied, or not all of it.
+        _ => {
+            let reason = "the database is locked; try again".to_owned();
+            Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), Some(reason)))
+        }
+    }
 }
 
 /// Makes a copy one file that needs no other and that no log belongs to.
@@ -121,4 +136,27 @@ pub fn sync_directory(place: &Path) -> io::Result<()> {
         _ => Path::new("."),
     };
     File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_database_is_not_taken_for_copied() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source.db");
+        let owner = Connection::open(&path).unwrap();
+        owner.execute_batch("CREATE TABLE t (content BLOB); BEGIN EXCLUSIVE").unwrap();
+        let source = Connection::open(&path).unwrap();
+        source.busy_timeout(std::time::Duration::ZERO).unwrap();
+        let mut copy = Connection::open_in_memory().unwrap();
+
+        let refused = copy_whole(&source, &mut copy).unwrap_err().to_string();
+        assert_eq!(refused, "the database is locked; try again");
+
+        owner.execute_batch("COMMIT").unwrap();
+        copy_whole(&source, &mut copy).unwrap();
+        copy.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    }
 }
