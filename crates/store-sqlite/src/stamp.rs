@@ -1,8 +1,8 @@
 //! Whether a log belongs to the file it lies beside.
 //!
 //! SQLite lays a log over whatever file has the right name: a backup that is copied over the database of a process that died would be
-//! torn to pieces by the log which that one left. So every commit writes a number into the header of the database, one more than the
-//! commit before; each start begins at another one. A log holds the header as each of its commits left it:
+//! torn to pieces by the log which that one left. So every commit that changes anything writes a number into the header of the database,
+//! one more than the commit before; each start begins at another one. A log holds the header as each of its commits left it:
 //!
 //! ```text
 //!   log          17  18  19          of its commits

@@ -264,6 +264,7 @@ impl Worker {
         self.tally.clear();
         self.presence.check()?;
         self.execute("BEGIN IMMEDIATE").map_err(|error| Failure::from(error).0)?;
+        let changes_before = self.connection.total_changes();
         for request in batch {
             // The connection survives an unwinding request: its statements are reset as they are dropped.
             match catch_unwind(AssertUnwindSafe(|| request.run(&self.connection, &mut self.tally))) {
@@ -277,8 +278,12 @@ impl Worker {
             }
         }
         self.tally.write(&self.connection).map_err(|error| Failure::from(error).0)?;
-        let commit = stamp::next(self.commit);
-        stamp::write(&self.connection, commit).map_err(|error| Failure::from(error).0)?;
+        let mut commit = self.commit;
+        // A commit that changes nothing is not in the log, and costs no sync.
+        if self.connection.total_changes() != changes_before {
+            commit = stamp::next(commit);
+            stamp::write(&self.connection, commit).map_err(|error| Failure::from(error).0)?;
+        }
         self.execute("COMMIT").map_err(|error| failure::classify_commit(&error))?;
         self.commit = commit;
         self.commits.fetch_add(1, Ordering::Relaxed);

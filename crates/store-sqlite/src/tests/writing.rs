@@ -9,7 +9,7 @@ use store::{Filter, Store, StoreError};
 use store_conformance::timer;
 
 use super::{Place, claim, create, numbered, own};
-use crate::{failure::Failure, tally::Tally, writer::Write};
+use crate::{failure::Failure, stamp, tally::Tally, writer::Write};
 
 /// What the writer's connection is set to.
 pub struct Settings;
@@ -119,6 +119,25 @@ async fn many_creates_at_once_share_a_few_commits() {
     let commits = store.commits() - before;
     assert!((1..=3).contains(&commits), "500 creates took {commits} commits");
     assert_eq!(store.count(&Filter::default()).await.unwrap(), 500);
+}
+
+#[tokio::test]
+async fn a_transaction_that_changes_nothing_writes_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    let timers = create(&store, numbered(0..1)).await;
+    let log_bytes = || std::fs::metadata(place.directory.path().join("timers.db-wal")).unwrap().len();
+    store.cancel(timers[0].id(), super::LATER).await.unwrap();
+    let before = (log_bytes(), stamp::read(&place.shell()).unwrap());
+
+    store.cancel(timers[0].id(), super::LATER).await.unwrap();
+    store.purge(store_conformance::NOW, 10).await.unwrap();
+    assert_eq!((log_bytes(), stamp::read(&place.shell()).unwrap()), before);
+
+    store.probe().await.unwrap();
+    assert_eq!(stamp::read(&place.shell()).unwrap(), stamp::next(before.1), "a probe must write");
+    create(&store, numbered(1..2)).await;
+    assert!(log_bytes() > before.0);
 }
 
 #[tokio::test]
