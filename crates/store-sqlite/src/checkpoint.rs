@@ -16,11 +16,12 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use rusqlite::Connection;
 
-use crate::metrics;
+use crate::{connection::BUSY_TIMEOUT, metrics};
 
 /// How long the log may become, in pages of 4 KiB.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +45,8 @@ impl Default for Limits {
 const LOOK_EVERY_ROWS: usize = 256;
 /// Each pass leaves a shorter tail than the one before; after these it hardly shrinks any more.
 const PASSES_MAX: u32 = 4;
+/// How long the writer waits for readers. A short read ends within it; a backup takes longer than any wait would be worth.
+const RESTART_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The log as SQLite describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +68,9 @@ enum Step {
     Restart,
 }
 
-const fn decide(limits: &Limits, log: Log, only_a_tail_is_left: bool) -> Step {
-    if log.pages >= limits.log_pages_max {
+/// `restart_pages` is the length from which the log is to start over: see [`next_restart`].
+const fn decide(limits: &Limits, restart_pages: i64, log: Log, only_a_tail_is_left: bool) -> Step {
+    if log.pages >= restart_pages {
         Step::Restart
     } else if log.pages >= limits.log_pages && only_a_tail_is_left {
         Step::Finish
@@ -77,6 +81,12 @@ const fn decide(limits: &Limits, log: Log, only_a_tail_is_left: bool) -> Step {
     }
 }
 
+/// From how many pages on the writer waits for readers again. One that reads for long, such as a backup, would otherwise make it wait
+/// after every commit.
+const fn next_restart(limits: &Limits, log: Log, readers_were_in_the_way: bool) -> i64 {
+    if readers_were_in_the_way { log.pages.saturating_add(limits.log_pages) } else { limits.log_pages_max }
+}
+
 /// The writer's side.
 pub struct LogKeeper {
     limits: Limits,
@@ -85,6 +95,7 @@ pub struct LogKeeper {
     /// Held by whoever copies: SQLite turns a second one away without letting it wait.
     copying: Arc<Mutex<()>>,
     rows_since_look: usize,
+    restart_pages: i64,
 }
 
 impl LogKeeper {
@@ -98,14 +109,17 @@ impl LogKeeper {
         self.rows_since_look = 0;
         let Some(log) = run(connection, "PRAGMA wal_checkpoint(NOOP)") else { return };
         metrics::log(log);
-        match decide(&self.limits, log, self.only_a_tail_is_left.swap(false, Ordering::Relaxed)) {
+        if log.pages < self.limits.log_pages_max {
+            self.restart_pages = self.limits.log_pages_max;
+        }
+        match decide(&self.limits, self.restart_pages, log, self.only_a_tail_is_left.swap(false, Ordering::Relaxed)) {
             Step::Leave => {}
             // When the thread has been asked already, that is enough.
             Step::Ask => drop(self.ask.try_send(())),
             Step::Finish => drop(run(connection, "PRAGMA wal_checkpoint(PASSIVE)")),
             Step::Restart => {
                 let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
-                run(connection, "PRAGMA wal_checkpoint(RESTART)");
+                self.restart_pages = next_restart(&self.limits, log, !restart(connection));
             }
         }
     }
@@ -131,7 +145,8 @@ pub fn start(connection: Connection, limits: Limits) -> std::io::Result<(LogKeep
     let thread = std::thread::Builder::new()
         .name("sqlite-checkpoint".to_owned())
         .spawn(move || checkpoint_when_asked(&connection, &asked, &tell, &mine))?;
-    Ok((LogKeeper { limits, ask, only_a_tail_is_left, copying, rows_since_look: 0 }, thread))
+    let restart_pages = limits.log_pages_max;
+    Ok((LogKeeper { limits, ask, only_a_tail_is_left, copying, rows_since_look: 0, restart_pages }, thread))
 }
 
 fn checkpoint_when_asked(connection: &Connection, asked: &Receiver<()>, only_a_tail_is_left: &AtomicBool, copying: &Mutex<()>) {
@@ -147,6 +162,21 @@ fn checkpoint_when_asked(connection: &Connection, asked: &Receiver<()>, only_a_t
         // What was asked meanwhile is done. Were it done again now, it would be in the way of the writer's last part.
         while asked.try_recv().is_ok() {}
         only_a_tail_is_left.store(true, Ordering::Relaxed);
+    }
+}
+
+/// `false` if readers were in the way.
+fn restart(connection: &Connection) -> bool {
+    let is_busy = connection
+        .busy_timeout(RESTART_TIMEOUT)
+        .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, bool>(0)));
+    let restored = connection.busy_timeout(BUSY_TIMEOUT);
+    match restored.and(is_busy) {
+        Ok(is_busy) => !is_busy,
+        Err(error) => {
+            tracing::warn!(error = %error, "the SQLite log could not start over");
+            false
+        }
     }
 }
 
@@ -177,8 +207,49 @@ mod tests {
         ];
         for (pages, copied, only_a_tail_is_left, step) in table {
             let log = Log { pages, copied };
-            assert_eq!(decide(&limits, log, only_a_tail_is_left), step, "{log:?} {only_a_tail_is_left}");
+            assert_eq!(decide(&limits, 1000, log, only_a_tail_is_left), step, "{log:?} {only_a_tail_is_left}");
         }
+    }
+
+    #[test]
+    fn a_reader_that_was_waited_for_in_vain_is_waited_for_again_only_when_the_log_has_grown() {
+        let limits = Limits { backlog_pages: 10, log_pages: 100, log_pages_max: 1000 };
+        let log = |pages| Log { pages, copied: pages };
+        let restart_pages = next_restart(&limits, log(1020), true);
+        for (pages, step) in [(1021, Step::Leave), (1119, Step::Leave), (1120, Step::Restart)] {
+            assert_eq!(decide(&limits, restart_pages, log(pages), false), step, "{pages}");
+        }
+        assert_eq!(decide(&limits, restart_pages, log(1021), true), Step::Finish);
+        assert_eq!(next_restart(&limits, log(1120), false), 1000);
+    }
+
+    #[test]
+    fn the_writer_does_not_wait_for_a_long_read_after_every_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.db");
+        std::fs::write(&path, "").unwrap();
+        let writer = connection::open(&path, Role::Writer).unwrap();
+        writer.execute_batch("CREATE TABLE t (content BLOB)").unwrap();
+        let limits = Limits { backlog_pages: 10, log_pages: 100, log_pages_max: 200 };
+        let (mut keeper, thread) = start(connection::open(&path, Role::Checkpointer).unwrap(), limits).unwrap();
+        let reader = connection::open(&path, Role::Reader).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
+        let mut write = || {
+            writer.execute("INSERT INTO t VALUES (zeroblob(4096 * 10))", []).unwrap();
+            keeper.after_commit(&writer, LOOK_EVERY_ROWS);
+            (keeper.restart_pages, run(&writer, "PRAGMA wal_checkpoint(NOOP)").unwrap().pages)
+        };
+
+        let mut restarts: Vec<i64> = (0..60).map(|_| write().0).collect();
+        restarts.dedup();
+        assert!((3..8).contains(&restarts.len()), "{restarts:?}");
+
+        reader.execute_batch("COMMIT").unwrap();
+        let shortest = (0..20).map(|_| write().1).min().unwrap();
+        assert!(shortest < limits.log_pages, "the log is {shortest} pages long and does not start over");
+        assert_eq!(write().0, limits.log_pages_max);
+        drop(keeper);
+        thread.join().unwrap();
     }
 
     #[test]
