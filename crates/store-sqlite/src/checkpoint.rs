@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::Connection;
+use rusqlite::{Connection, config::DbConfig};
 
 use crate::{connection::BUSY_TIMEOUT, metrics};
 
@@ -96,6 +96,7 @@ pub struct LogKeeper {
     copying: Arc<Mutex<()>>,
     rows_since_look: usize,
     restart_pages: i64,
+    is_abandoned: Arc<AtomicBool>,
 }
 
 impl LogKeeper {
@@ -128,6 +129,19 @@ impl LogKeeper {
     pub fn finish(&self, connection: &Connection) {
         start_over(connection);
     }
+
+    /// Leaves the log as it is: the database is not the one that it belongs to.
+    pub fn abandon(&self, connection: &Connection) {
+        self.is_abandoned.store(true, Ordering::SeqCst);
+        keep_log_on_close(connection);
+    }
+}
+
+/// Otherwise the last connection copies the log into the database as it is closed.
+fn keep_log_on_close(connection: &Connection) {
+    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+        tracing::error!(error = %error, "the SQLite log cannot be kept");
+    }
 }
 
 /// Brings the whole log into the database and empties it.
@@ -142,11 +156,16 @@ pub fn start(connection: Connection, limits: Limits) -> std::io::Result<(LogKeep
     let tell = Arc::clone(&only_a_tail_is_left);
     let copying = Arc::new(Mutex::new(()));
     let mine = Arc::clone(&copying);
-    let thread = std::thread::Builder::new()
-        .name("sqlite-checkpoint".to_owned())
-        .spawn(move || checkpoint_when_asked(&connection, &asked, &tell, &mine))?;
+    let is_abandoned = Arc::new(AtomicBool::new(false));
+    let at_the_end = Arc::clone(&is_abandoned);
+    let thread = std::thread::Builder::new().name("sqlite-checkpoint".to_owned()).spawn(move || {
+        checkpoint_when_asked(&connection, &asked, &tell, &mine);
+        if at_the_end.load(Ordering::SeqCst) {
+            keep_log_on_close(&connection);
+        }
+    })?;
     let restart_pages = limits.log_pages_max;
-    Ok((LogKeeper { limits, ask, only_a_tail_is_left, copying, rows_since_look: 0, restart_pages }, thread))
+    Ok((LogKeeper { limits, ask, only_a_tail_is_left, copying, rows_since_look: 0, restart_pages, is_abandoned }, thread))
 }
 
 fn checkpoint_when_asked(connection: &Connection, asked: &Receiver<()>, only_a_tail_is_left: &AtomicBool, copying: &Mutex<()>) {

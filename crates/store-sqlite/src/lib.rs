@@ -125,7 +125,7 @@ impl SqliteStore {
             StartError::Sqlite(cause) => refused(cause),
             StartError::Thread(cause) => failed(cause),
         };
-        let presence = Arc::new(lock.presence(&path).map_err(failed)?);
+        let presence = Arc::new(lock.presence(&path, commit).map_err(failed)?);
         let checkpointer = connection::open(&path, Role::Checkpointer).map_err(refused)?;
         let (log, checkpoint) = checkpoint::start(checkpointer, Limits::default()).map_err(failed)?;
         Ok(Self {

@@ -7,6 +7,7 @@ use std::{
     fs::{File, TryLockError},
     io,
     path::Path,
+    sync::Arc,
 };
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
 /// Held as long as anything of the store lives, and dropped last: closing the file would take away the locks that SQLite has on it.
 pub struct Lock {
     _beside: File,
-    database: Option<File>,
+    database: Option<Arc<File>>,
 }
 
 impl Lock {
@@ -35,8 +36,9 @@ impl Lock {
     }
 
     /// For noticing when it is taken away.
-    pub fn presence(&self, path: &Path) -> io::Result<Presence> {
-        Presence::of(self.database.as_ref().ok_or(io::ErrorKind::NotFound)?, path)
+    pub fn presence(&self, path: &Path, commit: i32) -> io::Result<Presence> {
+        let database = self.database.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Presence::of(Arc::clone(database), path, commit)
     }
 
     /// The database itself, before SQLite has it open.
@@ -54,7 +56,7 @@ impl Lock {
         if names > 1 {
             return Err(OpenError::ManyNames { path: path.to_owned(), names });
         }
-        self.database = Some(file);
+        self.database = Some(Arc::new(file));
         Ok(())
     }
 }

@@ -1,15 +1,21 @@
 //! Whether the database is still where the next start will look for it.
 //!
-//! A file that was deleted or replaced lives on for those who have it open, and what they write goes with it.
+//! A file that was deleted or replaced lives on for a process that has it open, and what that one writes goes with it. One that was
+//! overwritten in its place is known by the number of its last commit, which is none of this start's: see [`stamp`].
 
 use std::{
     fs::{File, Metadata},
     io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI32, Ordering},
+    },
 };
 
 use store::{StoreError, StoreResult};
+
+use crate::stamp;
 
 /// Names no path, so that it can be told to everybody.
 pub const NOT_IN_PLACE: &str = "the database file was deleted or replaced while the service uses it";
@@ -19,19 +25,67 @@ pub struct Presence {
     path: PathBuf,
     identity: Option<(u64, u64)>,
     is_missing: AtomicBool,
+    /// Kept open: closing it would take SQLite's locks away.
+    file: Arc<File>,
+    /// What the file held at the start, should the log not have been copied into it then.
+    at_open: Option<i32>,
+    first: i32,
+    last: AtomicI32,
+    /// For good: a checkpoint may bring the number back, but not what was overwritten.
+    is_overwritten: AtomicBool,
 }
 
 impl Presence {
-    pub fn of(file: &File, path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), identity: identity(&file.metadata()?), is_missing: AtomicBool::new(false) })
+    /// `commit` is the number that this start began with.
+    pub fn of(file: Arc<File>, path: &Path, commit: i32) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            identity: identity(&file.metadata()?),
+            is_missing: AtomicBool::new(false),
+            at_open: stamp::read_file(&file)?,
+            file,
+            first: commit,
+            last: AtomicI32::new(commit),
+            is_overwritten: AtomicBool::new(false),
+        })
     }
 
-    /// Costs one look at the directory: little beside a commit. It opens nothing, because closing it would take SQLite's locks away.
+    /// Called before the commit: a checkpoint may have it in the file before the writer goes on.
+    pub fn announce(&self, commit: i32) {
+        self.last.store(commit, Ordering::SeqCst);
+    }
+
+    /// Then nothing of the log may go into it.
+    pub fn is_overwritten(&self) -> bool {
+        // What was seen once may have been read while it was written.
+        if !self.is_overwritten.load(Ordering::Relaxed) && self.looks_overwritten() && self.looks_overwritten() {
+            self.is_overwritten.store(true, Ordering::Relaxed);
+        }
+        self.is_overwritten.load(Ordering::Relaxed)
+    }
+
+    fn looks_overwritten(&self) -> bool {
+        match stamp::read_file(&self.file) {
+            // The file is read first, so that the last commit is not older than what is in it.
+            Ok(Some(commit)) => {
+                let is_of_this_start = stamp::is_between(self.first, self.last.load(Ordering::SeqCst), commit);
+                let is_of_the_start_itself =
+                    self.at_open.is_some_and(|at_open| stamp::is_between(at_open, stamp::next(at_open), commit));
+                !is_of_this_start && !is_of_the_start_itself
+            }
+            Ok(None) => false,
+            Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+        }
+    }
+
+    /// Costs one look at the directory and one at the file: little beside a commit. It opens nothing, because closing it would take
+    /// SQLite's locks away.
     pub fn check(&self) -> StoreResult<()> {
-        let is_missing = match std::fs::metadata(&self.path) {
+        let is_elsewhere = match std::fs::metadata(&self.path) {
             Ok(found) => identity(&found) != self.identity,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
+        let is_missing = is_elsewhere || self.is_overwritten();
         if is_missing != self.is_missing.swap(is_missing, Ordering::Relaxed) {
             self.tell(is_missing);
         }

@@ -19,6 +19,8 @@ use std::{
 
 use rusqlite::Connection;
 
+/// Where the number stands in the database: SQLite calls it the user version.
+const COMMIT_OFFSET: usize = 60;
 const LOG_HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 const DATABASE_HEADER_BYTES: usize = 100;
@@ -38,13 +40,32 @@ const SCHEMA_OF_A_COPY: u32 = 1;
 
 impl Stamp {
     fn of(header: &[u8; DATABASE_HEADER_BYTES]) -> Self {
-        Self { commit: number(header, 60).cast_signed(), schema: number(header, 40) }
+        Self { commit: number(header, COMMIT_OFFSET).cast_signed(), schema: number(header, 40) }
     }
 }
 
 /// The number of the commit that follows this one.
 pub const fn next(commit: i32) -> i32 {
     commit.wrapping_add(1)
+}
+
+/// Whether the commit is one of those from `first` to `last`.
+pub const fn is_between(first: i32, last: i32, commit: i32) -> bool {
+    commit.wrapping_sub(first).cast_unsigned() <= last.wrapping_sub(first).cast_unsigned()
+}
+
+/// The number in an open file, without SQLite. It may be older than the last commit, which is in the log.
+#[cfg(unix)]
+pub fn read_file(file: &File) -> io::Result<Option<i32>> {
+    use std::os::unix::fs::FileExt;
+    let mut commit = [0; 4];
+    file.read_exact_at(&mut commit, COMMIT_OFFSET as u64)?;
+    Ok(Some(i32::from_be_bytes(commit)))
+}
+
+#[cfg(not(unix))]
+pub fn read_file(_: &File) -> io::Result<Option<i32>> {
+    Ok(None)
 }
 
 /// The number of the last commit, as this connection sees it.
@@ -137,6 +158,20 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_of_this_start_is_known_by_its_number() {
+        for (first, last, commit, is_of_this_start) in [
+            (10, 10, 10, true),
+            (10, 12, 12, true),
+            (10, 12, 13, false),
+            (10, 12, 9, false),
+            (i32::MAX, i32::MIN, i32::MIN, true),
+            (i32::MAX, i32::MIN, 0, false),
+        ] {
+            assert_eq!(is_between(first, last, commit), is_of_this_start, "{first}..={last} {commit}");
+        }
+    }
 
     #[test]
     fn a_log_belongs_to_the_state_it_began_with_and_to_those_it_led_to() {

@@ -223,9 +223,15 @@ impl Worker {
             }
             metrics::batch(rows);
             self.process(&mut batch);
-            self.log.after_commit(&self.connection, rows);
+            if !self.presence.is_overwritten() {
+                self.log.after_commit(&self.connection, rows);
+            }
         }
-        self.log.finish(&self.connection);
+        if self.presence.is_overwritten() {
+            self.log.abandon(&self.connection);
+        } else {
+            self.log.finish(&self.connection);
+        }
     }
 
     /// Failures are told to those who asked, and logged by them.
@@ -283,6 +289,7 @@ impl Worker {
         if self.connection.total_changes() != changes_before {
             commit = stamp::next(commit);
             stamp::write(&self.connection, commit).map_err(|error| Failure::from(error).0)?;
+            self.presence.announce(commit);
         }
         self.execute("COMMIT").map_err(|error| failure::classify_commit(&error))?;
         self.commit = commit;

@@ -86,3 +86,25 @@ async fn a_database_file_that_is_deleted_or_replaced_is_noticed_and_nothing_is_a
     is_noticed(&service).await;
     service.kill();
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_is_copied_over_the_file_in_use_is_noticed_and_is_not_written_to() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let database = backend.sqlite_file().expect("a file");
+    let copy = backend.home().join("copy.db");
+    let mut service = Service::start(&backend).await;
+    let client = service.client();
+    assert_eq!(create(&client).await, 201);
+    crate::rig::blocking(|| store_sqlite::backup(&database, &copy)).expect("a backup");
+    assert_eq!(create(&client).await, 201);
+
+    std::fs::copy(&copy, &database).expect("the file can be overwritten");
+    is_noticed(&service).await;
+    service.stop().await;
+    let bytes = |path: &Path| std::fs::read(path).expect("a file");
+    assert!(bytes(&database) == bytes(&copy), "the log was laid over the backup");
+    let sentence = crate::rig::blocking(|| refusal(backend.home(), &database));
+    assert!(sentence.contains("do not belong together"), "{sentence}");
+}
