@@ -72,7 +72,7 @@ pub fn backup(path: &Path, to: &Path) -> Result<(), BackupError> {
     if !matches!(open::look_at(&draft.path)?, Found::Ours) {
         return Err(BackupError::Damaged { path, cause: "its copy is not a timer database".to_owned() });
     }
-    draft.put_at(to).map_err(not_written)
+    draft.put_at(to).and_then(|()| sync_directory(to)).map_err(not_written)
 }
 
 /// In one step, which is one snapshot: in several, each commit of the service would make the copy begin anew.
@@ -108,24 +108,29 @@ pub struct Draft {
 impl Draft {
     pub fn create(place: &Path) -> io::Result<Self> {
         let path = beside(place, &format!(".{}.new", std::process::id()));
-        private().create(true).truncate(true).open(&path)?;
+        // A process that died may have left one. A link is not followed: what it leads to is not this program's to write.
+        remove_draft(&path);
+        private().create_new(true).open(&path)?;
         Ok(Self { path })
     }
 
-    /// On disk first, then under its name.
+    /// On disk first, then under its name, which [`sync_directory`] makes last.
     pub fn put_at(self, place: &Path) -> io::Result<()> {
         private().open(&self.path)?.sync_all()?;
-        fs::rename(&self.path, place)?;
-        sync_directory(place)
+        fs::rename(&self.path, place)
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
-            // Mostly there is none.
-            drop(fs::remove_file(beside(&self.path, suffix)));
-        }
+        remove_draft(&self.path);
+    }
+}
+
+fn remove_draft(path: &Path) {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        // Mostly there is none.
+        drop(fs::remove_file(beside(path, suffix)));
     }
 }
 
@@ -141,6 +146,23 @@ pub fn sync_directory(place: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_draft_is_not_written_through_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("copy.db");
+        let other = directory.path().join("other");
+        fs::write(&other, "of another").unwrap();
+        std::os::unix::fs::symlink(&other, beside(&place, &format!(".{}.new", std::process::id()))).unwrap();
+
+        let draft = Draft::create(&place).unwrap();
+        fs::write(&draft.path, "draft").unwrap();
+        draft.put_at(&place).unwrap();
+
+        assert_eq!(fs::read(&other).unwrap(), b"of another");
+        assert_eq!(fs::read(&place).unwrap(), b"draft");
+    }
 
     #[test]
     fn a_locked_database_is_not_taken_for_copied() {

@@ -47,7 +47,8 @@ impl Lock {
         if self.database.is_some() {
             return Ok(());
         }
-        let file = File::open(path).map_err(not_allowed)?;
+        // Network file systems lock exclusively only what can be written.
+        let file = private().open(path).or_else(|_| File::open(path)).map_err(not_allowed)?;
         // Elsewhere this lock and those of SQLite are of one kind, and would be in each other's way.
         if cfg!(target_os = "linux") {
             lock(&file, path)?;

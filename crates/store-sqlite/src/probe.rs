@@ -41,7 +41,9 @@ impl Write for Probe {
 }
 
 fn take_space(file: &Path) -> io::Result<()> {
-    let taken = private().create(true).truncate(true).open(file).and_then(|mut file| {
+    // One that was left is removed first. A link is not followed: what it leads to is not this program's to write.
+    drop(fs::remove_file(file));
+    let taken = private().create_new(true).open(file).and_then(|mut file| {
         io::Write::write_all(&mut file, &[0; SPACE_BYTES])?;
         file.sync_all()
     });

@@ -40,6 +40,8 @@ pub enum RestoreError {
     NotWritten { path: PathBuf, cause: io::Error },
     #[error("the backup is at {}, but what belonged to the database before could not be removed: {cause}; restore once more", path.display())]
     LeftOver { path: PathBuf, cause: io::Error },
+    #[error("the backup is at {}, but its directory could not be brought to disk: {cause}; restore once more", path.display())]
+    NotSynced { path: PathBuf, cause: io::Error },
 }
 
 /// Puts the backup `from` in the place of the database at `path`, whole and checked, and removes the log of the one before. Whatever
@@ -63,6 +65,8 @@ pub fn restore(path: &Path, from: &Path, replace: bool) -> Result<(), RestoreErr
     check(&connection, from)?;
     connection.close().map_err(|(_, error)| damaged(error.to_string()))?;
     draft.put_at(&path).map_err(not_written)?;
+    let not_synced = |cause| RestoreError::NotSynced { path: path.clone(), cause };
+    sync_directory(&path).map_err(not_synced)?;
 
     let left_over = |cause| RestoreError::LeftOver { path: path.clone(), cause };
     for stale in &left[1..] {
@@ -71,7 +75,7 @@ pub fn restore(path: &Path, from: &Path, replace: bool) -> Result<(), RestoreErr
             _ => {}
         }
     }
-    sync_directory(&path).map_err(left_over)
+    sync_directory(&path).map_err(not_synced)
 }
 
 fn look_at(from: &Path) -> Result<(), RestoreError> {
