@@ -45,6 +45,26 @@ async fn the_tables_stand_in_the_default_schema_of_the_user() {
     assert_eq!(throwaway::postgres().query(&url, "SELECT count(*) FROM apart.timers"), "1");
 }
 
+#[tokio::test]
+async fn a_role_that_may_not_make_temporary_tables_can_show_that_it_writes() {
+    let url = throwaway::postgres().create_database();
+    open(&url).await;
+    let database = url.rsplit_once('/').unwrap().1;
+    let role = format!("plain_{database}");
+    let query = |sql: &str| throwaway::postgres().query(&url, sql);
+    query(&format!(r#"REVOKE TEMPORARY ON DATABASE "{database}" FROM PUBLIC"#));
+    query(&format!(r#"CREATE ROLE "{role}""#));
+    query(&format!(r#"GRANT ALL ON ALL TABLES IN SCHEMA public TO "{role}""#));
+    let store = PostgresStore::connect(&PostgresOptions::Url(format!("{url}?options[role]={role}"))).await.unwrap();
+
+    store.probe().await.unwrap();
+
+    assert_eq!(query("SELECT count(*) FROM attempt"), "0");
+    query(&format!(r#"REVOKE INSERT ON attempt FROM "{role}""#));
+    assert!(store.probe().await.is_err(), "it has to write");
+    query(&format!(r#"DROP OWNED BY "{role}"; DROP ROLE "{role}""#));
+}
+
 /// A server that wants a password, with one that has every character that is special somewhere.
 #[tokio::test]
 async fn a_password_may_have_any_characters() {
