@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
 use http::StatusCode;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -284,6 +285,8 @@ const LIST: &str = "GET /timers HTTP/1.1\r\nhost: a\r\n\r\n";
 
 #[tokio::test]
 async fn too_many_connections_are_told_so_and_probes_are_answered_all_the_same() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let _collecting = ::metrics::set_default_local_recorder(&recorder);
     let served = Served::with(Limits { connections_max: 2, ..Limits::default() }).await;
     let mut held = [served.connect().await, served.connect().await];
     for socket in &mut held {
@@ -303,6 +306,8 @@ async fn too_many_connections_are_told_so_and_probes_are_answered_all_the_same()
     }
     held[0].write_all(PING.as_bytes()).await.unwrap();
     assert!(answer(&mut held[0]).await.starts_with("HTTP/1.1 200 "));
+    let shown = recorder.handle().render();
+    assert!(shown.contains("timer_http_connections_refused_total 1\n"), "probes that are answered are not refused: {shown}");
 }
 
 #[tokio::test]
