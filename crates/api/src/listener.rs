@@ -17,10 +17,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{
-    admission::{Admission, Scope},
-    signal::Signal,
-};
+use self::{admission::Admission, signal::Signal};
 use crate::Limits;
 
 /// How long accepting rests after it failed, for want of file descriptors say.
@@ -64,11 +61,9 @@ impl Connections {
     fn admit(&self, socket: TcpStream, address: IpAddr) {
         // Answers are written whole; waiting for more to send would only delay them.
         let _ = socket.set_nodelay(true);
-        let admitted = self.admission.admit(address);
-        if admitted.as_ref().is_none_or(|admitted| admitted.scope == Scope::Probes) {
-            ::metrics::counter!("timer_http_connections_refused_total").increment(1);
-        }
-        let Some(admitted) = admitted else { return };
+        let Some(admitted) = self.admission.admit(address) else {
+            return count_refused();
+        };
         let serving = connection::serve(socket, address, self.router.clone(), self.limits, admitted, self.shutdown.clone());
         let end = Signal::of(self.end.clone());
         self.tasks.spawn(async move {
@@ -86,6 +81,11 @@ impl Connections {
             self.tasks.wait().await;
         }
     }
+}
+
+/// Counts a connection that is not served. One of the reserve is, if it asks for what the reserve is for.
+fn count_refused() {
+    ::metrics::counter!("timer_http_connections_refused_total").increment(1);
 }
 
 /// Whether the error says nothing about the listener.

@@ -33,7 +33,7 @@ pub const METRICS: &[Metric] = &[
     Metric::gauge("timer_http_connections", "Open connections of the API."),
     Metric::counter(
         "timer_http_connections_refused_total",
-        "Connections beyond the limits, of which only /healthz and /ping are answered.",
+        "Connections beyond the limits that were closed at once or answered with 503; /healthz and /ping are answered all the same.",
     ),
     Metric::counter("timer_http_heads_refused_total", "Requests refused before they reached a route, by status.")
         .by(&[("status", &["400", "408", "414", "431"])]),

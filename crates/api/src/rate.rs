@@ -44,15 +44,15 @@ impl RateLimit {
 /// When each bucket will be full, on the monotonic clock.
 struct Buckets<Key>(Mutex<HashMap<Key, Duration>>);
 
-/// Beyond this many, those that are full are forgotten: a bucket that is not known is full.
-const BUCKETS_KEPT: usize = 10_000;
+/// How many buckets are kept. One that is not known is full.
+const BUCKETS_MAX: usize = 10_000;
 
 impl<Key: Eq + Hash> Buckets<Key> {
     fn take(&self, limit: RateLimit, key: Key, now: Duration) -> Result<(), Duration> {
         let mut buckets = self.full_at();
         let full_at = limit.take(buckets.get(&key).copied().unwrap_or_default(), now, 1)?;
-        if buckets.len() >= BUCKETS_KEPT {
-            buckets.retain(|_, full_at| *full_at > now);
+        if buckets.len() >= BUCKETS_MAX && !buckets.contains_key(&key) {
+            forget_fullest(&mut buckets, now);
         }
         buckets.insert(key, full_at);
         Ok(())
@@ -61,6 +61,16 @@ impl<Key: Eq + Hash> Buckets<Key> {
     fn full_at(&self) -> MutexGuard<'_, HashMap<Key, Duration>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Forgets all that are full, and at least the half that will be full first: so the map is walked once in thousands of insertions, and
+/// a flood of new keys does not wash out those that owe most.
+fn forget_fullest<Key: Eq + Hash>(buckets: &mut HashMap<Key, Duration>, now: Duration) {
+    let mut moments: Vec<Duration> = buckets.values().copied().collect();
+    let middle = moments.len() / 2;
+    let (_, median, _) = moments.select_nth_unstable(middle);
+    let forgotten = now.max(*median);
+    buckets.retain(|_, full_at| *full_at > forgotten);
 }
 
 /// The buckets of all keys.
@@ -171,5 +181,18 @@ mod tests {
         assert_eq!((0..200).filter(|_| is_401(one, 0)).count(), 20);
         assert!(is_401(two, 0) && (0..200).all(|_| is_401(None, 0)));
         assert!(!is_401(one, 999) && is_401(one, 1_000) && !is_401(one, 1_001));
+    }
+
+    #[test]
+    fn however_many_addresses_show_wrong_keys_few_are_kept_and_the_worst_among_them() {
+        let wrong = WrongKeys::new();
+        let address = |n: usize| Some(IpAddr::from(u32::try_from(n).unwrap().to_be_bytes()));
+        let is_401 = |n| matches!(wrong.refusal(address(n), Duration::ZERO), ApiError::Unauthorized);
+        assert_eq!((0..200).filter(|_| is_401(0)).count(), 20);
+        for n in 1..4 * BUCKETS_MAX {
+            assert!(is_401(n), "{n}");
+            assert!(wrong.0.full_at().len() <= BUCKETS_MAX, "{n}");
+        }
+        assert!(!is_401(0), "it has shown too many, whatever came from other addresses");
     }
 }

@@ -306,3 +306,15 @@ pub fn read_dotenv() -> Result<(), Failure> {
         Err(error) => Err(Failure::Configuration(format!(".env cannot be read: {error}."))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn verify_cli() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,8 +1,10 @@
 //! `timer serve`: everything wired together.
 
 use std::{
+    io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
+    thread,
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
@@ -51,11 +53,7 @@ pub struct Started<'a> {
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
     let files = rlimit::share(rlimit::allow_many());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(api_threads())
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
+    let runtime = api_runtime().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     let drained = runtime.block_on(run_until_stopped(settings, files, announce))?;
     match drained {
         Drained::Completely => Ok(()),
@@ -66,10 +64,18 @@ pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(
     }
 }
 
+fn no_thread(error: io::Error) -> Failure {
+    Failure::Run(format!("no thread can be started: {error}."))
+}
+
+fn api_runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(api_threads()).enable_all().build()
+}
+
 /// Half of the processors take requests: the store and the firing, which have threads of their own, need the others. More threads
 /// would only wake each other.
 fn api_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
+    thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
 }
 
 async fn run_until_stopped(
@@ -101,11 +107,11 @@ async fn run_until_stopped(
         in_flight_max: calls_at_once(settings.scheduler.in_flight_max, files),
         ..settings.scheduler.clone()
     };
-    let alarm = Alarm::exact(Arc::clone(&clock)).map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
+    let alarm = Alarm::exact(Arc::clone(&clock)).map_err(no_thread)?;
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let nats_wiring = NatsWiring::open(settings, &stop);
 
-    let heartbeat = heartbeat_runtime().map_err(|error| Failure::Run(format!("no thread can be started: {error}.")))?;
+    let heartbeat = heartbeat_runtime().map_err(no_thread)?;
     let commands = wire_commands(settings, &store, &clock, &scheduler, &nats_wiring);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
@@ -118,7 +124,8 @@ async fn run_until_stopped(
         metrics: PipelineMetrics::default(),
         heartbeats: Heartbeats::on(heartbeat.handle().clone()),
     };
-    let fired = fire(Arc::new(pipeline), heartbeat, stop.clone())?;
+    let pipeline = Arc::new(pipeline);
+    let fired = fire(thread::Builder::new(), |stop| pipeline.run(stop), heartbeat, stop.clone()).map_err(no_thread)?;
     let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
@@ -138,23 +145,30 @@ async fn run_until_stopped(
 
 /// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and
 /// for many small calls one thread is faster than two.
-fn fire(pipeline: Arc<Pipeline>, heartbeat: Runtime, stop: CancellationToken) -> Result<oneshot::Receiver<Drained>, Failure> {
-    let cannot_start = |error: std::io::Error| Failure::Run(format!("no thread can be started: {error}."));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
-    let (sender, receiver) = oneshot::channel();
-    let fire = move || {
-        // If the pipeline ends by a panic the service stops, and says so.
-        let _stop_in_any_case = stop.clone().drop_guard();
-        let drained = runtime.block_on(pipeline.run(stop));
-        heartbeat.shutdown_background();
-        let _ = sender.send(drained);
-    };
-    std::thread::Builder::new().name("firing".to_owned()).spawn(fire).map_err(cannot_start)?;
-    Ok(receiver)
+fn fire<Running: Future<Output = Drained>>(
+    thread: thread::Builder,
+    run: impl FnOnce(CancellationToken) -> Running + Send + 'static,
+    heartbeat: Runtime,
+    stop: CancellationToken,
+) -> io::Result<oneshot::Receiver<Drained>> {
+    // If it fails it drops runtimes, which wait for their threads: within another runtime that is a panic.
+    tokio::task::block_in_place(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (sender, receiver) = oneshot::channel();
+        let fire = move || {
+            // If the pipeline ends by a panic the service stops, and says so.
+            let _stop_in_any_case = stop.clone().drop_guard();
+            let drained = runtime.block_on(run(stop));
+            heartbeat.shutdown_background();
+            let _ = sender.send(drained);
+        };
+        thread.name("firing".to_owned()).spawn(fire)?;
+        Ok(receiver)
+    })
 }
 
 /// One thread that does nothing but keep the node alive: see [`Heartbeats`].
-fn heartbeat_runtime() -> std::io::Result<Runtime> {
+fn heartbeat_runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("heartbeat").enable_all().build()
 }
 
@@ -251,5 +265,20 @@ fn api_config(
         },
         health,
         metrics,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn firing_that_cannot_start_is_an_error_and_no_panic() {
+        let started = api_runtime().unwrap().block_on(async {
+            let too_large = thread::Builder::new().stack_size(1 << 60);
+            let run = |_| async { Drained::Completely };
+            fire(too_large, run, heartbeat_runtime().unwrap(), CancellationToken::new()).map(drop)
+        });
+        assert!(started.is_err());
     }
 }

@@ -50,6 +50,7 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use rusqlite::Connection;
 use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Page,
     Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult,
@@ -64,6 +65,7 @@ use crate::{
     claim::{Take, Taken},
     connection::Role,
     create::Create,
+    failure::Failure,
     lock::Lock,
     open::Opened,
     ownership::{Acquire, Leave, Nodes, Release},
@@ -92,7 +94,7 @@ pub struct SqliteStore {
     // the lock once nothing has the file open any more.
     for_scheduler: Readers,
     for_callers: Readers,
-    scans: Semaphore,
+    scans: Arc<Semaphore>,
     writer: Writer,
     _checkpoint: Joined,
     clock: Arc<dyn Clock>,
@@ -131,7 +133,7 @@ impl SqliteStore {
         Ok(Self {
             for_scheduler: Readers::start(&path, "due", SCHEDULER_READERS).map_err(not_started)?,
             for_callers: Readers::start(&path, "read", CALLER_READERS).map_err(not_started)?,
-            scans: Semaphore::new(SCANS_MAX),
+            scans: Arc::new(Semaphore::new(SCANS_MAX)),
             writer: Writer::start(writer, commit, log, Arc::clone(&presence)).map_err(failed)?,
             _checkpoint: Joined(Some(checkpoint)),
             clock,
@@ -155,15 +157,13 @@ impl Store for SqliteStore {
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        let _scan = self.scan().await?;
         let query = query.clone();
-        self.for_callers.read(move |connection| read::list(connection, &query)).await
+        self.scan(move |connection| read::list(connection, &query)).await
     }
 
     async fn count(&self, filter: &Filter) -> StoreResult<Count> {
-        let _scan = self.scan().await?;
         let filter = filter.clone();
-        self.for_callers.read(move |connection| read::count(connection, &filter)).await
+        self.scan(move |connection| read::count(connection, &filter)).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
@@ -183,9 +183,8 @@ impl Store for SqliteStore {
     }
 
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        let _scan = self.scan().await?;
         let filter = filter.clone();
-        self.for_callers.read(move |connection| bulk::matching(connection, &filter, after, limit)).await
+        self.scan(move |connection| bulk::matching(connection, &filter, after, limit)).await
     }
 
     async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
@@ -302,7 +301,19 @@ impl SqliteStore {
         self.writer.commits()
     }
 
-    async fn scan(&self) -> StoreResult<tokio::sync::SemaphorePermit<'_>> {
-        self.scans.acquire().await.map_err(|_| StoreError::Unavailable("the store is closing".to_owned()))
+    /// A read that can take long. It has its permit until the reader is done, also when the client no longer waits.
+    async fn scan<T, F>(&self, query: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        let closing = |_| StoreError::Unavailable("the store is closing".to_owned());
+        let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(closing)?;
+        self.for_callers
+            .read(move |connection| {
+                let _until_done = permit;
+                query(connection)
+            })
+            .await
     }
 }

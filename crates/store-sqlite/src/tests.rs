@@ -4,6 +4,7 @@ mod backups;
 mod bulk;
 mod opening;
 mod plans;
+mod scans;
 mod tallies;
 mod upgrading;
 mod view;

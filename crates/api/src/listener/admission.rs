@@ -1,9 +1,10 @@
 //! Which connections are served, and which must leave for them.
 //!
 //! ```text
-//!   the address has too many ─────────────────────────────────────┐
-//!   a permit is free ────────────────────────────▶ served         ├─▶ the reserve: /healthz and /ping, 503 for all else
-//!   none is: a waiting one of the greediest ─────▶ closed for it  │     full: its oldest waiting one is closed for it
+//!   the address has too many: its oldest waiting ▶ closed for it  ┌─▶ the reserve: /healthz and /ping, 503 for all else
+//!            one ───────────────────────── none? ─────────────────┤     full: its oldest waiting one is closed for it
+//!   a permit is free ────────────────────────────▶ served         │
+//!   none is: a waiting one of the greediest ─────▶ closed for it  │
 //!            address, if that has more ─── none? ─────────────────┘
 //! ```
 
@@ -91,7 +92,12 @@ impl Pools {
     /// What a connection of this address may ask for, after another was closed for it if need be.
     fn make_way(&mut self, address: IpAddr, connections_max: usize, per_address_max: usize) -> Option<Scope> {
         let own = self.served.count(address);
-        if own < per_address_max && (self.served.connections.len() < connections_max || self.served.close_one_of_greediest(own)) {
+        let is_served = if own >= per_address_max {
+            self.served.close_one(|of| of == address)
+        } else {
+            self.served.connections.len() < connections_max || self.served.close_one_of_greediest(own)
+        };
+        if is_served {
             return Some(Scope::Everything);
         }
         let has_reserve = self.reserve.connections.len() < RESERVED_CONNECTIONS_MAX || self.reserve.close_one(|_| true);
@@ -159,10 +165,23 @@ mod tests {
     #[test]
     fn one_address_gets_only_so_many_and_the_rest_of_its_connections_the_reserve() {
         let admission = Admission::new(10, 4);
-        let (greedy, modest) = (admit(&admission, 1, 5), admit(&admission, 2, 2));
+        let mut greedy = admit(&admission, 1, 4);
+        greedy.iter().for_each(|connection| connection.in_flight.begin());
+        greedy.extend(admit(&admission, 1, 1));
+        let modest = admit(&admission, 2, 2);
         assert_eq!((served(&greedy), greedy[4].scope, served(&modest)), (4, Scope::Probes, 2));
         drop(greedy);
         assert_eq!(served(&admit(&admission, 1, 9)), 4);
+    }
+
+    #[test]
+    fn an_address_that_has_all_it_may_have_gives_up_its_own_oldest_idle_one() {
+        let admission = Admission::new(10, 4);
+        let (own, other) = (admit(&admission, 1, 4), admit(&admission, 2, 4));
+        own[0].in_flight.begin();
+        let new = admit(&admission, 1, 1);
+        assert_eq!((new[0].scope, served(&own), served(&other)), (Scope::Everything, 3, 4));
+        assert!(own[1].in_flight.must_leave(), "the oldest that waits");
     }
 
     #[test]
@@ -187,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_full_reserve_takes_a_new_one_for_the_oldest_that_waits() {
-        let admission = Admission::new(1, 1);
+        let admission = Admission::new(1, 64);
         let all = admit(&admission, 1, 1 + RESERVED_CONNECTIONS_MAX);
         all[..2].iter().for_each(|connection| connection.in_flight.begin());
         let probe = admit(&admission, 2, 1);

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     admission::{Admitted, Scope},
-    refusal,
+    count_refused, refusal,
     signal::Signal,
     strict_reader::{RequestInFlight, StrictReader},
 };
@@ -76,6 +76,7 @@ impl Routes {
     fn admitted(&self, mut request: Request<Incoming>) -> Request {
         let path = request.uri().path();
         if self.scope == Scope::Probes && !PROBES.contains(&path) {
+            count_refused();
             return ApiDialect::of(path).synthetic_request(ApiError::TooManyConnections);
         }
         request.extensions_mut().insert(ClientAddress(self.address));

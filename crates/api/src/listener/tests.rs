@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
 use http::StatusCode;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -284,29 +285,45 @@ const LIST: &str = "GET /timers HTTP/1.1\r\nhost: a\r\n\r\n";
 
 #[tokio::test]
 async fn too_many_connections_are_told_so_and_probes_are_answered_all_the_same() {
-    for limits in
-        [Limits { connections_max: 2, ..Limits::default() }, Limits { connections_per_address_max: 2, ..Limits::default() }]
-    {
-        let served = Served::with(limits).await;
-        let mut held = [served.connect().await, served.connect().await];
-        for socket in &mut held {
-            socket.write_all(PING.as_bytes()).await.unwrap();
-            assert!(answer(socket).await.starts_with("HTTP/1.1 200 "));
-        }
-        let mut silent = Vec::new();
-        for _ in 0..2 * limits::RESERVED_CONNECTIONS_MAX {
-            silent.push(served.connect().await);
-        }
-        let refused = served.exchange(LIST.as_bytes()).await;
-        assert_eq!(statuses(&refused), [503]);
-        assert!(refused.ends_with(r#"{"code":1,"message":"too many connections: try again later","data":null}"#), "{refused}");
-        for path in ["/ping", "/healthz"] {
-            let text = served.exchange(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n{LIST}").as_bytes()).await;
-            assert_eq!(statuses(&text), [200], "{text}");
-        }
-        held[0].write_all(PING.as_bytes()).await.unwrap();
-        assert!(answer(&mut held[0]).await.starts_with("HTTP/1.1 200 "));
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let _collecting = ::metrics::set_default_local_recorder(&recorder);
+    let served = Served::with(Limits { connections_max: 2, ..Limits::default() }).await;
+    let mut held = [served.connect().await, served.connect().await];
+    for socket in &mut held {
+        socket.write_all(PING.as_bytes()).await.unwrap();
+        assert!(answer(socket).await.starts_with("HTTP/1.1 200 "));
     }
+    let mut silent = Vec::new();
+    for _ in 0..2 * limits::RESERVED_CONNECTIONS_MAX {
+        silent.push(served.connect().await);
+    }
+    let refused = served.exchange(LIST.as_bytes()).await;
+    assert_eq!(statuses(&refused), [503]);
+    assert!(refused.ends_with(r#"{"code":1,"message":"too many connections: try again later","data":null}"#), "{refused}");
+    for path in ["/ping", "/healthz"] {
+        let text = served.exchange(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n{LIST}").as_bytes()).await;
+        assert_eq!(statuses(&text), [200], "{text}");
+    }
+    held[0].write_all(PING.as_bytes()).await.unwrap();
+    assert!(answer(&mut held[0]).await.starts_with("HTTP/1.1 200 "));
+    let shown = recorder.handle().render();
+    assert!(shown.contains("timer_http_connections_refused_total 1\n"), "probes that are answered are not refused: {shown}");
+}
+
+#[tokio::test]
+async fn the_oldest_idle_connection_of_an_address_gives_way_to_its_next_one() {
+    let served = Served::with(Limits { connections_per_address_max: 2, ..Limits::default() }).await;
+    let mut held = [served.connect().await, served.connect().await];
+    for socket in &mut held {
+        socket.write_all(PING.as_bytes()).await.unwrap();
+        assert!(answer(socket).await.starts_with("HTTP/1.1 200 "));
+    }
+    let mut new = served.connect().await;
+    new.write_all(LIST.as_bytes()).await.unwrap();
+    assert!(answer(&mut new).await.starts_with("HTTP/1.1 401 "), "it is served");
+    assert_eq!(rest(&mut held[0]).await, "", "the oldest is closed");
+    held[1].write_all(PING.as_bytes()).await.unwrap();
+    assert!(answer(&mut held[1]).await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test]

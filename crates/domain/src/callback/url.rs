@@ -12,6 +12,10 @@ impl CallbackUrl {
         if text.chars().count() > limits::URL_CHARS_MAX {
             return refuse(format!("must not be longer than {} characters", limits::URL_CHARS_MAX));
         }
+        // The parser drops them, so that what it reads is not what is written.
+        if text.contains(['\t', '\n', '\r']) {
+            return refuse("must not contain tabs or line breaks".to_owned());
+        }
         let Ok(mut url) = Url::parse(text) else {
             return refuse("must be a valid http or https URL".to_owned());
         };

@@ -1,6 +1,6 @@
 use std::panic::AssertUnwindSafe;
 
-use delivery::Attempted;
+use delivery::{Attempted, Outcome};
 use domain::{Attempt, Callback, Next, Timer, TimerId, Timestamp};
 use futures_util::FutureExt;
 use store::{ClaimToken, Claimed, Settlement};
@@ -16,6 +16,9 @@ impl<D: Deliver> Pipeline<D> {
             let error = "internal error while delivering; see the log".to_owned();
             (Next::Failed { at: self.clock.now(), error }, None)
         });
+        if is_retry(&next, claimed.attempt) {
+            self.metrics.retries(1);
+        }
         log(&claimed, &next);
         Settlement { attempt, ..claimed.settle(next) }
     }
@@ -45,8 +48,12 @@ impl<D: Deliver> Pipeline<D> {
         if let Some(late) = self.too_late(timer, claimed, now) {
             return (late, None);
         }
-        self.metrics.fired(now.since(claimed.entry.at));
+        let late = now.since(claimed.entry.at);
         let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, prepared).await;
+        // One that this machine could not start is counted as that, by the deliverer.
+        if !matches!(outcome, Outcome::NotAttempted { .. }) {
+            self.metrics.fired(late);
+        }
         let now = self.clock.now();
         let jitter = jitter(claimed.token, claimed.entry.id);
         let interval_min = self.retry_interval_min;
@@ -63,6 +70,11 @@ impl<D: Deliver> Pipeline<D> {
             Next::GivenUp { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
         })
     }
+}
+
+/// Whether the attempt with this number failed and is made again. A timer that goes back without a call has the number before it.
+pub(super) const fn is_retry(next: &Next, attempt: u32) -> bool {
+    matches!(next, Next::Pending { attempt: counted, .. } if *counted >= attempt)
 }
 
 /// Some part of one, as good as random: retries of timers that failed together must not come together.

@@ -49,27 +49,29 @@ impl PipelineMetrics {
         self.set_aside.increment(1);
     }
 
-    /// Counts what is on record now, by what became of it.
+    pub fn retries(&self, attempts: usize) {
+        self.retries.increment(attempts as u64);
+    }
+
+    /// Counts what is on record now, by how it ended. Retries are counted where it is known whether there was an attempt.
     pub fn settled(&self, batch: &[Settlement], counted: &[bool]) {
-        let (mut completed, mut failed, mut retries) = (0, 0, 0);
+        let (mut completed, mut failed) = (0, 0);
         for (settlement, _) in batch.iter().zip(counted).filter(|(_, counted)| **counted) {
             match settlement.next {
                 Next::Completed { .. } => completed += 1,
                 Next::Failed { .. } | Next::GivenUp { .. } => failed += 1,
-                Next::Pending { error: Some(_), .. } => retries += 1,
                 Next::Pending { .. } | Next::Again { .. } => {}
             }
         }
         self.completed.increment(completed);
         self.failed.increment(failed);
-        self.retries.increment(retries);
     }
 }
 
 /// The metrics of the pipeline.
 pub const METRICS: &[Metric] = &[
     Metric::histogram(LATENESS, "From the time a timer was due to the start of its call"),
-    Metric::counter(FIRED, "Calls started"),
+    Metric::counter(FIRED, "Calls made, counted when they end"),
     Metric::counter(COMPLETED, "Timers completed"),
     Metric::counter(FAILED, "Timers that failed for good"),
     Metric::counter(RETRIES, "Failed attempts that will be repeated"),

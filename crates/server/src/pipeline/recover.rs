@@ -4,7 +4,7 @@ use scheduler::tasks;
 use store::{Claimed, Settlement, StoreError, StoreResult};
 use tokio_util::sync::CancellationToken;
 
-use super::{Deliver, Pipeline, settle::Answered};
+use super::{Deliver, Pipeline, deliver::is_retry, settle::Answered};
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -45,6 +45,11 @@ impl<D: Deliver> Pipeline<D> {
             Err(error) => return Err(error),
         };
         self.metrics.settled(&batch, &answered.counted);
+        let of_those = expired.iter().zip(&batch).zip(&answered.counted);
+        let is_made_again = |((claimed, settlement), counted): &((&Claimed, &Settlement), &bool)| {
+            **counted && is_retry(&settlement.next, claimed.attempt)
+        };
+        self.metrics.retries(of_those.filter(is_made_again).count());
         self.scheduler.settled(&batch);
         Ok(expired.len() - answered.set_aside)
     }

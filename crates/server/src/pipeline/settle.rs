@@ -88,7 +88,7 @@ pub(super) struct Answered {
 
 impl<D: Deliver> Pipeline<D> {
     /// Records one batch, for as long as it takes: a call that was made and not recorded would be made again.
-    async fn record(&self, batch: Vec<Settlement>) {
+    pub(super) async fn record(&self, batch: Vec<Settlement>) {
         let Answered { counted, set_aside } = self.settle_until_answered(&batch).await;
         let fenced = counted.iter().filter(|counted| !**counted).count() - set_aside;
         if fenced > 0 {

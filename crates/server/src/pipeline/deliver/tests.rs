@@ -2,11 +2,12 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use delivery::{Config, Deliverer, NamespaceRules};
+use delivery::{Config, Deliverer, NamespaceRules, Outcome, Shortage};
 use domain::{
     AttemptLog, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, RequestedTime, Span, TimerId,
     Timestamp,
 };
+use metrics_exporter_prometheus::PrometheusBuilder;
 use scheduler::Scheduler;
 use store::{Epoch, Model, ShardLease, Store};
 use tokio::{
@@ -15,6 +16,7 @@ use tokio::{
 };
 
 use super::*;
+use crate::pipeline::PipelineMetrics;
 
 /// Answers every call with this status and `out of stock`.
 async fn receiver(status: u16) -> SocketAddr {
@@ -69,7 +71,7 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
         overdue_window: None,
         retry_interval_min: Span::ZERO,
         namespaces,
-        metrics: crate::pipeline::PipelineMetrics::default(),
+        metrics: PipelineMetrics::default(),
         heartbeats: crate::pipeline::Heartbeats::default(),
     };
     (pipeline, claimed.pop().unwrap())
@@ -146,5 +148,52 @@ async fn a_timer_without_a_policy_is_tried_again_as_its_namespace_says() {
         let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
         assert_eq!(matches!(settlement.next, Next::Pending { attempt: 1, .. }), is_tried_again, "{settlement:?}");
         assert!(settlement.attempt.is_some());
+    }
+}
+
+/// Makes no call, and says so.
+struct Ending(Outcome);
+
+impl Deliver for Ending {
+    type Prepared = ();
+
+    async fn prepare(&self, _: &Timer) {}
+
+    async fn attempt(&self, _: &Timer, _: u32, (): ()) -> Attempted {
+        Attempted { outcome: self.0.clone(), record: None }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_not_made_is_counted_neither_as_fired_nor_as_a_retry() {
+    let failed = || delivery::Failure::new(delivery::FailureKind::Refused, "refused").into();
+    for (outcome, fired, retries) in
+        [(Outcome::Delivered, 1, 0), (failed(), 1, 1), (Outcome::NotAttempted { reason: Shortage::Descriptors }, 0, 0)]
+    {
+        let namespaces = Arc::new(NamespaceRules::parse(r#"{"default": {"retry_policy": {"max_retries": 3}}}"#).unwrap());
+        let (pipeline, mut claimed) = claimed(200, Config { namespaces, ..Config::default() }).await;
+        claimed.attempt = 2;
+        claimed.timer.as_mut().unwrap().last_error = Some("answered 503".to_owned());
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let pipeline = Pipeline {
+            deliverer: Arc::new(Ending(outcome.clone())),
+            metrics: metrics::with_local_recorder(&recorder, PipelineMetrics::default),
+            scheduler: pipeline.scheduler,
+            store: pipeline.store,
+            clock: pipeline.clock,
+            overdue_window: pipeline.overdue_window,
+            retry_interval_min: pipeline.retry_interval_min,
+            namespaces: pipeline.namespaces,
+            heartbeats: pipeline.heartbeats,
+        };
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        pipeline.record(vec![settlement]).await;
+        let shown = recorder.handle().render();
+        for (metric, count) in
+            [("timer_fired_total", fired), ("timer_lateness_seconds_count", fired), ("timer_retries_total", retries)]
+        {
+            let line = format!("{metric} {count}");
+            assert!(shown.lines().any(|shown| shown == line), "{outcome:?}: {line} in {shown}");
+        }
     }
 }
