@@ -8,7 +8,7 @@ use domain::{
     Timestamp,
 };
 use scheduler::Scheduler;
-use store::{Epoch, Model, ShardLease, Store};
+use store::{Epoch, Fault, Faulty, Model, Operation, ShardLease, Store};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -146,5 +146,25 @@ async fn a_timer_without_a_policy_is_tried_again_as_its_namespace_says() {
         let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
         assert_eq!(matches!(settlement.next, Next::Pending { attempt: 1, .. }), is_tried_again, "{settlement:?}");
         assert!(settlement.attempt.is_some());
+    }
+}
+
+#[tokio::test]
+async fn results_that_a_store_refuses_while_it_takes_other_writes_are_split() {
+    for (is_away, calls) in [(false, 12), (true, 13)] {
+        let (mut pipeline, claimed) = claimed(200, Config::default()).await;
+        let store = Arc::new(Faulty::new(Arc::clone(&pipeline.store)));
+        pipeline.store = Arc::clone(&store) as Arc<dyn Store>;
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        tokio::time::pause();
+        (0..10).for_each(|_| store.plan(Operation::Settle, Fault::NotDone));
+        if is_away {
+            store.plan(Operation::Ping, Fault::NotDone);
+            store.plan(Operation::Settle, Fault::NotDone);
+        }
+        let answered = pipeline.settle_until_answered(&[settlement.clone(), settlement]).await;
+        tokio::time::resume();
+        assert_eq!((answered.counted, answered.set_aside), (vec![true, false], 0));
+        assert_eq!(store.calls(Operation::Settle), calls, "is away: {is_away}");
     }
 }
