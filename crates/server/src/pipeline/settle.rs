@@ -120,17 +120,29 @@ impl<D: Deliver> Pipeline<D> {
                     let middle = part.start + part.len() / 2;
                     parts.extend([middle..part.end, part.start..middle]);
                 }
-                Err(error) => {
-                    answered.set_aside += 1;
-                    self.metrics.set_aside();
-                    tracing::error!(
-                        timer.id = %batch[part.start].entry.id, %error,
-                        "a result cannot be recorded and is set aside; the timer stays executing until the stored data is repaired"
-                    );
-                }
+                Err(error) => match self.settle_without_attempt(&batch[part.start]).await {
+                    Some(counted) => answered.counted[part.start] = counted,
+                    None => {
+                        answered.set_aside += 1;
+                        self.metrics.set_aside();
+                        tracing::error!(
+                            timer.id = %batch[part.start].entry.id, %error,
+                            "a result cannot be recorded and is set aside; the timer stays executing until it is taken up again"
+                        );
+                    }
+                },
             }
         }
         answered
+    }
+
+    /// What is remembered of an attempt is worth less than its result: without it, the timer would be called again. Tried once.
+    async fn settle_without_attempt(&self, result: &Settlement) -> Option<bool> {
+        result.attempt.as_ref()?;
+        let bare = Settlement { attempt: None, ..result.clone() };
+        let counted = self.store.settle(&[bare]).await.ok()?.first().copied()?;
+        tracing::warn!(timer.id = %result.entry.id, "a result could only be recorded without its attempt");
+        Some(counted)
     }
 
     /// All of `part`, or the error that is no reason to try it again as it is.

@@ -168,3 +168,20 @@ async fn results_that_a_store_refuses_while_it_takes_other_writes_are_split() {
         assert_eq!(store.calls(Operation::Settle), calls, "is away: {is_away}");
     }
 }
+
+#[tokio::test]
+async fn a_result_is_rather_recorded_without_its_attempt_than_set_aside() {
+    for (faults, set_aside) in [(3, 0), (4, 1)] {
+        let (mut pipeline, claimed) = claimed(200, remembering(AttemptLog::Everything)).await;
+        let store = Arc::new(Faulty::new(Arc::clone(&pipeline.store)));
+        pipeline.store = Arc::clone(&store) as Arc<dyn Store>;
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        let id = settlement.entry.id;
+        tokio::time::pause();
+        (0..faults).for_each(|_| store.plan(Operation::Settle, Fault::Corrupt));
+        let answered = pipeline.settle_until_answered(&[settlement]).await;
+        tokio::time::resume();
+        assert_eq!((answered.counted, answered.set_aside), (vec![set_aside == 0], set_aside));
+        assert_eq!(store.attempts(id).await.unwrap(), []);
+    }
+}
