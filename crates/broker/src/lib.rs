@@ -32,7 +32,7 @@ mod rig;
 
 use domain::Metric;
 
-pub use crate::nats::NatsBroker;
+pub use crate::nats::{NatsBroker, learn_platform_subjects};
 pub use announce::announce;
 pub use consumer::CommandConsumer;
 pub use contract::{Broker, BrokerError, Event, Received, Verdict};

@@ -10,6 +10,7 @@
 //! start too. What somebody else has made with other settings is used as it is.
 
 mod dead_letters;
+mod learning;
 mod listening;
 mod pull;
 mod readable;
@@ -30,6 +31,8 @@ use received::NatsReceived;
 use search::Search;
 pub(crate) use settings::{COMMANDS_SUBJECTS, EVENTS_SUBJECTS};
 use setup::Setup;
+
+pub use learning::learn_platform_subjects;
 
 /// A connection that was just started or just lost is there again in no time, or in a long time.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(1);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use domain::{Subject, SubjectPattern};
+use tokio::sync::watch;
 
 /// Closed wherever NATS is configured: another node may take commands, even if this one does not. `$…` and `_INBOX…` are no subjects of a
 /// callback at all; the other two are those of the servers among themselves.
@@ -19,12 +20,13 @@ pub struct PlatformSubjects {
     always: Arc<[SubjectPattern]>,
     /// By the name of the stream.
     learned: Arc<RwLock<BTreeMap<String, Vec<SubjectPattern>>>>,
+    is_known: watch::Sender<bool>,
 }
 
 impl Default for PlatformSubjects {
     fn default() -> Self {
         let always = ALWAYS.iter().filter_map(|text| SubjectPattern::parse("subject", text).ok()).collect();
-        Self { always, learned: Arc::default() }
+        Self { always, learned: Arc::default(), is_known: watch::Sender::new(false) }
     }
 }
 
@@ -34,6 +36,15 @@ impl PlatformSubjects {
         let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
         let all = self.always.iter().chain(learned.values().flatten());
         all.into_iter().find(|pattern| subject.matches(pattern)).cloned()
+    }
+
+    /// Whether it was asked what the streams listen on: until then callbacks must not be published.
+    pub fn known(&self) -> watch::Receiver<bool> {
+        self.is_known.subscribe()
+    }
+
+    pub(crate) fn set_known(&self) {
+        self.is_known.send_replace(true);
     }
 
     /// Takes note of what a stream listens on. Subjects that no callback can name are passed over.

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{Attempt, AttemptLog, Callback, Clock, Span, TenantId, Timer};
+use tokio::sync::watch;
 
 use crate::{
     Announcer, Egress, Failure, FailureKind, NamespaceRules, Outcome, SigningSecrets,
@@ -82,10 +83,15 @@ impl Deliverer {
         Ok(Self { http, nats: None, events: None, signing, namespaces, attempt_log, clock, metrics, shortages })
     }
 
-    /// The same, for `nats` callbacks too. What `check` refuses is never published.
+    /// The same, for `nats` callbacks too. What `check` refuses is never published, and nothing is before `is_check_ready`.
     #[must_use]
-    pub fn with_nats(mut self, connection: ::nats::Connection, check: SubjectCheck) -> Self {
-        self.nats = Some(NatsSender::new(connection, check));
+    pub fn with_nats(
+        mut self,
+        connection: ::nats::Connection,
+        check: SubjectCheck,
+        is_check_ready: watch::Receiver<bool>,
+    ) -> Self {
+        self.nats = Some(NatsSender::new(connection, check, is_check_ready));
         self
     }
 

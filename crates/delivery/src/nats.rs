@@ -1,9 +1,10 @@
 //! The sender of `nats` callbacks: one message, delivered once the server has taken it or a stream has stored it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use ::nats::{Connection, Outgoing, PublishError};
 use domain::{Invalid, Namespace, NatsCallback, Subject};
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     Failure, FailureKind, Outcome,
@@ -15,17 +16,26 @@ use crate::{
 /// Refuses subjects that no callback of a namespace may publish to.
 pub type SubjectCheck = Arc<dyn Fn(&Namespace, &Subject) -> Result<(), Invalid> + Send + Sync>;
 
+/// How long a call waits for the server right after the start, and then for the check to be ready.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(1);
+const READY_WITHIN: Duration = Duration::from_secs(5);
+
 pub(crate) struct NatsSender {
     connection: Connection,
     check: SubjectCheck,
+    /// Until then the check may let pass what it would refuse later.
+    is_check_ready: watch::Receiver<bool>,
 }
 
 impl NatsSender {
-    pub fn new(connection: Connection, check: SubjectCheck) -> Self {
-        Self { connection, check }
+    pub fn new(connection: Connection, check: SubjectCheck, is_check_ready: watch::Receiver<bool>) -> Self {
+        Self { connection, check, is_check_ready }
     }
 
     pub async fn send(&self, callback: &NatsCallback, call: &Call<'_>) -> Outcome {
+        if let Err(failure) = self.check_ready().await {
+            return failure.into();
+        }
         // The rules may be younger than the timer.
         if let Err(refusal) = (self.check)(&call.timer.definition.namespace, &callback.topic) {
             return Failure::new(FailureKind::Subject, refusal.to_string()).into();
@@ -38,6 +48,23 @@ impl NatsSender {
             self.connection.publish(message).await
         };
         published.map_err(explain).into()
+    }
+
+    async fn check_ready(&self) -> Result<(), Failure> {
+        let mut is_ready = self.is_check_ready.clone();
+        if *is_ready.borrow() {
+            return Ok(());
+        }
+        if !self.connection.connected_within(CONNECTED_WITHIN).await {
+            return Err(explain(PublishError::NotConnected));
+        }
+        match timeout(READY_WITHIN, is_ready.wait_for(|is_ready| *is_ready)).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => {
+                let reason = "the NATS server has not told yet which subjects are the platform's own: JetStream does not answer";
+                Err(Failure::new(FailureKind::Disconnected, reason.to_owned()))
+            }
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use crate::{Callback, Definition, Namespace};
 /// A receiver as one tenant calls it. One number, because a million of them wait in memory and each due row has one: the low
 /// 40 bits tell the receiver, the high 24 the tenant. Both are hashes, so that two may rarely be the same; those share their limits.
 ///
-/// The version before stored 64 bits of the receiver's hash. Of its rows the receiver is known as it is today, and each counts
-/// as a tenant by itself until it has fired.
+/// The version before stored 64 bits of the receiver's hash. Of its rows the receiver is known as it is today, and each receiver
+/// counts as a tenant by itself until the timer has ended or its callback is replaced: a retry keeps the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination(pub u64);
 

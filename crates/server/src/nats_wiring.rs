@@ -56,8 +56,12 @@ impl NatsWiring {
             let connection = connect("broker");
             (connection.clone(), Arc::new(NatsBroker::new(connection, platform.clone())))
         });
+        let callbacks = connect("callbacks");
+        let learning = broker::learn_platform_subjects(callbacks.clone(), platform.clone());
+        // It has a handle to the connection, which ends with the last one.
+        tokio::spawn(stop.clone().run_until_cancelled_owned(learning));
         let namespaces = Arc::clone(&settings.delivery.namespaces);
-        Self { callbacks: Some(connect("callbacks")), broker, platform, namespaces, broken }
+        Self { callbacks: Some(callbacks), broker, platform, namespaces, broken }
     }
 
     /// Where callbacks may publish to: not to the platform's own subjects, whoever asks, and within those of their namespace. `None`
@@ -74,7 +78,7 @@ impl NatsWiring {
     /// Gives the deliverer what it needs for callbacks and events over NATS.
     pub fn equip(&self, mut deliverer: Deliverer, clock: &Arc<dyn Clock>) -> Deliverer {
         if let (Some(connection), Some(check)) = (&self.callbacks, self.subject_check()) {
-            deliverer = deliverer.with_nats(connection.clone(), check);
+            deliverer = deliverer.with_nats(connection.clone(), check, self.platform.known());
         }
         if let Some((connection, broker)) = &self.broker {
             let broker = Arc::clone(broker) as Arc<dyn Broker>;

@@ -279,7 +279,8 @@ impl Worker {
                 Err(panic) => {
                     let reason = reason(panic.as_ref());
                     tracing::error!(request = request.name(), reason, "a request to SQLite panicked");
-                    return Err(StoreError::Unavailable(format!("{} panicked: {reason}", request.name())));
+                    // The same request would panic again: it must not be tried for ever.
+                    return Err(StoreError::Corrupt(format!("{} panicked: {reason}", request.name())));
                 }
             }
         }

@@ -8,12 +8,16 @@ use super::{Deliver, Pipeline, deliver::is_retry, settle::Answered};
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// After so many failures in a row it is asked whether the store is away or one of the results is in the way.
+const FAILURES_MAX: u32 = 10;
 
 /// Takes up what a dead owner left `executing`: at once when shards come in, and now and then to be sure.
 pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, stop: CancellationToken) {
+    let mut failures = 0;
     while !stop.is_cancelled() {
-        let result = pipeline.recover_once().await;
+        let result = pipeline.recover_once(failures).await;
         tasks::report("recover", &result);
+        failures = if result.is_ok() { 0 } else { failures.saturating_add(1) };
         match result {
             // There may be more.
             Ok(recovered) if recovered > 0 => {}
@@ -28,8 +32,8 @@ pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, stop: Cancellati
 }
 
 impl<D: Deliver> Pipeline<D> {
-    /// One batch. Returns how many were taken up.
-    async fn recover_once(&self) -> StoreResult<usize> {
+    /// One batch, after so many failures in a row. Returns how many were taken up.
+    async fn recover_once(&self, failures: u32) -> StoreResult<usize> {
         let expired = self.scheduler.expired_once().await?;
         if expired.is_empty() {
             return Ok(0);
@@ -42,6 +46,7 @@ impl<D: Deliver> Pipeline<D> {
             Ok(counted) => Answered { counted, set_aside: 0 },
             // One that cannot be recorded must not hold up the rest.
             Err(StoreError::Corrupt(_) | StoreError::Unknown(_)) => self.settle_until_answered(&batch).await,
+            Err(StoreError::Unavailable(_)) if failures >= FAILURES_MAX => self.settle_until_answered(&batch).await,
             Err(error) => return Err(error),
         };
         self.metrics.settled(&batch, &answered.counted);

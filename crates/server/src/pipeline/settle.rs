@@ -14,6 +14,10 @@ const WORTHWHILE: usize = 64;
 const LINGER_MAX: Duration = Duration::from_millis(5);
 /// How often damage must be met before it is believed.
 const TRIES_MAX: u32 = 3;
+/// How often a store that takes other writes must refuse these before they are taken for the cause: some seconds for several, about a
+/// minute for a single one, which may also wait for a lock.
+const REFUSALS_MAX: u32 = 10;
+const REFUSALS_ALONE_MAX: u32 = 60;
 
 /// Records results until there are no more senders: whatever has come in goes into one batch.
 pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mpsc::Receiver<Settlement>) {
@@ -67,12 +71,15 @@ enum Step {
 }
 
 /// `tries` counts those that failed, this one included. A store that is away is waited for: only stored data that is damaged
-/// stays damaged. A store that writes a batch in two commits says "unknown" when the second one met the damage.
-const fn after_failure(error: &StoreError, results: usize, tries: u32) -> Step {
+/// stays damaged. A store that writes a batch in two commits says "unknown" when the second one met the damage, and not every
+/// damage is called so: a store that takes other writes is not away.
+const fn after_failure(error: &StoreError, results: usize, tries: u32, takes_writes: bool) -> Step {
     match error {
         StoreError::Corrupt(_) if results > 1 => Step::Split,
         StoreError::Corrupt(_) if tries >= TRIES_MAX => Step::SetAside,
         StoreError::Unknown(_) if results > 1 && tries >= TRIES_MAX => Step::Split,
+        StoreError::Unavailable(_) if takes_writes && results > 1 && tries >= REFUSALS_MAX => Step::Split,
+        StoreError::Unavailable(_) if takes_writes && tries >= REFUSALS_ALONE_MAX => Step::SetAside,
         _ => Step::Again,
     }
 }
@@ -113,17 +120,29 @@ impl<D: Deliver> Pipeline<D> {
                     let middle = part.start + part.len() / 2;
                     parts.extend([middle..part.end, part.start..middle]);
                 }
-                Err(error) => {
-                    answered.set_aside += 1;
-                    self.metrics.set_aside();
-                    tracing::error!(
-                        timer.id = %batch[part.start].entry.id, %error,
-                        "a result cannot be recorded and is set aside; the timer stays executing until the stored data is repaired"
-                    );
-                }
+                Err(error) => match self.settle_without_attempt(&batch[part.start]).await {
+                    Some(counted) => answered.counted[part.start] = counted,
+                    None => {
+                        answered.set_aside += 1;
+                        self.metrics.set_aside();
+                        tracing::error!(
+                            timer.id = %batch[part.start].entry.id, %error,
+                            "a result cannot be recorded and is set aside; the timer stays executing until it is taken up again"
+                        );
+                    }
+                },
             }
         }
         answered
+    }
+
+    /// What is remembered of an attempt is worth less than its result: without it, the timer would be called again. Tried once.
+    async fn settle_without_attempt(&self, result: &Settlement) -> Option<bool> {
+        result.attempt.as_ref()?;
+        let bare = Settlement { attempt: None, ..result.clone() };
+        let counted = self.store.settle(&[bare]).await.ok()?.first().copied()?;
+        tracing::warn!(timer.id = %result.entry.id, "a result could only be recorded without its attempt");
+        Some(counted)
     }
 
     /// All of `part`, or the error that is no reason to try it again as it is.
@@ -136,7 +155,9 @@ impl<D: Deliver> Pipeline<D> {
                 Err(error) => error,
             };
             tries += 1;
-            if after_failure(&error, part.len(), tries) != Step::Again {
+            let is_refusal = matches!(error, StoreError::Unavailable(_)) && tries >= REFUSALS_MAX;
+            let takes_writes = is_refusal && self.store.probe().await.is_ok();
+            if after_failure(&error, part.len(), tries, takes_writes) != Step::Again {
                 return Err(error);
             }
             tracing::warn!(%error, results = part.len(), "results could not be recorded; trying again");
@@ -188,23 +209,29 @@ mod tests {
     }
 
     #[test]
-    fn only_damage_is_split_and_set_aside() {
+    fn only_what_can_never_be_recorded_is_split_and_set_aside() {
         use Step::{Again, SetAside, Split};
         let (away, full) = (StoreError::Unavailable(String::new()), StoreError::Full(String::new()));
         let (unknown, damaged) = (StoreError::Unknown(String::new()), StoreError::Corrupt(String::new()));
-        for (error, results, tries, step) in [
-            (&away, 1, 100, Again),
-            (&away, 1024, 100, Again),
-            (&full, 1024, 100, Again),
-            (&unknown, 1024, 1, Again),
-            (&unknown, 1024, TRIES_MAX, Split),
-            (&unknown, 1, 100, Again),
-            (&damaged, 1024, 1, Split),
-            (&damaged, 2, 1, Split),
-            (&damaged, 1, 1, Again),
-            (&damaged, 1, TRIES_MAX, SetAside),
+        for (error, results, tries, takes_writes, step) in [
+            (&away, 1, 100, false, Again),
+            (&away, 1024, 100, false, Again),
+            (&away, 1024, REFUSALS_MAX - 1, true, Again),
+            (&away, 1024, REFUSALS_MAX, true, Split),
+            (&away, 2, REFUSALS_MAX, true, Split),
+            (&away, 1, REFUSALS_ALONE_MAX - 1, true, Again),
+            (&away, 1, REFUSALS_ALONE_MAX, true, SetAside),
+            (&full, 1024, 100, true, Again),
+            (&unknown, 1024, 1, false, Again),
+            (&unknown, 1024, TRIES_MAX, false, Split),
+            (&unknown, 1, 100, true, Again),
+            (&damaged, 1024, 1, false, Split),
+            (&damaged, 2, 1, false, Split),
+            (&damaged, 1, 1, false, Again),
+            (&damaged, 1, TRIES_MAX, false, SetAside),
         ] {
-            assert_eq!(after_failure(error, results, tries), step, "{error}, {results} results, {tries} tries");
+            let taken = after_failure(error, results, tries, takes_writes);
+            assert_eq!(taken, step, "{error}, {results} results, {tries} tries, takes other writes: {takes_writes}");
         }
     }
 

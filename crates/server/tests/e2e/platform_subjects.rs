@@ -266,3 +266,30 @@ async fn mapped_forms_of_the_platforms_subjects_are_closed_too() {
     stage.assert_untouched("end").await;
     stage.service.stop().await;
 }
+
+/// A node without the NATS command consumer shares the streams with nodes that have it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_the_command_consumer_knows_the_platforms_subjects_too() {
+    let _machine = beside_others().await;
+    let (backend, nats) = (Backend::sqlite(), blocking(Nats::start));
+    let bus = Bus::connect(&nats.url()).await;
+    let timer = json!({"delay": "1s", "namespace": "mallory", "callback": told_to("acme.out.due", &json!(1))});
+    let mut before = Service::start_with_nats(&backend, &nats.url()).await;
+    let stored = before.client().create(&timer).await;
+    before.stop().await;
+
+    let subjects = ["timer.events.>", "acme.out.>"].map(str::to_owned).to_vec();
+    bus.make_stream_as(stream::Config { name: EVENTS.to_owned(), subjects, ..stream::Config::default() }).await;
+    let mut service = Service::start_with_nats(&backend, &nats.url()).await;
+    let client = service.client();
+    // It may be due before the service knows what the stream listens on: it has to wait for that.
+    let failed = client.wait_for_status(&stored, "failed").await;
+    let error = failed["last_error"].as_str().unwrap_or_default();
+    assert!(error.starts_with("callback.topic must not be a subject of the platform"), "{failed}");
+    assert_refused(&client.post(&timer.to_string()).await, "acme.out.due");
+    assert_eq!(bus.witness(EVENTS).read().await.len(), 0);
+
+    let own = client.create(&json!({"delay": "0s", "callback": told_to("orders.late", &json!(1))})).await;
+    client.wait_for_status(&own, "completed").await;
+    service.stop().await;
+}

@@ -9,7 +9,7 @@ use domain::{
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 use scheduler::Scheduler;
-use store::{Epoch, Model, ShardLease, Store};
+use store::{Epoch, Fault, Faulty, Model, Operation, ShardLease, Store};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -195,5 +195,42 @@ async fn a_call_that_was_not_made_is_counted_neither_as_fired_nor_as_a_retry() {
             let line = format!("{metric} {count}");
             assert!(shown.lines().any(|shown| shown == line), "{outcome:?}: {line} in {shown}");
         }
+    }
+}
+
+#[tokio::test]
+async fn results_that_a_store_refuses_while_it_takes_other_writes_are_split() {
+    for (is_away, calls) in [(false, 12), (true, 13)] {
+        let (mut pipeline, claimed) = claimed(200, Config::default()).await;
+        let store = Arc::new(Faulty::new(Arc::clone(&pipeline.store)));
+        pipeline.store = Arc::clone(&store) as Arc<dyn Store>;
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        tokio::time::pause();
+        (0..10).for_each(|_| store.plan(Operation::Settle, Fault::NotDone));
+        if is_away {
+            store.plan(Operation::Ping, Fault::NotDone);
+            store.plan(Operation::Settle, Fault::NotDone);
+        }
+        let answered = pipeline.settle_until_answered(&[settlement.clone(), settlement]).await;
+        tokio::time::resume();
+        assert_eq!((answered.counted, answered.set_aside), (vec![true, false], 0));
+        assert_eq!(store.calls(Operation::Settle), calls, "is away: {is_away}");
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_rather_recorded_without_its_attempt_than_set_aside() {
+    for (faults, set_aside) in [(3, 0), (4, 1)] {
+        let (mut pipeline, claimed) = claimed(200, remembering(AttemptLog::Everything)).await;
+        let store = Arc::new(Faulty::new(Arc::clone(&pipeline.store)));
+        pipeline.store = Arc::clone(&store) as Arc<dyn Store>;
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        let id = settlement.entry.id;
+        tokio::time::pause();
+        (0..faults).for_each(|_| store.plan(Operation::Settle, Fault::Corrupt));
+        let answered = pipeline.settle_until_answered(&[settlement]).await;
+        tokio::time::resume();
+        assert_eq!((answered.counted, answered.set_aside), (vec![set_aside == 0], set_aside));
+        assert_eq!(store.attempts(id).await.unwrap(), []);
     }
 }

@@ -1,0 +1,84 @@
+//! Finds out what the streams of the platform listen on, for nodes without the command consumer too.
+
+use std::time::Duration;
+
+use ::nats::{Connection, Outgoing, PublishError};
+use async_nats::jetstream::{Context, ErrorCode, context::RequestErrorKind, response::Response, stream};
+use serde_json::json;
+
+use super::{listening, settings, setup};
+use crate::{BrokerError, PlatformSubjects};
+
+/// The operator may change a stream at any time.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+/// Each refusal stands in the log.
+const ASK_AGAIN_ONCE_DENIED: Duration = Duration::from_secs(3600);
+const NOT_THERE: [ErrorCode; 3] =
+    [ErrorCode::STREAM_NOT_FOUND, ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT];
+/// While JetStream does not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+const CONNECTED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Keeps `platform` up to date with what both streams listen on, for ever. It is known from the first answer on, also when that is that
+/// there is no such stream, no JetStream, or no permission to ask.
+pub async fn learn_platform_subjects(connection: Connection, platform: PlatformSubjects) {
+    loop {
+        if !connection.connected_within(CONNECTED_WITHIN).await {
+            continue;
+        }
+        let pause = match ask(&connection, &platform).await {
+            Ok(pause) => {
+                platform.set_known();
+                pause
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what the streams of the platform listen on cannot be asked; trying again");
+                PAUSE
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Asks once. Says how long the answer holds.
+async fn ask(connection: &Connection, platform: &PlatformSubjects) -> Result<Duration, BrokerError> {
+    let context = setup::context(&connection.client().await);
+    for name in [settings::COMMANDS, settings::EVENTS] {
+        let what = format!("STREAM.INFO.{name}");
+        if may_not_ask(connection, &what).await {
+            tracing::warn!(
+                nats.stream = name,
+                "the NATS user may not ask what the stream listens on: subjects that are mapped to it are open to callbacks"
+            );
+            return Ok(ASK_AGAIN_ONCE_DENIED);
+        }
+        match find(&context, what).await? {
+            Some(found) => {
+                let subjects = listening::subjects(&context, &found.config).await;
+                platform.learn(name, subjects.iter().map(String::as_str));
+            }
+            None => platform.learn(name, []),
+        }
+    }
+    Ok(ASK_AGAIN)
+}
+
+/// `None` when there is no such stream, or no JetStream at all. One that is there and cannot tell now is an error.
+async fn find(context: &Context, what: String) -> Result<Option<stream::Info>, BrokerError> {
+    let answer: Response<stream::Info> = match context.request(what, &json!({})).await {
+        Ok(answer) => answer,
+        Err(error) if error.kind() == RequestErrorKind::NoResponders => return Ok(None),
+        Err(error) => return Err(BrokerError::Away(format!("JetStream does not answer: {error}"))),
+    };
+    match answer {
+        Response::Ok(found) => Ok(Some(found)),
+        Response::Err { error } if NOT_THERE.contains(&error.error_code()) => Ok(None),
+        Response::Err { error } => Err(BrokerError::Refused(error.to_string())),
+    }
+}
+
+/// A question that is not permitted is never answered. Only as a plain message it is refused; JetStream passes over one that wants no reply.
+async fn may_not_ask(connection: &Connection, what: &str) -> bool {
+    let question = Outgoing { subject: format!("$JS.API.{what}"), headers: Vec::new(), payload: Vec::new().into() };
+    matches!(connection.publish(question).await, Err(PublishError::Denied { .. } | PublishError::Unconfirmable { .. }))
+}
