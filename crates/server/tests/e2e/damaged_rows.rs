@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::rig::{Backend, Receiver, Service, beside_others, callback_to, eventually, for_each_store};
+use crate::rig::{Backend, Receiver, Service, beside_others, callback_to, eventually, for_each_store, now};
 
 const TIMERS: usize = 60;
 const SOON: Duration = Duration::from_secs(15);
@@ -30,13 +30,14 @@ async fn an_outcome_of_a_pending_timer_holds_up_nothing(backend: Backend) {
     let mut service = Service::start(&backend).await;
     let ids = due_together(&service, &receiver).await;
     for id in [&ids[7], &ids[20]] {
-        let blob = id.replace('-', "");
+        // Recent, so that the purge of old outcomes does not come first.
+        let (blob, now) = (id.replace('-', ""), now());
         backend.execute(
             &format!(
                 "INSERT INTO outcome (minute, id, execute_at, status, attempt, finished_at)
-                 SELECT execute_minute, id, execute_at, 'completed', 1, 0 FROM definition WHERE id = x'{blob}'"
+                 SELECT execute_minute, id, execute_at, 'completed', 1, {now} FROM definition WHERE id = x'{blob}'"
             ),
-            &format!("INSERT INTO outcome (id, status, attempt, finished_at) VALUES ('{id}', 'completed', 1, 0)"),
+            &format!("INSERT INTO outcome (id, status, attempt, finished_at) VALUES ('{id}', 'completed', 1, {now})"),
         );
     }
 
