@@ -1,6 +1,6 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run test fault bench lint fmt
+.PHONY: help run check test soak fault bench lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -8,11 +8,17 @@ help: ## list these targets
 run: ## build and start `timer dev`: a SQLite file, loopback only, an API key made up for you
 	@scripts/run.sh
 
+check: ## after each small change: format, lints, unit tests, conformance on SQLite, 200 seeds; no servers
+	@scripts/check.sh
+
 test: ## set up what is missing, then lint and run every test, as CI does
 	@scripts/test.sh
 
 fault: ## the fault suite for about an hour and a half; FAULT_SCALE=1 is what `make test` runs of it
 	@scripts/fault.sh
+
+soak: ## several hours: faults at scale, 100,000 seeds, load and size on an optimised build
+	@scripts/soak.sh
 
 bench: ## measure both stores in ten minutes and write bench/results/; BENCH_PENDING=5000000 for more pending timers
 	@scripts/bench.sh
