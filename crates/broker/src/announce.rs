@@ -3,7 +3,7 @@ use domain::{Timer, Timestamp};
 
 use crate::{Broker, BrokerError, Event, due_time_reached};
 
-/// Publishes the event of a due timer. `Ok` means that the broker has it for good.
+/// Publishes the event of a due timer. `Ok` means that the broker has stored it durably.
 pub async fn announce(broker: &dyn Broker, timer: &Timer, attempt: u32, now: Timestamp) -> Result<(), BrokerError> {
     let announced = broker.publish(event(timer, attempt, now)).await;
     let result = if announced.is_ok() { "published" } else { "failed" };
@@ -11,7 +11,7 @@ pub async fn announce(broker: &dyn Broker, timer: &Timer, attempt: u32, now: Tim
     announced
 }
 
-/// The event with the headers that every message of a timer has.
+/// The event, with the headers that every message about a timer carries.
 fn event(timer: &Timer, attempt: u32, now: Timestamp) -> Event {
     let told = timer.callback_headers(attempt).into_iter().chain(timer.correlation_header());
     Event {

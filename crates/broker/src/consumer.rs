@@ -15,18 +15,19 @@ use crate::{
     messages::in_words_of_the_command,
 };
 
-/// The most commands that become one commit.
+/// The most commands that one group commit holds.
 const BATCH_COMMANDS_MAX: usize = 512;
-/// While the store is away, so few are tried: those that fail come again late, while the others wait untouched in the broker.
+/// The batch size while the store is unavailable. Commands that fail are redelivered late, so most stay untouched in the
+/// broker.
 const PROBE_COMMANDS_MAX: usize = 32;
-/// How much of what can never work may be on its way aside at the same time. What is beyond that comes again a little later.
+/// The bytes of dead letters that may be in flight. Commands beyond this budget are redelivered a little later.
 const DEAD_LETTERS_BYTES_MAX: usize = 32 << 20;
-/// What one dead letter counts beside its body.
+/// The fixed cost of a dead letter, counted in addition to its body.
 const DEAD_LETTER_BYTES: usize = 8 << 10;
-/// How long a consumer that stops waits for the broker.
+/// How long a graceful shutdown of the consumer waits for the broker.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Takes commands from the broker and registers their timers, many in one commit.
+/// Takes commands from the broker and registers their timers, many in one group commit.
 pub struct CommandConsumer {
     broker: Arc<dyn Broker>,
     commands: Commands,
@@ -34,22 +35,22 @@ pub struct CommandConsumer {
     broker_failures: Failures,
     /// What was last said about it in the log.
     broker_error: Option<BrokerError>,
-    /// Commands that can never work, on their way aside. The loop does not wait for them, so that they delay nobody.
+    /// Commands that can never work, on their way aside. The loop does not wait for them, so that they delay no other command.
     dead_letters: JoinSet<()>,
     dead_letter_permits: Arc<Semaphore>,
 }
 
-/// What became of a batch.
+/// The results of a batch, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Handled {
     pub scheduled: usize,
     pub moved: usize,
     pub unchanged: usize,
-    /// Given back to the broker, to come again.
+    /// Given back to the broker, which redelivers them.
     pub later: usize,
-    /// Can never work: put aside, or on the way there.
+    /// Commands that can never work: dead-lettered, or about to be.
     pub dead: usize,
-    /// Whether the store did not do its part.
+    /// Whether the store was unavailable for at least one command.
     pub is_store_away: bool,
 }
 
@@ -66,8 +67,8 @@ impl CommandConsumer {
         }
     }
 
-    /// Runs until it is told to stop; no error ends it, and a panic anywhere in it is a panic of this future. When it stops, the
-    /// batch at hand is finished, and what was fetched beyond that is given back.
+    /// Runs until `stop` is canceled. No error ends it, and a panic anywhere in it is a panic of this future. On shutdown the
+    /// batch at hand is finished, and commands that were fetched beyond it are given back.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             let max = if self.store_failures.is_failing() { PROBE_COMMANDS_MAX } else { BATCH_COMMANDS_MAX };
@@ -93,7 +94,7 @@ impl CommandConsumer {
                 Err(error) => Some(self.pause_for_broker(error)),
             };
             if let Some(pause) = pause {
-                // A canceled pause is followed by the end: the token stays canceled.
+                // A canceled pause needs no check: the token stays canceled and ends the loop.
                 stop.run_until_cancelled(tokio::time::sleep(pause)).await;
             }
         }
@@ -113,7 +114,7 @@ impl CommandConsumer {
         self.broker.give_back().await
     }
 
-    /// Registers the timers of a batch in one commit, and tells the broker what became of each command.
+    /// Registers the timers of a batch in one group commit, and tells the broker the verdict on each command.
     pub async fn handle(&mut self, batch: Vec<Box<dyn Received>>) -> Handled {
         metrics::counter!("timer_commands_received_total").increment(batch.len() as u64);
         let mut handled = Handled::default();
@@ -161,8 +162,8 @@ impl CommandConsumer {
         handled
     }
 
-    /// One commit for all. When the store stumbles over one of them, which it cannot name, each gets a commit of its own: one
-    /// damaged row must not hold up everybody whose command happens to arrive with it.
+    /// Registers all requests in one commit. When the store fails on a row that it cannot name, each request gets a commit of
+    /// its own: one damaged row must not hold up the other commands of its batch.
     async fn register(&self, requests: Vec<NewTimerRequest>) -> Vec<Result<Outcome, CommandError>> {
         if requests.is_empty() {
             return Vec::new();
@@ -176,7 +177,7 @@ impl CommandConsumer {
         let mut each = Vec::with_capacity(requests.len());
         let mut is_store_well = true;
         for (request, answer) in requests.into_iter().zip(answers) {
-            // A store that goes away meanwhile is not waited for once for each of them.
+            // When the store becomes unavailable meanwhile, the remaining requests are not tried one by one.
             let answer = if is_internal(&answer) && is_store_well { self.commands.create(request).await } else { answer };
             is_store_well &= !matches!(answer, Err(CommandError::Unavailable(_) | CommandError::Unknown(_)));
             each.push(answer);
@@ -184,10 +185,10 @@ impl CommandConsumer {
         each
     }
 
-    /// Puts aside what can never work, without waiting for it.
+    /// Dead-letters commands that can never work, without waiting for the broker.
     fn dead_letter(&mut self, refused: Vec<(Box<dyn Received>, Invalid)>, handled: &mut Handled) {
         let Some((_, reason)) = refused.first() else { return };
-        tracing::warn!(commands = refused.len(), %reason, "commands can never work and are put aside; the reason is the first one's");
+        tracing::warn!(commands = refused.len(), %reason, "commands are dead-lettered; the reason is that of the first");
         handled.dead += refused.len();
         for (received, reason) in refused {
             let bytes = (received.body().len() + DEAD_LETTER_BYTES).min(DEAD_LETTERS_BYTES_MAX);
@@ -202,7 +203,7 @@ impl CommandConsumer {
                 let result = if settled.is_ok() && room.is_some() { "dead" } else { "later" };
                 metrics::counter!("timer_commands_total", "result" => result).increment(1);
                 if let Err(error) = settled {
-                    tracing::warn!(%error, "a command that can never work could not be put aside: it comes again");
+                    tracing::warn!(%error, "a command that can never work could not be dead-lettered: it is redelivered");
                 }
             });
         }
@@ -248,15 +249,15 @@ impl Handled {
     fn failed(&mut self, error: &CommandError, deliveries: u32) -> Verdict {
         if self.later == 0 {
             let cause = error.source().map(ToString::to_string);
-            tracing::warn!(%error, cause, "commands could not be carried out and come again; the error is the first one's");
+            tracing::warn!(%error, cause, "commands could not be carried out and are redelivered; the error is that of the first");
         }
         self.later += 1;
-        // One that the store cannot make sense of says nothing about the others.
+        // A row that the store cannot read says nothing about the availability of the store.
         self.is_store_away |= matches!(error, CommandError::Unavailable(_) | CommandError::Unknown(_));
         Verdict::Later { after: again_after(deliveries) }
     }
 
-    /// What is dead is counted when it lies there.
+    /// Dead letters are not counted here, but once the broker has stored them.
     fn record(&self) {
         for (result, count) in
             [("scheduled", self.scheduled), ("moved", self.moved), ("unchanged", self.unchanged), ("later", self.later)]
@@ -270,11 +271,11 @@ fn of_another_kind() -> Invalid {
     Invalid::new("serviceCallId", "must not be the key of a timer of another kind")
 }
 
-/// A verdict that got lost costs a repetition, nothing else.
+/// Logs the verdicts that were lost. A lost verdict only costs a redelivery.
 fn settled(results: Vec<Result<(), BrokerError>>) {
     let lost = results.iter().filter(|result| result.is_err()).count();
     if let Some(Err(error)) = results.into_iter().find(Result::is_err) {
-        tracing::warn!(commands = lost, %error, "the broker may not know what became of commands, and delivers them again");
+        tracing::warn!(commands = lost, %error, "verdicts on commands may not have reached the broker, which then redelivers them");
     }
 }
 

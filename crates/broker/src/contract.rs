@@ -4,66 +4,67 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::Namespace;
 
-/// A message broker as far as the consumer needs one. Knows nothing of any particular one.
+/// What the consumer needs of a message broker, independent of any product.
 #[async_trait]
 pub trait Broker: Send + Sync {
-    /// Waits until there are commands, and gives at most `max` of them, oldest first. It may be empty after a while of quiet.
+    /// Waits for commands, and returns at most `max` of them, oldest first. The answer may be empty after a quiet while.
     ///
-    /// Can be canceled at any time: what it has not handed out comes out of the next call, or is given back. What it has
-    /// handed out belongs to this process until it is settled. What is dropped without that is delivered again in the end.
+    /// Is safe to cancel: commands that were fetched and not handed out come with the next call, or are given back. A command
+    /// that was handed out belongs to this process until it is settled; one that is dropped without a verdict is redelivered in
+    /// the end.
     async fn receive(&self, max: usize) -> Result<Vec<Box<dyn Received>>, BrokerError>;
 
-    /// Fetches no more commands, and gives back those that were fetched and not handed out, so that others get them at once.
-    /// When this answers `Ok`, everything that was settled before has reached the broker. `receive` begins anew.
+    /// Fetches no more commands, and gives back those that were fetched and not handed out, so that another process gets them
+    /// at once. `Ok` means that every verdict given before has reached the broker. A later `receive` starts fetching again.
     async fn give_back(&self) -> Result<(), BrokerError>;
 
-    /// Publishes an event. `Ok` means that the broker has it for good; any error, that it may or may not have it. Of events with
-    /// the same id the broker keeps one, as far as its memory of ids reaches.
+    /// Publishes an event. `Ok` means that the broker has stored it durably; after an error it may or may not have it. The
+    /// broker deduplicates events by their id within its duplicate window.
     async fn publish(&self, event: Event) -> Result<(), BrokerError>;
 }
 
-/// A command that was received and waits for its verdict.
+/// A command that was received and awaits its verdict.
 #[async_trait]
 pub trait Received: Send + Sync {
     fn body(&self) -> &[u8];
 
-    /// Whether a callback of this service published it, and no client of the broker: whoever may register timers of one tenant
-    /// would otherwise command those of all.
+    /// Whether a callback of this service published it instead of a client of the broker. Such a command is refused: a client
+    /// that may register timers of one tenant could otherwise issue commands for every tenant.
     fn is_callback(&self) -> bool;
 
-    /// How often it was delivered, this time included.
+    /// How often the command was delivered, this time included.
     fn deliveries(&self) -> u32;
 
-    /// Tells the broker what became of it. An error means that the broker may not know, and delivers it again.
+    /// Tells the broker the verdict. An error means that the broker may not have it, and redelivers the command.
     async fn settle(self: Box<Self>, verdict: Verdict) -> Result<(), BrokerError>;
 }
 
-/// What became of a command.
+/// The verdict on a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It never comes again.
+    /// The command is acknowledged and never redelivered.
     Done,
-    /// It comes again, not sooner than this.
+    /// The command is redelivered, not sooner than after this time.
     Later { after: Duration },
-    /// It can never work: it is kept aside together with the reason, and never comes again. When it cannot be kept, that is an
-    /// error and it does come again.
+    /// The command can never work: it is dead-lettered together with the reason, and never redelivered. When the dead letter
+    /// cannot be stored, settling fails and the command is redelivered.
     Never { reason: String },
 }
 
-/// An event on its way to the broker. Where it goes follows from the tenant.
+/// An event to be published. Its subject follows from the tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub tenant: Namespace,
-    /// The same for every repetition.
+    /// The id for deduplication, the same for every repetition.
     pub id: String,
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
 }
 
-/// Why a broker did not do what it was asked. The texts are fit for a timer's `last_error`: they never hold a secret.
+/// Why the broker did not do what it was asked. The texts are fit for a timer's `last_error`: they never hold a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BrokerError {
-    /// It could not be reached, or did not answer. Trying again may help.
+    /// The broker could not be reached, or did not answer. Trying again may help.
     #[error("the broker is away: {0}")]
     Away(String),
     /// It answered, and does not want it. Somebody must act before trying again helps.

@@ -6,17 +6,17 @@
 //!     ▲   ScheduleTimer          │                          │
 //!     │                          │ done: acknowledged       │ one answer each
 //!     ├──────────────────────────┤ later: given back ◀──────┘
-//!     │                          │ never: put aside, with the reason
+//!     │                          │ never: dead letter, with the reason
 //!     │
 //!     └──── announce ◀──── a due timer          DueTimeReached, then its result is recorded
 //! ```
 //!
-//! A command is acknowledged only once its timer is on disk, and a timer counts as delivered only once the broker has its event for
-//! good: whatever stops in between, the one comes again and the other is published again, under the same id. Commands may
-//! come in any order and more than once.
+//! A command is acknowledged only once its timer is on disk, and a timer counts as delivered only once the broker has stored
+//! its event. Whatever fails in between, the command is redelivered and the event is published again under the same id.
+//! Commands may come in any order and more than once: they are idempotent.
 //!
-//! [`Broker`] is all that the consumer knows of a message broker; [`NatsBroker`] is the one that there is, and the folder `nats` the
-//! only place that knows NATS. `Memory` serves tests.
+//! [`Broker`] is all that the consumer knows of a message broker. [`NatsBroker`] is the only one for production, and the folder
+//! `nats` the only module that knows NATS. `Memory` serves tests.
 
 mod announce;
 mod backoff;

@@ -1,4 +1,4 @@
-//! A broker in memory, for tests: it keeps nothing beyond its own life, and misbehaves when told to.
+//! A broker in memory, for tests. It stores nothing durably, and injects faults on demand.
 
 use std::{
     collections::VecDeque,
@@ -12,12 +12,12 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{Broker, BrokerError, Event, Received, Verdict};
 
-/// What begins like this counts as published by a callback: nothing in memory has headers.
+/// A body with this prefix counts as published by a callback, since messages in memory have no headers.
 pub(crate) const CALLBACK: &[u8] = b"callback ";
-/// After this time without a verdict a command is delivered again.
+/// A command without a verdict is redelivered after this time.
 const VERDICT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The broker. Its methods besides [`Broker`]'s are for the test that watches it. Cheap to clone: clones are the same broker.
+/// The broker. Its methods besides [`Broker`]'s are for the test that observes it. Cheap to clone: clones are the same broker.
 #[derive(Clone, Default)]
 pub struct Memory {
     shared: Arc<Shared>,
@@ -26,15 +26,15 @@ pub struct Memory {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Wakes those that wait for commands.
+    /// Wakes receivers that wait for commands.
     arrived: Notify,
-    /// Wakes those that watch.
+    /// Wakes tests that wait for a change.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// Those that wait for delivery, in the order in which they came.
+    /// Commands that await delivery, in the order of arrival.
     waiting: VecDeque<Command>,
     under_way: usize,
     done: Vec<Bytes>,
@@ -57,7 +57,7 @@ struct Command {
     not_before: Instant,
 }
 
-/// A command that can never work, and why.
+/// A dead letter: a command that can never work, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
     pub body: Bytes,
@@ -65,7 +65,7 @@ pub struct DeadLetter {
 }
 
 impl Memory {
-    /// A command arrives.
+    /// Publishes a command.
     pub fn send(&self, body: impl Into<Bytes>) {
         self.arrival(|state| {
             let command = Command { place: state.sent, body: body.into(), deliveries: 0, not_before: Instant::now() };
@@ -74,27 +74,27 @@ impl Memory {
         });
     }
 
-    /// While it is away, it neither delivers nor takes anything, verdicts included.
+    /// While the broker is away, it neither delivers nor accepts anything, verdicts included.
     pub fn set_away(&self, is_away: bool) {
         self.arrival(|state| state.is_away = is_away);
     }
 
-    /// While it cannot dead-letter, every attempt to put a command aside fails and the command comes again.
+    /// While this is set, every attempt to dead-letter a command fails and the command is redelivered.
     pub fn set_cannot_dead_letter(&self, cannot_dead_letter: bool) {
         self.change(|state| state.cannot_dead_letter = cannot_dead_letter);
     }
 
-    /// The next so many verdicts are answered with `Ok`, and never arrive.
+    /// The next `count` verdicts are answered with `Ok`, and lost.
     pub fn lose_verdicts(&self, count: usize) {
         self.change(|state| state.verdicts_to_lose = count);
     }
 
-    /// From now on it takes so long to put a command aside.
+    /// From now on storing a dead letter takes this long.
     pub fn set_dead_letter_time(&self, time: Duration) {
         self.change(|state| state.dead_letter_time = time);
     }
 
-    /// The bodies of the commands that are done, in the order in which they became so.
+    /// The bodies of the acknowledged commands, in the order of their acknowledgement.
     pub fn done(&self) -> Vec<Bytes> {
         self.state().done.clone()
     }
@@ -103,22 +103,22 @@ impl Memory {
         self.state().dead.clone()
     }
 
-    /// What was published, without repetitions.
+    /// The published events, deduplicated.
     pub fn events(&self) -> Vec<Event> {
         self.state().events.clone()
     }
 
-    /// How many commands wait for delivery or for another one.
+    /// How many commands await delivery or redelivery.
     pub fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
 
-    /// How many commands are handed out and have no verdict.
+    /// How many commands are handed out without a verdict.
     pub fn under_way(&self) -> usize {
         self.state().under_way
     }
 
-    /// How often commands were handed out, repetitions included.
+    /// How often commands were handed out, redeliveries included.
     pub fn deliveries(&self) -> u64 {
         self.state().deliveries
     }
@@ -127,12 +127,12 @@ impl Memory {
         self.state().times_given_back
     }
 
-    /// Waits until the broker is as wished.
+    /// Waits until the condition holds.
     pub async fn until(&self, is_as_wished: impl Fn(&Self) -> bool) {
         loop {
             let changed = self.shared.changed.notified();
             tokio::pin!(changed);
-            // Before looking, so that no change is missed in between.
+            // Registers before looking, so that no change is missed in between.
             changed.as_mut().enable();
             if is_as_wished(self) {
                 return;
@@ -238,7 +238,7 @@ impl Broker for Memory {
     }
 }
 
-/// A command in somebody's hands. One that is dropped there comes again.
+/// A command that was handed out. One that is dropped without a verdict is redelivered.
 struct HandedOut {
     broker: Memory,
     command: Option<Command>,
@@ -272,7 +272,7 @@ impl Received for HandedOut {
         if is_away {
             return Err(away());
         }
-        // Dropped with the command still in it, so that it comes again.
+        // The command is dropped without its verdict, so that it is redelivered.
         if is_lost {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! NATS JetStream as the broker. Nothing outside this folder knows NATS.
+//! NATS JetStream as the broker. No module outside this folder knows NATS.
 //!
 //! ```text
 //!   timer.commands.>   ──▶ stream TIMER_COMMANDS ──▶ consumer timer ──pull──▶ commands
@@ -6,8 +6,8 @@
 //!   timer.events.due.<tenant> ──▶ stream TIMER_EVENTS          ◀──── events
 //! ```
 //!
-//! Streams and consumer are made when they are missing, whenever that is noticed; the server may be away at any time, at the
-//! start too. What somebody else has made with other settings is used as it is.
+//! Streams and consumer are created when they are missing, whenever that is noticed. The server may be away at any time, also
+//! at the start. A stream or consumer that the operator has made with other settings is used as it is.
 
 mod dead_letters;
 mod learning;
@@ -34,7 +34,7 @@ use setup::Setup;
 
 pub use learning::learn_platform_subjects;
 
-/// A connection that was just started or just lost is there again in no time, or in a long time.
+/// A connection that was just started or just lost is usually back within this time, or stays away for long.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A NATS server, or a cluster of them, as the broker.
@@ -46,13 +46,13 @@ pub struct NatsBroker {
 
 #[derive(Default)]
 struct Fetching {
-    /// None until somebody wants commands, and again after trouble.
+    /// `None` until the first receive, and again after an error.
     pull: Option<Pull>,
     search: Search,
 }
 
 impl NatsBroker {
-    /// Does nothing yet: everything happens when it is needed. What the streams listen on is noted in `platform`.
+    /// Creates the broker without any network access. The subjects that the streams listen on are recorded in `platform`.
     pub fn new(connection: Connection, platform: PlatformSubjects) -> Self {
         Self { connection, setup: Setup::new(platform), fetching: Mutex::default() }
     }

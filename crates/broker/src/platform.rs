@@ -1,5 +1,5 @@
-//! The subjects that are the platform's own. What is published there is taken for a command of any tenant, or for an event: callbacks
-//! must not reach them.
+//! The subjects that belong to the platform. A message there is taken for a command of any tenant, or for an event, so
+//! callbacks must not reach them.
 
 use std::{
     collections::BTreeMap,
@@ -9,16 +9,15 @@ use std::{
 use domain::{Subject, SubjectPattern};
 use tokio::sync::watch;
 
-/// Closed wherever NATS is configured: another node may take commands, even if this one does not. `$…` and `_INBOX…` are no subjects of a
-/// callback at all; the other two are those of the servers among themselves.
+/// Reserved wherever NATS is configured: another node may consume commands even if this one does not. `$…` and `_INBOX…` are no
+/// valid callback subjects at all; the last two are used by the servers among themselves.
 const ALWAYS: [&str; 4] = [crate::nats::COMMANDS_SUBJECTS, crate::nats::EVENTS_SUBJECTS, "_R_.>", "_GR_.>"];
 
-/// The platform's own subjects: those that it uses unless told otherwise, and those that its streams listen on in fact. Cheap to clone:
-/// clones are the same.
+/// The reserved subjects: the default ones, and those that the streams really listen on. Cheap to clone: clones are the same.
 #[derive(Debug, Clone)]
 pub struct PlatformSubjects {
     always: Arc<[SubjectPattern]>,
-    /// By the name of the stream.
+    /// The patterns learned, by the name of the stream.
     learned: Arc<RwLock<BTreeMap<String, Vec<SubjectPattern>>>>,
     is_known: watch::Sender<bool>,
 }
@@ -31,14 +30,14 @@ impl Default for PlatformSubjects {
 }
 
 impl PlatformSubjects {
-    /// The pattern that makes this subject one of the platform's own.
+    /// The reserved pattern that covers this subject.
     pub fn owning(&self, subject: &Subject) -> Option<SubjectPattern> {
         let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
         let all = self.always.iter().chain(learned.values().flatten());
         all.into_iter().find(|pattern| subject.matches(pattern)).cloned()
     }
 
-    /// Whether it was asked what the streams listen on: until then callbacks must not be published.
+    /// Whether the streams have been asked for their subjects. Until then callbacks must not be published.
     pub fn known(&self) -> watch::Receiver<bool> {
         self.is_known.subscribe()
     }
@@ -47,7 +46,7 @@ impl PlatformSubjects {
         self.is_known.send_replace(true);
     }
 
-    /// Takes note of what a stream listens on. Subjects that no callback can name are passed over.
+    /// Records what a stream listens on. Subjects that no callback can name are skipped.
     pub(crate) fn learn<'a>(&self, stream: &str, subjects: impl IntoIterator<Item = &'a str>) {
         let patterns: Vec<_> = subjects.into_iter().filter_map(|text| SubjectPattern::parse("subject", text).ok()).collect();
         self.learned.write().unwrap_or_else(PoisonError::into_inner).insert(stream.to_owned(), patterns);

@@ -1,4 +1,4 @@
-//! A consumer over a broker in memory and a store that fails as planned, for tests.
+//! A consumer over a broker in memory and a store with planned faults, for tests.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Rig {
     pub commands: Commands,
 }
 
-/// Commands over this store that allow an hour ahead.
+/// Commands over this store that allow due times up to an hour ahead.
 pub(crate) fn commands(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Commands {
     let horizon = Horizon { min_delay: Span::from_secs(5), max_horizon: Some(Span::from_secs(3600)) };
     let rules = Rules { horizon, nats: Some(Arc::new(|_, _| Ok(()))), address: Arc::new(|_| Ok(())) };
@@ -39,7 +39,7 @@ impl Rig {
         CommandConsumer::new(self.broker.clone(), self.commands.clone())
     }
 
-    /// How many timers there are. Asks the store behind the faults.
+    /// How many timers exist. Bypasses the planned faults.
     pub(crate) async fn timers(&self) -> u64 {
         self.store.count(&Filter::default()).await.unwrap().timers
     }
@@ -50,7 +50,7 @@ impl Rig {
     }
 }
 
-/// A command of the tenant `acme` that is due so long after [`NOW`].
+/// A command of the tenant `acme` that is due this long after [`NOW`].
 pub(crate) fn command(key: &str, after: Span) -> String {
     format!(r#"{{"tenantId":"acme","serviceCallId":"{key}","dueAt":"{}"}}"#, NOW.saturating_add(after))
 }

@@ -14,7 +14,7 @@ use crate::{
 
 const SOON: Span = Span::from_secs(60);
 
-/// A consumer that runs beside the test.
+/// A consumer that runs in a task beside the test.
 struct Running {
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -94,7 +94,7 @@ async fn a_lost_answer_of_the_store_is_no_lost_command() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_never_work_is_put_aside_with_the_reason_and_delays_nobody() {
+async fn what_can_never_work_is_put_aside_with_the_reason_and_delays_no_other_command() {
     let rig = Rig::new();
     rig.broker.set_dead_letter_time(Duration::from_secs(3600));
     let refused = [
@@ -237,7 +237,7 @@ async fn a_damaged_row_does_not_hold_up_its_neighbours() {
         rig.broker.send(command(key, SOON));
     }
     let batch = rig.broker.receive(10).await.unwrap();
-    // The store stumbles over the whole batch, then over the second one alone.
+    // The store fails on the whole batch, then on the second command alone.
     rig.store.plan(Operation::Create, Fault::Corrupt);
     rig.store.plan_none(Operation::Create);
     rig.store.plan(Operation::Create, Fault::Corrupt);
@@ -261,7 +261,7 @@ async fn a_broker_that_is_away_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_door_that_stops_finishes_its_batch_and_gives_back_the_rest() {
+async fn a_consumer_that_stops_finishes_its_batch_and_gives_back_the_rest() {
     let rig = Rig::new();
     rig.store.plan(Operation::Create, Fault::Late(Span::from_secs(3)));
     rig.broker.send(command("a", SOON));
@@ -276,7 +276,7 @@ async fn a_door_that_stops_finishes_its_batch_and_gives_back_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_door_stops_in_time_whatever_the_broker_does() {
+async fn a_consumer_stops_in_time_whatever_the_broker_does() {
     let rig = Rig::new();
     rig.broker.send("nonsense");
     rig.broker.set_dead_letter_time(Duration::from_secs(3600));

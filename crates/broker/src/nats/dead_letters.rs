@@ -1,4 +1,4 @@
-//! Dead letters: commands that can never work, as they are kept aside.
+//! Dead letters: how commands that can never work are stored.
 
 use ::nats::{Connection, Outgoing};
 use bytes::Bytes;
@@ -7,10 +7,10 @@ use super::{of_publishing, settings::DEAD_SUBJECT};
 use crate::BrokerError;
 
 const REASON_CHARS_MAX: usize = 500;
-/// What a dead letter has beside the body and the values that are counted: names of headers, and its id.
+/// The size of the fixed parts of a dead letter: the names of its headers, and its id.
 const HEADERS_BYTES_MAX: usize = 250;
 
-/// A command on its way aside.
+/// A command that is about to be dead-lettered.
 pub(super) struct Dead<'a> {
     pub(super) subject: &'a str,
     pub(super) sequence: u64,
@@ -20,10 +20,10 @@ pub(super) struct Dead<'a> {
 }
 
 impl Dead<'_> {
-    /// Ok once the stream has it. One that is refused is tried again without its body: that it died, and why, is better than
-    /// nothing.
+    /// Publishes the dead letter; `Ok` once the stream has stored it. A letter that is refused is published again without its
+    /// body: the reason alone is better than no trace.
     pub(super) async fn keep(&self, connection: &Connection, bytes_max: usize) -> Result<(), BrokerError> {
-        // The time tells it from a namesake in a stream that was deleted and made again.
+        // The time distinguishes the command from one with the same sequence in a stream that was deleted and created again.
         let id = format!("dead-{}-{}", self.sequence, self.published_nanos);
         let refusal = match connection.publish_to_stream(self.letter(bytes_max), &id).await.map_err(of_publishing) {
             Ok(_) => return Ok(()),
@@ -36,7 +36,7 @@ impl Dead<'_> {
         connection.publish_to_stream(self.letter(0), &id).await.map(drop).map_err(of_publishing)
     }
 
-    /// Its body is cut when the headers leave no room for all of it.
+    /// The dead letter. Its body is cut when body and headers together would exceed the limit.
     fn letter(&self, bytes_max: usize) -> Outgoing {
         let mut headers = vec![
             ("X-Timer-Reason".to_owned(), in_one_line(self.reason).take(REASON_CHARS_MAX).collect()),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_leaves_no_room_for_the_headers_is_cut() {
+    fn a_body_that_would_exceed_the_limit_with_its_headers_is_cut() {
         for (body_bytes, bytes_max, is_cut) in
             [(1000, 2000, false), (1900, 2000, true), (2000, 2000, true), (10, 100, true), (10, 0, true), (0, 0, false)]
         {

@@ -1,4 +1,4 @@
-//! Finds out what the streams of the platform listen on, for nodes without the command consumer too.
+//! Learns which subjects the streams of the platform listen on, also on nodes without the command consumer.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use serde_json::json;
 use super::{listening, settings, setup};
 use crate::{BrokerError, PlatformSubjects};
 
-/// The operator may change a stream at any time.
+/// How often the streams are read again, because the operator may change them at any time.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// Each refusal stands in the log.
+/// The interval without permission to read: each refusal is logged.
 const ASK_AGAIN_ONCE_DENIED: Duration = Duration::from_secs(3600);
 const NOT_THERE: [ErrorCode; 3] =
     [ErrorCode::STREAM_NOT_FOUND, ErrorCode::JETSTREAM_NOT_ENABLED, ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT];
-/// While JetStream does not answer.
+/// The pause while JetStream does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 const CONNECTED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Keeps `platform` up to date with what both streams listen on, for ever. It is known from the first answer on, also when that is that
-/// there is no such stream, no JetStream, or no permission to ask.
+/// Keeps `platform` up to date with the subjects of both streams, for ever. The subjects count as known from the first answer
+/// on, even if it says that there is no such stream, no JetStream, or no permission to ask.
 pub async fn learn_platform_subjects(connection: Connection, platform: PlatformSubjects) {
     loop {
         if !connection.connected_within(CONNECTED_WITHIN).await {
@@ -32,7 +32,7 @@ pub async fn learn_platform_subjects(connection: Connection, platform: PlatformS
                 pause
             }
             Err(error) => {
-                tracing::warn!(%error, "what the streams of the platform listen on cannot be asked; trying again");
+                tracing::warn!(%error, "the subjects of the platform's streams could not be read; trying again");
                 PAUSE
             }
         };
@@ -40,7 +40,7 @@ pub async fn learn_platform_subjects(connection: Connection, platform: PlatformS
     }
 }
 
-/// Asks once. Says how long the answer holds.
+/// Asks once, and returns how long the answer holds.
 async fn ask(connection: &Connection, platform: &PlatformSubjects) -> Result<Duration, BrokerError> {
     let context = setup::context(&connection.client().await);
     for name in [settings::COMMANDS, settings::EVENTS] {
@@ -63,7 +63,7 @@ async fn ask(connection: &Connection, platform: &PlatformSubjects) -> Result<Dur
     Ok(ASK_AGAIN)
 }
 
-/// `None` when there is no such stream, or no JetStream at all. One that is there and cannot tell now is an error.
+/// `None` when there is no such stream, or no JetStream at all. A stream that exists but cannot answer now is an error.
 async fn find(context: &Context, what: String) -> Result<Option<stream::Info>, BrokerError> {
     let answer: Response<stream::Info> = match context.request(what, &json!({})).await {
         Ok(answer) => answer,
@@ -77,7 +77,9 @@ async fn find(context: &Context, what: String) -> Result<Option<stream::Info>, B
     }
 }
 
-/// A question that is not permitted is never answered. Only as a plain message it is refused; JetStream passes over one that wants no reply.
+/// Whether the server denies the request. A denied request is never answered, so a plain message to the same subject is
+/// published: the server refuses it if the permission is missing, and JetStream ignores it if not, since it has no reply
+/// subject.
 async fn may_not_ask(connection: &Connection, what: &str) -> bool {
     let question = Outgoing { subject: format!("$JS.API.{what}"), headers: Vec::new(), payload: Vec::new().into() };
     matches!(connection.publish(question).await, Err(PublishError::Denied { .. } | PublishError::Unconfirmable { .. }))

@@ -1,4 +1,5 @@
-//! What a stream listens on in fact: its subjects, mapped ones as they are published, and those of the streams that it copies.
+//! The subjects that a stream really listens on: its own, those of subject mappings as they are published, and those of the
+//! streams that it copies.
 
 use std::collections::HashSet;
 
@@ -9,17 +10,17 @@ use async_nats::jetstream::{
 
 use super::setup;
 
-/// How many streams are followed from one: more are a circle, or nobody's business.
+/// How many source streams are followed from one stream. More are a cycle, or beyond what a node has to know.
 const STREAMS_MAX: usize = 32;
 
-/// Every subject by which a message gets into this stream, as far as the server tells.
+/// Every subject through which a message gets into this stream, as far as the server tells.
 pub(super) async fn subjects(context: &Context, config: &stream::Config) -> Vec<String> {
     let mut found = own(config);
     let mut followed = HashSet::from([config.name.clone()]);
     let mut sources = sources(config);
     while let Some(source) = sources.pop() {
         let taken = taken(&source);
-        // What lies beyond this account is not ours to publish to.
+        // A source in another account cannot be reached by callbacks of this account.
         if !taken.is_empty() || source.external.is_some() {
             found.extend(taken);
         } else if followed.len() < STREAMS_MAX && followed.insert(source.name.clone()) {
@@ -49,7 +50,7 @@ fn sources(config: &stream::Config) -> Vec<Source> {
     config.mirror.iter().chain(config.sources.iter().flatten()).cloned().collect()
 }
 
-/// What is taken from a source, if that is not all of it.
+/// The subjects that are copied from a source; empty when all are.
 fn taken(source: &Source) -> Vec<String> {
     let mapped = source.subject_transforms.iter().map(|transform| &transform.source);
     let all = source.filter_subject.iter().chain(mapped).filter(|text| !text.is_empty());
@@ -71,7 +72,7 @@ mod tests {
             own(&stream::Config { subjects, subject_transform: Some(transform(mapped)), ..stream::Config::default() })
         };
         assert_eq!(listening(&["a.>"], "a.b.*"), ["a.>", "a.b.*"]);
-        // It maps what comes in, and that are the subjects.
+        // A mapping of `>` applies to what the stream's own subjects let in, and adds none.
         assert_eq!(listening(&["a.>"], ">"), ["a.>"]);
 
         let source = Source { name: "S".to_owned(), ..Source::default() };

@@ -5,9 +5,9 @@
 //!   server                      m m m m m …                    m m … (1 s) "over"
 //! ```
 //!
-//! Because a request ends so soon, nothing else needs to be known about it: not whether the server still has it after a
-//! reconnect, and not whether one that is not wanted any more still brings something. What does not end in time is lost together
-//! with its server. The next request leaves as soon as the last one is used up, so that commands travel while others are worked on.
+//! Because a request ends so soon, no other state about it is needed: not whether the server still knows it after a reconnect,
+//! and not whether an abandoned one still brings messages. A request that does not end in time was lost together with its
+//! server. The next request leaves as soon as the last one is used up, so that commands travel while earlier ones are handled.
 
 use std::{collections::VecDeque, sync::atomic::Ordering, time::Duration};
 
@@ -28,28 +28,28 @@ use super::{
 use crate::BrokerError;
 
 const REQUEST_LIVES: Duration = Duration::from_secs(1);
-/// How much later than that its end may be heard of.
+/// How much later than the end of its life a request's end may be noticed.
 const END_LATE_MAX: Duration = Duration::from_secs(2);
-/// What one request may bring, unless one message alone may be larger.
+/// The bytes that one request may bring, unless a single message may be larger.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 const MESSAGES_OF_LARGEST_SIZE_MIN: usize = 2;
-/// How soon a lost connection is noticed once there is another.
+/// How soon a lost connection is noticed once another one is open.
 const LOSS_NOTICED_WITHIN: Duration = Duration::from_millis(200);
 
-/// What is being fetched, until there is trouble.
+/// The state of fetching, until an error ends it.
 pub(super) struct Pull {
     context: Context,
     client: Client,
-    /// The number of the connection that all this goes over: servers forget requests together with connections.
+    /// The number of the connection in use: servers forget requests together with connections.
     connection: u64,
     inbox: String,
     messages: Subscriber,
     limits: Limits,
     requests: u64,
     open: Option<Open>,
-    /// Fetched, and not handed out.
+    /// Messages that were fetched and not handed out.
     ready: VecDeque<Message>,
-    /// Met in the stream, none of our business, and not acknowledged yet.
+    /// Messages in the stream that are not commands, to be acknowledged.
     passed_over: Vec<Subject>,
 }
 
@@ -82,23 +82,23 @@ impl Limits {
     }
 }
 
-/// What a message without a command means for the request that it answers.
+/// What a status message means for the request that it answers.
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
-    /// Its time is over, or it brought what it could.
+    /// The request has expired, or has brought what it could.
     Over,
-    /// All that it wanted has left. In a cluster this may overtake what it announces.
+    /// The server has sent all that was requested. In a cluster this status may overtake the messages that it announces.
     Full,
     Failed(BrokerError),
 }
 
-/// Reads a status of the server.
+/// Interprets a status message of the server.
 fn ending(status: StatusCode, description: &str, has_brought: bool) -> Ending {
     match (status, description) {
         (StatusCode::TIMEOUT | StatusCode::NOT_FOUND, _) => Ending::Over,
         (StatusCode::NO_RESPONDERS, _) => Ending::Failed(BrokerError::Away("the consumer is not there".to_owned())),
         (_, "Batch Completed") => Ending::Full,
-        // More than the request wanted is waiting.
+        // More bytes are waiting than the request allowed.
         (_, "Message Size Exceeds MaxBytes") if has_brought => Ending::Over,
         (_, "Consumer Deleted" | "Leadership Change" | "Server Shutdown") => {
             Ending::Failed(BrokerError::Away(format!("it ended a request for commands: {description}")))
@@ -128,18 +128,18 @@ impl Pull {
         })
     }
 
-    /// Waits for commands, until a request ends: when it brings none, that is an answer too. Can be canceled: what it has fetched
-    /// stays here. After an error nothing is left here to be had.
+    /// Waits for commands until a request ends; an empty answer is valid. Is safe to cancel: fetched messages stay here. After
+    /// an error no messages are left here.
     pub(super) async fn next(&mut self, max: usize) -> Result<Vec<jetstream::Message>, BrokerError> {
         loop {
-            // Asked first, for then all that came over the lost connection is heard.
+            // The number is read first, so that everything that came over the lost connection has been read by then.
             let is_lost = connections(&self.client) != self.connection;
             let heard = self.hear(max);
             self.forget_passed_over().await;
-            // What came before the trouble is not part of it.
+            // Messages that came before the failure are still valid.
             if !self.ready.is_empty() {
                 if heard.is_ok() && !is_lost && self.open.is_none() {
-                    // Whether that goes well concerns the next call.
+                    // An error of this request shows at the next call.
                     drop(self.request(max).await);
                 }
                 let context = &self.context;
@@ -167,7 +167,8 @@ impl Pull {
         }
     }
 
-    /// Waits until nothing more comes, and gives back what was not handed out. Then the server has heard everything that it was told.
+    /// Waits until no more messages come, and gives back those that were not handed out. `Ok` means that the server has
+    /// processed every verdict.
     pub(super) async fn end(mut self) -> Result<(), BrokerError> {
         while let Some(open) = &self.open {
             let Ok(Some(message)) = timeout_at(open.over_by, self.messages.next()).await else { break };
@@ -179,11 +180,11 @@ impl Pull {
         for reply in self.ready.drain(..).filter_map(|message| message.reply) {
             self.client.publish(reply, AckKind::Nak(None).into()).await.map_err(|error| away(&error.to_string()))?;
         }
-        // A server answers in the order in which it is told: whoever has this answer knows that all the rest was heard.
+        // A server answers in order: with this answer, everything that was sent before has been processed.
         setup::find_consumer(&self.context).await.map(drop)
     }
 
-    /// Takes what has arrived, as much as is wanted.
+    /// Takes up to `max` of the messages that have arrived.
     fn hear(&mut self, max: usize) -> Result<(), BrokerError> {
         while self.ready.len() < max
             && let Some(message) = self.messages.next().now_or_never()
@@ -194,7 +195,7 @@ impl Pull {
     }
 
     fn take(&mut self, message: Message) -> Result<(), BrokerError> {
-        // A command may have a status as well, which means nothing. It comes under its own subject.
+        // A command may carry a status header too, which means nothing. Status messages are told from commands by the subject.
         let is_of_server = message.subject.starts_with(&self.inbox);
         if let Some(status) = message.status.filter(|status| is_of_server && *status != StatusCode::OK) {
             return self.end_request(&message.subject, status, message.description.as_deref().unwrap_or_default());
@@ -215,7 +216,7 @@ impl Pull {
     }
 
     fn end_request(&mut self, reply: &Subject, status: StatusCode, description: &str) -> Result<(), BrokerError> {
-        // Anything else concerns a request that was given up, or that has brought everything.
+        // A status of any other request is of one that was given up, or that has brought everything.
         let Some(open) = self.open.take_if(|open| open.reply == *reply) else { return Ok(()) };
         match ending(status, description, open.has_brought) {
             Ending::Over => Ok(()),
@@ -241,19 +242,20 @@ impl Pull {
         Ok(over_by)
     }
 
-    /// Acknowledges what was passed over. What is missed here is met again. Can be canceled: an acknowledgement is taken off the list
-    /// only once it was handed over.
+    /// Acknowledges the messages that were passed over. One that is missed here is met again. Is safe to cancel: an
+    /// acknowledgement leaves the list only once it was handed to the client.
     async fn forget_passed_over(&mut self) {
         while let Some(reply) = self.passed_over.last().cloned() {
             if let Err(error) = self.client.publish(reply, AckKind::Ack.into()).await {
-                tracing::debug!(%error, "what was passed over could not be acknowledged");
+                tracing::debug!(%error, "messages that are not commands could not be acknowledged");
             }
             self.passed_over.pop();
         }
     }
 }
 
-/// Dead letters lie in the stream that they came from. A stream that somebody else has made may take even more.
+/// Whether the subject is that of a command. Dead letters lie in the same stream, and a stream that the operator has made may
+/// take even more.
 fn is_command(subject: &str) -> bool {
     subject.starts_with(COMMANDS_PREFIX) && subject != DEAD_SUBJECT
 }

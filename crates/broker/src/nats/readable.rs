@@ -1,12 +1,12 @@
 //! Which messages the client library can read. Pure.
 //!
-//! One that it cannot read ends the connection that brings it, and everything behind it on the same connection is lost with it.
-//! Such messages are easily written: servers look neither at headers nor closely at subjects. The rules here are those of the
-//! library, no stricter: whatever it reads is a command like any other.
+//! A message that it cannot read ends the connection, and everything behind it on the same connection is lost. Such messages
+//! are easily written: servers check neither headers nor, closely, subjects. The rules here are those of the library, no
+//! stricter: a message that it reads is a command like any other.
 
 use async_nats::{HeaderName, StatusCode};
 
-/// What a message breaks. Fit for a dead letter.
+/// The rule that a message breaks, in words fit for a dead letter.
 pub(super) fn rule_broken_by(subject: &str, headers: Option<&[u8]>) -> Option<&'static str> {
     if subject.contains(char::is_whitespace) {
         return Some("subject must not hold blanks of any kind");
@@ -36,7 +36,7 @@ fn check(headers: &[u8]) -> Result<(), &'static str> {
         while let Some(more) = lines.next_if(|line| line.starts_with(char::is_whitespace)) {
             value.push_str(more);
         }
-        // The library does not refuse this one: it panics.
+        // The library does not refuse such a value: it panics.
         if value.trim_end().contains(['\r', '\n']) {
             return Err("headers must be without carriage returns inside values");
         }

@@ -1,4 +1,4 @@
-//! A command as NATS delivered it, and its way to the dead letters.
+//! A command as NATS delivered it, and how it becomes a dead letter.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use tokio::time::timeout;
 use super::{dead_letters::Dead, not_connected};
 use crate::{BrokerError, Received, Verdict, backoff::again_after};
 
-/// A client without a connection takes nothing any more once its buffer is full.
+/// A client without a connection accepts no more messages once its buffer is full.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(5);
-/// A command whose letter is refused so often will not get one. It must not come again for ever.
+/// A command whose dead letter is refused this often gets none. It must not be redelivered for ever.
 const DELIVERIES_WITHOUT_LETTER_MAX: u32 = 10;
 
 pub(super) struct NatsReceived {
@@ -25,7 +25,7 @@ pub(super) struct NatsReceived {
 }
 
 impl NatsReceived {
-    /// `None` when it does not come from a consumer, which nobody brings about by accident.
+    /// `None` when the message does not come from a consumer, which only a forged message brings about.
     pub(super) fn new(connection: &Connection, message: Message) -> Option<Self> {
         let info = message.info().ok()?;
         let (sequence, published_nanos) = (info.stream_sequence, info.published.unix_timestamp_nanos());
@@ -33,7 +33,7 @@ impl NatsReceived {
         Some(Self { connection: connection.clone(), message, sequence, published_nanos, deliveries })
     }
 
-    /// Whether the server has heard it is not asked: an answer that gets lost means another delivery, which does no harm.
+    /// Does not wait for the server's confirmation: a lost verdict means a redelivery, which does no harm.
     async fn answer(&self, kind: AckKind) -> Result<(), BrokerError> {
         if !self.connection.is_connected() {
             return Err(not_connected(&self.connection));
@@ -45,7 +45,7 @@ impl NatsReceived {
         }
     }
 
-    /// The copy is there before the command goes, so that there is never a time without either.
+    /// Stores the dead letter before the command is terminated, so that at any time at least one of them exists.
     async fn dead_letter(&self, reason: &str) -> Result<(), BrokerError> {
         let Self { sequence, published_nanos, deliveries, .. } = *self;
         let (subject, body) = (self.message.subject.as_str(), &self.message.payload);
@@ -79,8 +79,8 @@ impl Received for NatsReceived {
         &self.message.payload
     }
 
-    /// By the headers that every callback carries and none can do without. They survive mappings of subjects, which are for the
-    /// operator to make and for nobody here to see.
+    /// Decides by the headers that every callback carries. They survive subject mappings, which the operator may configure and
+    /// this service cannot see.
     fn is_callback(&self) -> bool {
         let headers = self.message.headers.as_ref();
         headers.is_some_and(|headers| [TIMER_ID_HEADER, CALL_TIME_HEADER].iter().all(|name| headers.get(*name).is_some()))

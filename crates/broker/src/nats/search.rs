@@ -1,4 +1,4 @@
-//! Looks for commands that end the connection whenever they are delivered, and puts them aside.
+//! Finds commands that end the connection whenever they are delivered, and dead-letters them.
 //!
 //! ```text
 //!   deliver ──▶ unreadable: the connection ends ──▶ (once it is back) what was delivered and has no verdict
@@ -7,7 +7,7 @@
 //!                                                        └─ not: dead letter, then removed from the stream
 //! ```
 //!
-//! Without this, a single such command would come again for ever, and each time take along whatever comes behind it.
+//! Without this search, a single such command would be redelivered for ever, and each time lose whatever comes behind it.
 
 use std::ops::RangeInclusive;
 
@@ -27,16 +27,16 @@ use super::{
 };
 use crate::BrokerError;
 
-/// Each may be as large as a message can be.
+/// The messages that are read at the same time; each may be as large as the server allows.
 const IN_FLIGHT_MAX: usize = 32;
-/// A search looks at no more than so many times what may be without a verdict.
+/// A search looks at no more than this multiple of the commands that may be without a verdict.
 const WINDOW_FACTOR: u64 = 2;
 const SUBJECT_NOT_UTF8: &str = "subject must be UTF-8";
 
 pub(super) struct Search {
-    /// Whether there is a reason to suspect something. At the start there is: the process before may have died of it.
+    /// Whether an unreadable command is suspected. At the start it is: the previous process may have died of one.
     is_due: bool,
-    /// Where the last one ended.
+    /// The sequence at which the last search ended.
     looked_up_to: Option<u64>,
 }
 
@@ -57,13 +57,13 @@ struct Unreadable {
 }
 
 impl Search {
-    /// Commands stopped coming. That may have many reasons; this is one.
+    /// Records that commands have stopped coming, of which an unreadable one is a possible cause.
     pub(super) const fn suspect(&mut self) {
         self.is_due = true;
     }
 
-    /// Searches when there is a reason to. Can be canceled. What fails is logged: whether there is a broker is for others to find
-    /// out.
+    /// Searches if an unreadable command is suspected. Is safe to cancel. A failure is only logged: the fetch reports whether
+    /// the broker is away.
     pub(super) async fn run(&mut self, connection: &Connection, context: &Context) {
         if !self.is_due {
             return;
@@ -71,7 +71,7 @@ impl Search {
         match self.look(connection, context).await {
             Ok(()) => self.is_due = false,
             Err(error) => {
-                tracing::warn!(%error, "commands that cannot be read could not be looked for: if there is one, it stops the others");
+                tracing::warn!(%error, "the search for unreadable commands failed: one that exists stops all commands behind it");
             }
         }
     }
@@ -79,8 +79,8 @@ impl Search {
     async fn look(&mut self, connection: &Connection, context: &Context) -> Result<(), BrokerError> {
         let Some(consumer) = setup::find_consumer(context).await? else { return Ok(()) };
         let window = window(&consumer, self.looked_up_to);
-        // Whatever waits for its turn at the client has to be polled until it had it, or nobody else ever has one: that is why
-        // everything is done in here, and nothing in the loop below.
+        // A future that waits for capacity in the client's queue keeps all later ones waiting until it is polled again. So
+        // everything is awaited in here, and nothing in the loop below.
         let looks = stream::iter(window).map(async |sequence| {
             if let Some(unreadable) = unreadable(context, sequence).await? {
                 unreadable.put_aside(connection, context).await?;
@@ -95,8 +95,8 @@ impl Search {
     }
 }
 
-/// What a search looks at: everything that was delivered and may have no verdict, or a part of it when that is a lot. Then the
-/// latest comes first, and one search goes on where the last one ended.
+/// The sequences that a search looks at: all that were delivered and may have no verdict, or a part of them when they are many.
+/// The latest come first then, and each search goes on where the last one ended.
 fn window(consumer: &consumer::Info, looked_up_to: Option<u64>) -> RangeInclusive<u64> {
     let allowed = Some(consumer.config.max_ack_pending).filter(|max| *max > 0).unwrap_or(WITHOUT_VERDICT_MAX);
     let max = WINDOW_FACTOR * allowed.min(WITHOUT_VERDICT_MAX).unsigned_abs();
@@ -115,15 +115,16 @@ fn window_of(settled: u64, delivered: u64, looked_up_to: Option<u64>, max: u64) 
     first..=delivered.min(first + max - 1)
 }
 
-/// Reads a message the way that always works, and says whether the usual way does not.
+/// Reads a message with the request whose answer is always readable, and says whether its delivery would not be.
 async fn unreadable(context: &Context, sequence: u64) -> Result<Option<Unreadable>, BrokerError> {
     let Some(message) = get(context, &json!({ "seq": sequence })).await? else { return Ok(None) };
-    // What cannot even be told is left to the usual way.
+    // Headers that cannot be decoded here are left to the normal delivery.
     let headers = message.headers.as_ref().and_then(|headers| STANDARD.decode(headers).ok());
     if let Some(rule) = rule_broken_by(&message.subject, headers.as_deref()) {
         return Ok(Some(Unreadable { message, rule }));
     }
-    // This is how bytes are shown that are no text. Whether it is meant so tells a search for the subject as it is shown.
+    // The server shows bytes that are not UTF-8 as this character. A lookup by the shown subject tells whether the character
+    // itself is meant.
     if message.subject.contains(char::REPLACEMENT_CHARACTER) {
         let as_shown = get(context, &json!({ "seq": sequence, "next_by_subj": message.subject })).await?;
         if as_shown.is_none_or(|found| found.sequence != sequence) {
@@ -139,7 +140,8 @@ async fn get(context: &Context, which: &Value) -> Result<Option<RawMessage>, Bro
 }
 
 impl Unreadable {
-    /// The copy is there before the message goes. When there can be no copy the message stays, but is not delivered any more.
+    /// Stores the dead letter before the message is removed. When it cannot be stored the message stays, but is not delivered
+    /// any more.
     async fn put_aside(&self, connection: &Connection, context: &Context) -> Result<(), BrokerError> {
         let RawMessage { subject, sequence, payload, time, .. } = &self.message;
         let body = Bytes::from(STANDARD.decode(payload).unwrap_or_default());
@@ -178,7 +180,7 @@ async fn remove(context: &Context, sequence: u64) -> Result<(), BrokerError> {
     setup::ask::<IgnoredAny>(context, format!("STREAM.MSG.DELETE.{COMMANDS}"), &which).await.map(drop)
 }
 
-/// Gives the verdict on a message whose delivery nobody could read. Of its address only the sequence in the stream counts.
+/// Terminates a message whose delivery could not be read. Of its ack subject only the sequence in the stream counts.
 async fn terminate(context: &Context, sequence: u64) -> Result<(), BrokerError> {
     let address = format!("$JS.ACK.{COMMANDS}.{CONSUMER}.1.{sequence}.1.1.0");
     let told = context.client().publish(address, AckKind::Term.into()).await;

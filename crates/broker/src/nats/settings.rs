@@ -1,4 +1,4 @@
-//! The streams and the consumer as they are made, and how others that are there already may differ. Pure.
+//! The settings with which streams and consumer are created, and how those that the operator has made may differ. Pure.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use async_nats::jetstream::{
 pub(super) const COMMANDS: &str = "TIMER_COMMANDS";
 pub(crate) const COMMANDS_SUBJECTS: &str = "timer.commands.>";
 pub(super) const COMMANDS_PREFIX: &str = "timer.commands.";
-/// Where commands lie that can never work. It is one of the subjects of the commands, so the consumer meets them again.
+/// The subject of dead letters. It is one of the subjects of the command stream, so the consumer meets them again.
 pub(super) const DEAD_SUBJECT: &str = "timer.commands.dead";
 
 pub(super) const EVENTS: &str = "TIMER_EVENTS";
 pub(crate) const EVENTS_SUBJECTS: &str = "timer.events.>";
-/// Followed by the tenant.
+/// The prefix of event subjects, followed by the tenant.
 pub(super) const DUE_SUBJECT: &str = "timer.events.due";
 
-/// All processes share it, and each gets a part of the commands.
+/// The name of the durable consumer. All processes share it, and each gets a part of the commands.
 pub(super) const CONSUMER: &str = "timer";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const KEPT_FOR: Duration = Duration::from_secs(30 * DAY.as_secs());
-/// Longer than it takes a node to take over from another and to publish an event again.
+/// The duplicate window: longer than a take-over of shards by another node plus the repeated publish of an event.
 const DUPLICATES_KNOWN_FOR: Duration = Duration::from_secs(10 * 60);
-/// A store may take ten seconds for a batch, and five more to find out what became of it.
+/// The ack wait: a store may take ten seconds for a batch, and five more to find out what became of it.
 const VERDICT_WITHIN: Duration = Duration::from_secs(20);
-/// Enough for eight processes with a batch each; those that wait for another try count too.
+/// The most commands without a verdict: enough for eight processes with a batch each. Commands that await redelivery count too.
 pub(super) const WITHOUT_VERDICT_MAX: i64 = 4096;
 const UNLIMITED: i64 = -1;
 
@@ -67,7 +67,8 @@ pub(super) fn consumer() -> consumer::pull::Config {
     }
 }
 
-/// What about a stream may lose messages that one of ours would keep, or keep them from us. Empty when nothing does.
+/// The settings of a stream that may lose messages which a stream of ours would keep, or keep them from us. Empty when there
+/// are none.
 pub(super) fn doubts_about_stream(found: &stream::Config, wanted: &stream::Config) -> Vec<String> {
     let mut doubts = Vec::new();
     for subject in &wanted.subjects {
@@ -96,7 +97,7 @@ pub(super) fn doubts_about_stream(found: &stream::Config, wanted: &stream::Confi
     if let Some((limit, value)) = limits.into_iter().find(|(_, value)| *value > 0)
         && found.discard == DiscardPolicy::Old
     {
-        doubts.push(format!("{limit} is {value} with discard old: what nobody has read yet may be dropped"));
+        doubts.push(format!("{limit} is {value} with discard old: messages that were not read yet may be dropped"));
     }
     if found.num_replicas < wanted.num_replicas {
         let (found, wanted) = (found.num_replicas, wanted.num_replicas);
@@ -151,7 +152,7 @@ pub(super) fn doubts_about_consumer(found: &consumer::Config, wanted: &consumer:
     doubts
 }
 
-/// Whether every subject that `subject` stands for matches `pattern`.
+/// Whether `pattern` matches every subject that `subject` stands for.
 fn covers(pattern: &str, subject: &str) -> bool {
     let (mut pattern, mut subject) = (pattern.split('.'), subject.split('.'));
     loop {

@@ -1,4 +1,4 @@
-//! Makes sure that the streams and the consumer are there.
+//! Creates the streams and the consumer when they are missing.
 
 use std::{
     collections::HashMap,
@@ -23,9 +23,9 @@ use super::{listening, settings};
 use crate::{BrokerError, PlatformSubjects};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// What was found out is taken for granted so long: when a stream is missing, everybody who wants to publish asks at once.
+/// How long a finding is reused: when a stream is missing, all pending publishes ask at once.
 const FINDING_HOLDS: Duration = Duration::from_secs(1);
-/// On a cluster a stream shall survive the loss of a server.
+/// On a cluster a stream has to survive the loss of one server.
 const REPLICAS_ON_CLUSTER: usize = 3;
 const NOT_FOUND: usize = 404;
 
@@ -34,9 +34,9 @@ type Finding = (Instant, Result<(), BrokerError>);
 #[derive(Default)]
 pub(super) struct Setup {
     platform: PlatformSubjects,
-    /// What was last found out about the stream of events.
+    /// The last finding about the event stream.
     events: tokio::sync::Mutex<Option<Finding>>,
-    /// What was complained about already, by name.
+    /// The doubts that were logged already, by the name of the stream or consumer.
     complaints: Mutex<HashMap<&'static str, Vec<String>>>,
 }
 
@@ -45,19 +45,19 @@ impl Setup {
         Self { platform, ..Self::default() }
     }
 
-    /// Makes sure of everything. Says how the consumer is configured.
+    /// Ensures both streams and the consumer, and returns the consumer's configuration.
     pub(super) async fn everything(&self, client: &Client) -> Result<consumer::Config, BrokerError> {
         let context = context(client);
         self.stream(&context, settings::COMMANDS, settings::commands()).await?;
         match self.stream(&context, settings::EVENTS, settings::events()).await {
-            // Commands can be taken all the same: whether an event finds a stream is asked when it is published.
+            // Commands can be consumed all the same: each publish of an event looks for the stream again.
             Err(error @ BrokerError::Refused(_)) => self.complain(settings::EVENTS, &[error.to_string()]),
             other => other?,
         }
         self.consumer(&context).await
     }
 
-    /// Makes sure of the stream of events alone.
+    /// Ensures the event stream alone.
     pub(super) async fn events(&self, client: &Client) -> Result<(), BrokerError> {
         let mut finding = self.events.lock().await;
         if let Some((at, found)) = &*finding
@@ -106,7 +106,7 @@ impl Setup {
         Ok(created.cached_info().config.clone())
     }
 
-    /// Says once what is doubtful about something that somebody else has set up, and leaves it as it is.
+    /// Logs once what is doubtful about a stream or consumer that the operator has made, and leaves it as it is.
     fn complain(&self, name: &'static str, doubts: &[String]) {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         if doubts.is_empty() {
@@ -143,7 +143,7 @@ pub(super) async fn find<T: DeserializeOwned>(context: &Context, what: String) -
     ask(context, what, &json!({})).await
 }
 
-/// Asks JetStream for something. `None` when it is not there.
+/// Sends a request to the JetStream API. `None` when the object does not exist.
 pub(super) async fn ask<T: DeserializeOwned>(context: &Context, what: String, which: &Value) -> Result<Option<T>, BrokerError> {
     let answer: Response<T> = context.request(what, which).await.map_err(|error| match error.kind() {
         RequestErrorKind::NoResponders => {
@@ -187,7 +187,7 @@ async fn create_stream(context: &Context, wanted: &stream::Config) -> Result<(),
     Err(not_made(is_away, format!("the stream {name} could not be made: {refusal}")))
 }
 
-/// Whether the server has too few others to keep copies on. Any other refusal is no reason to do with fewer.
+/// Whether the cluster has too few servers for the replicas. No other refusal is a reason to use fewer.
 fn is_lack_of_servers(code: ErrorCode) -> bool {
     [ErrorCode::CLUSTER_NO_PEERS, ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED].contains(&code)
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::rig::{COMMANDS, DEAD, Process, Witness, command, header, until};
 
-/// Ways to be wrong, none like the other.
+/// Commands that are wrong, each in a way of its own.
 fn refused() -> Vec<String> {
     let mut bodies: Vec<String> = [
         "",
@@ -54,7 +54,7 @@ fn refused() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_can_never_work_lies_aside_with_its_reason_and_delays_nobody() {
+async fn what_can_never_work_is_dead_lettered_with_its_reason_and_delays_no_other_command() {
     let nats = Nats::start();
     let process = Process::start(&nats.url());
     let witness = Witness::at(&nats).await;
@@ -81,7 +81,7 @@ async fn what_can_never_work_lies_aside_with_its_reason_and_delays_nobody() {
         assert!((1..=3 * refused.len() as u64).contains(&sequence));
         assert!(header(letter, "Nats-Msg-Id").unwrap().starts_with(&format!("dead-{sequence}-")));
     }
-    // The consumer meets its own letters in the stream, and does not dead-letter them again.
+    // The consumer meets its own dead letters in the stream, and does not dead-letter them again.
     witness.until_settled().await;
     assert_eq!(witness.count(COMMANDS).await, 3 * refused.len() as u64);
     assert_eq!(process.timers().await, refused.len() as u64);
@@ -89,7 +89,7 @@ async fn what_can_never_work_lies_aside_with_its_reason_and_delays_nobody() {
 }
 
 #[tokio::test]
-async fn a_letter_that_has_no_room_for_its_headers_is_cut() {
+async fn a_letter_that_would_exceed_the_limit_with_its_headers_is_cut() {
     let nats = Nats::builder().max_payload_bytes(4096).start();
     let process = Process::start(&nats.url());
     let witness = Witness::at(&nats).await;
@@ -155,7 +155,7 @@ async fn a_command_that_can_have_no_letter_comes_again_ten_times_and_then_stays_
     let ninth = messages.next().await.unwrap().unwrap();
     assert_eq!(ninth.info().unwrap().delivered, 9);
     drop(messages);
-    // Two more deliveries: the tenth goes to the consumer, which then has to let it go.
+    // Two more deliveries: the tenth reaches the consumer, which then gives up on the letter.
     let process = Process::start(&nats.url());
     ninth.ack_with(AckKind::Nak(None)).await.unwrap();
     witness.until_settled().await;

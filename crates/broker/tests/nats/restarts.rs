@@ -8,11 +8,11 @@ use tokio::time::Instant;
 
 use crate::rig::{COMMANDS, Process, Witness, command, until};
 
-/// A process that got no verdict out is found out after this long.
+/// The ack wait, after which the commands of a killed process are redelivered.
 const VERDICT_WITHIN: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn a_door_that_stops_leaves_nothing_behind_that_others_have_to_wait_for() {
+async fn a_consumer_that_stops_leaves_nothing_that_another_process_has_to_wait_for() {
     let nats = Nats::start();
     let first = Process::start(&nats.url());
     let witness = Witness::at(&nats).await;
@@ -33,7 +33,7 @@ async fn a_door_that_stops_leaves_nothing_behind_that_others_have_to_wait_for() 
 }
 
 #[tokio::test]
-async fn a_door_that_is_idle_stops_soon_and_loses_nothing_that_arrives_meanwhile() {
+async fn a_consumer_that_is_idle_stops_soon_and_loses_nothing_that_arrives_meanwhile() {
     let nats = Nats::start();
     let witness = Witness::at(&nats).await;
     for round in 0..3 {

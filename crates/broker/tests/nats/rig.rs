@@ -1,4 +1,4 @@
-//! What the tests have in common: a server, a consumer, and somebody who looks at the other side.
+//! What the tests share: a server, processes with a consumer, and a client that observes the server.
 
 use std::{
     future::IntoFuture,
@@ -22,7 +22,7 @@ pub const COMMANDS: &str = "TIMER_COMMANDS";
 pub const EVENTS: &str = "TIMER_EVENTS";
 pub const DEAD: &str = "timer.commands.dead";
 
-/// A process with a consumer, as far as it matters here.
+/// A process with a consumer, reduced to what matters here.
 pub struct Process {
     pub broker: Arc<NatsBroker>,
     pub store: Arc<Faulty<Model>>,
@@ -33,7 +33,7 @@ pub struct Process {
     consumer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A connection that is driven, though perhaps not connected.
+/// A connection whose driver runs, though it may not be connected.
 pub fn connection(url: &str) -> Connection {
     let (connection, driver) = nats::connection(Options::from_url("NATS_URL", url).unwrap(), "broker");
     tokio::spawn(driver);
@@ -41,9 +41,9 @@ pub fn connection(url: &str) -> Connection {
 }
 
 impl Process {
-    /// One whose consumer is closed.
+    /// A process whose consumer does not run.
     pub fn closed(url: &str) -> Self {
-        // Shown with a test that fails. Another test may have set it.
+        // The log is shown with a test that fails. Another test may have installed the subscriber already.
         drop(tracing_subscriber::fmt().with_ansi(false).with_test_writer().try_init());
         let clock = Arc::new(SystemClock::default());
         let model = Arc::new(Model::new(clock.clone() as Arc<dyn Clock>, 1));
@@ -72,15 +72,15 @@ impl Process {
     pub async fn stop(&self) {
         self.stop.cancel();
         let consumer = self.consumer.lock().unwrap().take().unwrap();
-        timeout(PATIENCE, consumer).await.expect("the door does not stop").unwrap();
+        timeout(PATIENCE, consumer).await.expect("the consumer does not stop").unwrap();
     }
 
-    /// Ends it without a word to anybody.
+    /// Kills the process without a graceful shutdown.
     pub fn kill(&self) {
         self.consumer.lock().unwrap().take().unwrap().abort();
     }
 
-    /// Waits until so many were scheduled or moved, repetitions included.
+    /// Waits until this many were scheduled or moved, repetitions included.
     pub async fn scheduled(&self, count: usize) {
         let mut scheduled = self.scheduled.clone();
         let reached = timeout(PATIENCE, scheduled.wait_for(|scheduled| *scheduled >= count)).await;
@@ -110,7 +110,7 @@ pub fn in_an_hour() -> Timestamp {
     SystemClock::default().now().saturating_add(Span::from_secs(3600))
 }
 
-/// Asks until it is so.
+/// Polls until the condition holds.
 pub async fn until(condition: impl AsyncFn() -> bool) {
     let holds = async {
         while !condition().await {
@@ -120,7 +120,7 @@ pub async fn until(condition: impl AsyncFn() -> bool) {
     timeout(PATIENCE, holds).await.expect("what the test waits for does not happen");
 }
 
-/// Somebody else at the same server, with streams that the service has made or will make.
+/// Another client of the same server. The service has made the streams that it uses, or will make them.
 pub struct Witness {
     pub context: Context,
 }
@@ -136,7 +136,7 @@ impl Witness {
         Self { context: ContextBuilder::new().timeout(Duration::from_secs(1)).build(client) }
     }
 
-    /// Waits until the service has set up what it needs.
+    /// Waits until the service has created its streams and its consumer.
     pub async fn until_ready(&self) {
         until(async || self.consumer().await.is_some() && self.stream(EVENTS).await.is_some()).await;
     }
@@ -155,7 +155,7 @@ impl Witness {
         self.context.publish("timer.commands.schedule", body.into().into()).await.unwrap().await.unwrap();
     }
 
-    /// Sends a command until the stream says that it has it, however often that takes.
+    /// Sends a command until the stream confirms it, however many attempts that takes.
     pub async fn send_surely(&self, body: &str) {
         let sent = async {
             loop {
@@ -186,7 +186,7 @@ impl Witness {
             .await;
     }
 
-    /// All messages of a stream with this subject, once there are so many.
+    /// All messages of a stream with this subject, once there are this many.
     pub async fn messages(&self, stream: &str, subject: &str, count: usize) -> Vec<jetstream::Message> {
         let stream = self.context.get_stream(stream).await.unwrap();
         let config = consumer::pull::OrderedConfig { filter_subject: subject.to_owned(), ..Default::default() };

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::rig::{COMMANDS, EVENTS, Process, Witness, command, until};
 
-/// What is logged on this thread.
+/// The lines that are logged on this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -62,7 +62,7 @@ async fn what_is_made_has_the_settings_that_keep_messages() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_has_made_is_used_as_it_is_with_one_warning() {
+async fn what_the_operator_has_made_is_used_as_it_is_with_one_warning() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(log.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
@@ -90,7 +90,8 @@ async fn what_somebody_else_has_made_is_used_as_it_is_with_one_warning() {
     let process = Process::start(&nats.url());
     witness.send_all((0..100).map(|n| command(&n.to_string()))).await;
     process.until_timers(100).await;
-    // Their stream takes the events too, so that ours cannot be made. The consumer meets them, and takes them for no commands.
+    // The operator's stream takes the events too, so that ours cannot be made. The consumer meets them, and does not take them
+    // for commands.
     let timer = process.timer("7").await.unwrap();
     announce(&*process.broker, &timer, 1, timer.execute_at).await.unwrap();
     assert_eq!(witness.messages(COMMANDS, "timer.events.due.acme", 1).await.len(), 1);
@@ -98,7 +99,7 @@ async fn what_somebody_else_has_made_is_used_as_it_is_with_one_warning() {
     assert_eq!((witness.count(COMMANDS).await, witness.stream(EVENTS).await.is_none()), (101, true));
     assert_eq!(witness.stream(COMMANDS).await.unwrap().config, stream_before);
     assert_eq!(witness.consumer().await.unwrap().config, consumer_before);
-    // Everything is looked at again, and nothing new is found.
+    // Everything is checked again, and no new doubt is found.
     stream.delete_consumer("timer").await.unwrap();
     stream.create_consumer(theirs).await.unwrap();
     witness.send(command("more")).await;

@@ -1,4 +1,4 @@
-//! Messages that end the connection of whoever is sent them.
+//! Messages that end the connection of the client that receives them.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,7 +15,7 @@ use crate::rig::{COMMANDS, DEAD, Process, Witness, command, header, until};
 
 const SUBJECT: &[u8] = b"timer.commands.schedule";
 
-/// A client that sends whatever it is told.
+/// A client that sends arbitrary bytes.
 struct Raw(BufReader<TcpStream>);
 
 impl Raw {
@@ -41,14 +41,14 @@ impl Raw {
         self.write(&[b"HPUB ", subject, sizes.as_bytes(), headers, body.as_bytes(), b"\r\n"]);
     }
 
-    /// Returns once the server has heard everything.
+    /// Returns once the server has processed everything.
     fn flush(&mut self) {
         self.write(&[b"PING\r\n"]);
         self.line("PONG");
     }
 }
 
-/// Ways to be unreadable: subject, headers, and what the reason names.
+/// Unreadable messages: subject, headers, and what the reason names.
 fn unreadable() -> Vec<(&'static [u8], Vec<u8>, &'static str)> {
     let good = b"NATS/1.0\r\nA: b\r\n\r\n".to_vec();
     let mut kinds: Vec<_> = [
@@ -87,7 +87,7 @@ fn connections_so_far(nats: &Nats) -> u64 {
 }
 
 #[tokio::test]
-async fn commands_that_cannot_be_read_lie_aside_and_stop_nobody() {
+async fn commands_that_cannot_be_read_are_dead_lettered_and_stop_no_other_command() {
     let nats = Nats::start();
     let witness = Witness::at(&nats).await;
     commands_stream(&witness, |_| {}, Duration::from_secs(2)).await;
@@ -101,7 +101,7 @@ async fn commands_that_cannot_be_read_lie_aside_and_stop_nobody() {
         {
             raw.publish(subject, headers, &format!("bad {}", n / 30));
         }
-        // Odd, and readable all the same.
+        // These headers are odd, but readable.
         let headers: &[u8] = match n % 3 {
             0 => b"NATS/1.0 503\r\n\r\n",
             1 => b"NATS/1.0\r\n: b\r\n more\r\n\r\n",
@@ -127,7 +127,7 @@ async fn commands_that_cannot_be_read_lie_aside_and_stop_nobody() {
     }
     witness.until_settled().await;
     assert_eq!(witness.count(COMMANDS).await, 300 + kinds.len() as u64);
-    // From now on nothing is special.
+    // From now on messages are delivered without another search.
     let connections = connections_so_far(&nats);
     let sent = Instant::now();
     witness.send_all((300..400).map(|n| command(&n.to_string()))).await;
@@ -180,13 +180,13 @@ async fn a_command_that_ends_the_client_for_good_is_put_aside_by_the_next_proces
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_of_the_server_buries_nothing_and_is_over_soon() {
+async fn a_restart_of_the_server_dead_letters_nothing_and_is_over_soon() {
     const HELD: usize = 4000;
     let nats = Nats::start();
     let witness = Witness::at(&nats).await;
     let stream = commands_stream(&witness, |_| {}, Duration::from_secs(12)).await;
     witness.send_all((0..HELD).map(|n| command(&n.to_string()))).await;
-    // Somebody has them all and says nothing.
+    // Another client holds all of them without a verdict.
     let theirs: consumer::PullConsumer = stream.get_consumer("timer").await.unwrap();
     let held = theirs.fetch().max_messages(HELD).messages().await.unwrap().count().await;
     assert_eq!(held, HELD);
@@ -211,6 +211,6 @@ async fn a_restart_of_the_server_buries_nothing_and_is_over_soon() {
     assert_eq!(info.state.messages, info.state.last_sequence, "something was removed");
     assert_eq!(process.timers().await, HELD as u64 + 2);
     let stream = witness.context.get_stream(COMMANDS).await.unwrap();
-    assert!(stream.get_last_raw_message_by_subject(DEAD).await.is_err(), "something was buried");
+    assert!(stream.get_last_raw_message_by_subject(DEAD).await.is_err(), "something was dead-lettered");
     process.stop().await;
 }
