@@ -19,7 +19,7 @@ use crate::{
     tls,
 };
 
-/// A server that does not answer three of them in a row is gone.
+/// A server that leaves three pings in a row unanswered counts as gone.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Also before the first attempt after a loss: a server may end every connection right after it was made.
@@ -28,7 +28,7 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
 /// What waits there for the connection survives it, and would be sent much later over the next one, after its sender was told that it
 /// failed. What the connection itself has taken ends with it.
 const COMMANDS_WAITING_MAX: usize = 1;
-/// For looking up names.
+/// The threads for name resolution.
 const BLOCKING_THREADS_MAX: usize = 2;
 
 /// The handle to a connection. It can be cloned, and used from any runtime.
@@ -40,17 +40,18 @@ pub struct Connection {
     in_flight: Arc<Semaphore>,
 }
 
-/// A connection of this name to the server in `options`: the handle, and the future that starts it, to be spawned.
+/// Prepares a connection of this name to the servers in `options`: returns the handle, and the driver future that has to be
+/// spawned.
 ///
-/// The connection has a thread of its own while the future lives, and is made again for ever when it is lost. The future ends
-/// by itself when the last handle is gone, or should the thread end for a reason it must not have, which it logs.
+/// The connection has a thread of its own while the future lives, and reconnects for ever. The future ends when the last handle
+/// is dropped. It also ends, and logs an error, if the thread fails.
 pub fn connection(options: Options, name: &'static str) -> (Connection, impl Future<Output = ()> + Send + 'static) {
     let (links, link) = watch::channel(None);
     let (queue, jobs) = mpsc::channel(QUEUE_MAX);
     let place = options.place().into();
     metrics::begin(name);
     let driver = async move {
-        // Dropped together with this future, which ends the thread.
+        // This is dropped together with the future, which ends the thread.
         let (_stop, stopped) = oneshot::channel::<Infallible>();
         let (ending, ended) = oneshot::channel::<Infallible>();
         let log = tracing::dispatcher::get_default(Clone::clone);
@@ -59,7 +60,7 @@ pub fn connection(options: Options, name: &'static str) -> (Connection, impl Fut
             tracing::dispatcher::with_default(&log, || run(&options, name, &links, jobs, stopped));
         };
         match thread::Builder::new().name(format!("nats-{name}")).spawn(work) {
-            // It never sends anything: this waits for the end of the thread.
+            // The channel never carries a value: this waits for the end of the thread.
             Ok(_) => drop(ended.await),
             Err(error) => tracing::error!(nats.connection = name, %error, "no thread for the connection to NATS"),
         }
@@ -73,15 +74,15 @@ impl Connection {
         self.link.borrow().as_ref().is_some_and(|link| link.is_up()) && !self.queue.is_closed()
     }
 
-    /// Hosts and ports of the servers.
+    /// The hosts and ports of the servers.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Publishes a message. Ok once the server has taken it; whether anybody has subscribed to it is not asked.
+    /// Publishes a message. `Ok` once the server has accepted it, with or without subscribers.
     ///
-    /// Without a connection it fails at once. Only while nobody knows yet whether there is one, right after the start and right
-    /// after a loss, it waits for the outcome of the first attempt.
+    /// Fails at once without a connection. Only while its state is still unknown, right after the start and right after a loss,
+    /// this waits for the outcome of the first attempt to connect.
     pub async fn publish(&self, message: Outgoing) -> Result<(), PublishError> {
         let deadline = Instant::now() + CONFIRMED_WITHIN;
         self.connected(deadline).await?;
@@ -94,8 +95,9 @@ impl Connection {
         timeout_at(deadline, confirmed).await.unwrap_or(Err(PublishError::TimedOut))
     }
 
-    /// Publishes a message to a stream. Ok once the stream has stored it, or has dropped it because it stored one with the same
-    /// `message_id` (the header `Nats-Msg-Id`) a short time ago. Without a connection as [`publish`](Self::publish).
+    /// Publishes a message to a stream. `Ok` once the stream has stored it, or has dropped it as a duplicate of a recent
+    /// message with the same `message_id` (the header `Nats-Msg-Id`). Treats a missing connection as [`publish`](Self::publish)
+    /// does.
     pub async fn publish_to_stream(&self, message: Outgoing, message_id: &str) -> Result<Stored, PublishError> {
         let deadline = Instant::now() + CONFIRMED_WITHIN;
         let link = self.connected(deadline).await?;
@@ -106,8 +108,8 @@ impl Connection {
         timeout_at(deadline, stored).await.unwrap_or(Err(PublishError::TimedOut))
     }
 
-    /// The client of the library. Waits for the future of this connection to be started, not for a server. What it is told to
-    /// publish may be lost without a word.
+    /// The client of the library. Waits until the driver of this connection has started, not until a server is connected.
+    /// Messages that are published through this client may be lost silently.
     pub async fn client(&self) -> Client {
         let mut link = self.link.clone();
         loop {
@@ -115,19 +117,19 @@ impl Connection {
                 return link.client.clone();
             }
             if link.changed().await.is_err() {
-                // It was never started, and never will be.
+                // The driver was never started, and never will be.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// How many messages are waited for.
+    /// How many messages await a confirmation.
     #[cfg(test)]
     pub(crate) fn expected(&self) -> usize {
         self.link.borrow().as_ref().map_or(0, |link| link.inbox.expected().len())
     }
 
-    /// Waits for a connection, but no longer than this. Says whether there is one.
+    /// Waits for a connection, at most this long. Returns whether there is one.
     pub async fn connected_within(&self, limit: Duration) -> bool {
         let connected = async {
             let link = self.link.clone().wait_for(Option::is_some).await.ok()?.clone()?;
@@ -155,7 +157,7 @@ impl Connection {
     }
 }
 
-/// What the thread does.
+/// The body of the connection's thread.
 fn run(
     options: &Options,
     name: &'static str,
@@ -186,7 +188,7 @@ fn run(
                     }
                     return;
                 }
-                // It panics over some messages that others can send: a lone carriage return in a header.
+                // The library panics over some messages that any client can send, such as a lone carriage return in a header.
                 _ = listening => tracing::error!(nats.connection = name, "the NATS client has ended: starting another"),
             }
             rounds.abort();
@@ -194,7 +196,7 @@ fn run(
             tokio::time::sleep(RECONNECT_DELAY_MAX).await;
         }
     });
-    // Without waiting for a name server.
+    // Does not wait for a name server.
     runtime.shutdown_background();
 }
 
@@ -227,7 +229,7 @@ async fn link(options: &Options, name: &'static str) -> Result<Link, Box<dyn std
     Ok(Link { name, client, events, inbox })
 }
 
-/// Before the attempt with this number since there was a connection.
+/// The delay before the attempt with this number since the last connection.
 fn reconnect_delay(attempt: usize) -> Duration {
     let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
     RECONNECT_DELAY_MIN.saturating_mul(2u32.saturating_pow(doublings)).min(RECONNECT_DELAY_MAX)

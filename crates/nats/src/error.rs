@@ -1,8 +1,8 @@
 use crate::CONFIRMED_WITHIN;
 
-/// Why a message does not count as arrived, in words fit for whoever sent it.
+/// Why a message does not count as arrived, in words fit for its sender.
 ///
-/// It may have arrived all the same when [`is_uncertain`](Self::is_uncertain) says so; else it has not.
+/// The message may have arrived nevertheless if [`is_uncertain`](Self::is_uncertain) says so; otherwise it has not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     #[error("not connected to the NATS server")]
@@ -17,13 +17,13 @@ pub enum PublishError {
     NoStream { subject: String },
     #[error("the message has {bytes} bytes, more than the {max} that the NATS server takes")]
     TooLarge { bytes: usize, max: usize },
-    /// With the words of the server: a stream that is full, for example.
+    /// Carries the words of the server, for example that a stream is full.
     #[error("the NATS server refused the message: {0}")]
     Refused(String),
-    /// The server lets us publish, but not listen for the confirmation.
+    /// The server permits publishing, but not subscribing to the confirmation.
     #[error("the NATS user may not {missing} _INBOX.>, which is how an arrival is confirmed")]
     Unconfirmable { missing: &'static str },
-    /// The client library has dropped some of what the server said: a refusal may have been among it.
+    /// The client library has dropped some of the server's messages, possibly a refusal.
     #[error("the NATS server had too much to say to tell whether it took the message")]
     Unheard,
     #[error("it cannot be written as a NATS message: {0}")]
@@ -31,7 +31,7 @@ pub enum PublishError {
 }
 
 impl PublishError {
-    /// Whether the message may have arrived although nobody confirmed it.
+    /// Whether the message may have arrived without a confirmation.
     pub const fn is_uncertain(&self) -> bool {
         match self {
             Self::Lost | Self::TimedOut | Self::Refused(_) | Self::Unconfirmable { .. } | Self::Unheard => true,

@@ -1,4 +1,4 @@
-//! What the client library tells about the connection: what the server refused, and whether there is one.
+//! Events of the client library: what the server refused, and whether there is a connection.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,17 +13,17 @@ use crate::{
     metrics,
 };
 
-/// How many events the library holds for us; it drops what comes on top without a word.
+/// How many events the library buffers; it drops further ones silently.
 pub(crate) const EVENTS_HELD_MAX: u64 = 128;
-/// How many things that the server said are remembered: more than can be said during one round.
+/// How many statements of the server are remembered: more than can come during one round.
 const SAID_MAX: usize = 512;
-/// How many things are remembered to have been logged.
+/// How many logged lines are remembered.
 const LOGGED_MAX: usize = 16;
 
 pub(crate) struct Events {
     name: &'static str,
     place: String,
-    /// Which settings hold the credentials.
+    /// The names of the settings that hold the credentials.
     settings: String,
     inbox: Arc<Inbox>,
     heard: Mutex<Heard>,
@@ -34,29 +34,29 @@ pub(crate) struct Events {
 struct Heard {
     events: u64,
     connects: u64,
-    /// No server could be reached since there was a connection.
+    /// Whether no server could be reached since the last connection.
     is_unreachable: bool,
-    /// With the number of its event.
+    /// Each statement of the server with the number of its event.
     said: VecDeque<(u64, Said)>,
-    /// What was written to the log since there was a connection. The same is not written again, for two reasons may take turns.
+    /// The lines that were logged since the last connection. None of them is logged again, also when two reasons alternate.
     logged: VecDeque<String>,
 }
 
-/// What a server says when it does not do what it was asked to.
+/// A statement of the server that it does not do what it was asked.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
-    /// Publishing to this subject is not allowed.
+    /// Publishing to this subject is not permitted.
     Denied(String),
-    /// Subscribing to this subject is not allowed.
+    /// Subscribing to this subject is not permitted.
     NoListening(String),
-    /// Anything else.
+    /// Any other error.
     Complaint(String),
 }
 
-/// The subjects that publishing to was denied, and how often.
+/// The subjects to which publishing was denied, and how often.
 pub(crate) type Denials = HashMap<String, usize>;
 
-/// What came in since some event.
+/// The statements since a given event.
 #[derive(Debug, Default)]
 pub(crate) struct Since {
     pub events: u64,
@@ -69,7 +69,7 @@ impl Events {
         Self { name, place, settings, inbox, heard: Mutex::default(), changed: watch::Sender::new(()) }
     }
 
-    /// Takes one event in. It never waits: whoever comes after an event relies on it having been taken in.
+    /// Takes one event in. It never waits: what comes after an event relies on it having been taken in.
     pub fn take(&self, event: Event) {
         self.heard().events += 1;
         match event {
@@ -101,7 +101,7 @@ impl Events {
         self.changed.send_replace(());
     }
 
-    /// How many events have been taken in.
+    /// How many events have been processed.
     pub fn count(&self) -> u64 {
         self.heard().events
     }
@@ -110,7 +110,7 @@ impl Events {
         self.heard().is_unreachable
     }
 
-    /// What was said since the event with this number.
+    /// The statements since the event with this number.
     pub fn since(&self, event: u64) -> Since {
         let heard = self.heard();
         let mut since = Since { events: heard.events - event, ..Since::default() };
@@ -130,12 +130,12 @@ impl Events {
         self.heard().said.iter().any(|(number, said)| *number > event && is_it(said))
     }
 
-    /// Changes after every event.
+    /// Notifies of every event.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Lets everybody look again who waits for a change.
+    /// Wakes all tasks that wait for a change.
     pub fn nudge(&self) {
         self.changed.send_replace(());
     }
@@ -159,7 +159,7 @@ impl Events {
     fn server_said(&self, error: &ServerError) {
         let said = match error {
             ServerError::Other(text) => understand(text),
-            // It ends the connection.
+            // This error ends the connection.
             ServerError::AuthorizationViolation => Said::Complaint(cannot_connect(AUTHORIZATION, &self.settings)),
             ServerError::SlowConsumer(_) => return,
         };
@@ -193,7 +193,7 @@ impl Events {
         }
     }
 
-    /// Subjects of the server itself, such as acknowledgements: nobody else would hear that those are denied.
+    /// Logs a denial for a subject of the server itself, such as an acknowledgement, because no publish reports it.
     fn log_service_denied(&self, subject: &str) {
         if subject.starts_with('$') {
             let tokens: Vec<_> = subject.split('.').take(2).collect();
@@ -225,7 +225,7 @@ impl Events {
 
 const AUTHORIZATION: &str = "authorization violation";
 
-/// The reason why there is no connection, in our words. The library gives no more than its kind.
+/// The reason why there is no connection, in our words. The library tells only its kind.
 fn cannot_connect(reason: &str, settings: &str) -> String {
     let kinds = [
         (ConnectErrorKind::AuthorizationViolation, format!("the server refuses the login: check {settings}")),
@@ -240,7 +240,7 @@ fn cannot_connect(reason: &str, settings: &str) -> String {
     kinds.into_iter().find(|(kind, _)| kind.to_string() == reason).map_or_else(|| reason.to_owned(), |(_, words)| words)
 }
 
-/// Reads the text of an `-ERR` line.
+/// Parses the text of an `-ERR` line.
 fn understand(text: &str) -> Said {
     let subject = |start: &str| text.strip_prefix(start).and_then(unquote);
     if let Some(subject) = subject("Permissions Violation for Publish to ") {
@@ -252,8 +252,8 @@ fn understand(text: &str) -> Said {
     }
 }
 
-/// The text between the first quotes, which the server writes as the language Go does. Subjects are printable, so that only
-/// quotes and backslashes are escaped; anything else is none of ours.
+/// The text between the first quotes, which the server escapes as the language Go does. Subjects are printable, so only quotes
+/// and backslashes are escaped; any other escape is not of a subject of ours.
 fn unquote(text: &str) -> Option<String> {
     let mut characters = text.strip_prefix('"')?.chars();
     let mut plain = String::new();

@@ -1,7 +1,7 @@
-//! A connection to a NATS server that says honestly whether a message has arrived there.
+//! A connection to a NATS server that reports truthfully whether a message has arrived there.
 //!
-//! The client library underneath says Ok for what it has put into a buffer, also while there is no server at all. Here Ok means
-//! that the server has the message: [`Connection::publish`] waits until the server has taken it,
+//! The client library underneath returns Ok as soon as a message is in a buffer, even while there is no server at all. Here Ok
+//! means that the server has the message: [`Connection::publish`] waits until the server has accepted it,
 //! [`Connection::publish_to_stream`] until a stream has stored it.
 //!
 //! ```text
@@ -14,11 +14,11 @@
 //! ```
 //!
 //! Both confirmations are messages to a subject of our own, the `inbox`. That of a stream comes from the stream. That of a plain
-//! publish we send to ourselves: a server takes what comes over one connection in order, so whoever gets back the marker that
-//! was sent last knows that everything before it was taken (`rounds` has the proof).
+//! publish we send to ourselves: a server takes what comes over one connection in order, so that the marker that was sent last, when it
+//! comes back, proves that everything before it was taken (`rounds` has the proof).
 //!
-//! Each connection has a thread with a small runtime of its own. The proof needs to know that what the server said before the
-//! marker has been heard when the marker is, and only one thread has such an order of things. It also keeps pings and
+//! Each connection has a thread with a small runtime of its own. The proof requires that whatever the server said before the
+//! marker has been processed when the marker is, and only a single thread gives that order. The thread also keeps pings and
 //! reconnects going when other threads are busy.
 
 mod connection;

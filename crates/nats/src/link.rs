@@ -8,7 +8,7 @@ use crate::{
     inbox::{Inbox, Need},
 };
 
-/// The client, and what is known of its connection.
+/// The client, and the known state of its connection.
 pub(crate) struct Link {
     pub name: &'static str,
     pub client: Client,
@@ -21,12 +21,12 @@ impl Link {
         self.client.connection_state() == State::Connected
     }
 
-    /// Rises with every connection that is made, before anything is sent over it.
+    /// The number of the connection. It rises with every new one, before anything is sent over it.
     pub fn number(&self) -> u64 {
         self.client.statistics().connects.load(Ordering::SeqCst)
     }
 
-    /// Whether it is known that there is no connection: none stands, and no server could be reached since.
+    /// Whether the server is known to be away: no connection is open, and no server could be reached since.
     pub fn is_away(&self) -> bool {
         !self.is_up() && self.events.is_unreachable()
     }
@@ -42,8 +42,8 @@ impl Link {
         }
     }
 
-    /// Ends when nothing will be confirmed any more that was sent over the connection with this number, or when `verdict` has
-    /// something to say.
+    /// Completes when nothing that was sent over the connection with this number can be confirmed any more, or when `verdict`
+    /// returns an error.
     pub async fn hopeless(&self, number: u64, need: Need, verdict: impl Fn() -> Option<PublishError>) -> PublishError {
         let mut changes = self.events.changes();
         loop {

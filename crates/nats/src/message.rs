@@ -6,11 +6,11 @@ use crate::PublishError;
 const HEADERS_FRAME_BYTES: usize = "NATS/1.0\r\n\r\n".len();
 const HEADER_FRAME_BYTES: usize = ": \r\n".len();
 
-/// A message on its way to a server.
+/// A message to be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
     pub subject: String,
-    /// Names keep their case, which counts in NATS.
+    /// Names keep their case, which is significant in NATS.
     pub headers: Vec<(String, String)>,
     pub payload: Bytes,
 }
@@ -24,14 +24,14 @@ pub(crate) struct Encoded {
 }
 
 impl Outgoing {
-    /// What it takes on the wire, as the server counts it against its limit.
+    /// The size on the wire, as the server counts it against its limit.
     pub(crate) fn bytes(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len() + HEADER_FRAME_BYTES).sum();
         let frame = if self.headers.is_empty() { 0 } else { HEADERS_FRAME_BYTES };
         frame + headers + self.payload.len()
     }
 
-    /// The same message with the id by which a stream knows its duplicates.
+    /// The same message with the id by which a stream detects duplicates.
     pub(crate) fn with_message_id(mut self, id: &str) -> Self {
         self.headers.push((NATS_MESSAGE_ID.to_string(), id.to_owned()));
         self

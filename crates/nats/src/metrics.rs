@@ -1,4 +1,4 @@
-//! What this crate counts.
+//! The metrics of this crate.
 
 use domain::Metric;
 
@@ -6,14 +6,14 @@ const CONNECTED: &str = "timer_nats_connected";
 const RECONNECTS: &str = "timer_nats_reconnects_total";
 const ROUND_SIZE: &str = "timer_nats_round_size";
 
-/// The metrics of this crate. Which connections there are, the configuration says: without a server there are none, and none is away.
+/// The metrics. Which connections exist depends on the configuration: without a NATS server there are none, and none is away.
 pub const METRICS: &[Metric] = &[
     Metric::gauge(CONNECTED, "1 while the connection to the NATS server stands, else 0").by(&[("connection", &[])]),
     Metric::counter(RECONNECTS, "Connections to a NATS server that replaced a lost one").by(&[("connection", &[])]),
     Metric::histogram(ROUND_SIZE, "How many messages shared one confirmation of the NATS server").by(&[("connection", &[])]),
 ];
 
-/// Shows the metrics of a connection from its beginning.
+/// Publishes the metrics of a connection from its start, so that they exist before their first change.
 pub(crate) fn begin(connection: &'static str) {
     connected(connection, false);
     metrics::counter!(RECONNECTS, "connection" => connection).increment(0);

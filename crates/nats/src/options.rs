@@ -8,17 +8,17 @@ const PORT: u16 = 4222;
 const ADDRESSES: &str = "must be addresses like nats://host:4222 or tls://host:4222, separated by commas; \
                          special characters in a user name or password have to be percent-encoded";
 
-/// Where the servers are, and how to log in there.
+/// The addresses of the servers, and the credentials.
 ///
-/// The credentials are kept apart from the addresses, which turn up in the library's logs.
+/// The credentials are kept apart from the addresses, which appear in the library's logs.
 #[derive(Clone)]
 pub struct Options {
     pub(crate) servers: Vec<ServerAddr>,
     pub(crate) login: Login,
     pub(crate) tls: bool,
-    /// Which settings hold the credentials.
+    /// The names of the settings that hold the credentials.
     pub(crate) settings: String,
-    /// Instead of those of the machine.
+    /// The trusted certificate authorities, instead of those of the machine.
     pub(crate) roots: Option<rustls::RootCertStore>,
     place: String,
 }
@@ -31,8 +31,8 @@ pub(crate) enum Login {
 }
 
 impl Options {
-    /// Reads the addresses of one server or of several in a cluster: `nats://user:password@h:4222,nats://h2`, `tls://h`, or with
-    /// a token `nats://token@h`. Credentials that only some addresses have are used for all. `variable` is the name of the
+    /// Parses the addresses of one server or of several in a cluster: `nats://user:password@h:4222,nats://h2`, `tls://h`, or
+    /// with a token `nats://token@h`. Credentials that only some addresses have are used for all. `variable` is the name of the
     /// setting.
     pub fn from_url(variable: &str, url: &str) -> Result<Self, Invalid> {
         let refuse = |rule: &str| Invalid::new(variable, rule);
@@ -54,8 +54,8 @@ impl Options {
         Self::of(&places, tls, login, format!("the credentials in {variable}")).ok_or_else(|| refuse(ADDRESSES))
     }
 
-    /// The same from the settings `NATS_HOST`, `NATS_PORT`, `NATS_USER` and `NATS_PASSWORD`. Any character may be in a password
-    /// here.
+    /// The same from the settings `NATS_HOST`, `NATS_PORT`, `NATS_USER` and `NATS_PASSWORD`. A password may contain any
+    /// character here.
     pub fn from_parts(host: &str, port: u16, user: Option<&str>, password: Option<&str>) -> Result<Self, Invalid> {
         let refused = || Invalid::new("NATS_HOST", "must be a host name or an address, without a port");
         let present = |text: &&str| !text.is_empty();
@@ -74,7 +74,7 @@ impl Options {
         Self::of(&[place], false, login, "NATS_USER and NATS_PASSWORD".to_owned()).ok_or_else(refused)
     }
 
-    /// Hosts and ports, for logs and health.
+    /// The hosts and ports, for logs and health.
     pub fn place(&self) -> String {
         self.place.clone()
     }
@@ -85,21 +85,21 @@ impl Options {
         Some(Self { servers, login, tls, settings, roots: None, place: places.join(", ") })
     }
 
-    /// The same, with authorities of our own to trust.
+    /// The same, trusting these authorities.
     #[cfg(test)]
     pub(crate) fn trusting(self, roots: rustls::RootCertStore) -> Self {
         Self { roots: Some(roots), ..self }
     }
 }
 
-/// One address, if it has the parts of one and no others.
+/// Parses one address; `None` when parts are missing or superfluous.
 fn parse(text: &str) -> Option<Url> {
     let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("nats://{text}")) }.ok()?;
     let is_bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
     (matches!(url.scheme(), "nats" | "tls") && is_bare).then_some(url)
 }
 
-/// Host and port.
+/// The host and port.
 fn place(url: &Url) -> Option<String> {
     let host = match url.host()? {
         Host::Domain(name) => {

@@ -1,28 +1,29 @@
-//! Plain publishes, and how it is known that the server took them.
+//! Plain publishes, and the proof that the server has accepted them.
 //!
-//! The protocol has no answer to a publish, except one that says no. So messages are sent in rounds: those that are waiting, and
-//! behind them a marker, which is a message to our own inbox. While one round waits for its marker, the next one gathers. When
-//! the marker comes back, the server has taken every message of the round, because
+//! The protocol has no answer to a publish, except a refusal. So messages are sent in rounds: all that are waiting, and behind
+//! them a marker, which is a message to our own inbox. While one round awaits its marker, the next one gathers. When the marker
+//! comes back, the server has accepted every message of the round, because
 //!
 //! 1. **They went over one connection.** The library may have lost a connection in the middle of the round, and have sent
 //!    the rest, marker included, over a new one. It counts its connections. Messages that are handed to it when the count is n
 //!    go over the n-th or a later one, the marker that comes back went over the last, and the count is read before the first
 //!    message and after the marker came: when it is the same, there was only one.
-//! 2. **The server takes them in order.** It reads a connection in one piece of code, line by line, and has routed each
-//!    message, or refused it, when it reads the next.
-//! 3. **What it refused, it said before.** A refusal is written to the same connection as the marker, ahead of it. The
-//!    library reads it first, and hands it to a task that does nothing but call [`Events::take`](crate::events::Events::take).
-//!    All of that happens on one thread: when the marker wakes the round, the refusal has woken that task already, and after
-//!    the round has let everybody else have a turn, it has been taken in.
-//! 4. **It is known whom it refused.** It names the subject, and as many refusals as there were messages to that subject are
-//!    theirs. Any other number means that somebody else was refused as well: a server that maps subjects names what it made of
-//!    the subject. Then nobody counts as confirmed. For this count to be right, messages to streams go through the rounds, too.
-//! 5. **Nothing it said was dropped.** The library holds 128 events and drops what comes on top. Dropping one means that the 128
-//!    before it are taken in after it was dropped; when fewer than that were taken in during the round, none was dropped.
-//!    A round is smaller than that, so one in which everything is refused still has an outcome.
+//! 2. **The server processes them in order.** It reads a connection sequentially, and has routed each message, or refused
+//!    it, before it reads the next.
+//! 3. **A refusal comes before the marker.** It is written to the same connection, ahead of the marker. The library reads
+//!    it first, and hands it to a task that only calls [`Events::take`](crate::events::Events::take). All of that happens on
+//!    one thread: when the marker wakes the round, the refusal has woken that task already, and after the round has yielded
+//!    to the other tasks, the refusal has been processed.
+//! 4. **A refusal is attributed.** It names the subject, and as many refusals as there were messages to that subject belong
+//!    to them. Any other number means that another message was refused as well: a server that maps subjects names the
+//!    mapped one. Then no message of the round counts as confirmed. For this count to be right, messages to streams go
+//!    through the rounds, too.
+//! 5. **No refusal was dropped.** The library buffers 128 events and drops further ones. When it drops one, the 128 before
+//!    it are processed afterwards; when fewer than that were processed during the round, none was dropped. A round is smaller
+//!    than that, so one in which everything is refused still has an outcome.
 //!
-//! Anything short of that is no confirmation. What the server does with the message then is another matter: whoever subscribed
-//! gets it, and when nobody did, nobody does. For more there are streams.
+//! Anything short of that is no confirmation. An accepted message goes to the present subscribers, and is gone if there are
+//! none. Streams promise more.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -44,9 +45,9 @@ use crate::{
 
 /// How many messages may wait for their round.
 pub(crate) const QUEUE_MAX: usize = 1024;
-/// Half of the events that the library holds, so that the refusals of one round fit.
+/// Half of the library's event buffer, so that the refusals of one round fit.
 const ROUND_MESSAGES_MAX: usize = EVENTS_HELD_MAX as usize / 2;
-/// Unless one message alone is larger. A slow line has to bring a round through in time.
+/// The bytes of a round, unless a single message is larger. A slow network has to carry a round in time.
 const ROUND_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) type Verdict = Result<(), PublishError>;
@@ -54,20 +55,20 @@ pub(crate) type Verdict = Result<(), PublishError>;
 /// A message that waits for its round.
 pub(crate) struct Job {
     pub message: Outgoing,
-    /// Where an answer is expected.
+    /// The subject to which an answer is expected.
     pub reply: Option<String>,
     pub verdict: oneshot::Sender<Verdict>,
 }
 
-/// A message of the round, once it was handed to the library.
+/// A message of the round that was handed to the library.
 struct Sent {
     subject: String,
     verdict: oneshot::Sender<Verdict>,
 }
 
-/// Round after round, until nobody can send any more.
+/// Sends round after round, until the last sender is gone.
 pub(crate) async fn run(link: Arc<Link>, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
-    // Nobody else has it but the one before, whose client has ended.
+    // The lock is free, or held by the previous run, whose client has ended.
     let mut queue = queue.lock_owned().await;
     let mut held = None;
     while let Some(jobs) = gather(&mut queue, &mut held).await {
@@ -75,7 +76,7 @@ pub(crate) async fn run(link: Arc<Link>, queue: Arc<Mutex<mpsc::Receiver<Job>>>)
     }
 }
 
-/// Waits for a message and takes those that wait with it. One that makes the round too large is held for the next.
+/// Waits for a message and takes those that wait with it. One that would make the round too large is held for the next.
 async fn gather(queue: &mut mpsc::Receiver<Job>, held: &mut Option<Job>) -> Option<VecDeque<Job>> {
     let first = match held.take() {
         Some(job) => job,
@@ -103,7 +104,7 @@ async fn round(link: &Link, mut waiting: VecDeque<Job>) {
         link.inbox.doubt();
     }
     metrics::round(link.name, u32::try_from(sent.len()).unwrap_or(u32::MAX));
-    // Whoever does not wait any more is not told.
+    // A publish that gave up waiting gets no verdict.
     for Sent { subject, verdict } in sent {
         let _ = verdict.send(match &outcome {
             Ok(denied) if denied.contains_key(&subject) => Err(PublishError::Denied { subject }),
@@ -112,7 +113,7 @@ async fn round(link: &Link, mut waiting: VecDeque<Job>) {
         });
     }
     for Job { verdict, .. } in waiting {
-        // These have not left.
+        // These messages have not been sent.
         let _ = verdict.send(Err(match &outcome {
             Ok(_) | Err(PublishError::Lost) => PublishError::NotConnected,
             Err(error) => error.clone(),
@@ -120,7 +121,7 @@ async fn round(link: &Link, mut waiting: VecDeque<Job>) {
     }
 }
 
-/// Sends the round and waits until all of it is known to be taken, except what goes to subjects that were denied.
+/// Sends the round and waits until all of it is known to be accepted, except messages to subjects that were denied.
 async fn confirm(link: &Link, waiting: &mut VecDeque<Job>, sent: &mut Vec<Sent>) -> Result<Denials, PublishError> {
     inbox::ready(link, Need::Marker).await?;
     let number = link.number();
@@ -146,13 +147,13 @@ async fn confirm(link: &Link, waiting: &mut VecDeque<Job>, sent: &mut Vec<Sent>)
     understand(link.events.since(heard), sent)
 }
 
-/// Whom the server refused during a round whose marker came back.
+/// The denials of a round whose marker came back.
 fn understand(since: Since, sent: &[Sent]) -> Result<Denials, PublishError> {
     if since.events >= EVENTS_HELD_MAX {
         return Err(PublishError::Unheard);
     }
     if let Some(complaint) = since.complaint {
-        // It does not say which message it means.
+        // The server does not say which message it means.
         return Err(PublishError::Refused(complaint));
     }
     let is_of_others =
@@ -186,7 +187,7 @@ pub(crate) async fn publish(link: &Link, message: Encoded, reply: Option<String>
         None if headers.is_empty() => link.client.publish(subject, payload).await,
         None => link.client.publish_with_headers(subject, headers, payload).await,
     };
-    // Subject and size have been checked: only a client that has ended refuses it.
+    // Subject and size have been checked, so only a client that has ended refuses the message.
     handed_over.map_err(|_| PublishError::NotConnected)
 }
 

@@ -1,6 +1,6 @@
-//! Publishes that a stream stores. The stream answers each of them, to our inbox: that is the confirmation.
+//! Publishes to streams. The stream answers each message at our inbox: that is the confirmation.
 //!
-//! The library has this too, but it remembers for ever whom it promised an answer that never came.
+//! The library has this too, but leaks memory for every answer that never comes.
 
 use async_nats::{
     Message, StatusCode,
@@ -16,26 +16,26 @@ use crate::{
     rounds::{self, Job},
 };
 
-/// How many messages may wait for the answers of streams.
+/// How many messages may await the answers of streams.
 pub(crate) const IN_FLIGHT_MAX: usize = 2048;
 
-/// Where a stream has put a message.
+/// Where a stream has stored a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     pub stream: String,
     pub sequence: u64,
-    /// It had one with this message id already, and dropped this one.
+    /// The stream had a message with this id already, and dropped this one.
     pub duplicate: bool,
 }
 
-/// Publishes the message and waits for what the stream says.
+/// Publishes the message and waits for the answer of the stream.
 pub(crate) async fn store(link: &Link, rounds: &mpsc::Sender<Job>, message: Outgoing) -> Result<Stored, PublishError> {
     inbox::ready(link, Need::Answer).await?;
     let subject = message.subject.clone();
     let mut expected = link.inbox.expect();
     let reply = expected.address.clone();
     let without_answer = async {
-        // Without markers there are no rounds, and nobody whose refusals this could be taken for.
+        // Without markers there are no rounds, and no message of a round to which a refusal of this one could be attributed.
         match link.inbox.refusal(Need::Marker) {
             None => join(link, rounds, message, reply).await,
             Some(_) => go_alone(link, message, reply).await,
@@ -49,7 +49,7 @@ pub(crate) async fn store(link: &Link, rounds: &mpsc::Sender<Job>, message: Outg
     read(&answer, &subject)
 }
 
-/// Sends the message with the next round. Ends when there will be no answer.
+/// Sends the message with the next round. Completes when no answer will come.
 async fn join(link: &Link, rounds: &mpsc::Sender<Job>, message: Outgoing, reply: String) -> PublishError {
     let doom = Doom::of(link, &message);
     let (verdict, judged) = oneshot::channel();
@@ -62,12 +62,12 @@ async fn join(link: &Link, rounds: &mpsc::Sender<Job>, message: Outgoing, reply:
     }
 }
 
-/// Whether what a round says of a message leaves no hope for an answer of the stream.
+/// Whether the verdict of a round on a message rules out an answer of the stream.
 const fn is_final(error: &PublishError) -> bool {
     !error.is_uncertain() || matches!(error, PublishError::Lost)
 }
 
-/// Sends the message by itself. Ends when there will be no answer.
+/// Sends the message outside of the rounds. Completes when no answer will come.
 async fn go_alone(link: &Link, message: Outgoing, reply: String) -> PublishError {
     let doom = Doom::of(link, &message);
     let number = link.number();
@@ -89,7 +89,7 @@ struct Doom<'a> {
 }
 
 impl<'a> Doom<'a> {
-    /// From before the message is sent.
+    /// Starts to watch, before the message is sent.
     fn of(link: &'a Link, message: &Outgoing) -> Self {
         Self { link, subject: message.subject.clone(), heard: link.events.count() }
     }

@@ -1,4 +1,4 @@
-//! Against a real server.
+//! Tests against a real server.
 
 mod arrival;
 mod breaking;

@@ -10,7 +10,8 @@ pub(crate) fn config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error
     Ok(config)
 }
 
-/// The authorities that this machine trusts; those of Mozilla where it trusts none, as in an image without certificates.
+/// The certificate authorities that this machine trusts; those of Mozilla where it trusts none, as in an image without
+/// certificates.
 pub(crate) fn roots_of_this_machine() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -22,7 +22,7 @@ async fn a_round_has_a_limit_in_messages_and_one_in_bytes() {
     while let Some(jobs) = gather(&mut queue, &mut held).await {
         rounds.push(jobs.len());
     }
-    // The last but one is larger than any round, and has one for itself.
+    // The last but one is larger than any round, and has a round of its own.
     assert_eq!(rounds, [64, 3, 2, 1, 1]);
 }
 
@@ -39,18 +39,18 @@ fn what_came_in_during_a_round_decides_about_it() {
     assert_eq!(verdict(127, &[], None), Ok(denials(&[])));
     assert_eq!(verdict(128, &[], None), Err(PublishError::Unheard));
     assert_eq!(verdict(1, &[], Some("no")), Err(PublishError::Refused("no".to_owned())));
-    // Too few, too many, or a subject that nobody has published to.
+    // Too few refusals, too many, or a subject to which no message was published.
     for (subject, count) in [("a", 1), ("a", 3), ("b", 2), ("d", 1)] {
         let refused = PublishError::Refused(format!("no permission to publish to {subject}"));
         assert_eq!(verdict(1, &[(subject, count)], None), Err(refused));
     }
 }
 
-/// The third step of the proof rests on how the runtime takes turns: the reader wakes the one who hears refusals, then the one
-/// who waits for the marker, and these may be woken by something else besides. Should a new version of it do otherwise, this
-/// fails.
+/// The third step of the proof rests on the order in which the runtime polls tasks: the reader wakes the task that processes
+/// refusals, then the one that awaits the marker, and both may be woken for other reasons. This test fails should a new version
+/// of the runtime behave otherwise.
 #[test]
-fn whoever_gives_way_sees_what_was_said_before() {
+fn a_task_that_yields_sees_what_was_said_before() {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (say, mut said) = mpsc::channel::<u64>(EVENTS_HELD_MAX as usize);
@@ -67,7 +67,7 @@ fn whoever_gives_way_sees_what_was_said_before() {
         let round = tokio::spawn(async move {
             for number in 1..=10_000 {
                 go.send(number).await.unwrap();
-                // Woken without reason now and then, and so in the queue ahead of everybody.
+                // Spurious wake-ups now and then, which put this task ahead of all other tasks in the run queue.
                 while *marks.borrow_and_update() < number {
                     if number % 3 == 0 {
                         yield_now().await;
@@ -84,7 +84,7 @@ fn whoever_gives_way_sees_what_was_said_before() {
                 if number % 2 == 0 {
                     yield_now().await;
                 }
-                // As many as the library holds, the last of which counts.
+                // As many events as the library buffers, of which the last counts.
                 for _ in 1..EVENTS_HELD_MAX {
                     say.try_send(0).unwrap();
                 }

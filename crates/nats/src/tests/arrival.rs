@@ -1,4 +1,4 @@
-//! What is published arrives.
+//! Published messages arrive.
 
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ fn ten_thousand_at_once_all_arrive() {
 }
 
 #[test]
-fn one_that_cannot_be_sent_does_not_disturb_the_others() {
+fn one_that_cannot_be_sent_does_not_disturb_other_messages() {
     on_both_runtimes(|| async {
         let nats = Nats::builder().max_payload_bytes(1000).start();
         let mut subscriber = subscribe(&witness(&nats.url()).await, ">").await;
@@ -92,7 +92,7 @@ fn one_that_cannot_be_sent_does_not_disturb_the_others() {
 }
 
 #[test]
-fn whoever_stops_waiting_does_not_disturb_the_others() {
+fn a_publish_that_stops_waiting_does_not_disturb_other_publishes() {
     on_both_runtimes(|| async {
         let nats = throwaway::nats();
         let connection = connect(&nats.url()).await;

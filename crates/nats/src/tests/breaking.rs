@@ -1,4 +1,4 @@
-//! Tries to get a confirmation for something that did not arrive.
+//! Tries to get a confirmation for a message that did not arrive.
 
 use std::{
     collections::HashSet,
@@ -24,7 +24,7 @@ use crate::{Connection, Outgoing, PublishError};
 const PUBLISHERS: u64 = 32;
 const CUTS: Cuts = Cuts { to_server: (500, 1_000_000), to_client: (700, 6_000) };
 
-/// What became of the publishes of all publishers.
+/// The outcomes of the publishes of all publishers.
 #[derive(Default)]
 struct Tally {
     confirmed: HashSet<String>,
@@ -48,7 +48,7 @@ impl Tally {
     }
 }
 
-/// How far the publishers are, and whether they shall stop.
+/// The progress of the publishers, and whether they have to stop.
 #[derive(Clone, Default)]
 struct Run {
     over: Arc<AtomicBool>,
@@ -60,14 +60,14 @@ impl Run {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until some more have been confirmed.
+    /// Waits until some more messages have been confirmed.
     async fn goes_on(&self) {
         let before = self.confirmed.load(Ordering::SeqCst);
         until(|| self.confirmed.load(Ordering::SeqCst) > before + 100).await;
     }
 }
 
-/// Messages, each with another name, as fast as they are confirmed or refused, until it is over.
+/// Publishes messages with distinct names, as fast as they are confirmed or refused, until the run ends.
 async fn publish_until<F>(run: &Run, publish: impl Fn(String) -> F + Clone + Send + Sync + 'static) -> Tally
 where
     F: Future<Output = Result<(), PublishError>> + Send,
@@ -102,8 +102,8 @@ where
     all
 }
 
-/// The name comes first, and then something that makes the sizes differ. Some rounds are larger than what the library takes at
-/// once, so that one connection gets their beginning and another their end.
+/// The name comes first, then a filling that makes the sizes differ. Some rounds exceed the buffer of the library, so that one
+/// connection gets their beginning and another their end.
 fn named(subject: &str, name: &str) -> Outgoing {
     let filling = "x".repeat(name.bytes().map(usize::from).product::<usize>() % 10_007);
     message(subject, format!("{name} {filling}"))
@@ -144,7 +144,7 @@ fn whatever_is_confirmed_has_arrived_however_connections_break() {
             async move { connection.publish(named("breaking.core", &name)).await }
         };
         let tally = publish_until(&run, publish).await;
-        // The server has routed all that was confirmed to the subscriber before it gets this.
+        // When the subscriber gets this message, the server has routed to it all that was confirmed before.
         observer.publish("breaking.core", "end".into()).await.unwrap();
         let arrived = watching.await.unwrap();
 
@@ -166,7 +166,7 @@ async fn create_stream(url: &str, name: &str, subject: &str) -> jetstream::strea
     jetstream::new(witness(url).await).create_stream(config).await.unwrap()
 }
 
-/// The names of everything in the stream.
+/// The names of all messages in the stream.
 async fn contents(url: &str, stream: &str) -> HashSet<String> {
     let mut stream = jetstream::new(witness(url).await).get_stream(stream).await.unwrap();
     let count = usize::try_from(stream.info().await.unwrap().state.messages).unwrap();

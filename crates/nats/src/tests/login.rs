@@ -37,12 +37,12 @@ async fn a_refused_login_is_explained_without_the_password() {
     until(|| log.text().matches("event: client error: nats: authorization violation").count() > 3).await;
     assert!(!connection.is_connected());
     assert_eq!(connection.publish(message("login", "")).await, Err(PublishError::NotConnected));
-    // The server may close the connection so fast that its words are lost.
+    // The server may close the connection so fast that its error message is lost.
     let lines = log.ours();
     let refusal = "cannot connect to NATS: the server refuses the login: check the credentials in NATS_URL";
     assert_eq!(lines.iter().filter(|line| line.contains(refusal)).count(), 1, "{lines:#?}");
     assert!(lines.len() <= 2, "{lines:#?}");
-    // Not even where the library shows everything.
+    // The password must not appear even where the library logs everything.
     assert!(!log.text().contains("hunter2"));
 }
 
@@ -80,7 +80,7 @@ fn a_server_with_a_trusted_certificate_is_used() {
     on_both_runtimes(|| async {
         let authority = Authority::new();
         let nats = authority.start_server();
-        // A server that asks for TLS gets it without a word in the address.
+        // A server that requires TLS gets it even without `tls://` in the address.
         for url in [nats.url(), nats.url().replace("tls://", "nats://")] {
             let connection = start_with(Options::from_url("NATS_URL", &url).unwrap().trusting(authority.roots.clone()));
             until(|| connection.is_connected()).await;

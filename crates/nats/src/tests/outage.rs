@@ -1,4 +1,4 @@
-//! Servers that are away, stand still, or come back.
+//! Servers that are away, hang, or come back.
 
 use std::{io::Write, time::Duration};
 
@@ -127,7 +127,7 @@ fn a_server_that_dies_during_a_publish_ends_the_wait() {
             nats.pause();
             let publishing = async { if is_to_stream { store(&connection).await } else { publish(&connection).await } };
             let killing = async {
-                // Until it is on its way, which nothing tells.
+                // The publish has to be on its way first, which cannot be observed.
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 nats.stop_immediate();
                 Instant::now()
@@ -164,7 +164,7 @@ fn one_of_several_servers_is_enough() {
             assert_eq!(publish(&connection).await, Ok(()));
             let used = usize::from(connection.client().await.server_info().port == servers[1].port());
             servers[used].stop_immediate();
-            // There is another server, so nobody is told that there is none.
+            // Another server is up, so no publish may fail with "not connected".
             let (core, stream) = tokio::join!(publish(&connection), store(&connection));
             assert!(matches!(core, Ok(()) | Err(PublishError::Lost)), "{core:?}");
             assert!(matches!(stream, Err(PublishError::NoStream { .. } | PublishError::Lost)), "{stream:?}");
@@ -197,7 +197,7 @@ async fn changes_are_logged_once_each() {
     }
 }
 
-/// The library panics over it, and its client ends.
+/// The library panics over such a message, and its client ends.
 #[test]
 fn a_message_that_ends_the_client_costs_a_new_one() {
     on_both_runtimes(|| async {

@@ -1,4 +1,4 @@
-//! What the server does not allow is told apart from what it takes.
+//! Denied messages are told apart from accepted ones.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,7 +30,7 @@ fn denied(subject: &str) -> Result<(), PublishError> {
 }
 
 #[test]
-fn a_denied_message_is_never_confirmed_and_never_takes_others_with_it() {
+fn a_denied_message_is_never_confirmed_and_never_takes_other_messages_with_it() {
     on_both_runtimes(|| async {
         let nats = server(&["allowed.>", "_INBOX.>"], &["_INBOX.>"]);
         let mut subscriber = subscribe(&witness(&as_user(&nats, "admin", "secret")).await, "allowed.>").await;
@@ -98,7 +98,7 @@ fn a_subject_that_the_server_maps_to_a_denied_one_is_not_confirmed() {
         let refused = Err(PublishError::Refused("no permission to publish to denied.a".to_owned()));
         assert_eq!(connection.publish(message("allowed.mapped", "")).await, refused);
         for _ in 0..100 {
-            // In whatever rounds these come to be.
+            // The messages may share a round or not.
             let (mapped, denied, stored, other) = tokio::join!(
                 connection.publish(message("allowed.mapped", "")),
                 connection.publish(message("denied.a", "")),
@@ -141,7 +141,7 @@ fn a_flood_of_refusals_hides_none() {
         let client = connection.client().await;
         let mut counts = [0; 3];
         for round in 0..200 {
-            // More than the library can hold, so that it drops some.
+            // More than the library buffers, so that it drops some.
             for _ in 0..400 {
                 client.publish("flood", Bytes::new()).await.unwrap();
             }
@@ -176,7 +176,7 @@ fn nothing_is_sent_that_could_not_be_confirmed() {
             assert_eq!(verdict, Err(PublishError::Unconfirmable { missing: "publish to" }));
         }
         assert!(started.elapsed() < AT_ONCE);
-        // A stream answers by itself. Here there is none, and somebody else would have to answer.
+        // A stream answers by itself. There is none here, so the answer would have to come from another subscriber.
         let storing = connection.publish_to_stream(message("orders.stored", ""), "1").await;
         assert_eq!(storing.map(drop), Err(PublishError::TimedOut));
         assert_eq!(next(&mut subscriber).await.subject.as_str(), "orders.stored");
@@ -209,7 +209,7 @@ async fn permissions_that_come_later_are_noticed() {
         assert!(matches!(verdict, Err(PublishError::Unconfirmable { .. })), "{verdict:?}");
         allow_everything(&nats);
         until_ok(&connection, "orders.late").await;
-        // It is the same connection all along.
+        // The connection is the same all along.
         assert_eq!(connection.client().await.statistics().connects.load(std::sync::atomic::Ordering::SeqCst), 1);
     }
 }

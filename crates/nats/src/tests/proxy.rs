@@ -1,4 +1,4 @@
-//! Something between a connection and its server that breaks.
+//! A proxy between a connection and its server that cuts connections.
 
 use std::sync::{
     Arc,
@@ -20,7 +20,7 @@ pub(super) struct Cuts {
     pub to_client: (u64, u64),
 }
 
-/// Passes bytes on, and cuts every connection somewhere: in the middle of a message, of a marker, or of an answer.
+/// Forwards bytes, and cuts every connection at some point: in the middle of a message, of a marker, or of an answer.
 pub(super) struct Proxy {
     port: u16,
     connections: Arc<AtomicU64>,
@@ -77,7 +77,7 @@ async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut left: u64) {
     }
 }
 
-/// The same numbers in every run.
+/// Pseudo-random numbers, the same in every run.
 pub(super) struct Chance(pub u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! What the tests have in common.
+//! What the tests share.
 
 use std::{
     future::Future,
@@ -18,13 +18,13 @@ use crate::{Connection, Options, Outgoing, connection};
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a test on both kinds of runtime: which one the caller has must not matter.
+/// Runs a test on both kinds of runtime: the kind that the caller has must not matter.
 pub(super) fn on_both_runtimes<F: Future<Output = ()>>(test: impl Fn() -> F) {
     runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test());
     runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap().block_on(test());
 }
 
-/// A connection that is driven, though perhaps not connected.
+/// A connection whose driver runs, though it may not be connected.
 pub(super) fn start(url: &str) -> Connection {
     start_with(Options::from_url("NATS_URL", url).unwrap())
 }
@@ -55,7 +55,7 @@ pub(super) async fn until(condition: impl Fn() -> bool) {
     timeout(PATIENCE, holds).await.expect("what the test waits for does not happen");
 }
 
-/// A client of the library, for looking at the other side.
+/// A client of the library that observes the server.
 pub(super) async fn witness(url: &str) -> Client {
     let url: url::Url = url.parse().unwrap();
     let options = async_nats::ConnectOptions::new();
@@ -66,7 +66,7 @@ pub(super) async fn witness(url: &str) -> Client {
     options.connect(url.as_str()).await.unwrap()
 }
 
-/// Subscribes, and returns once the server knows it.
+/// Subscribes, and returns once the server knows the subscription.
 pub(super) async fn subscribe(client: &Client, subject: &str) -> Subscriber {
     let subscriber = client.subscribe(subject.to_owned()).await.unwrap();
     let inbox = client.new_inbox();
@@ -84,18 +84,19 @@ pub(super) fn message(subject: &str, payload: impl Into<Bytes>) -> Outgoing {
     Outgoing { subject: subject.to_owned(), headers: Vec::new(), payload: payload.into() }
 }
 
-/// Somebody who may publish below `allowed` and to the inboxes.
+/// A user with these permissions to publish and to subscribe.
 pub(super) fn limited(name: &str, publish: &[&str], subscribe: &[&str]) -> NatsUser {
     NatsUser::limited(name, "secret", publish, subscribe)
 }
 
-/// What is logged on this thread, and by the connections that are started on it.
+/// The lines that are logged on this thread, and by the connections that are started on it.
 #[derive(Clone, Default)]
 pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub fn capture() -> (Self, tracing::subscriber::DefaultGuard) {
-        // While there is only one subscriber, a line that another test comes to first, without it, is switched off for all.
+        // While there is only one subscriber, a log line that another test reaches first, without a subscriber, is disabled for
+        // all.
         static ANOTHER: OnceLock<tracing::Dispatch> = OnceLock::new();
         ANOTHER.get_or_init(|| tracing::Dispatch::new(tracing_subscriber::registry()));
         let log = Self::default();

@@ -104,14 +104,14 @@ fn a_message_that_is_too_large_or_not_allowed_is_not_stored() {
         let denied = connection.publish_to_stream(message("limit.b", ""), "2").await;
         assert_eq!(denied, Err(PublishError::Denied { subject: "limit.b".to_owned() }));
         assert!(started.elapsed() < CONFIRMED_WITHIN / 2);
-        // Nothing but the permission for the inbox is needed, and only to listen to it.
+        // Only the permission to subscribe to the inbox is needed.
         connection.publish_to_stream(message("limit.a", ""), "3").await.unwrap();
         assert_eq!(stream.info().await.unwrap().state.messages, 1);
     });
 }
 
 #[test]
-fn an_answer_of_somebody_else_is_no_confirmation() {
+fn an_answer_of_another_subscriber_is_no_confirmation() {
     on_both_runtimes(|| async {
         let nats = throwaway::nats();
         let other = witness(&nats.url()).await;
