@@ -1,4 +1,4 @@
-//! One invocation: what is measured, in what order and how often.
+//! One invocation of the benchmark: what is measured, in what order and how often.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -26,27 +26,27 @@ const DISK_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Campaign {
     pub workloads: Vec<Workload>,
-    /// How often each is run; the run in the middle counts.
+    /// How often each workload is run; the median run counts.
     pub runs: u32,
-    /// How many timers, instead of each workload's own number.
+    /// The number of timers, instead of each workload's own.
     pub timers: Option<u64>,
-    /// How many connections, instead of each workload's own number.
+    /// The number of connections, instead of each workload's own.
     pub connections: Option<usize>,
-    /// How many timers are pending in W4, one after the other.
+    /// The numbers of pending timers in W4, in order.
     pub sizes: Vec<u64>,
-    /// Little of everything: to see that it works, not how well.
+    /// A short run that shows that everything works, not how well.
     pub is_quick: bool,
-    /// Whether W4 leaves its timers where they are, because the database is thrown away anyway.
+    /// Whether W4 leaves its timers behind, because the database is thrown away anyway.
     pub leaves_pile: bool,
-    /// Where the disk is probed.
+    /// The directory in which the disk is probed.
     pub directory: PathBuf,
-    /// What the service was started with, as far as it is known.
+    /// The settings with which the service was started, as far as they are known.
     pub settings: BTreeMap<String, String>,
-    /// What else must be known to judge the figures.
+    /// Anything else that must be known to judge the results.
     pub note: Option<String>,
 }
 
-/// What is told while it runs.
+/// What is reported while it runs.
 #[derive(Debug)]
 pub enum Note<'a> {
     Doing(&'a str),
@@ -61,7 +61,7 @@ impl Campaign {
         let mut record = Record { started_at: session.clock.now().to_string(), machine: Machine::here(), ..Record::default() };
         record.service = self.service(session).await?;
         tell(Note::Doing("the disk"));
-        // Without it the figures are worth less, but not nothing.
+        // A failed probe makes the results harder to judge, but not worthless.
         record.disk = disk::probe(&self.directory, self.disk_time(), session.clock.as_ref()).ok();
         for connections in self.ceiling_connections() {
             tell(Note::Doing(&format!("load without a service, over {connections} connections")));
@@ -121,14 +121,14 @@ impl Campaign {
         let mut sizes = self.sizes.clone();
         sizes.sort_unstable();
         let mut pile = Pile::begin(session, sizes.last().copied().unwrap_or_default());
-        // Without any, to compare with.
+        // The baseline without pending timers.
         sizes.insert(0, 0);
         for size in sizes {
             tell(Note::Doing(&describe(Workload::W4, size)));
             let held = pile.grow(session, size).await?;
             tell(Note::Held(&held));
             record.held.push(held);
-            // Without any they are workloads of their own.
+            // Without pending timers, W1 and W2 are workloads of their own.
             let again: &[Workload] = if size > 0 { &[Workload::W1, Workload::W2] } else { &[] };
             for workload in again {
                 self.repeat(session, *workload, pile.timers(), record, tell).await?;

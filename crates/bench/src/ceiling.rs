@@ -1,4 +1,5 @@
-//! What the load client and the sink reach without a service between them. A figure near it tells more about them than about the service.
+//! The throughput of load client and sink without a service between them. A result near this ceiling tells more about them than
+//! about the service.
 
 use std::sync::{
     Arc,
@@ -7,7 +8,7 @@ use std::sync::{
 
 use crate::{client::Connection, error::Failed, record::Ceiling, requests, session::Session};
 
-/// Sends `posts` straight to the sink.
+/// Sends `posts` directly to the sink.
 pub async fn measure(session: &Session, connections: usize, posts: u64) -> Result<Ceiling, Failed> {
     let (address, round) = session.begin_without_service(posts)?;
     let host = address.to_string();

@@ -1,4 +1,5 @@
-//! A line chart as SVG, written by hand: it is looked at beside the report, in a browser or on a code host, and needs nothing else.
+//! A line chart as SVG, written by hand: it is displayed beside the report, in a browser or on a code host, and needs nothing
+//! else.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = 210.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 60.0;
-/// Names at the ends of lines are kept so far apart.
+/// The least distance between the names at the ends of lines.
 const NAME_GAP: f64 = 16.0;
 
 #[derive(Debug, Clone)]
@@ -22,7 +23,7 @@ pub struct Chart {
 
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// Written below it; the subtitle says what the height means.
+    /// Written below the axis. What the vertical axis shows stands in the subtitle.
     pub name: String,
     pub is_logarithmic: bool,
     pub from: f64,
@@ -39,7 +40,7 @@ pub struct Line {
 }
 
 impl Axis {
-    /// Where `value` lies: 0 at the beginning, 1 at the end. What lies outside is brought to the edge.
+    /// The position of `value`: 0 at the beginning, 1 at the end. Values outside are moved to the edge.
     fn place(&self, value: f64) -> f64 {
         let place = if self.is_logarithmic {
             (value.max(f64::MIN_POSITIVE).ln() - self.from.ln()) / (self.to.ln() - self.from.ln())
@@ -177,7 +178,7 @@ impl Chart {
     }
 }
 
-/// Moves places, given from low to high, apart until each is `gap` from the next, and none is above `max`.
+/// Moves positions, given in ascending order, apart until each is `gap` from the next, and none is above `max`.
 fn spread(places: &[f64], gap: f64, max: f64) -> Vec<f64> {
     let mut spread: Vec<f64> = Vec::new();
     for place in places {
@@ -198,7 +199,7 @@ fn round_step(least: f64) -> f64 {
     [1.0, 2.0, 5.0].map(|digit| digit * power).into_iter().find(|step| *step >= least).unwrap_or(10.0 * power)
 }
 
-/// A number with its thousands apart; small ones as they are.
+/// A number with separators for thousands; small numbers as they are.
 pub fn grouped(value: f64) -> String {
     if value != 0.0 && value.abs() < 1.0 {
         return format!("{value}");
@@ -214,7 +215,7 @@ pub fn grouped(value: f64) -> String {
     if value < 0.0 { format!("-{text}") } else { text }
 }
 
-/// A measured number with as many digits as mean something.
+/// A measured number with its significant digits.
 pub fn short(value: f64) -> String {
     match value.abs() {
         100.0.. => grouped(value),

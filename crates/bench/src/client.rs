@@ -1,4 +1,4 @@
-//! One connection to a service: a prepared request goes out, a status and a body come back.
+//! One connection to a service: sends a prepared request, and returns a status and a body.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::wire;
 
-/// An answer that takes longer is none.
+/// A request without an answer after this time has failed.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 const BUFFER_BYTES: usize = 8 * 1024;
 
@@ -32,7 +32,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
-    /// Sends `request` and waits for all of its answer.
+    /// Sends `request` and waits for the complete answer.
     pub async fn exchange(&mut self, request: &[u8]) -> io::Result<Answer<'_>> {
         let exchange = tokio::time::timeout(ANSWER_TIME_MAX, self.exchange_however_long(request)).await;
         let extent = exchange.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;

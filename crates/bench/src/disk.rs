@@ -1,4 +1,4 @@
-//! How long the disk takes to keep 4 KiB: the floor under every acknowledged write.
+//! How long the disk takes to sync 4 KiB: the lower bound of every acknowledged write.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path, time::Duration};
 
@@ -7,10 +7,10 @@ use domain::Clock;
 use crate::{machine::filesystem, percentiles::Percentiles, record::Disk};
 
 const PAGE_BYTES: usize = 4 * 1024;
-/// Written beforehand, so that no write has to find room.
+/// The pages are written beforehand, so that no write has to allocate space.
 const PAGES: u64 = 256;
 
-/// Overwrites and syncs for as long as `time`, in a file of its own.
+/// Overwrites and syncs pages of a temporary file for as long as `time`.
 pub fn probe(directory: &Path, time: Duration, clock: &dyn Clock) -> io::Result<Disk> {
     let file = tempfile::tempfile_in(directory)?;
     let page = [0x5a; PAGE_BYTES];

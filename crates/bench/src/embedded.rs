@@ -1,4 +1,4 @@
-//! A service of one's own: a child process on a port of its own, with a key of its own, ended when this is dropped.
+//! A service started by the benchmark: a child process with a port and an API key of its own, stopped when this is dropped.
 
 use std::{
     collections::BTreeMap,
@@ -14,19 +14,19 @@ use tempfile::TempDir;
 
 use crate::{client::Connection, error::Failed, plan::Plan, requests::Requests, target::Target};
 
-/// How long a service may take until it holds every timer: migrations of a great database included.
+/// How long a service may take until it owns every shard, migrations of a large database included.
 const START_TIME_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// How long it may take to end in order.
+/// How often a graceful shutdown is polled for.
 const STOP_LOOKS_MAX: u32 = 200;
 
-/// What is wanted of it.
+/// How the service is started.
 #[derive(Debug)]
 pub struct Wanted {
     pub program: PathBuf,
-    /// Its files are put in a directory of their own in this one.
+    /// The parent of the directory that the service gets for its files.
     pub directory: PathBuf,
-    /// Without one, an SQLite file that is thrown away.
+    /// Without a URL, the service uses a temporary SQLite file.
     pub database_url: Option<String>,
     pub api_key: String,
     /// Further settings of the service.
@@ -41,10 +41,10 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Starts it and waits until it fires timers.
+    /// Starts the service and waits until it fires timers.
     pub async fn start(wanted: &Wanted) -> Result<Self, Failed> {
         let cannot = |error: std::io::Error| Failed::Run(format!("no service can be started for this: {error}."));
-        // It has a directory of its own to be in, so that the name of this one must hold from anywhere.
+        // The service runs in a directory of its own, so this path must be absolute.
         let directory = wanted.directory.canonicalize().map_err(cannot)?;
         let home = tempfile::Builder::new().prefix("timer-bench-").tempdir_in(directory).map_err(cannot)?;
         let port = free_port().map_err(cannot)?;
@@ -52,7 +52,7 @@ impl Embedded {
         let database_url = wanted.database_url.clone();
         let database_url = database_url.unwrap_or_else(|| format!("sqlite://{}", home.path().join("timer.db").display()));
         let mut command = Command::new(&wanted.program);
-        // Nothing is inherited that could make it another service than the one that is described in the report.
+        // No variable is inherited that could make it another service than the one that the report describes.
         command.arg("serve").env_clear().envs(&wanted.settings).current_dir(home.path());
         command.env("API_KEY", &wanted.api_key).env("DATABASE_URL", database_url);
         command.env("BIND", "127.0.0.1").env("PORT", port.to_string());
@@ -86,7 +86,8 @@ impl Embedded {
 }
 
 impl Drop for Embedded {
-    /// In order, so that another process on the same database has its timers at once; if that does not work, at once.
+    /// Stops the service gracefully, so that another process on the same database takes over its timers at once; kills it if
+    /// that fails.
     fn drop(&mut self) {
         let id = self.child.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -103,7 +104,7 @@ impl Drop for Embedded {
     }
 }
 
-/// `None` while it cannot be asked.
+/// `None` while the service does not answer.
 async fn holds_every_shard(target: &Target) -> Option<bool> {
     let mut request = Vec::new();
     Requests::new(&target.host, &target.api_key, &[], 0, Plan::Every { first: 0, gap: 0 }).get("/cluster", &mut request);

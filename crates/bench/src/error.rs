@@ -1,7 +1,7 @@
-/// Why there are no figures. Each is one sentence for whoever asked for them.
+/// Why there are no results. Each text is one sentence for the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
-    /// Something was asked for that cannot be.
+    /// An option asks for something impossible.
     #[error("{0}")]
     Option(String),
     /// The measurement itself did not work.

@@ -1,8 +1,8 @@
-//! What has arrived, and when: one line for each timer of a round.
+//! Which timers have arrived, and when: one entry for each timer of a round.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// Written by the thread of the sink, read by everybody.
+/// Written by the thread of the sink, read by all workloads.
 #[derive(Debug)]
 pub struct Ledger {
     round: u64,
@@ -13,7 +13,7 @@ pub struct Ledger {
 
 #[derive(Debug, Default)]
 struct Line {
-    /// In microseconds since 1970; 0 while it has not arrived.
+    /// In microseconds since 1970; 0 while the timer has not arrived.
     first_at: AtomicI64,
     calls: AtomicU32,
 }
@@ -24,7 +24,7 @@ impl Ledger {
         Self { round, lines, arrived: AtomicU64::new(0), strangers: AtomicU64::new(0) }
     }
 
-    /// Notes a call of timer `number` at `at`.
+    /// Records a call of timer `number` at `at`.
     pub fn note(&self, round: u64, number: u64, at: i64) {
         let line = usize::try_from(number).ok().and_then(|number| self.lines.get(number));
         let Some(line) = line.filter(|_| round == self.round) else {
@@ -33,7 +33,7 @@ impl Ledger {
         };
         if line.calls.fetch_add(1, Ordering::Relaxed) == 0 {
             line.first_at.store(at, Ordering::Relaxed);
-            // Whoever sees the count sees the line too.
+            // Release ordering: a thread that sees the count sees the entry too.
             self.arrived.fetch_add(1, Ordering::Release);
         }
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_call_counts_and_the_others_are_duplicates() {
+    fn the_first_call_counts_and_later_ones_are_duplicates() {
         let ledger = Ledger::new(7, 3);
         for (number, at) in [(0, 100), (2, 110), (0, 120), (0, 130)] {
             ledger.note(7, number, at);

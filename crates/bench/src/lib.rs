@@ -1,4 +1,4 @@
-//! Load on a timer service, and what can be measured of it from outside, through HTTP alone.
+//! Load on a timer service, and what can be measured from outside, through HTTP alone.
 //!
 //! ```text
 //!   load client ──creates──▶ service ──calls──▶ sink ──▶ ledger: which timer, when first, how often
@@ -6,9 +6,10 @@
 //!        └───────── due time of each timer (plan) ─────────────────┴──▶ lateness, lost, duplicates
 //! ```
 //!
-//! Client, sink and service mostly share one machine, so the client and the sink are made to take little of it: one thread each, connections that
-//! stay open, and only as much of HTTP as two programs need that know each other. What they do take is measured, like what the
-//! service, its database and everybody else take, and what both reach without a service. Due times and arrivals are read from the same clock.
+//! Client, sink and service mostly share one machine, so client and sink are built to take little of it: one thread each,
+//! keep-alive connections, and only the part of HTTP that two programs need which know each other. What they do take is
+//! measured, as is what the service, its database and all other processes take, and what client and sink reach without a
+//! service. Due times and arrivals are read from the same clock.
 
 mod campaign;
 mod ceiling;

@@ -1,4 +1,4 @@
-//! Creating timers, as fast as a number of connections get their answers.
+//! Creates timers, as fast as a number of connections get their answers.
 
 use std::{
     ops::Range,
@@ -18,10 +18,10 @@ use crate::{
     wire,
 };
 
-/// A service that refuses everything is given up on after so many.
+/// A service that refuses everything is given up after this many refusals.
 const REFUSALS_MAX: u64 = 1_000;
 const REFUSAL_CHARS_MAX: usize = 200;
-/// What a batch says of each timer that it has registered.
+/// The status of each timer that a batch has registered.
 const REGISTERED: &[u8] = br#""status":201"#;
 
 /// How the timers are created.
@@ -32,7 +32,7 @@ pub struct Load {
     pub timers_per_request: u64,
 }
 
-/// What became of them.
+/// The results of the creates.
 #[derive(Debug, Default)]
 pub struct Created {
     pub seconds: f64,
@@ -93,7 +93,7 @@ impl Session {
             created.add(task.await.map_err(|error| Failed::Run(format!("the load client failed: {error}.")))?);
         }
         created.seconds = self.clock.monotonic().saturating_sub(began).as_secs_f64();
-        // What nobody came to send was not registered either.
+        // Timers that no connection sent any more were not registered either.
         let missing = (numbers.end - numbers.start).saturating_sub(created.acknowledged + created.refused);
         created.refuse(missing, || "given up".to_owned());
         Ok(created)
@@ -131,7 +131,7 @@ impl Worker {
                     let took = self.clock.monotonic().saturating_sub(began);
                     created.note(&answer, timers, i64::try_from(took.as_micros()).unwrap_or(i64::MAX));
                 }
-                // The connection is of no more use, and what became of this request is not known.
+                // The connection is broken, and the outcome of this request is unknown.
                 Err(error) => {
                     created.refuse(timers, || format!("the connection broke: {error}"));
                     break;
@@ -142,7 +142,7 @@ impl Worker {
     }
 }
 
-/// How many timers an answer says are on disk.
+/// How many timers an answer confirms to be on disk.
 fn registered(answer: &Answer<'_>, timers: u64) -> u64 {
     match (timers, answer.status) {
         (1, 201) => 1,

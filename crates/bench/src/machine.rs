@@ -1,4 +1,4 @@
-//! The machine that the figures belong to.
+//! The machine on which the results were measured.
 
 use std::{fs, path::Path};
 
@@ -15,7 +15,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The one that this runs on.
+    /// The machine on which this process runs.
     pub fn here() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self {
@@ -32,7 +32,7 @@ fn cpu_model(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// The kind of file system that holds `directory`: on some, bringing data to the disk means nothing.
+/// The kind of file system that holds `directory`: on some of them, a sync does not reach a disk.
 pub fn filesystem(directory: &Path) -> Option<String> {
     let directory = directory.canonicalize().ok()?;
     parse_filesystem(&fs::read_to_string("/proc/mounts").ok()?, &directory)

@@ -1,5 +1,5 @@
-//! Creating timers at a given rate, whether or not the service keeps up: the next request is sent when it is time for it, not when
-//! the last is answered.
+//! Creates timers at a given rate, whether or not the service keeps up (open loop): the next request is sent when it is due,
+//! not when the last one is answered.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use crate::{
     session::{Round, Session},
 };
 
-/// Timers that are being created, each `ahead` before it is due.
+/// Timers that are being created, each `ahead` of its due time.
 pub struct Pace {
     stop: Arc<AtomicBool>,
     workers: Vec<JoinHandle<Created>>,
@@ -47,12 +47,13 @@ impl Pace {
         Ok(Self { stop, workers })
     }
 
-    /// No request is begun any more, except those that are late already.
+    /// Begins no more requests, except those that are late already.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for the last answers. An answer's time counts from when its request should have been sent.
+    /// Waits for the last answers. Answer times count from when the request should have been sent, which avoids coordinated
+    /// omission.
     pub async fn finish(self) -> Result<Created, Failed> {
         let mut created = Created::default();
         for worker in self.workers {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// In milliseconds. Each is a value that was really measured: the smallest that this share of all does not exceed.
+/// Percentiles in milliseconds. Each is a measured value: the smallest that this share of all values does not exceed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     pub min: f64,
@@ -15,7 +15,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of values in microseconds; `None` of nothing.
+    /// The percentiles of values in microseconds; `None` without values.
     pub fn of(mut micros: Vec<i64>) -> Option<Self> {
         micros.sort_unstable();
         let (first, last) = (micros.first()?, micros.last()?);
@@ -33,7 +33,7 @@ impl Percentiles {
     }
 }
 
-/// Nearest rank, counted from 0.
+/// The nearest rank, counted from 0.
 const fn rank(per_mille: usize, count: usize) -> usize {
     (count * per_mille).div_ceil(1_000).saturating_sub(1)
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 /// The due time of timer `n`, in microseconds since 1970, as a function of `n` alone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Plan {
-    /// One after the other; without a gap, all at one instant.
+    /// At equal gaps; all at one instant when the gap is 0.
     Every { first: i64, gap: i64 },
-    /// Anywhere in a span, each time at the same places.
+    /// Anywhere in a span, pseudo-random but the same in every run.
     Scattered { from: i64, span: i64 },
-    /// One after the other, at rates that change. The steps follow on each other in number and in time.
+    /// At rates that change. The steps are consecutive in number and in time.
     Steps(Arc<[Step]>),
 }
 
@@ -59,7 +59,7 @@ fn micros(seconds: f64) -> i64 {
     (seconds * 1e6).round() as i64
 }
 
-/// SplitMix64: neighbours come out far apart.
+/// SplitMix64, which maps neighbouring numbers far apart.
 const fn mix(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! The processes that take part, as Linux shows them under `/proc`. Elsewhere, or where they belong to somebody else, nothing is known
-//! of them.
+//! The processes under measurement, as Linux shows them under `/proc`. On other systems, or where the processes belong to
+//! another user, nothing is known of them.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Looks for whoever listens at `address`, and for the PostgreSQL server that it is connected to.
+    /// Finds the process that listens at `address`, and the PostgreSQL server that it is connected to.
     pub fn find(address: SocketAddr) -> Self {
         if !address.ip().is_loopback() {
             return Self::default();
@@ -40,7 +40,7 @@ impl Watched {
         Some(cpu_seconds(self.service?)?.own)
     }
 
-    /// Of the server and all its processes, those that have ended included.
+    /// The CPU time of the server and all its processes, those that have ended included.
     pub fn database_cpu_seconds(self) -> Option<f64> {
         let server = self.database?;
         let ended = cpu_seconds(server)?;
@@ -52,7 +52,8 @@ impl Watched {
         memory(self.service?)
     }
 
-    /// The files of the store: an SQLite database with what belongs to it, or everything that the PostgreSQL server keeps for tables.
+    /// The size of the store's files: an SQLite database with its log, or everything that the PostgreSQL server keeps for
+    /// tables.
     pub fn store_bytes(self) -> Option<u64> {
         match self.database {
             Some(server) => Some(tree_bytes(&fs::read_link(format!("/proc/{server}/cwd")).ok()?.join("base"))),
@@ -68,7 +69,7 @@ impl Watched {
         }
     }
 
-    /// What the service keeps its timers in, as far as it can be seen.
+    /// The database of the service, as far as it can be seen.
     pub fn store(self) -> Option<String> {
         if let Some(server) = self.database {
             let directory = fs::read_link(format!("/proc/{server}/cwd")).ok();
@@ -80,7 +81,7 @@ impl Watched {
     }
 }
 
-/// What a process has in memory, in bytes.
+/// The memory of a process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub resident: u64,
@@ -90,7 +91,7 @@ pub struct Memory {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CpuSeconds {
     own: f64,
-    /// Of children that have ended.
+    /// The CPU time of children that have ended.
     children: f64,
 }
 
@@ -164,7 +165,7 @@ fn listener(sockets: &[Socket], port: u16) -> Option<u32> {
     if inodes.is_empty() {
         return None;
     }
-    // A child can have inherited the socket; the one that was there first listens.
+    // A child may have inherited the socket; the oldest process is the one that listens.
     processes().filter(|id| held_sockets(*id).iter().any(|inode| inodes.contains(inode.as_str()))).min()
 }
 
@@ -195,7 +196,7 @@ fn sqlite_file(process: u32) -> Option<PathBuf> {
     open_files(process).find_map(|link| link.to_str()?.strip_suffix("-wal").map(PathBuf::from))
 }
 
-/// The version that has written the file last, which its header tells.
+/// The version that has written the file last, from its header.
 fn sqlite_version(file: &Path) -> Option<String> {
     let mut number = [0; 4];
     fs::File::open(file).ok()?.read_exact_at(&mut number, SQLITE_VERSION_OFFSET).ok()?;
@@ -211,7 +212,7 @@ fn open_files(process: u32) -> impl Iterator<Item = PathBuf> {
     entries.filter_map(|entry| fs::read_link(entry.path()).ok())
 }
 
-/// What the files under `directory` take. One that goes away meanwhile counts nothing.
+/// The size of the files under `directory`. One that vanishes meanwhile counts nothing.
 fn tree_bytes(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let bytes = |entry: fs::DirEntry| match entry.metadata() {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_listens_here_is_found_by_its_port() {
+    fn the_process_that_listens_here_is_found_by_its_port() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let watched = Watched::find(listener.local_addr().unwrap());
         assert_eq!(watched, Watched { service: Some(std::process::id()), database: None });

@@ -1,4 +1,4 @@
-//! The figures, as they are kept in files.
+//! The results, as they are stored in files.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{machine::Machine, percentiles::Percentiles, usage::Usage};
 
-/// Everything that one invocation has measured, and what it must be judged by.
+/// Everything that one invocation has measured, and the conditions under which it did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// RFC 3339.
+    /// In RFC 3339.
     pub started_at: String,
     pub service: Service,
     pub machine: Machine,
-    /// The state of the disk in that hour.
+    /// The speed of the disk at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
     pub ceilings: Vec<Ceiling>,
@@ -21,7 +21,7 @@ pub struct Record {
     /// What a number of pending timers takes.
     #[serde(default)]
     pub held: Vec<Held>,
-    /// The rates on the way to the highest one.
+    /// The rates that were tried on the way to the highest one.
     #[serde(default)]
     pub climb: Vec<Run>,
 }
@@ -30,16 +30,16 @@ pub struct Record {
 pub struct Service {
     pub url: String,
     pub version: String,
-    /// What keeps the timers, such as `SQLite` or `PostgreSQL 17`.
+    /// The database, such as `SQLite` or `PostgreSQL 17`.
     pub store: String,
-    /// Settings that the service was started with, as far as they are known.
+    /// The settings with which the service was started, as far as they are known.
     pub settings: BTreeMap<String, String>,
-    /// What else must be known to judge the figures, in the words of whoever measured.
+    /// Anything else that must be known to judge the results, in the operator's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// 4 KiB overwritten and brought to the disk (fdatasync), one after the other.
+/// 4 KiB overwritten and synced (fdatasync), one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
     pub directory: String,
@@ -48,7 +48,7 @@ pub struct Disk {
     pub write: Percentiles,
 }
 
-/// What this load client and this receiver reach without a service between them.
+/// The throughput of this load client and this receiver without a service between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     pub connections: usize,
@@ -67,12 +67,12 @@ pub struct Run {
     pub destinations: usize,
     /// From the first request to the last answer, or from the first due time to the last arrival.
     pub seconds: f64,
-    /// Timers per second during that.
+    /// Timers per second during that time.
     pub rate: f64,
-    /// How long the answers to creates took.
+    /// The answer times of creates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<Percentiles>,
-    /// By how much calls were later than due.
+    /// The lateness of calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Percentiles>,
     /// Creates that were not acknowledged.
@@ -83,35 +83,35 @@ pub struct Run {
     pub lost: u64,
     /// Calls beyond the first of each timer.
     pub duplicates: u64,
-    /// Calls that came before their time.
+    /// Calls that came before their due time.
     pub early: u64,
-    /// Whether a rate was held: at most one timer in a hundred was late, refused or lost.
+    /// Whether the rate was sustained: at most one timer in a hundred was late, refused or lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_held: Option<bool>,
     pub usage: Usage,
-    /// Microseconds of CPU that the service and its database spent on each timer.
+    /// Microseconds of CPU time that the service and its database spent on each timer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_micros_each: Option<f64>,
 }
 
-/// A service with this many pending timers, doing nothing.
+/// An idle service with this many pending timers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Held {
     pub timers: u64,
-    /// How fast they were put there, in timers per second.
+    /// How fast they were created, in timers per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill_rate: Option<f64>,
     pub resident_bytes: Option<u64>,
     pub resident_bytes_max: Option<u64>,
     pub store_bytes: Option<u64>,
-    /// The first page of all timers, with their count.
+    /// The time for the first page of all timers, with their count.
     pub first_page_ms: f64,
-    /// The count of those that are pending, with the first of them.
+    /// The time for the count of pending timers, with the first page of them.
     pub count_ms: f64,
 }
 
 impl Record {
-    /// For each workload and each number of pending timers the run in the middle, in the order in which they were made.
+    /// The median run for each workload and each number of pending timers, in the order in which they were made.
     pub fn medians(&self) -> Vec<&Run> {
         let mut groups: Vec<Vec<&Run>> = Vec::new();
         for run in &self.runs {
@@ -124,11 +124,11 @@ impl Record {
         groups.into_iter().filter_map(middle).collect()
     }
 
-    /// Takes up what was measured of the same store at another time.
+    /// Merges the results of the same store from another time.
     fn merge(&mut self, other: Self) {
         self.disk = self.disk.take().or(other.disk);
         for ceiling in other.ceilings {
-            // The load could have done more than this in the worse hour, and no more than that in the better one.
+            // Keeps the higher ceiling: under better conditions the load client could do no more than that.
             match self.ceilings.iter_mut().find(|own| own.connections == ceiling.connections) {
                 Some(own) if own.posts_per_second >= ceiling.posts_per_second => {}
                 Some(own) => *own = ceiling,
@@ -140,7 +140,7 @@ impl Record {
         self.climb.extend(other.climb);
     }
 
-    /// How many posts per second the load could have made over about as many connections.
+    /// How many posts per second the load client could make over about as many connections.
     pub fn ceiling(&self, connections: usize) -> Option<f64> {
         let nearest = self.ceilings.iter().min_by_key(|ceiling| ceiling.connections.abs_diff(connections))?;
         Some(nearest.posts_per_second)
@@ -151,7 +151,7 @@ impl Record {
 pub fn by_service(records: &[Record]) -> Vec<Record> {
     let mut merged: Vec<Record> = Vec::new();
     for record in records {
-        // The address is another one each time.
+        // The address differs each time, so it is ignored.
         let key = |record: &Record| Service { url: String::new(), ..record.service.clone() };
         match merged.iter_mut().find(|known| key(known) == key(record) && known.machine == record.machine) {
             Some(known) => known.merge(record.clone()),
@@ -161,7 +161,7 @@ pub fn by_service(records: &[Record]) -> Vec<Record> {
     merged
 }
 
-/// The run in the middle; of two the worse one. Runs whose rate was given are ordered by their lateness.
+/// The median run; of two the worse one. Runs at a given rate are ordered by their lateness.
 fn middle(mut group: Vec<&Run>) -> Option<&Run> {
     let key = |run: &Run| match run.lateness {
         Some(lateness) if run.workload.starts_with("w3") => -lateness.p99,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_one_service_become_one_and_others_stay_apart() {
+    fn records_of_one_service_become_one_and_those_of_another_stay_apart() {
         let record = |store: &str, url: &str, workload: &str, posts_per_second| Record {
             service: Service { store: store.to_owned(), url: url.to_owned(), ..Service::default() },
             ceilings: vec![Ceiling { connections: 64, posts_per_second, foreign_share: None }],

@@ -1,4 +1,4 @@
-//! A page that can be kept: the machine, the settings, the figures of each store, and two charts.
+//! The report page: the machine, the settings, the results of each store, and two charts.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use crate::{
     workload::Workload,
 };
 
-/// One for each record; they can be told apart in shades of grey too.
+/// One colour for each record; they can be told apart in shades of grey too.
 const COLOURS: [&str; 4] = ["#1f6feb", "#d1600a", "#1a7f5a", "#8a3ffc"];
 const GIBIBYTE: f64 = 1_073_741_824.0;
 
 #[derive(Debug)]
 pub struct Report {
     pub markdown: String,
-    /// File names and contents of the charts; the page names them.
+    /// File names and contents of the charts that the page refers to.
     pub charts: Vec<(String, String)>,
 }
 
@@ -26,7 +26,7 @@ pub fn report(records: &[Record], stem: &str) -> Report {
     let records = &by_service(records)[..];
     let mut text = String::new();
     let date = records.first().map(day).unwrap_or_default();
-    put(&mut text, format_args!("# Measured on {date}\n\nMade by `timer bench`. A figure is the median run of its workload.\n"));
+    put(&mut text, format_args!("# Measured on {date}\n\nMade by `timer bench`. A result is the median run of its workload.\n"));
     let mut charts = Vec::new();
     for (chart, suffix) in [(lateness_chart(records), "lateness"), (size_chart(records), "size")] {
         if let Some(chart) = chart {
@@ -58,7 +58,7 @@ fn push_workloads(text: &mut String, records: &[Record]) {
     }
     text.push_str(
         "\nTimes are lateness at the receiver (arrival less due time) for w2, w3 and w5, and times of answers for w1. `cpu us` is CPU time of the \
-         service and its database for each timer, `others` the share of the machine that others took meanwhile, `ceiling` the share of \
+         service and its database for each timer, `others` the share of the machine that other processes took meanwhile, `ceiling` the share of \
          what load client and receiver reach without a service between them.\n",
     );
 }
@@ -80,7 +80,7 @@ fn push_record(text: &mut String, record: &Record) {
         text.push_str("\nThe rates on the way to the highest one, with the p99 of lateness: ");
         let step = |run: &Run| match run.lateness {
             Some(lateness) if run.is_held == Some(true) => format!("{}/s {} ms", grouped(run.rate), short(lateness.p99)),
-            // Of a rate that is too high, those that are the latest have not arrived at all.
+            // At a rate that is too high, the latest calls have not arrived at all, so percentiles would mislead.
             _ => format!("{}/s not held", grouped(run.rate)),
         };
         let steps: Vec<String> = record.climb.iter().map(step).collect();
@@ -119,7 +119,7 @@ fn push_head(text: &mut String, record: &Record) {
 }
 
 fn of_ceiling(record: &Record, run: &Run) -> String {
-    // Where the rate is given, or one request carries many timers, the comparison means nothing.
+    // With a given rate, or many timers in one request, the comparison means nothing.
     let is_comparable = ["w1", "w1c", "w2", "w2x"].contains(&run.workload.as_str());
     let ceiling = record.ceiling(run.connections).filter(|_| is_comparable);
     ceiling.map_or("-".to_owned(), |ceiling| format!("{:.0} %", run.rate / ceiling * 100.0))
@@ -133,13 +133,13 @@ fn push_table(text: &mut String, head: &[String], rows: impl Iterator<Item = Vec
     }
 }
 
-/// Lateness from its middle to its end: of a burst (dashed) and of a steady row.
+/// Lateness from the median to the maximum: of a burst (dashed) and of a steady rate.
 fn lateness_chart(records: &[Record]) -> Option<Chart> {
     let mut lines = Vec::new();
     for (record, colour) in records.iter().zip(COLOURS.iter().cycle()) {
         for run in record.medians().into_iter().filter(|run| run.pending == 0 && ["w2", "w3"].contains(&run.workload.as_str())) {
             let Some(Percentiles { p50, p90, p99, p999, max, .. }) = run.lateness else { continue };
-            // What is less than a microsecond late was not measured to be so.
+            // Lateness below a microsecond is below the resolution of the clock.
             let points = (0_u32..).zip([p50, p90, p99, p999, max]).map(|(x, y)| (f64::from(x), y.max(0.001))).collect();
             let name = format!("{}, {}", record.service.store, run.workload);
             lines.push(Line { name, colour, is_dashed: run.workload == "w2", points });
@@ -157,14 +157,14 @@ fn lateness_chart(records: &[Record]) -> Option<Chart> {
     })
 }
 
-/// Throughput against what is pending besides. Only of records that have both.
+/// Throughput against the number of pending timers. Only for records that have both.
 fn size_chart(records: &[Record]) -> Option<Chart> {
     let mut sizes: Vec<u64> =
         records.iter().flat_map(|record| &record.runs).map(|run| run.pending).filter(|size| *size > 0).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let least = *sizes.first()? as f64;
-    // A logarithm has no zero: the empty service stands a decade before the first size.
+    // A logarithmic axis has no zero: the empty service stands a decade before the first size.
     let place = |size: u64| if size == 0 { least.log10() - 1.0 } else { (size as f64).log10() };
     let mut lines = Vec::new();
     for (record, colour) in records.iter().zip(COLOURS.iter().cycle()) {
@@ -244,7 +244,7 @@ mod tests {
             ["2030-01-31-lateness.svg", "2030-01-31-size.svg"]
         );
         let lines = |chart: usize| report.charts[chart].1.matches("<polyline").count();
-        // W2 and W3 of two stores; W1 of two stores, because W2 has but one size.
+        // W2 and W3 of two stores; W1 of two stores, because W2 has only one size.
         assert_eq!((lines(0), lines(1)), (4, 2));
     }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn without_figures_there_is_no_chart() {
+    fn without_results_there_is_no_chart() {
         assert!(report(&[Record::default()], "x").charts.is_empty());
     }
 }

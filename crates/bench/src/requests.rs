@@ -1,4 +1,4 @@
-//! The requests of the load, written byte by byte: their making must cost little beside their answering.
+//! The requests of the load, written byte by byte: making them must cost little compared to answering them.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 pub const TIMERS_PER_NAMESPACE: u64 = 10_000;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
-/// What a payload has beside its number: with it, about 560 bytes, which is what a small order or message takes.
+/// The filling of a payload: together with its number about 560 bytes, the size of a small order or message.
 const FILLING: &str = concat!(
     r#""kind":"cart.abandoned","customer":{"id":"c-48151623","locale":"en-GB","segment":"returning","marketing":false},"#,
     r#""items":[{"sku":"TP-1001-BLK","name":"Espresso cup, stoneware, black","quantity":4,"price":"12.50"},"#,
@@ -27,7 +27,7 @@ pub struct Requests {
     origins: Vec<String>,
     round: u64,
     plan: Plan,
-    /// The second that was written last, as text: neighbours are mostly due in the same one.
+    /// The last second that was formatted, as text: neighbouring timers are mostly due in the same one.
     second: (i64, String),
     body: String,
 }
@@ -67,7 +67,7 @@ impl Requests {
         self.finish("POST", "/timers/cancel", request);
     }
 
-    /// A GET of `path`.
+    /// A GET request for `path`.
     pub fn get(&mut self, path: &str, request: &mut Vec<u8>) {
         self.body.clear();
         self.finish("GET", path, request);
@@ -122,7 +122,7 @@ fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(what);
 }
 
-/// The call that the sink would get for timer `number`, as the service makes it: for the ceiling without a service.
+/// The call that the sink would get for timer `number`, as the service makes it, to measure the ceiling without a service.
 pub fn call(host: &str, round: u64, number: u64, request: &mut Vec<u8>) {
     let body = format!(r#"{{"number":{number},{FILLING}}}"#);
     let head = format!(

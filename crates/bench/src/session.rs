@@ -1,4 +1,4 @@
-//! What all workloads share: the service, the sink, the clock, and whose CPU time is looked at.
+//! What all workloads share: the service, the sink, the clock, and the processes whose CPU time is measured.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -22,21 +22,21 @@ use crate::{
 
 /// The most destinations that a workload spreads its timers over.
 pub const DESTINATIONS_MAX: usize = 100;
-/// How often is looked whether everything has arrived: seldom enough to cost nothing.
+/// How often arrivals are polled: seldom enough to cost nothing.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// Without a new arrival for so long, what is missing counts as lost.
+/// After this long without a new arrival, missing timers count as lost.
 const ARRIVAL_PAUSE_MAX: Duration = Duration::from_secs(15);
 
 pub struct Session {
     pub clock: Arc<dyn Clock>,
     pub target: Target,
     pub watched: Watched,
-    /// How far ahead a timer must be to be taken.
+    /// How far ahead a due time must be for the service to accept it.
     pub lead: Duration,
     sink: Sink,
 }
 
-/// Timers of one run, and where their calls are noted.
+/// The timers of one run, and the ledger for their calls.
 #[derive(Debug, Clone)]
 pub struct Round {
     pub timers: u64,
@@ -54,19 +54,19 @@ impl Session {
         Ok(Self { clock, target, watched, lead, sink })
     }
 
-    /// Now, in microseconds since 1970: the clock of due times and of arrivals.
+    /// Now, in microseconds since 1970, from the clock of due times and arrivals.
     pub fn now(&self) -> i64 {
         self.clock.now().as_micros()
     }
 
-    /// From now on the sink expects `timers`, spread over `destinations`.
+    /// Starts a round: from now on the sink expects `timers`, spread over `destinations`.
     pub fn begin(&self, timers: u64, destinations: usize, plan: Plan) -> Round {
         let ledger = Arc::new(Ledger::new(self.now().unsigned_abs(), timers));
         self.sink.note_in(ledger.clone());
         Round { timers, ledger, plan, origins: self.origins(destinations) }
     }
 
-    /// Timers that are due so late that nobody waits for their calls.
+    /// Starts a round of timers that are due so late that their calls are not awaited.
     pub fn begin_unheard(&self, timers: u64, plan: Plan) -> Round {
         let ledger = Arc::new(Ledger::new(self.now().unsigned_abs(), 0));
         Round { timers, ledger, plan, origins: self.origins(1) }
@@ -76,7 +76,7 @@ impl Session {
         self.sink.origins().iter().take(destinations.max(1)).cloned().collect()
     }
 
-    /// Where the sink listens, and a ledger for calls that are not the service's.
+    /// Where the sink listens, and a ledger for calls that the load client makes itself.
     pub fn begin_without_service(&self, calls: u64) -> Result<(SocketAddr, Round), Failed> {
         let round = self.begin(calls, 1, Plan::Every { first: 0, gap: 0 });
         let address = self.sink.address().ok_or_else(|| Failed::Run("the receiver has no address.".to_owned()))?;
@@ -96,7 +96,7 @@ impl Session {
         Connection::open(self.target.address).await.map_err(|error| Failed::Run(format!("{host} cannot be reached: {error}.")))
     }
 
-    /// Asks for `path` and gives the answer's body. Anything but a 200 is a failure.
+    /// Requests `path` and returns the body. Any status but 200 is a failure.
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, Failed> {
         let mut request = Vec::new();
         self.requests(&self.begin_unheard(0, Plan::Every { first: 0, gap: 0 })).get(path, &mut request);
@@ -115,7 +115,7 @@ impl Session {
         tokio::time::sleep(Duration::from_micros(u64::try_from(micros).unwrap_or_default())).await;
     }
 
-    /// Waits until all of `expected` timers have arrived, or none does any more.
+    /// Waits until all of `expected` timers have arrived, or no more arrive.
     pub async fn wait_for(&self, round: &Round, expected: u64) {
         let (mut seen, mut since) = (round.ledger.arrived(), self.clock.monotonic());
         while seen < expected && self.clock.monotonic().saturating_sub(since) < ARRIVAL_PAUSE_MAX {
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Cancels what is left of a round, so that it does not fire into a later one.
+    /// Cancels the remaining timers of a round, so that they do not fire into a later one.
     pub async fn clear(&self, round: &Round) -> Result<(), Failed> {
         let mut requests = self.requests(round);
         let mut request = Vec::new();

@@ -1,6 +1,6 @@
-//! The receiver of all calls: notes which timer it was and when, and answers 200.
+//! The receiver of all calls: records which timer was called and when, and answers 200.
 //!
-//! It has a thread of its own, so that the time of an arrival does not depend on what the load client is busy with.
+//! It has a thread of its own, so that the time of an arrival does not depend on what the load client is doing.
 
 use std::{
     io,
@@ -33,7 +33,7 @@ pub struct Sink {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The ledger of the round that is under way.
+/// The ledger of the current round.
 #[derive(Debug)]
 struct Current(Mutex<Arc<Ledger>>);
 
@@ -48,7 +48,7 @@ impl Current {
 }
 
 impl Sink {
-    /// Opens `destinations` ports at `host`. A port is an origin of its own, and so a destination of its own.
+    /// Opens `destinations` ports at `host`. Each port is an origin, and so a destination, of its own.
     pub fn start(host: IpAddr, destinations: usize, clock: Arc<dyn Clock>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listeners = (0..destinations).map(|_| listen(host)).collect::<io::Result<Vec<_>>>()?;
@@ -62,24 +62,24 @@ impl Sink {
                 for listener in listeners {
                     runtime.spawn(accept(listener, current.clone(), clock.clone()));
                 }
-                // A sender that is gone means the same as one that has said so.
+                // A dropped sender means the same as a message.
                 let _ = runtime.block_on(stopped);
             }
         })?;
         Ok(Self { addresses, origins, current, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens, such as `http://127.0.0.1:40001`.
+    /// The URLs on which it listens, such as `http://127.0.0.1:40001`.
     pub fn origins(&self) -> &[String] {
         &self.origins
     }
 
-    /// The first of these.
+    /// The address of the first origin.
     pub fn address(&self) -> Option<SocketAddr> {
         self.addresses.first().copied()
     }
 
-    /// From now on, arrivals are noted in `ledger`.
+    /// From now on, arrivals are recorded in `ledger`.
     pub fn note_in(&self, ledger: Arc<Ledger>) {
         self.current.set(ledger);
     }
@@ -101,18 +101,18 @@ fn listen(host: IpAddr) -> io::Result<TcpListener> {
 }
 
 async fn accept(listener: TcpListener, current: Arc<Current>, clock: Arc<dyn Clock>) {
-    // It was made outside of the runtime, which knows it from here on.
+    // The listener was made outside of the runtime, and is registered with it here.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::spawn(serve(stream, current.clone(), clock.clone()))),
-            // Mostly too many open files: others are going to be closed.
+            // The usual cause is too many open files, and some are about to be closed.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-/// Reads calls until the other side leaves, or says what cannot be understood.
+/// Reads calls until the client closes the connection, or sends what cannot be parsed.
 async fn serve(mut stream: TcpStream, current: Arc<Current>, clock: Arc<dyn Clock>) {
     if stream.set_nodelay(true).is_err() {
         return;
@@ -135,7 +135,7 @@ async fn serve(mut stream: TcpStream, current: Arc<Current>, clock: Arc<dyn Cloc
     }
 }
 
-/// Notes every call that is in `buffer` as a whole: how many, and how many bytes they were. `None` when it is no call.
+/// Records every complete call in `buffer`: returns how many they were, and how many bytes. `None` for what is not a call.
 fn take(buffer: &[u8], current: &Current, at: i64) -> Option<(usize, usize)> {
     let (mut calls, mut taken) = (0, 0);
     loop {

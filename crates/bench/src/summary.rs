@@ -1,4 +1,4 @@
-//! The figures of a record as rows of text, for a terminal and for a report.
+//! The results of a record as rows of text, for a terminal and for a report.
 
 use crate::{
     chart::{grouped, short},
@@ -12,7 +12,7 @@ pub const HELD_HEAD: [&str; 7] = ["PENDING", "FILLED PER S", "RESIDENT MIB", "PE
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// The medians of a record, under [`RUN_HEAD`]. Times are lateness where there are calls, else those of the answers.
+/// The medians of a record, under [`RUN_HEAD`]. Times are lateness where there are calls, otherwise answer times.
 pub fn run_rows(record: &Record) -> Vec<[String; 12]> {
     record.medians().into_iter().map(run_row).collect()
 }

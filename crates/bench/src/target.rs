@@ -6,14 +6,14 @@ use crate::error::Failed;
 
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Host and port, as the requests name them.
+    /// The host and port, as the requests name them.
     pub host: String,
     pub address: SocketAddr,
     pub api_key: String,
 }
 
 impl Target {
-    /// From a URL such as `http://127.0.0.1:8080`.
+    /// Parses a URL such as `http://127.0.0.1:8080`.
     pub fn parse(url: &str, api_key: &str) -> Result<Self, Failed> {
         let not_a_url = || Failed::Option(format!("the URL of the service must be such as http://127.0.0.1:8080, not {url}."));
         let host = url.strip_prefix("http://").ok_or_else(not_a_url)?.trim_end_matches('/');

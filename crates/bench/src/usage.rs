@@ -1,4 +1,4 @@
-//! What a run takes of the machine: the service, its database, the load itself, and everybody else.
+//! The share of the machine that a run takes: the service, its database, the load itself, and all other processes.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use crate::processes::{self, Watched};
 
 const TICKS_PER_SECOND: f64 = 100.0;
-/// A service that has answered still works: it writes down results, and its database follows. It is waited for.
+/// The polling interval for the end of work: a service that has answered still records results, and its database follows.
 const QUIET_STEP: Duration = Duration::from_millis(100);
 const QUIET_STEPS_MAX: u32 = 20;
-/// What counts as doing nothing during one step.
+/// CPU seconds below which a step counts as idle.
 const QUIET_SECONDS_MAX: f64 = 0.011;
 
-/// CPU time of one run, in seconds; what could not be seen is missing.
+/// The CPU time of one run, in seconds. Values that could not be read are missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     pub service_seconds: Option<f64>,
     pub database_seconds: Option<f64>,
     pub bench_seconds: Option<f64>,
-    /// What others took of the machine while it ran: 1 is all of it.
+    /// The share of the machine that other processes took meanwhile: 1 is all of it.
     pub foreign_share: Option<f64>,
-    /// What the host of a virtual machine took away.
+    /// The share that the host of a virtual machine took away (steal).
     pub stolen_share: Option<f64>,
 }
 
@@ -62,7 +62,7 @@ impl Meter {
         Self { clock: clock.clone(), watched, before: sample(watched) }
     }
 
-    /// The work is done: what everybody took until now, and what service and database take until they are quiet.
+    /// Ends the measurement: what all processes took until now, plus what service and database take until they are idle.
     pub async fn stop(self) -> Usage {
         let done = sample(self.watched);
         let mut last = done;
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_of_us_took_was_taken_by_others() {
+    fn what_none_of_our_processes_took_was_taken_by_other_ones() {
         let machine = |busy, stolen, all| Some(Machine { busy, stolen, all });
         let before = Sample { machine: machine(10.0, 1.0, 100.0), service: Some(1.0), database: None, bench: Some(2.0) };
         let done = Sample { machine: machine(18.0, 1.5, 110.0), service: Some(4.0), database: None, bench: Some(4.0) };

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as two programs need that both say how long their messages are.
+//! The part of HTTP/1.1 that two programs need which both send the length of their messages.
 
 const LENGTH: &[u8] = b"content-length:";
 const CHUNKED: &[u8] = b"transfer-encoding:";
@@ -26,7 +26,7 @@ pub enum Unreadable {
     Chunks,
 }
 
-/// How far the message at the start of `buffer` reaches; `None` while its head is not all there. Its body may not be there yet.
+/// The extent of the message at the start of `buffer`; `None` while its head is incomplete. Its body may be incomplete.
 pub fn extent(buffer: &[u8]) -> Result<Option<Extent>, Unreadable> {
     let Some(end) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return Ok(None) };
     let mut body_bytes = 0;
@@ -55,7 +55,7 @@ pub fn hook(head: &[u8]) -> Option<(u64, u64)> {
     Some((number(&path[..slash])?, number(&path[slash + 1..])?))
 }
 
-/// How often `needle` stands in `text`, one after the other.
+/// The number of occurrences of `needle` in `text` that do not overlap.
 pub fn occurrences(text: &[u8], needle: &[u8]) -> usize {
     let Some(first) = needle.first() else { return 0 };
     let mut rest = text;
@@ -73,7 +73,7 @@ fn has_prefix(line: &[u8], prefix: &[u8]) -> bool {
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
-    // Without this, "+5" would be a number.
+    // Without this check, "+5" would be a number.
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }

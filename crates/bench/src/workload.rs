@@ -37,7 +37,7 @@ impl Workload {
         }
     }
 
-    /// What it measures, for people.
+    /// What the workload measures, for readers of the report.
     pub const fn about(self) -> &'static str {
         match self {
             Self::W1 => "creates over 64 connections",
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workloads_are_known_by_their_names_and_others_are_refused() {
+    fn workloads_are_known_by_their_names_and_unknown_ones_are_refused() {
         for workload in Workload::ALL {
             assert_eq!(workload.name().parse::<Workload>().unwrap(), workload);
         }

@@ -5,7 +5,7 @@ use crate::{error::Failed, load::Load, percentiles::Percentiles, plan::Plan, rec
 const AHEAD_MICROS: i64 = 600_000_000;
 const GAP_MICROS: i64 = 1_000;
 
-/// How much of it.
+/// The size of the workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Creates {
     pub timers: u64,

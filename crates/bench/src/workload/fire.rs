@@ -1,4 +1,4 @@
-//! W2 and W3: how late the calls are, of many timers at one instant and of a steady row of them.
+//! W2 and W3: how late the calls are, for many timers at one instant and for timers at a steady rate.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::{
     session::{Round, Session},
 };
 
-/// Timers of these workloads are created in batches: what is measured is the firing.
+/// The timers of these workloads are created in batches, because only their firing is measured.
 const LOAD: Load = Load { connections: 4, timers_per_request: 500 };
-/// How fast they are hoped to be created; when it takes longer, all is repeated with more time.
+/// The expected rate of creates. When they take longer, the whole run is repeated with more time.
 const CREATES_PER_SECOND: u64 = 10_000;
 const TRIES_MAX: u32 = 4;
-/// All must be acknowledged so long before the first is due.
+/// How long before the first due time all creates must be acknowledged.
 const REST: Duration = Duration::from_millis(500);
-/// So long before that the time is taken.
+/// How long before the first due time the measurement of CPU time starts.
 const METER_BEFORE_MICROS: i64 = 50_000;
 
-/// How much of it, and when.
+/// The size of the workload, and its due times.
 #[derive(Debug, Clone, Copy)]
 pub struct Fires {
     pub timers: u64,
     pub destinations: usize,
-    /// Between one due time and the next, in microseconds; 0 makes it one instant.
+    /// The gap between one due time and the next, in microseconds; 0 makes it one instant.
     pub gap_micros: i64,
 }
 
@@ -82,7 +82,7 @@ async fn prepare(session: &Session, fires: Fires) -> Result<(Round, i64, Created
     Err(Failed::Run(format!("the service did not register {} timers before they were due.", fires.timers)))
 }
 
-/// By how many microseconds each that has arrived was late.
+/// The lateness of each timer that has arrived, in microseconds.
 pub fn lateness(ledger: &Ledger, plan: &Plan, numbers: std::ops::Range<u64>) -> Vec<i64> {
     numbers.filter_map(|number| Some(ledger.first_at(number)? - plan.due(number))).collect()
 }

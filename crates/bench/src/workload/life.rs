@@ -1,4 +1,5 @@
-//! W5: creates and calls at the same time, at one rate, which is raised until the calls are late; then the highest rate for a minute.
+//! W5: creates and calls at the same time, at one rate, which is raised until the calls are late; then the highest rate for a
+//! minute.
 //!
 //! ```text
 //!   create  ──2,000/s──┬──2,600/s──┬── … ──┐ one timer in a hundred is late, twice running: the rate before it is held
@@ -25,18 +26,18 @@ use crate::{
 pub const NAME: &str = "w5";
 /// A call that is later than this is late.
 const LATENESS_MAX_MICROS: i64 = 100_000;
-/// A rate is held when at most one timer in so many is late, refused or lost.
+/// A rate is sustained when at most one timer in this many is late, refused or lost.
 const ONE_LATE_IN: u64 = 100;
 const RATE_MAX: f64 = 200_000.0;
-/// One bad step can be somebody else's doing.
+/// A single bad step may be caused by another process.
 const BAD_STEPS_MAX: usize = 2;
 const HOLDS_MAX: u32 = 4;
-/// A rate that was not held is followed by this share of it.
+/// A rate that was not sustained is followed by this share of it.
 const LOWER: f64 = 0.88;
 /// From the decision for a rate to its first request.
 const BEFORE_MICROS: i64 = 200_000;
 
-/// How it is climbed.
+/// How the rate is raised.
 #[derive(Debug, Clone, Copy)]
 pub struct Climb {
     pub first_rate: f64,
@@ -46,7 +47,7 @@ pub struct Climb {
     pub connections: usize,
 }
 
-/// The steps on the way, and the highest rate that was held; without one, the lowest that was tried.
+/// Runs the steps and the highest rate that was sustained; without one, the lowest that was tried.
 pub async fn run(session: &Session, climb: Climb, tell: Tell<'_>) -> Result<(Vec<Run>, Run), Failed> {
     let rates = plan::ladder(climb.first_rate, climb.factor, RATE_MAX);
     let steps = climb_up(session, climb, rates, tell).await?;
@@ -131,7 +132,7 @@ fn held(round: &Round, rate: f64, climb: Climb, created: Created, usage: Usage) 
     }
 }
 
-/// How long before its due time a timer is created: as near as the service allows, and far enough to be there in time.
+/// How long before its due time a timer is created: as short as the service allows, and long enough to be registered in time.
 fn ahead(session: &Session) -> Duration {
     session.lead + Duration::from_secs(1)
 }

@@ -1,4 +1,4 @@
-//! W4: what a great number of pending timers takes, in memory, on disk and in time.
+//! W4: what a large number of pending timers takes, in memory, on disk and in time.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use crate::{
 };
 
 const LOAD: Load = Load { connections: 8, timers_per_request: 500 };
-/// They are due from one hour to twenty-five hours from now.
+/// The timers are due from one hour to twenty-five hours from now.
 const FIRST_AFTER_MICROS: i64 = 3_600_000_000;
 const SPAN_MICROS: i64 = 24 * 3_600_000_000;
-/// Of so many requests the one in the middle counts.
+/// The number of requests of which the median counts.
 const ASKED: usize = 5;
 const FIRST_PAGE: &str = "/timers?limit=50";
 const COUNT: &str = "/timers?status=pending&limit=1";
-/// What a store does after a great load, such as bringing it from the log into the tables, is waited for.
+/// The pause for what a store does after a heavy load, such as a checkpoint of its log.
 const REST: Duration = Duration::from_secs(2);
 
-/// Timers that are put there, more and more of them.
+/// A growing number of pending timers.
 pub struct Pile {
     round: Round,
     timers: u64,
 }
 
 impl Pile {
-    /// None yet; at most `timers_max` are going to be there.
+    /// Starts without timers; at most `timers_max` will be created.
     pub fn begin(session: &Session, timers_max: u64) -> Self {
         let plan = Plan::Scattered { from: session.now() + FIRST_AFTER_MICROS, span: SPAN_MICROS };
         Self { round: session.begin_unheard(timers_max, plan), timers: 0 }
@@ -38,7 +38,7 @@ impl Pile {
         self.timers
     }
 
-    /// Adds timers until there are `timers`, and looks at what they take.
+    /// Adds timers until there are `timers`, and measures what they take.
     pub async fn grow(&mut self, session: &Session, timers: u64) -> Result<Held, Failed> {
         let missing = self.timers..timers.max(self.timers);
         let created = if missing.is_empty() { None } else { Some(session.create(&self.round, missing, LOAD).await?) };
