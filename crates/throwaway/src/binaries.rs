@@ -35,14 +35,14 @@ impl Binaries {
     }
 }
 
-/// Where `initdb` of this PATH entry really lives: often only some programs are linked into a directory on PATH, while the
-/// others stand beside the original.
+/// The real directory of the `initdb` in this PATH entry: often only some programs are linked into a directory on PATH, while
+/// the rest stand beside the original.
 fn real_home(directory: &Path) -> Option<PathBuf> {
     let initdb = directory.join("initdb").canonicalize().ok()?;
     initdb.parent().map(Path::to_path_buf)
 }
 
-/// Debian keeps one directory a version and puts none of them on PATH; the newest comes first.
+/// Debian has one directory per version and puts none of them on PATH. The newest comes first.
 fn debian_versions(root: &Path) -> Vec<PathBuf> {
     let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir(root)
         .into_iter()

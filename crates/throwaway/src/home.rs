@@ -5,10 +5,10 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// The kind of server, its owner's process id and a random part follow: see `remove_leftovers`.
+/// Followed by the kind of server, its owner's process id and a random part: see `remove_leftovers`.
 const PREFIX: &str = "throwaway-";
 
-/// A fresh directory for a server of this `kind`, gone when it is dropped.
+/// A fresh directory for a server of this `kind`, removed when it is dropped.
 pub fn make(kind: &str) -> TempDir {
     let prefix = format!("{PREFIX}{kind}-");
     remove_leftovers(&std::env::temp_dir(), &prefix);
@@ -20,14 +20,14 @@ pub fn make(kind: &str) -> TempDir {
 
 /// Removes the directories of processes that ended without dropping their server.
 ///
-/// A process id that is in use again only puts this off.
+/// A process id that is in use again only delays the removal.
 fn remove_leftovers(temporary: &Path, prefix: &str) {
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix(prefix)).and_then(|rest| rest.split('-').next());
         let Some(owner) = owner.and_then(|digits| digits.parse::<u32>().ok()) else { continue };
         if !Path::new("/proc").join(owner.to_string()).exists() {
-            // Another process may be removing it at the same moment, or it may be another user's.
+            // Another process may be removing the directory at the same moment, or it may belong to another user.
             drop(fs::remove_dir_all(entry.path()));
         }
     }

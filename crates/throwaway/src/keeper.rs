@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 /// SIGQUIT is its immediate shutdown: unlike after SIGKILL, it takes its children and its shared memory with it.
 pub const QUIT_WITH_KEEPER: [&str; 2] = ["--pdeathsig", "QUIT"];
 
-/// The same for a server without children, which may be paused: of all signals only SIGKILL ends a process that is.
+/// The same for a server without children, which may be paused: only SIGKILL ends a paused process.
 pub const KILLED_WITH_KEEPER: [&str; 2] = ["--pdeathsig", "KILL"];
 
 type Order = (Command, Sender<std::io::Result<Child>>);
@@ -26,7 +26,7 @@ pub fn spawn(command: Command) -> std::io::Result<Child> {
             .name("throwaway-keeper".into())
             .spawn(move || {
                 for (mut command, answer) in inbox {
-                    // The asker waits for the answer; were it gone, the child handle would go with it.
+                    // The caller waits for the answer; without a caller, the child handle is dropped as well.
                     drop(answer.send(command.spawn()));
                 }
             })

@@ -18,7 +18,7 @@
 //! it with `Nats::builder()`, and one that kills a stream's leader takes a `NatsCluster`. What a single server acknowledged
 //! survives `stop_immediate` even without `sync_always`, for the kernel keeps what was written; only a power cut would tell.
 //!
-//! Everything here panics with a sentence when it cannot do its job, for the reader is always somebody whose test failed.
+//! Everything here panics with a full sentence when it cannot do its job, because its reader is a developer whose test failed.
 #![expect(clippy::expect_used, reason = "a test that cannot have its server has to fail, and the message says why")]
 
 mod binaries;
@@ -35,7 +35,7 @@ pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};
 pub use port::free_port;
 pub use postgres::Postgres;
 
-/// The PostgreSQL that all tests of one test binary share; started by the first that asks.
+/// The PostgreSQL that all tests of one test binary share. The first call starts it.
 ///
 /// A static is never dropped, so its server ends through the keeper (see above), and its directory is removed by the next
 /// `Postgres::start` on this machine.
@@ -44,7 +44,7 @@ pub fn postgres() -> &'static Postgres {
     SHARED.get_or_init(Postgres::start)
 }
 
-/// The NATS that all tests of one test binary share, JetStream included; started by the first that asks.
+/// The NATS that all tests of one test binary share, JetStream included. The first call starts it.
 ///
 /// It ends as the shared PostgreSQL does.
 pub fn nats() -> &'static Nats {

@@ -17,9 +17,9 @@ pub use settings::{NatsBuilder, NatsUser};
 
 const LAUNCH_ATTEMPTS_MAX: u32 = 5;
 const PORTS_LOST: &str = "nats-server found every port taken that was free a moment before";
-const PORT_LOST: &str = "somebody else has taken a port of the stopped nats-server";
+const PORT_LOST: &str = "another process has taken a port of the stopped nats-server";
 
-/// A server of its own: `Nats::start()` to `drop`.
+/// A server of its own, from `Nats::start()` to `drop`.
 #[derive(Debug)]
 pub struct Nats {
     server: Server,
@@ -27,7 +27,7 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// A server with JetStream that lets everybody in; returns once it takes connections and JetStream answers.
+    /// Starts a server with JetStream and without authentication; returns once it takes connections and JetStream answers.
     pub fn start() -> Self {
         Self::builder().start()
     }
@@ -37,7 +37,7 @@ impl Nats {
     }
 
     fn start_as(settings: &NatsBuilder) -> Self {
-        // Between finding a port and listening on it somebody else can take it; then another one will do.
+        // Another process can take a port between finding it and listening on it; then another port will do.
         let server = (0..LAUNCH_ATTEMPTS_MAX).find_map(|_| {
             let ports = Ports::free();
             let server = Server::set_up(ports, |home| settings.configuration(&ports.server_name(), &ports, home));
@@ -48,7 +48,7 @@ impl Nats {
         nats
     }
 
-    /// Where clients find it, without credentials: `nats://127.0.0.1:4222`, or `tls://…` when it speaks TLS only.
+    /// The URL for clients, without credentials: `nats://127.0.0.1:4222`, or `tls://…` when the server requires TLS.
     pub fn url(&self) -> String {
         format!("{}://127.0.0.1:{}", self.scheme, self.port())
     }
@@ -70,7 +70,7 @@ impl Nats {
         }
     }
 
-    /// Stops the process in its tracks: connections stay open, and nothing answers on them. It can be killed all the same.
+    /// Suspends the process: its connections stay open, and nothing answers on them. It can be killed all the same.
     pub fn pause(&self) {
         self.server.pause();
     }
@@ -80,7 +80,7 @@ impl Nats {
         self.server.resume();
     }
 
-    /// What the monitoring port says under `path`, for example `/connz` or `/subsz`. `None` when it does not answer.
+    /// The answer of the monitoring port under `path`, for example `/connz` or `/subsz`. `None` when it does not answer.
     pub fn monitor(&self, path: &str) -> Option<Value> {
         self.server.monitor(path)
     }
@@ -90,7 +90,7 @@ impl Nats {
         self.server.log()
     }
 
-    /// The directory that goes with this server.
+    /// The directory that belongs to this server.
     pub fn home(&self) -> &Path {
         self.server.home()
     }

@@ -7,16 +7,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const LOWEST: u16 = 10_000;
-/// What Linux uses unless told otherwise.
+/// The default of Linux.
 const EPHEMERAL_FROM: u16 = 32_768;
 
-/// A port of 127.0.0.1 on which nobody listens, and which this process has not handed out before.
+/// A port of 127.0.0.1 on which no process listens, and which this process has not handed out before.
 ///
-/// The ports from which the kernel serves outgoing connections are avoided. While a server is down, a client that keeps
-/// dialling such a port can be given that very port as its own end: it then talks to itself, and the server cannot come back.
+/// The ephemeral ports, from which the kernel serves outgoing connections, are avoided. While a server is down, a client that
+/// keeps dialling such a port can be given that very port as its own end: it then talks to itself, and the server cannot come
+/// back.
 pub fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
-    // Test binaries run side by side: a random place to begin keeps them from trying the same ports in the same order.
+    // Test binaries run side by side: a random start keeps them from trying the same ports in the same order.
     let next = NEXT.get_or_init(|| AtomicU64::new(RandomState::new().hash_one(std::process::id()) >> 32));
     let range = listening_range();
     let width = u64::from(range.end - range.start);
@@ -34,7 +35,8 @@ fn listening_range() -> Range<u16> {
     LOWEST..range_end(&kernel)
 }
 
-/// Up to the first ephemeral port; a machine that uses nearly all of them as ephemeral gets the usual range all the same.
+/// The range ends at the first ephemeral port. A machine on which nearly all ports are ephemeral gets the usual range all the
+/// same.
 fn range_end(kernel: &str) -> u16 {
     let first: Option<u16> = kernel.split_whitespace().next().and_then(|word| word.parse().ok());
     first.filter(|&port| port >= LOWEST + 1_000).unwrap_or(EPHEMERAL_FROM)

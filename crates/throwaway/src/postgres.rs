@@ -18,11 +18,11 @@ use crate::server_user::{ServerUser, without_postgres_settings};
 
 const SUPERUSER: &str = "timer";
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// A minute: crash recovery on a busy machine takes seconds, and a hang should still fail the test.
+/// The limit of polls, about a minute: crash recovery on a busy machine takes seconds, and a hang should still fail the test.
 const POLLS_MAX: u32 = 3_000;
 const LAUNCH_ATTEMPTS_MAX: u32 = 5;
 
-/// A server of its own: `Postgres::start()` to `drop`.
+/// A server of its own, from `Postgres::start()` to `drop`.
 #[derive(Debug)]
 pub struct Postgres {
     binaries: Binaries,
@@ -50,7 +50,7 @@ impl Postgres {
         postgres.initialise();
         let child = (0..LAUNCH_ATTEMPTS_MAX)
             .find_map(|_| {
-                // Between finding a port and listening on it somebody else can take it; then another one will do.
+                // Another process can take a port between finding it and listening on it; then another port will do.
                 postgres.launch().or_else(|| {
                     postgres.port = free_port();
                     None
@@ -61,20 +61,20 @@ impl Postgres {
         postgres
     }
 
-    /// Where clients find `database`. Anybody on this machine may log in, without a password.
+    /// The URL of `database`. Every user of this machine may log in without a password.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://{SUPERUSER}@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes a fresh, empty database and returns its url.
+    /// Creates an empty database and returns its URL.
     pub fn create_database(&self) -> String {
         let database = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
-        // template0, because nobody can be connected to it: a template with a connection cannot be copied.
+        // A template with a connection cannot be copied, and template0 accepts no connections.
         self.query(&self.url("postgres"), &format!("CREATE DATABASE {database} TEMPLATE template0"));
         self.url(&database)
     }
 
-    /// Runs `sql` through psql and returns its rows, columns separated by `|`. For tests that want to look from outside.
+    /// Runs `sql` through psql and returns its rows, columns separated by `|`. For tests that check the database from outside.
     pub fn query(&self, url: &str, sql: &str) -> String {
         let mut psql = Command::new(self.binaries.path("psql"));
         without_postgres_settings(&mut psql);
@@ -89,7 +89,7 @@ impl Postgres {
         if let Some(mut child) = server.take() {
             let mut pg_ctl = self.user.command(self.binaries.path("pg_ctl"), self.home.path(), &[]);
             pg_ctl.arg("--pgdata").arg(self.data()).args(["--mode=immediate", "--silent", "stop"]);
-            // The server may have ended by itself, in which case pg_ctl complains; what counts is that it is gone now.
+            // The server may have ended by itself, in which case pg_ctl fails; only that it is gone counts.
             if !pg_ctl.output().is_ok_and(|output| output.status.success()) {
                 drop(child.kill());
             }
@@ -101,11 +101,11 @@ impl Postgres {
     pub fn start_again(&self) {
         let mut server = self.server();
         if server.is_none() {
-            *server = Some(self.launch().expect("somebody else has taken the port of the stopped PostgreSQL"));
+            *server = Some(self.launch().expect("another process has taken the port of the stopped PostgreSQL"));
         }
     }
 
-    /// The directory that goes with this server.
+    /// The directory that belongs to this server.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
@@ -128,13 +128,13 @@ impl Postgres {
         initdb.arg("--pgdata").arg(self.data()).args(["--username", SUPERUSER, "--auth=trust"]);
         initdb.args(["--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C.UTF-8"]);
         if self.binaries.major_version() >= 15 {
-            // Most servers sort text by the rules of a language. A statement that counts on byte order fails here first.
+            // Most servers collate text by the rules of a language. A statement that relies on byte order fails here first.
             initdb.args(["--locale-provider=icu", "--icu-locale=en-US"]);
         }
         run(initdb, "initdb");
     }
 
-    /// Starts the server and waits until it takes connections. `None` when somebody else listens on its port.
+    /// Starts the server and waits until it takes connections. `None` when another process listens on its port.
     fn launch(&self) -> Option<Child> {
         let log = File::create(self.log()).expect("the log of PostgreSQL could not be made");
         let mut command = self.user.command(self.binaries.path("postgres"), self.home.path(), &QUIT_WITH_KEEPER);
@@ -163,7 +163,7 @@ impl Postgres {
         );
     }
 
-    /// PostgreSQL keeps its process id in the first line of this file and its state in the eighth.
+    /// PostgreSQL writes its process id to the first line of this file and its state to the eighth.
     fn is_ready(&self, process_id: u32) -> bool {
         let status = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let mut lines = status.lines().map(str::trim);

@@ -1,11 +1,11 @@
-//! Who runs the server: PostgreSQL refuses to be root, and tests often are.
+//! The user that runs the server: PostgreSQL refuses to run as root, and tests often do.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The account to change to; `None` when this process is an ordinary user already.
+/// The account to switch to; `None` when this process is an ordinary user already.
 #[derive(Debug)]
 pub struct ServerUser(Option<Account>);
 
@@ -32,14 +32,14 @@ impl ServerUser {
         }
     }
 
-    /// `program`, to be run as this user in `home`; `setpriv_extra` are further options of setpriv(1).
+    /// Prepares `program` to run as this user in `home`; `setpriv_extra` are further options of setpriv(1).
     pub fn command(&self, program: impl AsRef<OsStr>, home: &Path, setpriv_extra: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
         if let Some(Account { uid, gid }) = self.0 {
             command.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups");
         }
         command.args(setpriv_extra).arg("--").arg(program);
-        // The caller's own directory may be closed to the other user, and messages are searched for English words.
+        // The caller's own directory may be closed to the server's user, and messages are searched for English words.
         command.current_dir(home).env("HOME", home).env("LC_ALL", "C").stdin(Stdio::null());
         without_postgres_settings(&mut command);
         command

@@ -1,4 +1,4 @@
-//! The server that tests get: real, their own, durable, and gone afterwards.
+//! The PostgreSQL server that tests get: real, their own, durable, and gone afterwards.
 #![expect(clippy::expect_used, reason = "helpers of tests are tests")]
 
 use std::io::{BufRead, BufReader};
@@ -29,14 +29,14 @@ fn databases_can_be_made_by_many_tests_at_once() {
         let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| throwaway::postgres().create_database())).collect();
         makers.into_iter().map(|maker| maker.join().expect("a database")).collect()
     });
-    // The threads that asked are gone; a server tied to one of them would be, too.
+    // The threads that made the calls are gone; a server tied to one of them would be, too.
     for url in urls {
         assert_eq!(throwaway::postgres().query(&url, "SELECT 1"), "1");
     }
 }
 
 #[test]
-fn the_server_is_durable_and_roomy() {
+fn the_server_is_durable_and_takes_many_connections() {
     let postgres = throwaway::postgres();
     let show = |setting: &str| postgres.query(&postgres.url("postgres"), &format!("SHOW {setting}"));
     assert_eq!(show("fsync"), "on");

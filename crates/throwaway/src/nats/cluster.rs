@@ -1,4 +1,4 @@
-//! Several servers that keep streams together.
+//! Several servers that replicate streams.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,8 @@ impl NatsCluster {
     }
 
     pub(super) fn start_as(settings: &NatsBuilder, size: usize) -> Self {
-        // When somebody takes a port between finding it and listening on it, all begin anew: they know each other's ports.
+        // When another process takes a port between finding it and listening on it, all servers are set up anew, because they
+        // know each other's ports.
         let servers = (0..LAUNCH_ATTEMPTS_MAX).find_map(|_| {
             let servers = set_up(settings, size);
             servers.iter().all(Server::start).then_some(servers)
@@ -30,7 +31,7 @@ impl NatsCluster {
         cluster
     }
 
-    /// Where clients find all of them, joined by commas.
+    /// The URLs of all servers, joined by commas.
     pub fn urls(&self) -> String {
         let urls: Vec<String> = (0..self.servers.len()).map(|server| self.url(server)).collect();
         urls.join(",")
@@ -65,7 +66,8 @@ impl NatsCluster {
 
     /// The server that leads `stream`. `None` during an election, and when there is no such stream.
     ///
-    /// In the first moments after its election a leader may miss a message: publishers have to repeat what nobody acknowledged.
+    /// In the first moments after its election a leader may miss a message: publishers have to repeat what was not
+    /// acknowledged.
     pub fn stream_leader(&self, stream: &str) -> Option<usize> {
         self.find_with("/jsz?accounts=true&streams=true", |jsz, name| leads(jsz, stream, name))
     }
@@ -75,8 +77,8 @@ impl NatsCluster {
         self.servers[server].log()
     }
 
-    /// The server whose own answer, together with its name, is as asked for. Only what a leader says of itself counts: its
-    /// followers go on naming it for a while when it is gone.
+    /// The server whose own answer, together with its name, fulfils the condition. Only what a leader says of itself counts:
+    /// its followers go on naming it for a while after it is gone.
     fn find_with(&self, path: &str, is_asked_for: impl Fn(&Value, &str) -> bool) -> Option<usize> {
         self.servers.iter().position(|server| {
             server.is_started() && server.monitor(path).is_some_and(|answer| is_asked_for(&answer, &server.ports().server_name()))
@@ -88,10 +90,10 @@ impl NatsCluster {
         any.poll("and its cluster have not settled a minute after their start", || self.is_settled().then_some(()));
     }
 
-    /// Whether there is a leader which finds all that run up to date.
+    /// Whether a leader finds all running servers up to date.
     ///
-    /// Whether they find themselves healthy counts only when nobody is missing: a stream whose replicas were killed in the
-    /// middle of something may need the last of them to go on.
+    /// Their own health counts only when none is missing: a stream whose replicas were killed in the middle of a write may need
+    /// the last of them to recover.
     fn is_settled(&self) -> bool {
         let Some(leader) = self.meta_leader().map(|leader| &self.servers[leader]) else { return false };
         let followers = leader.monitor("/jsz").map(|mut jsz| jsz["meta_cluster"]["replicas"].take()).unwrap_or_default();
@@ -113,7 +115,7 @@ fn set_up(settings: &NatsBuilder, size: usize) -> Vec<Server> {
         Server::set_up(*ports, |home| {
             let mut configuration = settings.configuration(&ports.server_name(), ports, home);
             let cluster = json!({
-                // Another test's servers, should they reach one of these ports, are turned away by the name.
+                // Servers of another test, should they reach one of these ports, are refused by the name of the cluster.
                 "name": format!("throwaway-{}-{}", std::process::id(), all[0].route),
                 "listen": format!("127.0.0.1:{}", ports.route),
                 "routes": routes,

@@ -1,4 +1,4 @@
-//! The monitoring port: plain HTTP, asked by hand.
+//! A minimal HTTP client for the monitoring port.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A paused server takes connections, which is the kernel's doing, and never answers.
+/// The timeout: the kernel accepts connections for a paused server, which never answers.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// The JSON under `path` of the server that monitors on `port`; `None` when it does not answer, or not with 200.
 pub fn get(port: u16, path: &str) -> Option<Value> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(ANSWER_WITHIN)).ok()?;
-    // Version 1.0, so that the answer comes in one piece and the connection ends with it.
+    // HTTP 1.0, so that the answer is not chunked and the connection ends with it.
     stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;

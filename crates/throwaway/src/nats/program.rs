@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where scripts/setup.sh puts it.
+/// The path at which scripts/setup.sh installs it.
 const OF_THIS_CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/nats/bin/nats-server");
-/// Names one to be used instead of any other.
+/// The environment variable that names a program to use instead.
 const VARIABLE: &str = "NATS_SERVER_BIN";
 const VERSION_MIN: (u32, u32) = (2, 10);
 
@@ -28,7 +28,7 @@ fn is_recent(program: &Path) -> bool {
     answer.is_ok_and(|output| version(&String::from_utf8_lossy(&output.stdout)).is_some_and(|version| version >= VERSION_MIN))
 }
 
-/// Major and minor of `nats-server: v2.15.1`.
+/// The major and minor version of `nats-server: v2.15.1`.
 fn version(answer: &str) -> Option<(u32, u32)> {
     let mut numbers = answer.trim().strip_prefix("nats-server: v")?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

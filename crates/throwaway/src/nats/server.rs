@@ -1,4 +1,4 @@
-//! One nats-server process and the directory it lives in.
+//! One nats-server process and its directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -18,18 +18,18 @@ use crate::keeper::{self, KILLED_WITH_KEEPER};
 use crate::port::free_port;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// A minute: an election on a busy machine takes seconds, and a hang should still fail the test.
+/// The limit of polls, about a minute: an election on a busy machine takes seconds, and a hang should still fail the test.
 const POLLS_MAX: u32 = 3_000;
-/// What a server that takes connections says of itself comes at once; a stranger on its port may say nothing.
+/// A server greets each new connection at once; another program on its port may say nothing.
 const GREETING_WITHIN: Duration = Duration::from_secs(1);
 const PORT_TAKEN: &str = "address already in use";
 
-/// Where one server listens.
+/// The ports of one server.
 #[derive(Debug, Clone, Copy)]
 pub struct Ports {
     pub client: u16,
     pub monitor: u16,
-    /// Where the other servers of its cluster connect.
+    /// The port for the other servers of its cluster.
     pub route: u16,
 }
 
@@ -38,7 +38,7 @@ impl Ports {
         Self { client: free_port(), monitor: free_port(), route: free_port() }
     }
 
-    /// The name of the server on these ports; it says who has answered, and a cluster knows its members by it.
+    /// The name of the server on these ports. It tells which server has answered, and a cluster identifies its members by it.
     pub fn server_name(&self) -> String {
         format!("throwaway-{}-{}", std::process::id(), self.client)
     }
@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Writes what a server on `ports` needs into a directory of its own; nothing runs yet.
+    /// Writes the configuration of a server on `ports` into a directory of its own; nothing runs yet.
     pub fn set_up(ports: Ports, configuration: impl FnOnce(&Path) -> Map<String, Value>) -> Self {
         let server = Self { program: program::find(), home: home::make("nats"), ports, process: Mutex::new(None) };
         let text = format!("{:#}", Value::Object(configuration(server.home())));
@@ -61,12 +61,12 @@ impl Server {
         server
     }
 
-    /// Starts the server unless it runs, and waits until it takes connections. False when somebody else has one of its ports.
+    /// Starts the server unless it runs, and waits until it takes connections. False when another process has one of its ports.
     pub fn start(&self) -> bool {
         let mut process = self.process();
         if process.is_none() {
             let earlier = self.log().len();
-            // It stands here while it starts, so that it is ended like any other should the wait for it fail.
+            // The child is stored before it is ready, so that it is stopped like any other should the wait for it fail.
             let child = process.insert(self.spawn());
             if !self.takes_connections(child, earlier) {
                 *process = None;
@@ -78,13 +78,13 @@ impl Server {
     /// Kills the server, paused or not. No effect on a stopped server.
     pub fn stop_immediate(&self) {
         if let Some(mut child) = self.process().take() {
-            // It may have ended by itself; what counts is that it is gone now.
+            // The process may have ended by itself; only that it is gone counts.
             drop(child.kill());
             drop(child.wait());
         }
     }
 
-    /// Stops the process in its tracks; returns once it stands still.
+    /// Suspends the process; returns once it is stopped.
     pub fn pause(&self) {
         let id = self.signal("STOP");
         let tasks = Path::new("/proc").join(id.to_string()).join("task");
@@ -99,12 +99,12 @@ impl Server {
         self.process().is_some()
     }
 
-    /// Whether everything it stores is there: JetStream runs, streams are recovered and, in a cluster, have caught up.
+    /// Whether everything that it stores is available: JetStream runs, streams are recovered and, in a cluster, have caught up.
     pub fn is_healthy(&self) -> bool {
         monitor::get(self.ports.monitor, "/healthz").is_some()
     }
 
-    /// Asks again and again until there is an answer; panics with the log when there is none for about a minute.
+    /// Polls until there is an answer; panics with the log when there is none for about a minute.
     pub fn poll<T>(&self, complaint: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         for _ in 0..POLLS_MAX {
             if let Some(answer) = ask() {
@@ -127,7 +127,7 @@ impl Server {
         self.home.path()
     }
 
-    /// What it has written since its first start.
+    /// The log since its first start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
@@ -152,7 +152,8 @@ impl Server {
         keeper::spawn(command).expect("setpriv (package `util-linux`) could not be run")
     }
 
-    /// Waits until it does; false when it ended because of a port. The log counts from the byte `log_from`.
+    /// Waits until the server takes connections; false when it ended because a port was taken. The log is read from the byte
+    /// `log_from`.
     fn takes_connections(&self, child: &mut Child, log_from: usize) -> bool {
         let started = self.poll("takes no connections a minute after its start", || {
             if self.greets() {
@@ -172,7 +173,7 @@ impl Server {
         log.expect("the log of nats-server could not be made")
     }
 
-    /// Whether a client would be greeted here, and by this very server.
+    /// Whether a client would be greeted on this port, and by this very server.
     fn greets(&self) -> bool {
         let greeting = || {
             let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.client)).ok()?;

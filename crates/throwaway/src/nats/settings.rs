@@ -1,4 +1,4 @@
-//! What a test can ask of its NATS, and how that reads in the server's configuration.
+//! What a test can configure of its NATS server, and how the server's configuration expresses it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use super::Nats;
 use super::cluster::NatsCluster;
 use super::server::Ports;
 
-/// Explicit, for the server would otherwise derive them from the free memory and disk of the machine.
+/// Explicit, because the server would otherwise derive the limit from the free memory and disk of the machine.
 const MEMORY_STORE_BYTES_MAX: u64 = 256 << 20;
 const FILE_STORE_BYTES_MAX: u64 = 4 << 30;
 
-/// Describes a server before it is started; `Nats::builder()` begins with one that has JetStream and lets everybody in.
+/// Describes a server before it is started. `Nats::builder()` begins with JetStream and without authentication.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct NatsBuilder {
@@ -40,7 +40,7 @@ impl NatsBuilder {
         self
     }
 
-    /// Whether JetStream brings every message to the disk before it acknowledges it, instead of now and then.
+    /// Whether JetStream syncs every message to the disk before it acknowledges it, instead of periodically.
     pub fn sync_always(mut self, on: bool) -> Self {
         self.sync_always = on;
         self
@@ -52,19 +52,19 @@ impl NatsBuilder {
         self
     }
 
-    /// Adds a user; from the first on, nobody else is let in. Not together with a token.
+    /// Adds a user; from the first on, every client has to log in. Not together with a token.
     pub fn user(mut self, user: NatsUser) -> Self {
         self.users.push(user);
         self
     }
 
-    /// The token that every client has to show. Not together with users.
+    /// The token that every client has to present. Not together with users.
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
     }
 
-    /// Clients have to speak TLS; `certificate` and `key` are PEM files.
+    /// Requires TLS of clients; `certificate` and `key` are PEM files.
     pub fn tls(mut self, certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
         let absolute = |path: &Path| std::path::absolute(path).expect("the working directory is gone");
         self.tls = Some(Tls { certificate: absolute(certificate.as_ref()), key: absolute(key.as_ref()) });
@@ -76,7 +76,7 @@ impl NatsBuilder {
         Nats::start_as(&self)
     }
 
-    /// Starts so many servers of this description as one cluster; returns once they have elected a leader.
+    /// Starts this many servers of this description as one cluster; returns once they have elected a leader.
     pub fn start_cluster(self, servers: usize) -> NatsCluster {
         NatsCluster::start_as(&self, servers)
     }
@@ -85,7 +85,7 @@ impl NatsBuilder {
         if self.tls.is_some() { "tls" } else { "nats" }
     }
 
-    /// The configuration of a server, in the JSON form that nats-server also reads: there, every string is quoted right.
+    /// The configuration of a server, in the JSON form that nats-server also reads, where strings are quoted reliably.
     pub(super) fn configuration(&self, name: &str, ports: &Ports, home: &Path) -> Map<String, Value> {
         let mut configuration = Map::new();
         let mut set = |key: &str, value: Value| configuration.insert(key.to_owned(), value);
@@ -124,7 +124,7 @@ impl NatsBuilder {
     }
 }
 
-/// Somebody whom the server lets in, and what they may do there.
+/// A user of the server, and its permissions.
 #[derive(Debug, Clone)]
 pub struct NatsUser {
     name: String,
@@ -139,12 +139,12 @@ struct Allowed {
 }
 
 impl NatsUser {
-    /// May publish and subscribe to everything.
+    /// May publish and subscribe to every subject.
     pub fn unlimited(name: &str, password: &str) -> Self {
         Self { name: name.to_owned(), password: password.to_owned(), allowed: None }
     }
 
-    /// May publish and subscribe to these subjects (wildcards are fine) and no others; an empty list forbids it altogether.
+    /// May publish and subscribe to these subjects only (wildcards are fine); an empty list denies all.
     pub fn limited(name: &str, password: &str, publish: &[&str], subscribe: &[&str]) -> Self {
         let owned = |subjects: &[&str]| subjects.iter().map(|&subject| subject.to_owned()).collect();
         let allowed = Allowed { publish: owned(publish), subscribe: owned(subscribe) };

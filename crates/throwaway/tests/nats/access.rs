@@ -1,4 +1,4 @@
-//! What the builder says, the server does.
+//! The server does what the builder says.
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn users_may_do_what_they_were_allowed_and_nothing_else() {
 }
 
 #[test]
-fn a_token_opens_the_door_and_nothing_else_does() {
+fn only_clients_with_the_token_are_let_in() {
     let nats = Nats::builder().token("open sesame").start();
     let with = |token: &str| Client::connect_as(&nats.url(), json!({ "auth_token": token }));
     assert_eq!(with("open sesame").complaints(), NOTHING);
@@ -105,7 +105,7 @@ fn a_server_with_a_certificate_speaks_tls_only() {
 
     let mut without_tls = Client::connect(&nats.url());
     without_tls.send("PING\r\n");
-    assert_ne!(without_tls.line(), "PONG", "somebody was let in without TLS");
+    assert_ne!(without_tls.line(), "PONG", "a client was let in without TLS");
 }
 
 #[test]

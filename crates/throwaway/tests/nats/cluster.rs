@@ -1,4 +1,4 @@
-//! Three servers that keep streams together, while one of them is killed.
+//! Three servers that replicate a stream, while one of them is killed.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn a_cluster_that_was_down_altogether_comes_back_with_its_streams() {
     assert_eq!(Client::connect(&cluster.url(0)).store("kept", "after")["seq"], 2);
 }
 
-/// The leader of the stream KEPT, as soon as there is one of the kind.
+/// The leader of the stream KEPT, as soon as one meets the condition.
 fn elected(cluster: &NatsCluster, of_the_kind: impl Fn(usize) -> bool) -> usize {
     for _ in 0..3_000 {
         if let Some(leader) = cluster.stream_leader("KEPT").filter(|&leader| of_the_kind(leader)) {

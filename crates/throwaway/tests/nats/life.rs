@@ -1,4 +1,4 @@
-//! Starting, stopping, pausing; and that nothing is left behind.
+//! Starting, stopping and pausing servers, which leave nothing behind.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -29,7 +29,7 @@ fn the_shared_server_serves_many_tests_at_once() {
             .collect();
         tests.into_iter().map(|test| test.join().expect("an answer")).collect()
     });
-    // The threads that asked are gone; a server tied to one of them would be, too.
+    // The threads that made the calls are gone; a server tied to one of them would be, too.
     for (test, answer) in answers.iter().enumerate() {
         assert_eq!(answer["config"]["name"], format!("SHARED{test}"), "{answer}");
     }

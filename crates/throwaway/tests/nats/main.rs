@@ -1,4 +1,4 @@
-//! The NATS that tests get: real, their own, and gone afterwards.
+//! The NATS server that tests get: real, their own, and gone afterwards.
 #![expect(clippy::expect_used, reason = "helpers of tests are tests")]
 
 mod access;

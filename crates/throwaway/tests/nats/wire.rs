@@ -1,4 +1,4 @@
-//! A client that speaks the text protocol of NATS by hand, for what tests want to see.
+//! A minimal client of the NATS text protocol, for tests of the protocol itself.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,12 +18,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// As nobody in particular.
+    /// Connects without credentials.
     pub fn connect(url: &str) -> Self {
         Self::connect_as(url, json!({}))
     }
 
-    /// With these members of the CONNECT message, such as `user` and `pass`.
+    /// Connects with these members of the CONNECT message, such as `user` and `pass`.
     pub fn connect_as(url: &str, mut credentials: Value) -> Self {
         let (stream, info) = greeted(url);
         let mut client = Self { reader: BufReader::new(stream), info, inboxes: 0 };
@@ -33,7 +33,7 @@ impl Client {
         client
     }
 
-    /// That the server has ended the connection shows in what is read from it.
+    /// Sends text. A connection that the server has closed shows at the next read.
     pub fn send(&mut self, text: &str) {
         drop(self.reader.get_mut().write_all(text.as_bytes()));
     }
@@ -42,14 +42,14 @@ impl Client {
         self.send(&format!("PUB {subject} {}\r\n{payload}\r\n", payload.len()));
     }
 
-    /// Everything the server has to say about what was sent until now.
+    /// All errors that the server reports about what was sent until now.
     pub fn complaints(&mut self) -> Vec<String> {
         self.send("PING\r\n");
         let before_pong = std::iter::from_fn(|| Some(self.line()).filter(|line| line != "PONG"));
         before_pong.inspect(|line| assert_ne!(line, "", "the server has ended the connection")).collect()
     }
 
-    /// The answer of JetStream's API.
+    /// A request to the JetStream API, and its answer.
     pub fn api(&mut self, operation: &str, payload: &Value) -> Value {
         self.request(&format!("$JS.API.{operation}"), &payload.to_string())
     }
@@ -58,9 +58,9 @@ impl Client {
         self.exchange(subject, "", payload).expect("an answer")
     }
 
-    /// Has one message stored, with as many attempts as it takes, and returns the acknowledgement.
+    /// Stores one message, with as many attempts as it takes, and returns the acknowledgement.
     ///
-    /// A server that was elected to lead a stream a moment ago may not have heard the first; the id keeps it from storing two.
+    /// A server that was just elected to lead a stream may miss the first attempt; the id keeps it from storing two.
     pub fn store(&mut self, subject: &str, id: &str) -> Value {
         let patience = self.reader.get_ref().read_timeout().expect("a socket");
         self.reader.get_ref().set_read_timeout(Some(ATTEMPT_WITHIN)).expect("a socket");
@@ -83,14 +83,14 @@ impl Client {
             let ["MSG", _, subscription, .., length] = words[..] else { panic!("no answer to {subject}: {head:?}") };
             let mut body = vec![0; length.parse::<usize>().expect("a length") + "\r\n".len()];
             self.reader.read_exact(&mut body)?;
-            // The answer to an attempt that was given up may come before the one that is waited for.
+            // The answer to an attempt that was given up may come before the expected one.
             if subscription == number.to_string() {
                 return Ok(serde_json::from_slice(&body).expect("an answer in JSON"));
             }
         }
     }
 
-    /// The next line that is neither the server looking whether we are there nor news about its cluster; empty at the end.
+    /// The next line that is neither a ping of the server nor news about its cluster; empty at the end.
     pub fn line(&mut self) -> String {
         self.try_line().expect("the server answers")
     }
@@ -99,7 +99,7 @@ impl Client {
         loop {
             let mut line = String::new();
             match self.reader.read_line(&mut line) {
-                // An end, too, of a connection whose last words the server did not read.
+                // A reset also ends a connection: the server closed it with unread input.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(String::new()),
                 read => read?,
             };
@@ -118,7 +118,7 @@ pub fn greeted(url: &str) -> (TcpStream, Value) {
     let stream = TcpStream::connect(address).expect("the server takes connections");
     stream.set_read_timeout(Some(ANSWER_WITHIN)).expect("a socket");
     let mut line = String::new();
-    // Byte by byte: what follows the line belongs to whoever goes on reading.
+    // Reads byte by byte, because what follows the line belongs to the caller.
     BufReader::with_capacity(1, &stream).read_line(&mut line).expect("the server speaks first");
     let info = serde_json::from_str(line.strip_prefix("INFO ").expect("a greeting")).expect("a greeting in JSON");
     (stream, info)
