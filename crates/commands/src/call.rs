@@ -1,4 +1,4 @@
-//! How long a store is waited for, and how an unknown outcome is read back.
+//! How long a command waits for the store, and how an unknown outcome is read back.
 
 use std::{future::Future, time::Duration};
 
@@ -7,14 +7,14 @@ use store::{StoreError, StoreResult};
 
 use crate::Commands;
 
-/// A single call of the store that takes longer counts as lost.
+/// The timeout of a single call of the store.
 const CALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long an unknown outcome is read back before the caller is told that it is unknown.
 const READ_BACK_TIME_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// A read that hangs has changed nothing.
+/// Limits a read. A read that hangs has changed nothing.
 pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
     match tokio::time::timeout(CALL_TIME_MAX, call).await {
         Ok(answer) => answer,
@@ -22,7 +22,7 @@ pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> St
     }
 }
 
-/// A write that hangs may have happened.
+/// Limits a write. The outcome of a write that hangs is unknown.
 pub(crate) async fn writing<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
     match tokio::time::timeout(CALL_TIME_MAX, call).await {
         Ok(answer) => answer,
@@ -30,7 +30,8 @@ pub(crate) async fn writing<T>(call: impl Future<Output = StoreResult<T>>) -> St
     }
 }
 
-/// The time and the pauses that one unknown outcome gets. Time is the runtime's: the wall clock may jump.
+/// The time and the pauses for reading back one unknown outcome. Uses the monotonic time of the runtime, because the wall clock
+/// may jump.
 pub(crate) struct ReadBack {
     until: tokio::time::Instant,
     pause: Duration,
@@ -43,7 +44,7 @@ impl ReadBack {
         Self { until: tokio::time::Instant::now() + READ_BACK_TIME_MAX, pause: PAUSE_MIN, cause }
     }
 
-    /// Reads the timer as it stands now, trying until the time is up; then gives back why that was needed.
+    /// Reads the timer, with retries until the time is up; then returns the error that made the outcome unknown.
     pub(crate) async fn timer(&mut self, commands: &Commands, id: TimerId) -> StoreResult<Option<Timer>> {
         loop {
             match tokio::time::timeout_at(self.until, commands.store.get(id)).await {

@@ -4,7 +4,7 @@ use store::{Changed, StoreError, StoreResult};
 use crate::{CommandError, Commands, Verb, call, call::ReadBack};
 
 impl Commands {
-    /// Cancels a pending timer. When this answers, it never fires. Canceling it again is no error.
+    /// Cancels a pending timer. Once this returns, the timer never fires. Idempotent.
     pub async fn cancel(&self, id: TimerId) -> Result<Timer, CommandError> {
         self.check_may_write()?;
         self.check_seen(id).await?;

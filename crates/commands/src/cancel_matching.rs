@@ -6,11 +6,11 @@ use store::{Filter, StoreError};
 
 use crate::{CommandError, Commands, call};
 
-/// How many timers are looked at, and canceled, in one call of the store.
+/// How many timers are read, and canceled, in one call of the store.
 const PAGE_TIMERS: usize = 1_000;
-/// How much metadata is in memory at a time.
+/// How many bytes of metadata are in memory at a time.
 const METADATA_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How often a batch is canceled again whose answer was lost: what is canceled already stays so.
+/// How often a batch whose answer was lost is canceled again, which is idempotent.
 const ROUNDS_MAX: u32 = 3;
 
 /// Which timers are to be canceled.
@@ -19,7 +19,7 @@ pub struct Selection {
     pub filter: Filter,
     /// Members that the metadata must have, with these values.
     pub metadata: Members,
-    /// More than this are not canceled, but refused, all of them.
+    /// When more timers match, the whole request is refused.
     pub expected_max: usize,
 }
 
@@ -27,11 +27,11 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Members(BTreeMap<String, String>);
 
-/// What a bulk cancel came to.
+/// The result of a bulk cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CanceledMany {
     pub matched: usize,
-    /// The others were no longer pending.
+    /// The remaining ones were no longer pending.
     pub canceled: usize,
 }
 
@@ -40,7 +40,7 @@ impl Members {
         members(json.as_str()).map(Self).ok_or_else(|| Invalid::new(field, "must be an object"))
     }
 
-    /// Whether all of them are in the metadata, with the same values. Blanks between tokens mean nothing.
+    /// Whether the metadata has all of them, with the same values. Whitespace between tokens is ignored.
     pub fn are_in(&self, metadata: Option<&JsonText>) -> bool {
         if self.0.is_empty() {
             return true;
@@ -56,8 +56,8 @@ fn members(text: &str) -> Option<BTreeMap<String, String>> {
 }
 
 impl Commands {
-    /// Cancels every pending timer that matches, if there are no more than expected. Those that are registered meanwhile are left
-    /// alone. One key does this once at a time.
+    /// Cancels every pending timer that matches, if there are no more than expected. Timers that are registered meanwhile are
+    /// left alone. An API key runs one bulk cancel at a time.
     pub async fn cancel_matching(&self, selection: &Selection) -> Result<CanceledMany, CommandError> {
         self.check_may_write()?;
         if !(1..=limits::CANCELED_AT_ONCE_MAX).contains(&selection.expected_max) {
@@ -77,7 +77,7 @@ impl Commands {
         Ok(CanceledMany { matched: found.len(), canceled })
     }
 
-    /// The ids that match; one more than expected is as good as all of them.
+    /// The ids that match. The search stops at one more than expected.
     async fn select(&self, selection: &Selection) -> Result<Vec<TimerId>, CommandError> {
         let filter = self.narrowed(&selection.filter)?;
         let mut found = Vec::new();
@@ -97,8 +97,8 @@ impl Commands {
         }
     }
 
-    /// Adds those of `ids` whose metadata has the wanted members, until there are more than expected. Metadata can be large, and
-    /// comparing it takes time: it is read a part at a time, and compared away from the threads that serve requests.
+    /// Adds those of `ids` whose metadata has the wanted members, until there are more than expected. Metadata can be large,
+    /// and comparing it takes time: it is read in parts, and compared outside of the threads that serve requests.
     async fn select_by_metadata(
         &self,
         mut ids: Vec<TimerId>,
@@ -131,7 +131,7 @@ impl Commands {
         compared.await.map_err(|error| StoreError::Unavailable(error.to_string()).into())
     }
 
-    /// `is_partial`: others were canceled before, so that nobody may be told that nothing was changed.
+    /// `is_partial` means that earlier batches were canceled, so that no error may claim that nothing was changed.
     async fn cancel_batch(&self, ids: &[TimerId], is_partial: bool) -> Result<usize, CommandError> {
         let mut rounds = 1;
         loop {

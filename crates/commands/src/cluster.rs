@@ -3,7 +3,7 @@ use store::Cluster;
 use crate::{CommandError, Commands, call};
 
 impl Commands {
-    /// Who shares the work, who holds what, and whether anything is late.
+    /// The members, the shards that they own, and whether any timer is overdue.
     pub async fn cluster(&self) -> Result<Cluster, CommandError> {
         self.check_administrator()?;
         Ok(call::reading(self.store.cluster()).await?)

@@ -6,7 +6,7 @@ use store::{Created, StoreError, StoreResult};
 
 use crate::{CommandError, Commands, EarliestAllowed, call, call::ReadBack};
 
-/// A timer that somebody wants, in values that are already right by themselves.
+/// A timer that a client asks for, in values that are already right by themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTimerRequest {
     pub asked: RequestedTime,
@@ -21,18 +21,18 @@ pub struct NewTimerRequest {
     pub delivery: Delivery,
 }
 
-/// Whom the timer calls.
+/// The receiver of the timer's call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     Callback(Callback),
-    /// A plain POST to this address with the timer's id appended to its path.
+    /// A plain POST to this URL with the timer's id appended to its path.
     UrlWithId(CallbackUrl),
-    /// The event that the command consumer publishes.
+    /// The event that is published for a timer of the command consumer.
     Event,
 }
 
 impl NewTimerRequest {
-    /// One with nothing but a time and a target.
+    /// A request with nothing but a time and a target.
     pub fn new(asked: RequestedTime, target: Target) -> Self {
         Self {
             asked,
@@ -49,13 +49,13 @@ impl NewTimerRequest {
     }
 }
 
-/// What a create came to.
+/// The result of a create.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Created(Timer),
-    /// It was there already, and is unchanged.
+    /// The timer existed already, and is unchanged.
     Existing(Timer),
-    /// It was there already, and took the new content, the new time or a new life.
+    /// The timer existed already, and took the new content, the new time or a new life.
     Replaced(Timer),
 }
 
@@ -67,13 +67,13 @@ impl Outcome {
     }
 }
 
-/// A request that was checked, as far as that can be done without the store.
+/// A request that was checked as far as possible without the store.
 pub(crate) enum Prepared {
     New(NewTimer),
     TooLate(TooLate),
 }
 
-/// A request whose time cannot be had any more, if it ever could. It may repeat one that was in time.
+/// A request whose time has passed. It may repeat an earlier request that was in time.
 pub(crate) struct TooLate {
     definition: Definition,
     on_conflict: OnConflict,
@@ -81,11 +81,11 @@ pub(crate) struct TooLate {
 }
 
 impl Commands {
-    /// Registers a timer. When this answers, it is on disk.
+    /// Registers a timer. Once this returns, the timer is on disk.
     pub async fn create(&self, request: NewTimerRequest) -> Result<Outcome, CommandError> {
         let new = match self.prepare(request)? {
             Prepared::New(new) => new,
-            // Boxed, like all that is rare: what a future may have to hold is moved about with every request.
+            // Rare paths are boxed, because the size of a future is moved about with every request.
             Prepared::TooLate(late) => return Box::pin(self.repeated(late)).await,
         };
         let created = self.register(&new).await?;
@@ -115,7 +115,7 @@ impl Commands {
             }
             Created::Conflict(timer) => return Err(CommandError::Conflict(Box::new(timer))),
         };
-        // With labels that are known when this is compiled, no key has to be made to find the figure.
+        // With labels that are known when this is compiled, no key has to be made to find the metric.
         if matches!(outcome, Outcome::Created(_)) {
             metrics::counter!("timer_created_total", "result" => "created").increment(1);
         } else {
@@ -152,15 +152,15 @@ impl Commands {
         })
     }
 
-    /// What becomes of a request whose time has passed: only where its key is taken can it be anything but refused for that. Whoever
-    /// lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
+    /// What becomes of a request whose time has passed: only where its key is taken can it be anything but refused for that. A
+    /// client that lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
         let TooLate { definition, on_conflict, refusal } = late;
         let Some(timer) = call::reading(self.store.get(definition.id)).await? else { return Err(refusal.into()) };
         match resolve(on_conflict, timer.status, timer.definition.content(), definition.content()) {
             Resolution::Existing => self.answer(Created::Existing(timer)),
             Resolution::Conflict => self.answer(Created::Conflict(timer)),
-            // These would take the time that cannot be had.
+            // These would need the time that has passed.
             Resolution::Overwrite | Resolution::Move | Resolution::Revive => Err(refusal.into()),
         }
     }
@@ -172,7 +172,7 @@ impl Commands {
         }
     }
 
-    /// Finds out what became of a create whose answer was lost, and makes up for it if that was nothing.
+    /// Finds the outcome of a create whose answer was lost, and repeats the create if it did not happen.
     pub(crate) async fn confirm(&self, new: &NewTimer, cause: StoreError) -> StoreResult<Created> {
         let mut read_back = ReadBack::of("create", cause);
         loop {
@@ -181,7 +181,7 @@ impl Commands {
             {
                 return Ok(made(timer));
             }
-            // What was asked has not happened, so that asking again cannot make it happen twice.
+            // The create did not happen, so repeating it cannot make it happen twice.
             match self.register_once(new).await {
                 Ok(Created::Existing(timer)) if is_made_by(&timer, new) => return Ok(made(timer)),
                 Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => read_back.pause().await?,
@@ -196,14 +196,14 @@ impl Commands {
     }
 }
 
-/// What a create came to that was confirmed by reading back. A timer that took the place of another counts its revisions on.
+/// The result of a create that was confirmed by reading back. A timer that replaced another has a higher revision.
 const fn made(timer: Timer) -> Created {
     if timer.revision == 1 { Created::Created(timer) } else { Created::Replaced(timer) }
 }
 
-/// Whether this timer is as it is because of that request. It may have moved on since, so that it may have been touched later.
+/// Whether this request made the timer what it is. The timer may have been delivered since, and so been touched later.
 fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
-    // A create that rejects makes a timer or leaves it alone, so that a later touch was somebody else's.
+    // A create that rejects makes a timer or leaves it alone, so that a later touch was another request's.
     let is_touched = new.on_conflict != OnConflict::Reject && timer.updated_at >= new.created_at;
     let is_of_then = timer.created_at == new.created_at || is_touched;
     let same_time = timer.definition.asked == new.definition.asked && timer.execute_at == new.execute_at;
@@ -212,7 +212,7 @@ fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
 }
 
 fn post_to(url: &CallbackUrl, id: TimerId) -> Result<Callback, Invalid> {
-    // Parsed again: the id makes it longer.
+    // Parsed again, because the id makes it longer.
     let url = CallbackUrl::parse(url.with_id(id).as_str())?;
     Ok(Callback::Http(HttpCallback {
         url,

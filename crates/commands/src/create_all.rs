@@ -13,21 +13,21 @@ use crate::{
 /// How long the outcomes of one batch are read back.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How many timers of one batch are looked up at the same time, to see whether they were registered before.
+/// How many late requests of a batch are looked up at the same time, to see whether they repeat a registered timer.
 const LOOKED_UP_AT_ONCE: usize = 8;
 
-/// What is known of one request of a batch before the store is asked.
+/// How one request of a batch is answered.
 enum RequestedTime {
-    /// It is at this place of what the store is asked to create.
+    /// By the result at this index of the store's batch.
     At(usize),
-    /// It is at this place of what is looked up.
+    /// By the result at this index of the late requests.
     LookedUp(usize),
     Refused(CommandError),
 }
 
 impl Commands {
-    /// Registers many timers in one commit, each by itself: one that is refused does not hinder its neighbours. Answers in the
-    /// order of the requests. When this answers, what it says is on disk.
+    /// Registers many timers in one group commit, each by itself: one that is refused does not hinder its neighbours. Answers
+    /// in the order of the requests. Once this returns, the results are on disk.
     pub async fn create_all(&self, requests: Vec<NewTimerRequest>) -> Vec<Result<Outcome, CommandError>> {
         let mut asked = Vec::with_capacity(requests.len());
         let mut batch = Vec::with_capacity(requests.len());
@@ -61,7 +61,8 @@ impl Commands {
         asked.into_iter().map(answer).collect()
     }
 
-    /// Looks up those that come too late, a few at the same time. A store that is away is waited for once, not once for each.
+    /// Looks up the late requests, a few at the same time. The timeout of an unavailable store is waited for once, not once for
+    /// each.
     async fn repeated_all(&self, late: Vec<TooLate>) -> Vec<Result<Outcome, CommandError>> {
         let count = late.len();
         let mut answers = Vec::with_capacity(count);
@@ -89,8 +90,8 @@ impl Commands {
             Err(error) => error,
         };
         let mut answers = Vec::with_capacity(batch.len());
-        // What has become certain is told; as soon as one stays unknown, or all of it takes too long, so do those behind it: a
-        // store that is slow to answer about one timer would be waited for as often as there are timers.
+        // Outcomes that were read back are returned. As soon as one stays unknown, or the whole takes too long, the rest stay
+        // unknown too: otherwise a slow store would be waited for once for each timer.
         let mut pending = batch.iter();
         if let StoreError::Unknown(_) = cause {
             let until = Instant::now() + CONFIRMED_WITHIN;

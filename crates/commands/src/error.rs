@@ -3,7 +3,7 @@ use std::fmt;
 use domain::{Invalid, Status, Timer};
 use store::StoreError;
 
-/// Why a command was not carried out. Its text is fit for whoever asked; the causes inside are for the log.
+/// Why a command was not carried out. The text is fit for the client; the causes inside are for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error(transparent)]
@@ -12,16 +12,16 @@ pub enum CommandError {
     NotFound,
     #[error("key not found")]
     NoSuchKey,
-    /// The caller's key does not go that far.
+    /// The caller's API key does not permit it.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// The timer is in a status that does not allow it.
+    /// The status of the timer does not permit it.
     #[error("cannot {verb} timer with status '{status}'")]
     WrongStatus { verb: Verb, status: Status },
-    /// The key is taken, and the caller did not ask to take its place.
+    /// The key is taken, and the caller did not ask to replace its timer.
     #[error("a timer with this key exists and has other content")]
     Conflict(Box<Timer>),
-    /// The key is taken by a timer that is being delivered at this moment.
+    /// The key belongs to a timer that is being delivered at this moment.
     #[error("the timer with this key is being delivered: try again when it has ended")]
     InDelivery(Box<Timer>),
     /// A bulk request matches more than its caller expects; nothing was changed.
@@ -42,7 +42,7 @@ pub enum CommandError {
     Internal(#[source] StoreError),
 }
 
-/// What was to be done to a timer.
+/// The action that was requested of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Update,

@@ -4,10 +4,10 @@ use domain::Timestamp;
 
 use crate::Commands;
 
-/// A database that has not answered by then counts as away.
+/// A database that does not answer a ping within this time counts as unavailable.
 const PING_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// How the service is, as far as its store goes.
+/// The health of the service, as far as its store is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
     pub database: bool,
@@ -15,16 +15,16 @@ pub struct Health {
 }
 
 impl Commands {
-    /// Asks the store for a sign of life; answers in time even when the store hangs.
+    /// Pings the store; answers in time even when the store hangs.
     pub async fn health(&self) -> Health {
         let database = match tokio::time::timeout(PING_TIME_MAX, self.store.ping()).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the store gives no sign of life");
+                tracing::warn!(%error, "the store did not answer a ping");
                 false
             }
             Err(_) => {
-                tracing::warn!("the store gives no sign of life within {PING_TIME_MAX:?}");
+                tracing::warn!("the store did not answer a ping within {PING_TIME_MAX:?}");
                 false
             }
         };

@@ -10,17 +10,18 @@ use tokio::sync::Mutex;
 
 use crate::{CommandError, call};
 
-/// How soon a key that was revoked elsewhere opens nothing here.
+/// How soon a key that was revoked on another node is refused on this one.
 const READ_AGAIN_AFTER: Span = Span::from_secs(1);
-/// How soon a key that was issued elsewhere is known here. Whoever shows unknown keys makes the store be asked no more often than this.
+/// How soon a key that was issued elsewhere is known here. A client with unknown keys makes the store be asked no more often than
+/// this.
 const LOOKED_FOR_AFTER: Span = Span::from_millis(100);
 
-/// The keys that open something, as the store had them a moment ago: the store is not asked on every request.
+/// A cache of the API keys, so that not every request reads the store.
 pub struct KeyRing {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     known: RwLock<Known>,
-    /// Held by the one that asks the store; the others wait for what it learns.
+    /// Held by the task that asks the store; the other tasks wait for what it learns.
     reading: Mutex<()>,
 }
 
@@ -29,7 +30,7 @@ type Keys = Arc<HashMap<AccessKeyId, Arc<AccessKey>>>;
 #[derive(Default)]
 struct Known {
     keys: Keys,
-    /// When the store was asked, on the monotonic clock.
+    /// When the keys were read, on the monotonic clock.
     read_at: Option<Duration>,
 }
 
@@ -38,7 +39,7 @@ impl KeyRing {
         Self { store, clock, known: RwLock::default(), reading: Mutex::new(()) }
     }
 
-    /// The key that somebody shows, if there is one and it was not revoked.
+    /// The key that a client shows, if there is one and it was not revoked.
     pub async fn find(&self, shown: &[u8]) -> Result<Option<Arc<AccessKey>>, CommandError> {
         let Some(id) = AccessKey::id_in(shown) else { return Ok(None) };
         let mut key = self.read_within(READ_AGAIN_AFTER).await?.get(&id).cloned();
@@ -48,15 +49,15 @@ impl KeyRing {
         Ok(key.filter(|key| key.is_shown_by(shown) && key.is_valid()))
     }
 
-    /// What was known is no longer so: the next one that asks reads it anew.
+    /// Invalidates the cache, so that the next request reads the keys.
     pub async fn forget(&self) {
         // A reading that is under way may still see what was before.
         let _turn = self.reading.lock().await;
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known::default();
     }
 
-    /// The keys as they were at most this long ago. Waiting for one's turn counts as waiting for the store: those who stand behind
-    /// each other while it hangs are all told in time.
+    /// The keys as they were at most this long ago. Waiting for the lock counts as waiting for the store: the tasks that queue while
+    /// it hangs are all answered in time.
     async fn read_within(&self, age_max: Span) -> Result<Keys, CommandError> {
         if let Some(keys) = self.known_within(age_max) {
             return Ok(keys);

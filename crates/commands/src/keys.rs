@@ -4,7 +4,7 @@ use store::{StoreError, StoreResult};
 use crate::{CommandError, Commands, call, call::ReadBack};
 
 impl Commands {
-    /// Issues a key that opens `access`, made of `random` bytes that nobody has seen. The text is for its holder alone: only its hash
+    /// Issues a key that opens `access`, made of secret `random` bytes. The text is for its holder alone: only its hash
     /// is kept, so that it can be shown just this once.
     pub async fn create_key(&self, name: &str, access: Access, random: [u8; 32]) -> Result<(AccessKey, String), CommandError> {
         self.check_administrator()?;
@@ -21,13 +21,13 @@ impl Commands {
         }
     }
 
-    /// Every key, revoked ones included, the oldest first.
+    /// Every issued key, revoked ones included, the oldest first.
     pub async fn keys(&self) -> Result<Vec<AccessKey>, CommandError> {
         self.check_administrator()?;
         Ok(call::reading(self.store.keys()).await?)
     }
 
-    /// Takes a key out of use for good. Doing it again is no error.
+    /// Revokes a key for good. Idempotent.
     pub async fn revoke_key(&self, id: AccessKeyId) -> Result<(), CommandError> {
         self.check_administrator()?;
         let mut rounds = 0;
@@ -39,14 +39,14 @@ impl Commands {
                 }
                 Ok(false) if self.keys().await?.iter().any(|key| key.id == id) => return Ok(()),
                 Ok(false) => return Err(CommandError::NoSuchKey),
-                // A revoked key stays revoked, so that asking again can do no harm.
+                // A revoked key stays revoked, so repeating is harmless.
                 Err(StoreError::Unknown(_)) if rounds < ROUNDS_MAX => rounds += 1,
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Finds out whether a key was kept, and keeps it if not.
+    /// Finds out whether a key was stored, and stores it if not.
     async fn confirm_key(&self, key: &AccessKey, cause: StoreError) -> StoreResult<bool> {
         let mut read_back = ReadBack::of("add_key", cause);
         loop {

@@ -1,15 +1,15 @@
-//! What callers may ask for, one use case a file. Every door comes through here, so that a rule holds for all of them.
+//! The use cases, one per file. Every API and the command consumer call them, so that a rule holds for all clients.
 //!
 //! ```text
-//!   a door                                 commands                                 store
+//!   an API                                 commands                                 store
 //!   text ──parse──▶ NewTimerRequest ──▶ check rules ──▶ NewTimer ──▶ create ──┬──▶ on disk
 //!                                                                            │
 //!        answer ◀── Outcome ◀── nudge (the scheduler learns of it) ◀── done ─┤
 //!                                            read back ◀── outcome unknown ──┘
 //! ```
 //!
-//! A store may lose the answer to a commit. Nobody is told anything then until the timer has been read back, and only
-//! when that is impossible for seconds, that the outcome is unknown.
+//! A store may lose the answer to a commit. Then the client gets no answer until the timer has been read back. Only when that
+//! fails for seconds, the client is told that the outcome is unknown.
 
 mod call;
 mod cancel;
@@ -50,7 +50,7 @@ pub use rules::{EarliestAllowed, Rules, SubjectCheck};
 pub use searches::Searches;
 pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
 
-/// Tells the scheduler of timers that were just scheduled. It must not wait: a lost nudge costs at most one sweep.
+/// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;
 
 /// The use cases, with what they need. Cheap to clone.
@@ -60,9 +60,9 @@ pub struct Commands {
     pub clock: Arc<dyn Clock>,
     pub rules: Rules,
     pub nudge: Nudge,
-    /// On whose behalf; see [`Commands::on_behalf_of`].
+    /// The caller on whose behalf the commands run; see [`Commands::on_behalf_of`].
     pub caller: Caller,
-    /// Shared by all that are made from one of them.
+    /// Shared by all clones.
     pub searches: Searches,
 }
 

@@ -2,7 +2,7 @@ use store::{Count, ListQuery, Page};
 
 use crate::{CommandError, Commands, call};
 
-/// One page of a list, and how many there are in all.
+/// One page of a list, and how many timers match in all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     pub page: Page,

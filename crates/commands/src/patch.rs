@@ -5,13 +5,13 @@ use domain::{
 
 use crate::{EarliestAllowed, Rules};
 
-/// What an update says about a field that can be without a value.
+/// What an update does to an optional field.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Field<T> {
-    /// Nothing: it stays as it is.
+    /// The field stays as it is.
     #[default]
     Absent,
-    /// It is to be without a value.
+    /// The field loses its value.
     Clear,
     Set(T),
 }
@@ -30,14 +30,14 @@ impl<T> Field<T> {
     }
 }
 
-/// The changes of an update. What is not named stays as it is.
+/// The changes of an update. Fields that are not named stay as they are.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Patch {
     pub asked: Option<RequestedTime>,
     pub earliest_allowed: EarliestAllowed,
-    /// The new callback, whole.
+    /// The new callback as a whole.
     pub callback: Option<Callback>,
-    /// Or only parts of it, for doors that know no whole one.
+    /// Or only parts of it, for dialects that do not know callbacks as a whole.
     pub http: HttpPatch,
     pub metadata: Field<JsonText>,
     pub correlation_id: Field<CorrelationId>,
@@ -56,8 +56,8 @@ impl Patch {
             && self.delivery.is_none()
     }
 
-    /// The timer with the changes made, if the rules allow them at `now`. A time that is not named is not checked:
-    /// an update of something else may come at the last moment.
+    /// The timer with the changes applied, if the rules allow them at `now`. A time that is not named is not checked: an update
+    /// of another field may come at the last moment.
     pub fn apply(self, mut timer: Timer, now: Timestamp, rules: &Rules) -> Result<Timer, Invalid> {
         if let Some(asked) = self.asked {
             timer.execute_at = rules.instant(asked, self.earliest_allowed, now)?;
@@ -78,7 +78,7 @@ impl Patch {
     }
 }
 
-/// The changes of a POST. Its headers and its protocol stay as they are.
+/// The changes of an HTTP callback. Its headers and its protocol stay as they are.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HttpPatch {
     pub url: Option<CallbackUrl>,

@@ -1,4 +1,4 @@
-//! What a caller may do. Another's timer does not exist for them; only what they say themselves can be forbidden.
+//! Access control. A timer of another tenant does not exist for the caller; only what a request names itself can be forbidden.
 
 use domain::{Caller, Invalid, Namespace, TimerId};
 use store::Filter;
@@ -6,7 +6,7 @@ use store::Filter;
 use crate::{CommandError, Commands};
 
 impl Commands {
-    /// The same use cases, as far as they are open to this caller.
+    /// The same use cases, limited to what this caller may do.
     pub fn on_behalf_of(&self, caller: Caller) -> Self {
         Self { caller, ..self.clone() }
     }
@@ -23,8 +23,8 @@ impl Commands {
         allowed(self.caller.sees(namespace), "namespace must be one that this key opens")
     }
 
-    /// Whether the timer is one that this caller may know of. A timer never changes its namespace, nor does an id, so that the
-    /// answer still holds when something is done about it.
+    /// Whether the caller may know of this timer. Neither the namespace of a timer nor its id ever changes, so the answer still
+    /// holds when the timer is changed afterwards.
     pub(crate) async fn check_seen(&self, id: TimerId) -> Result<(), CommandError> {
         if self.caller.bound_to().is_some() {
             self.get(id).await?;
@@ -32,7 +32,7 @@ impl Commands {
         Ok(())
     }
 
-    /// The same filter, for the timers that this caller may know of.
+    /// The same filter, limited to the timers that this caller may know of.
     pub(crate) fn narrowed(&self, filter: &Filter) -> Result<Filter, CommandError> {
         let namespace = match (&filter.namespace, self.caller.bound_to()) {
             (None, Some([only])) => Some(only.clone()),

@@ -4,8 +4,8 @@ use store::{Changed, DueEntry, StoreError};
 use crate::{CommandError, Commands, Verb, call, call::ReadBack};
 
 impl Commands {
-    /// Tries a failed timer again, now, as if it had never been tried. Its due time stays, and with it the id by which its
-    /// receiver knows the call.
+    /// Makes a failed timer due again now, with a new count of attempts. Its due time stays, and with it the `webhook-id` by
+    /// which the receiver recognises the call.
     pub async fn retry(&self, id: TimerId) -> Result<Timer, CommandError> {
         self.check_may_write()?;
         let failed = self.get(id).await?;
@@ -22,12 +22,12 @@ impl Commands {
         Ok(reopened)
     }
 
-    /// Finds out what became of a retry whose answer was lost.
+    /// Finds the outcome of a retry whose answer was lost.
     async fn confirm_retry(&self, failed: &Timer, cause: StoreError) -> Result<Timer, CommandError> {
         let mut read_back = ReadBack::of("retry", cause);
         loop {
             let timer = read_back.timer(self, failed.id()).await?.ok_or(CommandError::NotFound)?;
-            // Only a retry, or something that came after one, raises the revision of what has failed.
+            // Only a retry, or a change after one, raises the revision of a failed timer.
             if timer.revision > failed.revision {
                 return Ok(timer);
             }

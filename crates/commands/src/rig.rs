@@ -1,4 +1,4 @@
-//! Commands over a store that fails as planned, for tests.
+//! Commands over a store with planned faults, for tests.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ pub(crate) fn callback(host: &str) -> Callback {
     Callback::from_json(&format!(r#"{{"type":"http","url":"http://{host}/"}}"#)).unwrap()
 }
 
-/// One in an hour, with nothing else.
+/// A timer in an hour, with nothing else.
 pub(crate) fn plain() -> NewTimerRequest {
     NewTimerRequest::new(RequestedTime::After(Span::from_secs(3600)), Target::Callback(callback("a")))
 }
@@ -62,23 +62,23 @@ impl Rig {
         self.store.count(&Filter::default()).await.unwrap().timers
     }
 
-    /// Creates one and gives its id.
+    /// Creates a timer and returns its id.
     pub(crate) async fn created(&self) -> TimerId {
         self.commands.create(plain()).await.unwrap().timer().id()
     }
 
-    /// Delivers everything that is pending, as a scheduler would.
+    /// Delivers all pending timers, as a scheduler would.
     pub(crate) async fn complete_all(&self) {
         self.settle_all(&Next::Completed { at: self.commands.clock.now() }).await;
     }
 
-    /// Tries everything that is pending, with this result.
+    /// Attempts all pending timers, with this result.
     pub(crate) async fn settle_all(&self, next: &Next) {
         let done: Vec<_> = self.claim_all().await.iter().map(|claimed| claimed.settle(next.clone())).collect();
         assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
     }
 
-    /// Takes everything that is pending, as a scheduler would; then it is executing.
+    /// Claims all pending timers, as a scheduler would; they are executing then.
     pub(crate) async fn claim_all(&self) -> Vec<Claimed> {
         self.store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(60)).await.unwrap();
         let shard_leases = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();

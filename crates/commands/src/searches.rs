@@ -1,4 +1,4 @@
-//! The searches for a bulk cancel, which can be long.
+//! Limits on the searches of bulk cancels, which can be long.
 
 use std::{
     collections::HashSet,
@@ -8,14 +8,14 @@ use std::{
 use domain::{AccessKeyId, Caller};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// One search per key at a time, and one page of metadata compared at a time, in this process: however many clients search, they take
-/// the time of one thread and the memory of one page per key.
+/// Permits one search per API key at a time, and one page of metadata compared at a time in this process. However many clients
+/// search, they take the time of one thread and the memory of one page per key.
 #[derive(Debug, Clone)]
 pub struct Searches(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Whose searches are running. `None` is the administrator.
+    /// The keys whose searches are running. `None` is the administrator.
     running: Mutex<HashSet<Option<AccessKeyId>>>,
     comparing: Semaphore,
 }

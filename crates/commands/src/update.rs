@@ -3,11 +3,11 @@ use store::{Changed, StoreError};
 
 use crate::{CommandError, Commands, Patch, Verb, call, call::ReadBack};
 
-/// How often an update is made anew because somebody else changed the timer in between.
+/// How often an update is retried because the timer was changed concurrently.
 const ROUNDS_MAX: u32 = 8;
 
 impl Commands {
-    /// Changes a pending timer. When this answers, the old version never fires.
+    /// Changes a pending timer. Once this returns, the old version never fires.
     pub async fn update(&self, id: TimerId, patch: &Patch) -> Result<Timer, CommandError> {
         if patch.is_empty() {
             self.check_may_write()?;
@@ -16,7 +16,7 @@ impl Commands {
         self.change(id, Verb::Update, |timer, now| patch.clone().apply(timer, now, &self.rules)).await
     }
 
-    /// Puts what `make` makes of a pending timer in its place.
+    /// Replaces a pending timer with what `make` makes of it.
     pub(crate) async fn change(
         &self,
         id: TimerId,
@@ -31,8 +31,8 @@ impl Commands {
             let changed = make(timer, now)?;
             if let Some(timer) = self.update_once(&changed, verb, now).await? {
                 metrics::counter!("timer_updated_total").increment(1);
-                // One that was due and gets no new time may be waiting for a retry: the scheduler knows until when. One that is
-                // still to come may have got another destination.
+                // A due timer without a new time may be waiting for a retry, whose time the scheduler knows. A timer that is
+                // not due yet may have a new destination.
                 if timer.execute_at != due_before || timer.execute_at > now {
                     self.scheduled(&timer);
                 }
@@ -71,7 +71,7 @@ fn pending(timer: Timer, verb: Verb) -> Result<Timer, CommandError> {
     }
 }
 
-/// Whether this timer is what that change made of it, even if it has fired since, or was moved by its receiver.
+/// Whether this change made the timer what it is, even if it has fired since, or was rescheduled by its receiver.
 fn is_made_by(timer: &Timer, changed: &Timer, now: Timestamp) -> bool {
     timer.revision > changed.revision
         && timer.definition == changed.definition

@@ -82,7 +82,7 @@ async fn a_lost_answer_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn after_a_part_was_canceled_nobody_is_told_that_nothing_was() {
+async fn after_a_part_was_canceled_the_caller_is_not_told_that_nothing_was() {
     let rig = with_orders(1_500).await;
     rig.store.plan_none(Operation::CancelAll);
     rig.store.plan(Operation::CancelAll, Fault::NotDone);

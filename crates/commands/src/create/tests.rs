@@ -5,7 +5,7 @@ use super::*;
 use crate::rig::{NOW, Rig, callback, keyed, plain};
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_read_back_before_anybody_is_told() {
+async fn a_lost_answer_is_read_back_before_the_client_is_answered() {
     for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
         let rig = Rig::new();
         rig.store.plan(Operation::Create, fault);
@@ -38,7 +38,7 @@ async fn lost_answers_in_a_row_still_make_one_timer() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_done_is_never_done_twice() {
-    // The first one takes the place of a timer that is pending, its answer is lost, and it fires before it is read back.
+    // The first create replaces a pending timer, its answer is lost, and the timer fires before it is read back.
     let rig = Rig::new();
     rig.commands.create(keyed("a", OnConflict::Reject)).await.unwrap();
     rig.clock.advance(Span::from_secs(1));
@@ -123,7 +123,7 @@ async fn a_store_that_is_away_has_changed_nothing_and_says_so() {
 }
 
 #[tokio::test]
-async fn how_near_a_timer_may_be_depends_on_its_door() {
+async fn how_near_a_timer_may_be_depends_on_the_api() {
     let rig = Rig::new();
     let at = |seconds: i64, earliest_allowed| NewTimerRequest {
         asked: RequestedTime::At(Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000)),
@@ -158,14 +158,14 @@ async fn what_the_installation_does_not_allow_is_refused() {
     assert_eq!(rig.count().await, 0);
 }
 
-/// Due in ten seconds, at a time that does not move.
+/// Due in ten seconds, at a fixed time.
 fn at_ten(host: &str, on_conflict: OnConflict) -> NewTimerRequest {
     NewTimerRequest { asked: RequestedTime::At(NOW.saturating_add(Span::from_secs(10))), ..keyed(host, on_conflict) }
 }
 
 #[tokio::test]
 async fn a_repeated_create_finds_its_timer_however_late_it_is() {
-    // When it is repeated, whether it has fired by then, and what the timer is.
+    // When the request is repeated, whether the timer has fired by then, and its status.
     for (seconds, has_fired, status) in [
         (6, false, Status::Pending),
         (10, false, Status::Pending),
@@ -186,7 +186,7 @@ async fn a_repeated_create_finds_its_timer_however_late_it_is() {
     }
 }
 
-/// What a create comes to whose time has passed: `E` the timer that there is, `C` a conflict, `P` refused for the past.
+/// The result of a create whose time has passed: `E` the existing timer, `C` a conflict, `P` refused for the past.
 async fn late(request: &NewTimerRequest, status: Status) -> char {
     let rig = Rig::new();
     rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
@@ -213,7 +213,7 @@ async fn late(request: &NewTimerRequest, status: Status) -> char {
 async fn a_create_that_comes_too_late_takes_no_time_that_has_passed() {
     let later = RequestedTime::At(NOW.saturating_add(Span::from_secs(11)));
     let other_key = Key::parse("other").unwrap();
-    // While it is pending, executing, completed.
+    // While the timer is pending, executing, completed.
     for (request, expected) in [
         (at_ten("a", OnConflict::Reject), "EEE"),
         (at_ten("b", OnConflict::Reject), "CEC"),
@@ -232,7 +232,7 @@ async fn a_create_that_comes_too_late_takes_no_time_that_has_passed() {
 }
 
 #[tokio::test]
-async fn a_late_create_is_not_refused_while_nobody_can_tell_what_it_repeats() {
+async fn a_late_create_is_not_refused_while_it_is_unknown_what_it_repeats() {
     let rig = Rig::new();
     rig.commands.create(at_ten("a", OnConflict::Reject)).await.unwrap();
     rig.clock.advance(Span::from_secs(10));

@@ -78,7 +78,7 @@ async fn a_store_that_is_slow_is_not_waited_for_once_for_each() {
     assert!(answers[0].is_ok() && matches!(answers[99], Err(CommandError::Unknown(_))));
 }
 
-/// One that can be repeated when its time has passed.
+/// A request that can be repeated when its time has passed.
 fn at_ten(key: usize) -> NewTimerRequest {
     let at = RequestedTime::At(NOW.saturating_add(Span::from_secs(10)));
     NewTimerRequest { key: Some(Key::parse(&key.to_string()).unwrap()), asked: at, ..plain() }
@@ -144,7 +144,7 @@ async fn an_event_may_be_past_and_is_moved_only_before_it_is_due() {
 }
 
 #[tokio::test]
-async fn only_the_broker_door_makes_events() {
+async fn only_the_command_consumer_makes_events() {
     let rig = Rig::new();
     let request = NewTimerRequest { target: Target::Callback(Callback::Event), ..plain() };
     let refusal = rig.commands.create(request).await.unwrap_err();

@@ -83,7 +83,7 @@ async fn what_a_caller_names_must_be_open_to_them() {
 }
 
 #[tokio::test]
-async fn whoever_may_only_read_changes_nothing() {
+async fn a_key_that_may_only_read_changes_nothing() {
     let rig = Rig::new();
     let id = rig.commands.create(in_namespace("a")).await.unwrap().timer().id();
     let reader = rig.commands.on_behalf_of(holder(&["a"], Rights::Read));
@@ -120,6 +120,6 @@ async fn keys_are_for_the_administrator() {
     assert!(is_forbidden(holder.keys().await));
     assert!(is_forbidden(holder.cluster().await));
     assert!(is_forbidden(holder.revoke_key(key.id).await));
-    // It opens every namespace all the same.
+    // The key grants every namespace all the same.
     assert!(holder.create(in_namespace("a")).await.is_ok());
 }

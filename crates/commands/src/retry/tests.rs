@@ -36,7 +36,7 @@ async fn a_lost_answer_is_read_back() {
     for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
         let (rig, id) = failed().await;
         rig.store.plan(Operation::Reopen, fault);
-        // The reading before it goes well, the first one after it does not.
+        // The read before the retry succeeds, the first one after it fails.
         rig.store.plan_none(Operation::Get);
         rig.store.plan(Operation::Get, Fault::NotDone);
         let reopened = rig.commands.retry(id).await.unwrap();

@@ -51,7 +51,7 @@ async fn a_change_that_was_made_counts_even_if_the_timer_has_fired_since() {
 async fn two_changes_at_the_same_time_both_happen() {
     let rig = Rig::new();
     let id = rig.created().await;
-    // The first one has read the timer and is slow to write; the second one comes in between.
+    // The first update has read the timer and is slow to write; the second one comes in between.
     rig.store.plan(Operation::Update, Fault::Late(Span::from_secs(1)));
     let (slow, fast) = (metadata("1"), Patch { asked: Some(RequestedTime::After(Span::from_secs(60))), ..Patch::default() });
     let later = async {
@@ -69,7 +69,7 @@ async fn two_changes_at_the_same_time_both_happen() {
 async fn the_scheduler_is_told_of_times_that_are_the_timers_next_one() {
     let in_a_minute = Patch { asked: Some(RequestedTime::After(Span::from_secs(60))), ..Patch::default() };
     let elsewhere = Patch { callback: Some(callback("b")), ..Patch::default() };
-    // A timer that waits for a retry keeps that time when it gets no new one, and what it is nobody says here.
+    // A timer that waits for a retry keeps that time when it gets no new one, and the command does not know it.
     for (waits_for_retry, patch, is_told) in
         [(false, &in_a_minute, true), (false, &elsewhere, true), (true, &in_a_minute, true), (true, &elsewhere, false)]
     {
