@@ -1,4 +1,4 @@
-//! Who may do what: keys that are bound to namespaces.
+//! Access control: API keys that are bound to namespaces.
 
 use std::{fmt, sync::Arc};
 
@@ -8,15 +8,15 @@ use uuid::Uuid;
 
 use crate::{Invalid, Namespace, TimerId, Timestamp, limits};
 
-/// Names a key, so that it can be listed and revoked. It is no secret.
+/// The public id of an API key, by which it is listed and revoked. It is no secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccessKeyId(pub Uuid);
 
-/// A key as it is kept: never the key itself.
+/// An API key as it is stored: never the key itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessKey {
     pub id: AccessKeyId,
-    /// What its owner calls it.
+    /// The name that its owner gave it.
     pub name: String,
     /// SHA-256 of the key.
     pub hash: [u8; 32],
@@ -25,15 +25,15 @@ pub struct AccessKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// On whose behalf something is asked for.
+/// The caller on whose behalf a command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
-    /// Whoever runs the service: everything, everywhere, and the keys of everybody else.
+    /// The operator with the administrator's key: every right in every namespace, and the management of issued keys.
     Administrator,
     Holder(Arc<AccessKey>),
 }
 
-/// What a key opens.
+/// What a key grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     pub namespaces: Namespaces,
@@ -50,12 +50,12 @@ pub enum Namespaces {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
     Read,
-    /// And read.
+    /// Includes reading.
     Write,
 }
 
 impl Access {
-    /// Everything, everywhere.
+    /// Every right in every namespace.
     pub const FULL: Self = Self { namespaces: Namespaces::All, rights: Rights::Write };
 
     pub fn sees(&self, namespace: &Namespace) -> bool {
@@ -75,7 +75,7 @@ impl Caller {
         matches!(self, Self::Administrator)
     }
 
-    /// Which issued key it is; `None` for the administrator's.
+    /// The id of the issued key; `None` for the administrator's.
     pub fn key_id(&self) -> Option<AccessKeyId> {
         match self {
             Self::Administrator => None,
@@ -83,7 +83,7 @@ impl Caller {
         }
     }
 
-    /// The names of the only namespaces that are open to this caller; `None` when all are.
+    /// The only namespaces that are open to this caller; `None` when all are.
     pub fn bound_to(&self) -> Option<&[Namespace]> {
         match self {
             Self::Administrator => None,
@@ -123,7 +123,7 @@ impl Rights {
 }
 
 impl AccessKeyId {
-    /// A new one, in the order of creation.
+    /// A new id, in the order of creation.
     pub fn random(now: Timestamp) -> Self {
         Self(TimerId::random(now).as_uuid())
     }
@@ -133,12 +133,12 @@ impl AccessKeyId {
     }
 }
 
-/// Begins every key, so that one that was left in the wrong place is recognised.
+/// Begins every key, so that one that leaked is recognised.
 const PREFIX: &str = "tk_";
 
 impl AccessKey {
-    /// A new key, and the text that its holder shows: `tk_`, the id, and a secret. The text is for its holder alone; it is made of
-    /// `random` bytes that nobody has seen.
+    /// A new key, and the text that its holder presents: `tk_`, the id, and a secret. The text is for its holder alone; it is
+    /// made of fresh `random` bytes.
     pub fn issue(name: &str, access: Access, random: [u8; 32], now: Timestamp) -> Result<(Self, String), Invalid> {
         let name = Self::parse_name(name)?;
         let id = AccessKeyId::random(now);
@@ -148,18 +148,18 @@ impl AccessKey {
         Ok((Self { id, name, hash, access, created_at: now, revoked_at: None }, text))
     }
 
-    /// Which key it would be that somebody shows.
+    /// The id in a presented key.
     pub fn id_in(shown: &[u8]) -> Option<AccessKeyId> {
         let (id, _) = std::str::from_utf8(shown).ok()?.strip_prefix(PREFIX)?.split_once('_')?;
         Uuid::try_parse(id).ok().map(AccessKeyId)
     }
 
-    /// Whether this is the key that somebody shows. It takes the same time however much of it is right.
+    /// Whether the presented text is this key. The comparison takes constant time.
     pub fn is_shown_by(&self, shown: &[u8]) -> bool {
         Self::hash_of(shown).ct_eq(&self.hash).into()
     }
 
-    /// What is kept of a key. A key is long and random, so that a plain hash is enough.
+    /// The hash that is stored. A key is long and random, so a plain hash is enough.
     pub fn hash_of(text: &[u8]) -> [u8; 32] {
         Sha256::digest(text).into()
     }
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_opens_its_namespaces_and_no_others() {
+    fn a_key_opens_its_namespaces_and_no_other_ones() {
         let namespace = |text: &str| Namespace::parse(text).unwrap();
         let bound = Access { namespaces: Namespaces::Only(vec![namespace("a"), namespace("b")]), rights: Rights::Read };
         for (text, sees) in [("a", true), ("b", true), ("A", false), ("ab", false), ("default", false)] {

@@ -1,22 +1,22 @@
 use crate::{Span, Timestamp, limits};
 
-/// One delivery as it is remembered, for whoever asks what happened.
+/// A recorded delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Attempt {
-    /// 1 for the first of its due time.
+    /// 1 for the first attempt of its due time.
     pub number: u32,
     pub started_at: Timestamp,
     pub took: Span,
-    /// A short name of how it ended: `delivered`, `timeout`, `status_5xx` …
+    /// A short name of the result: `delivered`, `timeout`, `status_5xx` …
     pub outcome: String,
-    /// What an HTTP receiver answered, if it did.
+    /// The status that an HTTP receiver answered, if it did.
     pub status: Option<u16>,
     /// The first characters of the answer, or of the reason why there was none.
     pub detail: Option<String>,
 }
 
 impl Attempt {
-    /// What is kept of an answer or a reason: its beginning, in characters that can be shown and stored.
+    /// The recorded part of an answer or a reason: its beginning, in characters that can be shown and stored.
     pub fn excerpt(bytes: &[u8]) -> Option<String> {
         // A character has at most four bytes.
         let most = bytes.len().min(limits::ATTEMPT_DETAIL_CHARS_MAX * 4);
@@ -27,7 +27,7 @@ impl Attempt {
     }
 }
 
-/// Which attempts are remembered.
+/// Which attempts are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AttemptLog {
     Nothing,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_a_matter_of_choice() {
+    fn which_attempts_are_recorded_is_a_matter_of_choice() {
         for (text, delivered, failed) in [("off", false, false), ("failures", false, true), ("all", true, true)] {
             let attempt_log = AttemptLog::parse(text).unwrap();
             assert_eq!((attempt_log.wants(true), attempt_log.wants(false)), (delivered, failed), "{text}");

@@ -5,12 +5,12 @@ use std::{
 
 use crate::{Span, Timestamp};
 
-/// The one source of time. The wall clock says when a timer is due and may jump; the steady one measures how
-/// long something took and never goes back.
+/// The one source of time. The wall clock says when a timer is due and may jump; the monotonic clock measures how long
+/// something took and never goes back.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
-    /// Time since some fixed instant of this process.
+    /// The time since a fixed instant of this process.
     fn monotonic(&self) -> Duration;
 }
 
@@ -51,13 +51,13 @@ impl ManualClock {
         Self { now_micros: AtomicI64::new(now.as_micros()), steady_micros: AtomicI64::new(0) }
     }
 
-    /// Time passes: both clocks move.
+    /// Lets time pass: both clocks move.
     pub fn advance(&self, span: Span) {
         self.now_micros.fetch_add(span.as_micros(), Ordering::SeqCst);
         self.steady_micros.fetch_add(span.as_micros(), Ordering::SeqCst);
     }
 
-    /// Somebody sets the wall clock: the steady one does not notice.
+    /// Sets the wall clock, as an operator would. The monotonic clock does not change.
     pub fn set(&self, now: Timestamp) {
         self.now_micros.store(now.as_micros(), Ordering::SeqCst);
     }

@@ -3,10 +3,10 @@ use crate::{Event, Fingerprint, RequestedTime, Status};
 /// What a create does when its namespace and key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnConflict {
-    /// The same content is the existing timer; other content is refused.
+    /// The same content yields the existing timer; other content is refused.
     #[default]
     Reject,
-    /// The new content takes the place of the old.
+    /// The new content replaces the old.
     Replace,
     /// The existing timer stays, and takes only the new time.
     Keep,
@@ -23,7 +23,7 @@ impl OnConflict {
     }
 }
 
-/// What is to be done about a taken id.
+/// The decision about a taken id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
     /// Answer with the existing timer, unchanged.
@@ -38,16 +38,16 @@ pub enum Resolution {
     Revive,
 }
 
-/// What of a request or a timer a conflict is decided by.
+/// The properties of a request or a timer by which a conflict is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
     pub fingerprint: Fingerprint,
     pub asked: RequestedTime,
-    /// Whether it is the timer of a command, which is owed an event, or one with a callback.
+    /// Whether the timer belongs to a command, which is owed an event, or has a callback.
     pub is_event: bool,
 }
 
-/// The table of conflicts: the same decision for every store and every door.
+/// The table of conflicts: the same decision for every store and every API.
 pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content) -> Resolution {
     match (mode, status) {
         (OnConflict::Reject, _) if existing == new => Resolution::Existing,
@@ -56,7 +56,7 @@ pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content
         (OnConflict::Replace, Status::Pending) => Resolution::Overwrite,
         (OnConflict::Replace, Status::Executing) => Resolution::Conflict,
         (OnConflict::Replace, finished) if finished.after(Event::Revive).is_some() => Resolution::Revive,
-        // A command must not move what was never a command's, nor a request what somebody waits for as an event.
+        // A command must not move a timer that has a callback, nor a request one whose event a client awaits.
         (OnConflict::Keep, Status::Pending) if existing.is_event != new.is_event => Resolution::Conflict,
         (OnConflict::Keep, Status::Pending) => Resolution::Move,
         (OnConflict::Replace | OnConflict::Keep, _) => Resolution::Existing,
@@ -73,7 +73,7 @@ mod tests {
         use OnConflict::{Keep, Reject, Replace};
         use Resolution::{Conflict, Existing, Move, Overwrite, Revive};
         use Status::{Canceled, Completed, Executing, Failed, Pending};
-        // mode, status, same content, other content
+        // Mode, status, same content, other content.
         let table = [
             (Reject, Pending, Existing, Conflict),
             (Reject, Executing, Existing, Existing),

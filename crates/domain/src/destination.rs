@@ -1,13 +1,13 @@
-//! What limits are shared by: the receiver of a call and the tenant it is made for.
+//! The units that share limits: the receiver of a call and the tenant for which it is made.
 
 use sha2::{Digest, Sha256};
 
 use crate::{Callback, Definition, Namespace};
 
-/// A receiver as one tenant calls it. One number, because a million of them wait in memory and each due row has one: the low
-/// 40 bits tell the receiver, the high 24 the tenant. Both are hashes, so that two may rarely be the same; those share their limits.
+/// A receiver as one tenant calls it. It is one number, because a million of them wait in memory and each due row has one: the
+/// low 40 bits are the receiver, the high 24 the tenant. Both are hashes, so two may rarely collide; those share their limits.
 ///
-/// The version before stored 64 bits of the receiver's hash. Of its rows the receiver is known as it is today, and each receiver
+/// The previous version stored 64 bits of the receiver's hash. In its rows the receiver is the same as today, and each receiver
 /// counts as a tenant by itself until the timer has ended or its callback is replaced: a retry keeps the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination(pub u64);
@@ -46,8 +46,8 @@ impl ReceiverId {
 }
 
 impl TenantId {
-    /// The high bits of FNV-1a after a finisher, without which they hardly depend on the last characters. It stands in stored rows, so
-    /// it never changes. A tenant does not choose its namespace.
+    /// The high bits of FNV-1a after a finisher, without which they hardly depend on the last characters. The number is stored
+    /// in rows, so the function never changes. It need not resist collisions: a tenant does not choose its namespace.
     pub fn of(namespace: &Namespace) -> Self {
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         let hash = namespace.as_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
@@ -57,7 +57,7 @@ impl TenantId {
 }
 
 impl Definition {
-    /// Whose limits its calls count against.
+    /// The destination whose limits the calls count against.
     pub fn destination(&self) -> Destination {
         Destination::new(TenantId::of(&self.namespace), ReceiverId::of(&self.callback))
     }
@@ -111,14 +111,14 @@ mod tests {
         assert_eq!(tenants.len(), 1000);
     }
 
-    /// Rows hold these numbers: what they mean must not change.
+    /// Rows hold these numbers, so their meaning must not change.
     #[test]
     fn stored_numbers_keep_their_meaning() {
         assert_eq!(tenant("default"), TenantId(0xd5_8b43));
         assert_eq!(receiver(r#"{"type":"http","url":"http://127.0.0.1:9/x"}"#), ReceiverId(0x3c_27a8_fce5));
     }
 
-    /// The version before stored the first 64 bits of the digest, whatever the namespace.
+    /// The previous version stored the first 64 bits of the digest, whatever the namespace.
     #[test]
     fn rows_of_the_version_before_keep_their_receiver() {
         let digest = Sha256::digest(b"http://a.example:81");

@@ -1,22 +1,22 @@
-//! How a limit is shared among tenants.
+//! Fair shares: how a limit is shared among tenants.
 //!
-//! By a dynamic threshold (Choudhury and Hahne, 1998): a party may hold at most so many times what is free. One alone gets most
-//! of it and always leaves some; each further one takes from what is left, and those that hold more than the threshold get nothing
-//! until they have given back enough. In the long run all that want more hold the same.
+//! Uses a dynamic threshold (Choudhury and Hahne, 1998): a tenant may hold at most a multiple of what is free. A single tenant
+//! gets most of the resource and always leaves some. Each further tenant takes from what is left, and those that hold more than
+//! the threshold get nothing until they have given back enough. In the long run all tenants that want more hold the same.
 
-/// How many times what is free one party may hold.
+/// The multiple of what is free that one tenant may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FairShare(usize);
 
 impl FairShare {
-    /// Of a resource among tenants: one alone gets three quarters.
+    /// For a resource among tenants: a single tenant gets three quarters.
     pub const AMONG_TENANTS: Self = Self(3);
-    /// Of the calls to one receiver among the tenants that call it: one alone gets all but a thirty-second part. Most receivers
-    /// have one tenant.
+    /// For the calls to one receiver among the tenants that call it: a single tenant gets all but a thirty-second part. Most
+    /// receivers have one tenant.
     pub const OF_A_RECEIVER: Self = Self(31);
 
-    /// How much a party may take besides what it holds, if nothing is given back meanwhile: what it takes is free no more. One
-    /// that holds nothing gets something as long as anything is free.
+    /// How much a tenant may take besides what it holds, if nothing is given back meanwhile. A tenant that holds nothing gets
+    /// something as long as anything is free.
     pub const fn left(self, free: usize, held: usize) -> usize {
         self.0.saturating_mul(free).saturating_sub(held).div_ceil(self.0 + 1)
     }
@@ -26,7 +26,7 @@ impl FairShare {
 mod tests {
     use super::*;
 
-    /// A resource that parties take one by one.
+    /// A resource that tenants take one by one.
     struct Shared {
         free: usize,
         held: Vec<usize>,
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_gets_its_part_and_what_was_foretold() {
+    fn a_single_tenant_gets_the_share_that_was_predicted() {
         for (share, max, expected) in [
             (FairShare::AMONG_TENANTS, 2048, 1536),
             (FairShare::AMONG_TENANTS, 64, 48),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gets_a_first_as_long_as_there_is_one() {
+    fn every_tenant_gets_a_first_unit_while_one_is_free() {
         for max in 1..200 {
             let mut shared = Shared::new(max, 300);
             let mut served = 0;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_hang_leave_some_for_the_next() {
+    fn tenants_that_hang_leave_some_for_the_next() {
         let mut shared = Shared::new(2048, 5);
         for party in 0..4 {
             while shared.take(party) {}
@@ -92,9 +92,9 @@ mod tests {
         assert!(shared.take(4));
     }
 
-    /// A party that had everything it could gets nothing until the one that came later has as much.
+    /// A tenant that held all it could gets nothing until the one that came later has as much.
     #[test]
-    fn in_the_long_run_all_that_want_more_hold_the_same() {
+    fn in_the_long_run_all_tenants_that_want_more_hold_the_same() {
         let mut shared = Shared::new(1000, 3);
         while shared.take(0) {}
         for round in 0..10_000 {

@@ -2,11 +2,11 @@ use serde::ser::SerializeMap;
 
 use crate::{Invalid, limits};
 
-/// The caller's own headers of a callback, in the order they came, fit to be sent as they are.
+/// The client's own headers of a callback, in the order they came, fit to be sent as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Headers(Vec<(String, String)>);
 
-/// Names that belong to the connection or to us, not to the caller.
+/// Names that belong to the connection or to the service, not to the client.
 const REFUSED: [&str; 10] = [
     "host",
     "content-length",
@@ -53,7 +53,7 @@ impl Headers {
 fn check_name(name: &str) -> Result<(), Invalid> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if name.is_empty() || !name.bytes().all(is_token) {
-        // The name is not repeated: it may hold anything.
+        // The name is not repeated, because it may hold anything.
         return Err(Invalid::new("headers", "must have valid HTTP header names"));
     }
     let lower = name.to_ascii_lowercase();

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use crate::{Invalid, Timestamp, limits};
 
-/// A timer's identity. Random and in order of creation, unless the caller brought a key: then the same
-/// namespace and key always give the same id.
+/// The id of a timer. It is random and in order of creation, unless the caller gave a key: then the same namespace and key
+/// always yield the same id, which makes creates idempotent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(Uuid);
 
@@ -46,7 +46,7 @@ impl TimerId {
         Self(Uuid::from_u128(self.0.as_u128().saturating_sub(1)))
     }
 
-    /// Which of `shards` this timer belongs to: a function of the id alone, for ever.
+    /// The shard of this timer among `shards`: a function of the id alone, for ever.
     pub fn shard(self, shards: u16) -> Shard {
         let tail = u16::from_be_bytes([self.0.as_bytes()[14], self.0.as_bytes()[15]]);
         Shard(tail % shards.max(1))
@@ -69,7 +69,7 @@ impl serde::Serialize for TimerId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard(pub u16);
 
-/// A text of limited length that keeps every character as it came: no folding, no trimming.
+/// Parses a text of limited length that keeps every character as it came: no folding, no trimming.
 fn parse_text(field: &str, text: &str, chars_max: usize) -> Result<String, Invalid> {
     if text.is_empty() || text.chars().count() > chars_max {
         return Err(Invalid::new(field, format!("must have 1 to {chars_max} characters")));

@@ -1,4 +1,4 @@
-/// Input that breaks a rule: the field and the rule, in words for whoever sent it.
+/// Input that breaks a rule: the field and the rule, in words for the client that sent it.
 ///
 /// It reads as one sentence: `execute_at must be in the future`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ impl Invalid {
         Self { field: field.into(), rule: rule.into() }
     }
 
-    /// The same complaint, seen from the object that holds the field: `url` becomes `callback.url`.
+    /// The same error, seen from the object that holds the field: `url` becomes `callback.url`.
     pub fn within(mut self, parent: &str) -> Self {
         self.field = format!("{parent}.{}", self.field);
         self

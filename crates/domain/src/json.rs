@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{Invalid, limits};
 
-/// JSON exactly as somebody wrote it: key order, `1.10`, `12345678901234567890` and escapes all survive.
+/// JSON exactly as the client wrote it: key order, `1.10`, `12345678901234567890` and escapes all survive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JsonText(Arc<str>);
 
@@ -23,7 +23,7 @@ impl JsonText {
         }
     }
 
-    /// The same of a part of a larger text: that it is one JSON value was seen when the whole was read.
+    /// The same for a part of a larger text: that it is one JSON value was checked when the whole was parsed.
     pub fn of_raw(field: &str, raw: &RawValue, bytes_max: usize) -> Result<Self, Invalid> {
         check_size(field, raw.get(), bytes_max)?;
         Ok(Self(raw.get().into()))
@@ -38,7 +38,7 @@ impl JsonText {
         &self.0
     }
 
-    /// The text without the blanks between tokens, for comparing what two requests meant.
+    /// The text without whitespace between tokens, for comparing what two requests meant.
     pub fn without_blanks(&self) -> String {
         without_blanks(&self.0)
     }
@@ -51,7 +51,7 @@ impl serde::Serialize for JsonText {
     }
 }
 
-/// The text of a JSON string, if it is one. What has no escapes stands there as it is.
+/// The text of a JSON string, if it is one. Without escapes it is borrowed.
 pub fn string_in(raw: &RawValue) -> Option<Cow<'_, str>> {
     let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', quoted.as_bytes()).is_none() {
@@ -137,7 +137,7 @@ pub(crate) fn without_blanks(mut text: &str) -> String {
     compact
 }
 
-/// The length of the string literal that `bytes` begins with, its quotes included.
+/// The length of the string literal with which `bytes` begins, its quotes included.
 fn string_bytes(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
@@ -154,7 +154,7 @@ fn check_size(field: &str, text: &str, bytes_max: usize) -> Result<(), Invalid> 
     if text.len() > bytes_max {
         return Err(Invalid::new(field, format!("must not be longer than {bytes_max} bytes")));
     }
-    // What opens only so many cannot be nested deeper, and needs no closer look.
+    // A text with so few opening brackets cannot be nested deeper, and needs no closer look.
     let opens_many = memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(limits::JSON_DEPTH_MAX).is_some();
     if opens_many && depth(text) > limits::JSON_DEPTH_MAX {
         return Err(Invalid::new(field, format!("must not be nested deeper than {}", limits::JSON_DEPTH_MAX)));
@@ -162,7 +162,7 @@ fn check_size(field: &str, text: &str, bytes_max: usize) -> Result<(), Invalid> 
     Ok(())
 }
 
-/// How deep arrays and objects are nested, counted without recursion so that hostile text cannot hurt.
+/// How deep arrays and objects are nested, counted without recursion so that hostile text cannot exhaust the stack.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest): (usize, usize) = (0, 0);
     let (mut in_string, mut escaped) = (false, false);

@@ -1,4 +1,4 @@
-//! Every limit on what a caller may send, in one place.
+//! All limits on what a client may send.
 
 use crate::Span;
 
@@ -17,7 +17,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
 
-/// A due time that lies no further back counts as now: clocks differ, and a request takes its time.
+/// A due time that lies no further in the past counts as now: clocks differ, and a request takes time.
 pub const PAST_COUNTS_AS_NOW: Span = Span::from_secs(60);
 
 pub const CALLBACK_TIMEOUT_DEFAULT: Span = Span::from_secs(30);
@@ -28,14 +28,14 @@ pub const CALLBACK_TIMEOUT_MAX: Span = Span::from_secs(300);
 pub const ECHOED_CHARS_MAX: usize = 64;
 pub const RETRIES_MAX: u32 = 1000;
 pub const BACKOFF_MULTIPLIER_MAX: f64 = 100.0;
-/// How many attempts beyond the retry policy a timer gets because their nodes stopped: more crashes than an outage has, few enough
-/// to be rid of a timer that causes them.
+/// How many attempts beyond the retry policy a timer gets because their nodes stopped: more than the crashes of an outage, few
+/// enough to end a timer that causes crashes.
 pub const RECOVERIES_MAX: u32 = 100;
 
-/// What is kept of an error: enough to understand it, too little to fill a disk with.
+/// How much of an error is stored: enough to understand it, too little to fill a disk.
 pub const LAST_ERROR_CHARS_MAX: usize = 1024;
 
-/// How many attempts of a timer are remembered, and how much of an answer.
+/// How many attempts of a timer are recorded, and how much of an answer.
 pub const ATTEMPTS_KEPT: usize = 20;
 pub const ATTEMPT_DETAIL_CHARS_MAX: usize = 256;
 

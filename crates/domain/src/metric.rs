@@ -1,5 +1,5 @@
-/// What a crate counts or measures. Every crate has one table of them; from it the service describes each metric and shows it at zero
-/// from the start, so that the first event is a rise and not the beginning of a series.
+/// The description of a metric. Every crate has one table of them. From it the service describes each metric and exports it at
+/// zero from the start, so that the first event is an increase and not the beginning of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
     pub name: &'static str,
@@ -31,13 +31,13 @@ impl Metric {
         Self { name, kind: MetricKind::Histogram, help, labels: &[] }
     }
 
-    /// The same, with a series for every combination of these values. A label without values has its series when there is one.
+    /// The same, with a series for every combination of these values. A label without known values has no series at the start.
     #[must_use]
     pub const fn by(self, labels: &'static [MetricLabel]) -> Self {
         Self { labels, ..self }
     }
 
-    /// The labels of the series that are there from the start.
+    /// The labels of the series that exist from the start.
     pub fn series(&self) -> Vec<Vec<(&'static str, &'static str)>> {
         self.labels.iter().fold(vec![Vec::new()], |series, (name, values)| {
             let with =

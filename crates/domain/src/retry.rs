@@ -7,14 +7,14 @@ use crate::{
     limits,
 };
 
-/// How often and when a failed callback is tried again. Without one it is tried once.
+/// How often and when a failed call is retried. Without a policy it is tried once.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RetryPolicy {
     pub max_retries: u32,
     pub initial_interval: Span,
     pub backoff_multiplier: f64,
     pub max_interval: Span,
-    /// No attempt starts later than this after the first one was due.
+    /// No attempt starts later than this after the due time of the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<Span>,
 }
@@ -31,7 +31,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Whatever the members are: so that a complaint can name its field.
+/// The members may have any type, so that an error can name its field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields<'a> {
@@ -52,7 +52,7 @@ const FIELDS: [&str; 5] = ["max_retries", "initial_interval", "backoff_multiplie
 impl Fields<'_> {
     fn max_retries(&self) -> Result<Option<u32>, Invalid> {
         let whole = |raw: &RawValue| match serde_json::from_str::<f64>(raw.get()) {
-            // Exact: the number was just seen to be whole and in range.
+            // The cast is exact: the number was just checked to be whole and in range.
             Ok(number) if number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number) => Ok(number as u32),
             _ => Err(Invalid::new("max_retries", RetryPolicy::retries_rule())),
         };
@@ -73,7 +73,7 @@ impl Fields<'_> {
 }
 
 impl RetryPolicy {
-    /// As often as can be counted, never more than some seconds apart.
+    /// Retries without end, at most some seconds apart.
     pub const FOR_EVER: Self = Self {
         max_retries: u32::MAX,
         initial_interval: Span::from_millis(500),
@@ -83,7 +83,7 @@ impl RetryPolicy {
     };
 
     pub fn to_json(&self) -> String {
-        // Numbers and durations only: nothing in here can fail to be written.
+        // Numbers and durations only, so serializing cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -104,17 +104,17 @@ impl RetryPolicy {
         .checked()
     }
 
-    /// What a number of retries must be.
+    /// The rule for a number of retries.
     pub fn retries_rule() -> String {
         format!("must be a whole number from 0 to {}", limits::RETRIES_MAX)
     }
 
-    /// What a multiplier must be.
+    /// The rule for a multiplier.
     pub fn multiplier_rule() -> String {
         format!("must be a number from 1 to {}", limits::BACKOFF_MULTIPLIER_MAX)
     }
 
-    /// The policy, if a caller may ask for it. Complaints name its fields as they are called here.
+    /// The policy, if a client may ask for it. Complaints name its fields as they are called here.
     pub fn checked(self) -> Result<Self, Invalid> {
         if self.max_retries > limits::RETRIES_MAX {
             return Err(Invalid::new("max_retries", Self::retries_rule()));

@@ -1,7 +1,7 @@
 use crate::{Invalid, Span, Timestamp, limits};
 
-/// When the caller asked to be called: at an instant, or after a delay. Kept as asked, so that a repeated request
-/// can be told from a different one.
+/// The time that the client asked for: an instant, or a delay. It is stored as asked, so that a repeated request can be told
+/// from a different one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestedTime {
     At(Timestamp),
@@ -9,7 +9,8 @@ pub enum RequestedTime {
 }
 
 impl RequestedTime {
-    /// The instant that is meant, if it may be registered at `now`. Without a minimum one that has just passed is `now`.
+    /// The instant that is meant, if it may be registered at `now`. Without a minimum, an instant that has just passed becomes
+    /// `now`.
     pub fn instant(self, now: Timestamp, horizon: &Horizon) -> Result<Timestamp, Invalid> {
         let (field, instant) = match self {
             Self::At(instant) => ("execute_at", instant),
@@ -18,7 +19,7 @@ impl RequestedTime {
                 ("delay", instant)
             }
         };
-        // `>=`: with no minimum, "now" is still the future of the client that sent the request.
+        // `>=`, because without a minimum "now" was still the future when the client sent the request.
         if instant < now.saturating_add(horizon.min_delay) {
             return match self {
                 Self::At(_) if horizon.min_delay == Span::ZERO && now.since(instant) <= limits::PAST_COUNTS_AS_NOW => Ok(now),
@@ -34,8 +35,8 @@ impl RequestedTime {
         Ok(instant)
     }
 
-    /// One number for both: an instant is its microseconds, a delay its complement, which is negative even for no delay
-    /// at all. Instants before 1970 are past and never get this far.
+    /// One number for both: an instant is its microseconds, a delay its complement, which is negative even for a delay of zero.
+    /// Instants before 1970 are past and never get this far.
     pub const fn to_i64(self) -> i64 {
         match self {
             Self::At(instant) => instant.as_micros(),
@@ -48,7 +49,7 @@ impl RequestedTime {
     }
 }
 
-/// How near and how far ahead a timer may be.
+/// How near and how far ahead a due time may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizon {
     pub min_delay: Span,

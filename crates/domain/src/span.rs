@@ -29,7 +29,7 @@ impl Span {
         Self(secs as i64 * 1_000_000)
     }
 
-    /// The span of `micros`, or none at all when that is negative.
+    /// The span of `micros`, or zero when that is negative.
     pub const fn from_micros_clamped(micros: i64) -> Self {
         Self(if micros < 0 { 0 } else { micros })
     }
@@ -42,7 +42,7 @@ impl Span {
         Duration::from_micros(self.0.unsigned_abs())
     }
 
-    /// Whole seconds, a started one counted as one: a timer with half a second left has not run out.
+    /// Whole seconds, rounded up: a timer with half a second left has not expired.
     pub const fn as_secs_up(self) -> i64 {
         self.0 / 1_000_000 + (self.0 % 1_000_000 != 0) as i64
     }
@@ -66,7 +66,7 @@ fn parse_plain(text: &str) -> Option<i64> {
     parse_terms(text, &mut |unit| UNITS.iter().find(|(name, _)| *name == unit).map(|(_, micros)| *micros))
 }
 
-/// What follows the `P`. Months and years have no fixed length, so there are none.
+/// Parses what follows the `P`. Months and years have no fixed length, so they are refused.
 fn parse_iso(text: &str) -> Option<i64> {
     let (days, clock) = match text.split_once('T') {
         Some((days, clock)) => (days, Some(clock)),
@@ -81,7 +81,7 @@ fn parse_iso(text: &str) -> Option<i64> {
     }
 }
 
-/// A look-up that gives each unit once, and only in the order of the list.
+/// A lookup that accepts each unit once, and only in the order of the list.
 fn in_order<'a>(units: &'a [(&'a str, i64)]) -> impl FnMut(&str) -> Option<i64> + 'a {
     let mut rest = units;
     move |unit| {
@@ -92,7 +92,7 @@ fn in_order<'a>(units: &'a [(&'a str, i64)]) -> impl FnMut(&str) -> Option<i64> 
     }
 }
 
-/// One or more numbers with their units, added up: `1h30m`.
+/// Parses one or more numbers with their units, and adds them up: `1h30m`.
 fn parse_terms(mut text: &str, unit_micros: &mut dyn FnMut(&str) -> Option<i64>) -> Option<i64> {
     let mut total: i64 = 0;
     loop {
@@ -108,7 +108,7 @@ fn parse_terms(mut text: &str, unit_micros: &mut dyn FnMut(&str) -> Option<i64>)
     }
 }
 
-/// `number` (digits, perhaps with a fraction of up to nine) times `unit`, without a detour through floats.
+/// `number` (digits, perhaps with a fraction of up to nine) times `unit`, computed without floats.
 fn scale(number: &str, unit: i64) -> Option<i64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.len() > 9 {
@@ -121,7 +121,7 @@ fn scale(number: &str, unit: i64) -> Option<i64> {
     whole.checked_mul(unit)?.checked_add(part)
 }
 
-/// The shortest plain form that reads back as the same span.
+/// The shortest plain form that parses to the same span.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {

@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::Timestamp;
 
-/// Where a timer stands.
+/// The status of a timer.
 ///
 /// ```text
 ///            claim               complete
@@ -24,29 +24,29 @@ pub enum Status {
     Canceled,
 }
 
-/// What can happen to a timer.
+/// The transitions of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A node takes it to deliver it.
+    /// A node claims the timer to deliver it.
     Claim,
-    /// Its caller changes it.
+    /// The client changes the timer.
     Update,
     Cancel,
-    /// Its delivery ended for good.
+    /// The delivery ended for good.
     Complete,
     Fail,
-    /// Its delivery is to be made again, for the same due time or for a new one.
+    /// The timer is to be delivered again, for the same due time or for a new one.
     Retry,
-    /// Its caller registers it anew after it had ended.
+    /// The client registers the timer anew after it had ended.
     Revive,
-    /// Its caller wants a failed one tried again.
+    /// The client wants a failed timer tried again.
     Reopen,
 }
 
 impl Status {
     pub const ALL: [Self; 5] = [Self::Pending, Self::Executing, Self::Completed, Self::Failed, Self::Canceled];
 
-    /// The only way a status changes: what follows when `event` meets it, or `None` when it must not happen.
+    /// The only way a status changes: the status after `event`, or `None` when the transition is not allowed.
     pub const fn after(self, event: Event) -> Option<Self> {
         match (self, event) {
             (Self::Pending, Event::Claim) => Some(Self::Executing),
@@ -86,7 +86,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// What becomes of a claimed timer once its attempt is over.
+/// What follows for a claimed timer once its attempt has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     Completed {
@@ -96,7 +96,7 @@ pub enum Next {
         at: Timestamp,
         error: String,
     },
-    /// Failed without a call: the attempt that the claim counted was not started, and counts no more.
+    /// Failed without a call: the attempt that the claim counted was not started, and no longer counts.
     GivenUp {
         at: Timestamp,
         error: String,

@@ -1,10 +1,10 @@
-//! NATS subjects: one that a callback publishes to, and patterns of them.
+//! NATS subjects to which callbacks publish, and patterns of them.
 
 use std::fmt;
 
 use crate::{Invalid, limits};
 
-/// A subject that a NATS server takes a publish on, and that cannot reach its system or inbox subjects.
+/// A subject to which a NATS server accepts a publish, and which cannot reach its system or inbox subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject(String);
 
@@ -31,7 +31,7 @@ impl Subject {
         self.0.split('.').next().unwrap_or_default()
     }
 
-    /// Whether a subscription to `pattern` gets what is published here.
+    /// Whether a subscription to `pattern` receives what is published to this subject.
     pub fn matches(&self, pattern: &SubjectPattern) -> bool {
         let (mut pattern, mut subject) = (pattern.0.split('.'), self.0.split('.'));
         loop {
@@ -45,7 +45,7 @@ impl Subject {
     }
 }
 
-/// Subjects that belong together: `billing.>` is everything below `billing`, and `*` stands for one token.
+/// A set of subjects: `billing.>` is everything below `billing`, and `*` stands for one token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectPattern(String);
 

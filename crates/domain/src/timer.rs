@@ -3,7 +3,7 @@ use crate::{
     Status, TimerId, Timestamp,
 };
 
-/// What a caller registered. It changes only when the caller changes it.
+/// What a client registered. It changes only when the client changes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     pub id: TimerId,
@@ -22,7 +22,7 @@ impl Definition {
         Fingerprint::of(self)
     }
 
-    /// What a conflict with another one is decided by.
+    /// The properties by which a conflict is decided.
     pub fn content(&self) -> Content {
         self.content_with(self.fingerprint())
     }
@@ -42,10 +42,10 @@ impl Definition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
-    /// It is made again.
+    /// The call is made again.
     #[default]
     AtLeastOnce,
-    /// It counts as failed.
+    /// The call counts as failed.
     AtMostOnce,
 }
 
@@ -62,7 +62,7 @@ impl Delivery {
     }
 }
 
-/// A timer on its way into a store.
+/// A timer that is about to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTimer {
     pub definition: Definition,
@@ -71,11 +71,11 @@ pub struct NewTimer {
     pub created_at: Timestamp,
 }
 
-/// A timer as it stands.
+/// A timer as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timer {
     pub definition: Definition,
-    /// When it is due. Retries do not move it.
+    /// When the timer is due. Retries do not move it.
     pub execute_at: Timestamp,
     pub status: Status,
     /// How many deliveries have been started for this due time.
@@ -84,7 +84,7 @@ pub struct Timer {
     pub executed_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Rises with every change of the definition or the due time; an update names the one it was made from.
+    /// Rises with every change of the definition or the due time; an update names the one that it was made from.
     pub revision: u32,
 }
 
@@ -97,7 +97,7 @@ impl Timer {
         self.execute_at.since(now)
     }
 
-    /// The same for every attempt of one due time, so that a receiver can tell a repetition from a new call.
+    /// The same for every attempt of one due time, so that a receiver can tell a repetition from a new call (idempotency key).
     pub fn webhook_id(&self) -> String {
         format!("{}_{:x}", self.definition.id.as_uuid().simple(), self.execute_at.as_micros())
     }

@@ -4,11 +4,11 @@ use chrono::DateTime;
 
 use crate::{Invalid, Span};
 
-/// An instant in UTC, in whole microseconds since 1970. Finer input is cut off, never rounded.
+/// An instant in UTC, in whole microseconds since 1970. Finer input is truncated, never rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// The last microsecond that RFC 3339 can write: the end of the year 9999.
+/// The last microsecond that RFC 3339 can express: the end of the year 9999.
 const MICROS_MAX: i64 = 253_402_300_799_999_999;
 /// The first one: the start of the year 0.
 const MICROS_MIN: i64 = -62_167_219_200_000_000;
@@ -17,7 +17,7 @@ impl Timestamp {
     pub const MAX: Self = Self(MICROS_MAX);
     pub const MIN: Self = Self(MICROS_MIN);
 
-    /// The instant at `micros`, brought into the range that can be written as RFC 3339.
+    /// The instant at `micros`, clamped to the range of RFC 3339.
     pub const fn from_micros(micros: i64) -> Self {
         if micros > MICROS_MAX {
             Self::MAX
@@ -32,7 +32,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Reads RFC 3339 with any offset.
+    /// Parses RFC 3339 with any offset.
     pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {
         let instant = DateTime::parse_from_rfc3339(text)
             .map_err(|_| Invalid::new(field, "must be an RFC 3339 date and time such as 2030-01-31T12:00:00Z"))?;
@@ -43,7 +43,7 @@ impl Timestamp {
         Ok(Self(micros))
     }
 
-    /// The whole minute that holds this instant, counted from 1970: the coarse key of the stores.
+    /// The whole minute of this instant, counted from 1970: the coarse key of the stores.
     pub const fn minute(self) -> i64 {
         self.0.div_euclid(60_000_000)
     }
@@ -61,7 +61,7 @@ impl Timestamp {
         Self::from_micros(self.0.saturating_sub(span.as_micros()))
     }
 
-    /// How long it is from `earlier` to here; nothing when `earlier` is the later one.
+    /// How long it is from `earlier` to this instant; zero when `earlier` is the later one.
     pub const fn since(self, earlier: Self) -> Span {
         Span::from_micros_clamped(self.0.saturating_sub(earlier.0))
     }
@@ -72,8 +72,8 @@ const DAY: i64 = 86_400 * SECOND;
 const TEMPLATE: [u8; 27] = *b"0000-00-00T00:00:00.000000Z";
 
 impl Timestamp {
-    /// The instant as RFC 3339 has it, with as many groups of three decimals as it needs. Every answer carries several, so that it is
-    /// written straight into its place.
+    /// The instant in RFC 3339, with as many groups of three decimals as it needs. Every answer carries several, so it is
+    /// formatted in place, without an allocation.
     fn text(self, template: &mut [u8; 27]) -> &str {
         let (year, month, day) = date(self.0.div_euclid(DAY));
         let micros = self.0.rem_euclid(DAY);
@@ -107,10 +107,10 @@ fn write_digits(place: &mut [u8], mut number: i64) {
     }
 }
 
-/// Year, month and day of a day that is counted from 1970-01-01, in the Gregorian calendar of all times.
+/// The year, month and day of a day that is counted from 1970-01-01, in the proleptic Gregorian calendar.
 const fn date(day: i64) -> (i64, i64, i64) {
-    // Years are counted from the first of March, so that the day that may be missing is the last of its year; 400 of them are an era
-    // of 146,097 days, and day 0 of era 0 is 0000-03-01.
+    // Years are counted from the first of March, so that the leap day is the last of its year; 400 of them are an era of
+    // 146,097 days, and day 0 of era 0 is 0000-03-01.
     let day = day + 719_468;
     let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn every_day_is_written_as_the_calendar_has_it() {
         use chrono::{SecondsFormat, Utc};
-        // A step that is no multiple of anything meets every day of the year and every hour of the day before long.
+        // An irregular step soon meets every day of the year and every hour of the day.
         let step = 13 * DAY + 7 * 3_600_000_000 + 61_001_001;
         let every = (MICROS_MIN..=MICROS_MAX).step_by(usize::try_from(step).unwrap());
         for micros in every.chain([MICROS_MIN, MICROS_MAX, -1, 0, 1, 951_782_400_000_000, 4_107_542_399_000_000]) {
