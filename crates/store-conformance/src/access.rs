@@ -1,4 +1,4 @@
-//! Keys that are bound to namespaces.
+//! API keys that are bound to namespaces.
 
 use domain::{Access, AccessKey, AccessKeyId, Namespace, Namespaces, Rights, TimerId};
 

@@ -1,4 +1,4 @@
-//! What is remembered of attempts.
+//! The recorded attempts of a timer.
 
 use domain::{Attempt, Next, OnConflict, limits};
 use store::Settlement;
@@ -42,7 +42,7 @@ pub async fn a_settlement_that_does_not_count_is_not_remembered(fixture: impl Fi
     let forged = Settlement { token: stage.next_token(), ..settlement.clone() };
     assert_eq!(stage.store.settle(&[forged]).await.unwrap(), [false]);
     assert_eq!(stage.store.attempts(timer.id()).await.unwrap(), []);
-    // Repeating an unknown call records nothing twice.
+    // Repeating a call with an unknown outcome records nothing twice.
     assert_eq!(stage.store.settle(std::slice::from_ref(&settlement)).await.unwrap(), [true]);
     assert_eq!(stage.store.settle(&[settlement]).await.unwrap(), [false]);
     assert_eq!(stage.store.attempts(timer.id()).await.unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! Finding and canceling many at once, and trying a failed one again.
+//! Finding and canceling many timers at once, and trying a failed one again.
 
 use domain::{Event, Namespace, Next, Status, TimerId};
 use store::{Changed, Filter};
@@ -38,7 +38,7 @@ pub async fn metadata_comes_as_far_as_it_fits(fixture: impl Fixture) {
     for text in &texts {
         ids.push(stage.create(timer("http://a.example/").metadata(text)).await.id());
     }
-    // One that is named twice counts twice.
+    // An id that is named twice counts twice.
     ids.push(ids[2]);
     let expected: Vec<_> = [None, None].into_iter().chain(texts.iter().map(Some)).chain([texts.first()]).collect();
     let bytes = texts[0].len();
@@ -92,7 +92,7 @@ pub async fn of_many_those_that_are_pending_are_canceled(fixture: impl Fixture) 
     let unknown = TimerId::random(NOW);
     let mut all: Vec<_> = timers.iter().map(|timer| timer.id()).collect();
     all.push(unknown);
-    // The same one twice is canceled once.
+    // An id that is named twice is canceled once.
     all.push(timers[0].id());
     let canceled = stage.store.cancel_all(&all, ahead(secs(1))).await.unwrap();
     assert_eq!(canceled, [true, false, false, false, false, false, false]);

@@ -1,4 +1,4 @@
-//! Changing and canceling: only while pending, and never unseen.
+//! Updates and cancels: only of pending timers, and never of an unseen version.
 
 use domain::{Delivery, Key, Next, OnConflict, Status, Timer};
 use store::{Changed, Created};
@@ -72,7 +72,7 @@ pub async fn what_is_unknown_can_neither_be_updated_nor_canceled(fixture: impl F
 
 pub async fn a_moved_timer_can_no_longer_be_claimed_at_its_old_time(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    // By a microsecond, within the minute, to another one, and back in time.
+    // By a microsecond, within the minute, to another minute, and back in time.
     for (n, at) in [ahead(micros(1)), ahead(secs(30)), ahead(secs(90)), ago(secs(90))].into_iter().enumerate() {
         let before = stage.create(timer("http://a.example/").key(&n.to_string())).await;
         let after = stage.update(&Timer { execute_at: at, ..before.clone() }, NOW).await;
@@ -89,7 +89,7 @@ pub async fn a_claim_after_an_update_carries_the_new_content(fixture: impl Fixtu
     changed.definition.callback = timer("http://new.example/").payload("2").build().definition.callback;
     let after = stage.update(&changed, NOW).await;
     assert_eq!(stage.due(NOW).await, [entry(&after)]);
-    // The entry was read before the update. Its time still holds, so it may be claimed; what comes back is new.
+    // The entry was read before the update. Its time still holds, so it may be claimed, and the claim returns the new content.
     let claimed = stage.claim(&[entry(&before)]).await.remove(0);
     assert_eq!(claimed.timer.unwrap().definition, after.definition);
 }
@@ -97,7 +97,7 @@ pub async fn a_claim_after_an_update_carries_the_new_content(fixture: impl Fixtu
 pub async fn an_update_to_another_time_starts_the_attempts_over(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let retry = ahead(secs(200));
-    // Also when it moves to the very time of the retry: that is another due time all the same.
+    // Moving it to the very time of the retry counts as a new due time, too.
     for at in [ahead(secs(10)), retry] {
         let tried = retried(&stage, timer("http://a.example/"), retry).await;
         assert_eq!((tried.attempt, tried.last_error.as_deref()), (1, Some("HTTP 503")));
@@ -138,7 +138,7 @@ pub async fn an_update_made_before_a_retry_keeps_that_retry(fixture: impl Fixtur
     let retry = Next::Pending { at: ahead(secs(90)), attempt: 1, error: Some("HTTP 503".to_owned()) };
     stage.settle(&claimed, retry).await;
 
-    // It knows nothing of the attempt, and that is no matter: neither the content nor the due time has changed since.
+    // The update does not know of the attempt, which is no conflict: neither the content nor the due time has changed since.
     let after = stage.update(&before, NOW).await;
 
     assert_eq!((after.revision, after.attempt, after.last_error.as_deref()), (2, 1, Some("HTTP 503")));

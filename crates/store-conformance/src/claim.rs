@@ -1,4 +1,4 @@
-//! Taking timers for delivery.
+//! Claiming timers for delivery.
 
 use domain::{Next, Status, Timer};
 use store::{Claim, Claimed, DueEntry, Epoch, NodeId, OnLocked, ShardLease};
@@ -70,7 +70,7 @@ pub async fn a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice(fi
     let drafts = (0..20).map(|n| timer("http://a.example/").numbered(n).payload(&n.to_string()));
     let timers = stage.create_new(drafts.collect()).await;
     let entries: Vec<_> = timers.iter().map(entry).collect();
-    // Somebody else was faster with the first three; repeating must not give those away.
+    // Another node was faster with the first three; repeating the claim must not give those away.
     stage.claim(&entries[..3]).await;
     let claim = stage.new_claim();
 
@@ -93,7 +93,7 @@ pub async fn a_timer_that_is_named_many_times_is_claimed_once(fixture: impl Fixt
     let (named, neighbour) = (entry(&timers[0]), entry(&timers[1]));
     let elsewhere = DueEntry { destination: timer("http://b.example/").build().definition.destination(), ..named };
     let moved = |at| DueEntry { at, ..named };
-    // Stale notices of another minute and of the same one stand before and behind the one that is right.
+    // Stale entries of another minute and of the same one come before and after the right one.
     let entries = [moved(ago(secs(90))), elsewhere, moved(ahead(micros(1))), named, neighbour, named, moved(ahead(secs(90)))];
     let claim = stage.new_claim();
 
@@ -106,7 +106,7 @@ pub async fn a_timer_that_is_named_many_times_is_claimed_once(fixture: impl Fixt
     assert_eq!(stage.get(named.id).await.attempt, 1);
 }
 
-pub async fn without_the_current_tenure_nothing_is_claimed(fixture: impl Fixture) {
+pub async fn without_the_current_shard_lease_nothing_is_claimed(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..32).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let entries: Vec<_> = timers.iter().map(entry).collect();
@@ -119,7 +119,7 @@ pub async fn without_the_current_tenure_nothing_is_claimed(fixture: impl Fixture
             .map(|shard_lease| ShardLease { epoch: Epoch(shard_lease.epoch.0 + by), ..*shard_lease })
             .collect::<Vec<_>>()
     };
-    for (what, shard_leases) in [("no tenure", vec![]), ("an earlier epoch", shifted(-1)), ("a later epoch", shifted(1))] {
+    for (what, shard_leases) in [("no shard lease", vec![]), ("an earlier epoch", shifted(-1)), ("a later epoch", shifted(1))] {
         assert_eq!(stage.store.claim(&with(shard_leases), &entries).await.unwrap(), [], "{what}");
     }
     assert_eq!(stage.due(NOW).await.len(), 32);
@@ -129,7 +129,7 @@ pub async fn only_timers_of_shards_that_are_held_are_claimed(fixture: impl Fixtu
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..64).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let entries: Vec<_> = timers.iter().map(entry).collect();
-    // One shard is held, a second only by an old shard lease, the others not at all.
+    // One shard is held, a second only under an old shard lease, the rest not at all.
     let held = stage.shard_lease(timers[0].id());
     let mut shard_leases = vec![held];
     shard_leases.extend(

@@ -1,4 +1,4 @@
-//! Registering timers: what comes back, and what becomes of taken ids.
+//! Registering timers: the answers, and how taken ids are resolved.
 
 use domain::{Definition, NewTimer, OnConflict, Resolution, RetryPolicy, Status, Timer, resolve};
 use store::Created;
@@ -78,7 +78,8 @@ pub async fn keep_moves_what_is_pending_and_nothing_else(fixture: impl Fixture) 
     taken_ids_are_resolved(fixture, OnConflict::Keep).await;
 }
 
-/// The table of [`domain::resolve`], met through the store: for each status, the same content, other content, another time, another kind.
+/// The table of [`domain::resolve`], as the store implements it: for each status, the same content, other content, another
+/// time, another kind.
 async fn taken_ids_are_resolved(fixture: impl Fixture, mode: OnConflict) {
     let stage = Stage::set(&fixture).await;
     for status in Status::ALL {
@@ -106,7 +107,7 @@ async fn taken_ids_are_resolved(fixture: impl Fixture, mode: OnConflict) {
     }
 }
 
-/// What must come of `new`, when `before` has its id.
+/// The expected answer to `new`, when `before` has its id.
 fn expected(before: &Timer, new: &NewTimer) -> Created {
     let replaced = |definition: Definition| Timer {
         definition,
@@ -202,7 +203,7 @@ pub async fn a_refused_timer_does_not_hinder_its_neighbours(fixture: impl Fixtur
 
 pub async fn answers_come_in_the_order_of_the_batch(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    // Numbers that jump about, so that neither the order of ids nor that of shards is the order of the batch.
+    // Shuffled numbers, so that neither the order of ids nor that of shards is the order of the batch.
     let numbers: Vec<u64> = (0..200).map(|n| n * 7_919 % 200).collect();
     let draft = |number: u64| timer("http://a.example/").numbered(number).payload(&number.to_string());
     stage.create_new(numbers.iter().filter(|number| *number % 3 == 0).map(|number| draft(*number)).collect()).await;

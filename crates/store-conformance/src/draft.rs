@@ -1,12 +1,12 @@
-//! Timers that read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
+//! A builder whose timers read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
 
 use domain::{
     Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, JsonText, Key, Namespace, NatsCallback,
     NewTimer, OnConflict, Protocol, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
 };
 
-/// The instant around which all timers of the suite stand: 2025-06-15T12:00:00Z. It lies in the past of every
-/// database's clock, because a claim is only ever made of what is due.
+/// The instant around which all timers of the suite are due: 2025-06-15T12:00:00Z. It is in the past of every database's clock,
+/// because only due timers can be claimed.
 pub const NOW: Timestamp = Timestamp::from_micros(1_749_988_800_000_000);
 
 pub const fn secs(secs: u32) -> Span {
@@ -62,7 +62,7 @@ impl Draft {
         self.0
     }
 
-    /// The id it will have: from the namespace and key once there is a key, or the one given last.
+    /// The id that it will have: from the namespace and key once there is a key, or the one given last.
     pub fn id(&self) -> TimerId {
         self.0.definition.id
     }
@@ -72,7 +72,7 @@ impl Draft {
         self
     }
 
-    /// An id of which only the end is `number`: in the order of the numbers, and spread over the shards by them.
+    /// An id that ends in `number`: ordered by the numbers, and spread over the shards by them.
     pub fn numbered(self, number: u64) -> Self {
         let text = format!("00000000-0000-7000-8000-{number:012x}");
         self.with_id(TimerId::parse("id", &text).unwrap())
@@ -161,7 +161,7 @@ impl Draft {
         self
     }
 
-    /// Owes an event to a broker instead of calling a URL.
+    /// Announces an event through the broker instead of calling a URL.
     pub fn announcing(mut self) -> Self {
         self.0.definition.callback = Callback::Event;
         self

@@ -1,4 +1,4 @@
-//! Reading what is due: order, cursors, limits.
+//! Reading due timers: order, cursors, limits.
 
 use domain::{Next, Shard, Status, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
@@ -101,7 +101,7 @@ pub async fn a_cursor_goes_by_time_then_by_id(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let step = u64::from(stage.store.shards());
     let draft = |n: u64, at| timer("http://a.example/").numbered(n * step).due_at(at);
-    // All in one shard; the ids run against the times.
+    // All in one shard, with ids in the opposite order of the times.
     let drafts: Vec<Draft> = vec![draft(4, NOW), draft(5, NOW), draft(3, ahead(secs(1))), draft(1, ahead(secs(61)))];
     let timers = stage.create_new(drafts).await;
     let shard = stage.shard(timers[0].id());
@@ -113,7 +113,7 @@ pub async fn a_cursor_goes_by_time_then_by_id(fixture: impl Fixture) {
     };
     assert_eq!(rest(NOW, timers[0].id()).await, entries[1..]);
     assert_eq!(rest(NOW, timers[1].id()).await, entries[2..]);
-    // Cursors that no timer stands at.
+    // Cursors at which there is no timer.
     assert_eq!(rest(NOW, draft(0, NOW).id()).await, entries[..]);
     assert_eq!(rest(ago(secs(3_600)), draft(9, NOW).id()).await, entries[..]);
     assert_eq!(rest(ahead(secs(1)), draft(9, NOW).id()).await, entries[3..]);

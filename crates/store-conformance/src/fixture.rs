@@ -4,17 +4,17 @@ use async_trait::async_trait;
 use domain::{ManualClock, TimerId, Timestamp};
 use store::Store;
 
-/// A behaviour that takes longer hangs: on any store the slowest takes a few seconds.
+/// The timeout of a behaviour: on any store the slowest takes a few seconds.
 pub const BEHAVIOUR_SECONDS_MAX: u64 = 60;
 
-/// One empty database of its own for one behaviour.
+/// An empty database for one behaviour.
 #[async_trait]
 pub trait Fixture: Send + Sync + 'static {
-    /// Opens the database as a starting process would, migrations included. The first call finds it empty; later ones
-    /// find the same data. It may always be called again once the earlier handles are dropped.
+    /// Opens the database as a starting process would, migrations included. The first call finds it empty; later ones find the
+    /// same data. It may always be called again once the earlier handles are dropped.
     async fn open(&self) -> Arc<dyn Store>;
 
-    /// Whether `open` may also be called while earlier handles are in use, and by several at the same time.
+    /// Whether `open` may also be called while earlier handles are in use, and concurrently.
     fn reopens(&self) -> bool {
         true
     }
@@ -24,7 +24,7 @@ pub trait Fixture: Send + Sync + 'static {
         None
     }
 
-    /// The same database as another process would have it open, while `store` is in use. `None` where there can be no other.
+    /// The same database as another process would open it, while `store` is in use. `None` where only one process can.
     async fn another_process(&self) -> Option<Arc<dyn Store>> {
         None
     }
@@ -51,8 +51,8 @@ pub trait Fixture: Send + Sync + 'static {
     }
 }
 
-/// Runs one behaviour to its end on threads of its own. Setting up the fixture may take its time: the first one of all
-/// may have to start a server.
+/// Runs one behaviour to its end on threads of its own. Setting up the fixture has no timeout: the very first one may have to
+/// start a server.
 pub fn run<F, Behaviour: Future<Output = ()>>(fixture: impl Future<Output = F>, behaviour: impl FnOnce(F) -> Behaviour) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     let limit = Duration::from_secs(BEHAVIOUR_SECONDS_MAX);
@@ -63,7 +63,7 @@ pub fn run<F, Behaviour: Future<Output = ()>>(fixture: impl Future<Output = F>, 
     assert!(ended.is_ok(), "the behaviour did not end within {BEHAVIOUR_SECONDS_MAX} s");
 }
 
-/// Says on the real standard error, past the capture of the test harness, that a behaviour was not looked at.
+/// Reports on the real standard error, past the capture of the test harness, that a behaviour was skipped.
 pub fn skip(behaviour: &str, reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped {behaviour}: {reason}");
 }

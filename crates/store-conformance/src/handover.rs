@@ -1,4 +1,4 @@
-//! Claims of a node that held the shard before: they stay its own for as long as it lives.
+//! Claims of a former owner of a shard: they stay its own for as long as it lives.
 
 use domain::{Next, Status};
 use store::{Claim, Epoch, NodeId, Settlement, ShardLease};
@@ -50,7 +50,7 @@ pub async fn nothing_new_is_claimed_under_an_earlier_epoch(fixture: impl Fixture
     assert_eq!(stage.store.claim(&claim, &[entry(&timers[0])]).await.unwrap().len(), 1);
     stage.hand_over(HEIR).await;
     assert_eq!(stage.claim(&[entry(&timers[1])]).await, []);
-    // The token it has is of no more use either.
+    // Its claim token is of no more use either.
     let again = stage.store.claim(&claim, &[entry(&timers[0]), entry(&timers[1])]).await.unwrap();
     assert_eq!(ids_of(&again), [timers[0].id()]);
     assert_eq!(stage.get(timers[1].id()).await.status, Status::Pending);
@@ -63,19 +63,19 @@ pub async fn a_claim_that_is_repeated_after_the_hand_over_gives_the_same(fixture
     let first = stage.store.claim(&claim, &[entry(&pending)]).await.unwrap();
     let shard_leases = stage.hand_over(HEIR).await;
 
-    // Somebody who never got the first answer would otherwise never settle it, and nobody else would either.
+    // A former owner that never got the first answer would otherwise never settle the claim, and no other node would either.
     assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap(), first);
     // Under the new shard lease it is another claim, even with the same token.
     let forged = Claim { shard_leases: shard_leases.clone(), ..claim.clone() };
     assert_eq!(stage.store.claim(&forged, &[entry(&pending)]).await.unwrap(), []);
 
     stage.die(stage.node).await;
-    // It may live again before anybody has looked: then it must know.
+    // The former owner may live again before another node has recovered the claim: then it must get it.
     assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap(), first);
     let found = stage.store.expired_claims(&shard_leases, 10).await.unwrap();
     assert_eq!(ids_of(&found), [pending.id()]);
     stage.settle(&found[0], Next::Pending { at: pending.execute_at, attempt: 1, error: None }).await;
-    assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap(), [], "it was for others to recover");
+    assert_eq!(stage.store.claim(&claim, &[entry(&pending)]).await.unwrap(), [], "another node has recovered it");
 }
 
 pub async fn what_a_dead_former_owner_claimed_is_recovered_and_its_late_word_does_not_count(fixture: impl Fixture) {
@@ -100,7 +100,7 @@ pub async fn what_a_dead_former_owner_claimed_is_recovered_and_its_late_word_doe
     assert_eq!((timer.status, timer.last_error.as_deref()), (Status::Pending, Some("lost")));
 }
 
-pub async fn a_dead_former_owner_that_nobody_recovered_yet_may_settle(fixture: impl Fixture) {
+pub async fn a_dead_former_owner_may_settle_until_its_claim_is_recovered(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     let shard_leases = stage.take_over(HEIR).await;
@@ -129,7 +129,7 @@ pub async fn a_claim_runs_out_although_its_maker_lives(fixture: impl Fixture) {
     stage.settle(&found[0], Next::Completed { at: NOW }).await;
 }
 
-pub async fn a_settlement_under_any_other_tenure_counts_for_nothing(fixture: impl Fixture) {
+pub async fn a_settlement_under_any_other_shard_lease_counts_for_nothing(fixture: impl Fixture) {
     let mut stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     stage.shard_leases = stage.hand_over(HEIR).await;
@@ -148,7 +148,7 @@ pub async fn a_settlement_under_any_other_tenure_counts_for_nothing(fixture: imp
     assert_eq!(stage.store.settle(&[under(current.epoch, every_next()[0].clone())]).await.unwrap(), [true]);
 }
 
-pub async fn only_the_current_tenure_finds_expired_claims(fixture: impl Fixture) {
+pub async fn only_the_current_shard_lease_finds_expired_claims(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claim = stage.claim_for(domain::Span::ZERO);
     let pending = stage.create(timer("http://a.example/")).await;

@@ -1,6 +1,6 @@
-//! One suite that holds every store to the contract of [`store::Store`]: the same behaviours, one test each, whatever
-//! the database. The in-memory model passes it too, so a failing behaviour means that a store differs from the
-//! executable specification.
+//! One suite that holds every store to the contract of [`store::Store`]: the same behaviours, one test each, whatever the
+//! database. The in-memory model passes it too, so a failing behaviour means that a store differs from the executable
+//! specification.
 //!
 //! ```text
 //!   suite!(fixture) ──▶ one #[test] per behaviour ──▶ run ──▶ behaviour(fixture)
@@ -27,14 +27,14 @@
 //! store_conformance::suite!(Sqlite(tempfile::tempdir().unwrap()));
 //! ```
 //!
-//! The expression is evaluated anew for each test, inside a Tokio runtime (it may `.await`): a fixture is one empty
-//! database that nobody else uses. What a store cannot do it declares by overriding a method of [`Fixture`];
-//! behaviours that need it are then passed over, and say so.
+//! The expression is evaluated anew for each test, inside a Tokio runtime (it may `.await`): a fixture is one empty database
+//! for one test alone. A store declares what it cannot do by overriding a method of [`Fixture`]; behaviours that need it are
+//! then skipped, and say so.
 //!
 //! # How a behaviour is written
 //!
-//! As a `pub async fn` that takes a fixture, in the file of its subject, and as one more name in the list of
-//! [`suite!`]. All timers stand around [`NOW`], a fixed instant in the past; only leases run by the database's clock, and
+//! As a `pub async fn` that takes a fixture, in the file of its subject, and as one more name in the list of [`suite!`]. All
+//! timers are due around [`NOW`], a fixed instant in the past; only leases run by the database's clock, and
 //! [`Stage::eventually`] waits for those. A behaviour that takes longer than [`BEHAVIOUR_SECONDS_MAX`] fails.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "this crate is tests: a panic is how a behaviour fails")]

@@ -25,7 +25,7 @@ fn ids(page: &Page) -> Vec<TimerId> {
     page.timers.iter().map(|summary| summary.id).collect()
 }
 
-/// Everything that matches, page by page.
+/// All matching timers, page by page.
 async fn read_on(stage: &Stage, query: &ListQuery) -> Vec<TimerId> {
     let (mut read, mut after) = (Vec::new(), None);
     loop {
@@ -99,7 +99,7 @@ pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
     }
 }
 
-/// One to five timers in each of the five statuses, in each of two namespaces: every filter has its own number.
+/// One to five timers in each of the five statuses, in each of two namespaces: every filter has a count of its own.
 async fn one_to_five_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
     let namespace = |name: &str| Some(Namespace::parse(name).unwrap());
     let mut filters = Vec::new();
@@ -252,7 +252,7 @@ pub async fn timers_that_come_and_go_do_not_shift_pages_by_cursor(fixture: impl 
     let whole = ids(&page(&stage, &ListQuery { limit: 40, ..query.clone() }).await);
     let first = page(&stage, &query).await;
 
-    // Newer ones come in front, and one that was read ends and is purged: the cursor's own row is gone.
+    // Newer timers come in front, and one that was read ends and is purged: the cursor's own row is gone.
     stage.create(timer("http://a.example/").numbered(1_000).created_at(ahead(secs(5)))).await;
     stage.cancel(first.next.unwrap().id).await;
     assert_eq!(stage.store.purge(ahead(secs(1)), 10).await.unwrap(), 1);
@@ -302,7 +302,7 @@ pub async fn a_timer_that_is_tried_again_keeps_its_place_in_the_list(fixture: im
             assert_eq!(read, expected, "{what}, {order:?}");
         }
     };
-    // Later in the same minute, then long after all the others.
+    // Later in the same minute, then long after all other timers.
     let mut middle = timers[1].clone();
     let mut at = middle.execute_at;
     for later in [ahead(secs(110)), ahead(secs(7_200))] {

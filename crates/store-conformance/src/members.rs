@@ -1,4 +1,4 @@
-//! Who lives.
+//! Membership: heartbeats and leases.
 
 use domain::{Shard, Span, Timestamp};
 use store::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardState};
@@ -15,11 +15,11 @@ fn nodes(reply: &HeartbeatReply) -> Vec<NodeId> {
 
 pub async fn a_heartbeat_tells_who_lives(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
-    // By id, whoever came first; the first one ever is told of itself.
+    // Members are ordered by id, whichever came first; the first one ever is told of itself.
     assert_eq!(nodes(&stage.live(TWO).await), [TWO]);
     assert_eq!(nodes(&stage.live(ONE).await), [ONE, TWO]);
     assert_eq!(nodes(&stage.live(THREE).await), [ONE, THREE, TWO]);
-    assert_eq!(nodes(&stage.live_for(ONE, Span::ZERO).await), [THREE, TWO], "whoever has no lease is no member either");
+    assert_eq!(nodes(&stage.live_for(ONE, Span::ZERO).await), [THREE, TWO], "a node without a lease is no member either");
     assert_eq!(nodes(&stage.live(TWO).await), [THREE, TWO]);
     assert_eq!(nodes(&stage.live(ONE).await), [ONE, THREE, TWO], "it lives again");
 }
@@ -39,7 +39,7 @@ pub async fn a_lease_ends_to_the_microsecond(fixture: impl Fixture) {
     };
     for lease in [secs(10), micros(1), LONG] {
         stage.live_for(TWO, LONG).await;
-        // The last word counts, also when it is for a shorter time.
+        // The last heartbeat counts, also when its lease is shorter.
         let begun = stage.live_for(TWO, lease).await.now;
         clock.set(begun.saturating_add(lease).saturating_sub(micros(1)));
         assert_eq!(nodes(&stage.live(ONE).await), [ONE, TWO], "{lease:?}");
@@ -114,7 +114,7 @@ pub async fn a_heartbeat_tells_what_the_node_holds(fixture: impl Fixture) {
     assert_eq!(stage.live(TWO).await.held, []);
 }
 
-pub async fn a_node_that_lives_again_has_what_nobody_took(fixture: impl Fixture) {
+pub async fn a_node_that_lives_again_has_the_shards_that_were_not_taken(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
     let shard_leases = stage.join(ONE).await;
     stage.die(ONE).await;
@@ -134,7 +134,7 @@ pub async fn a_node_that_lives_again_has_lost_what_was_taken(fixture: impl Fixtu
     assert_eq!(stage.live(TWO).await.held, taken);
 }
 
-pub async fn whoever_leaves_is_no_member_and_holds_nothing(fixture: impl Fixture) {
+pub async fn a_node_that_leaves_is_no_member_and_holds_nothing(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
     let shard_leases = stage.join(ONE).await;
     stage.live(TWO).await;
@@ -148,13 +148,13 @@ pub async fn whoever_leaves_is_no_member_and_holds_nothing(fixture: impl Fixture
         taken.len() == shard_leases.len() && taken.iter().zip(&shard_leases).all(|(new, old)| new.epoch > old.epoch),
         "{taken:?}"
     );
-    // Saying it again takes nothing from anybody.
+    // Leaving again takes nothing from another node.
     stage.store.leave(ONE).await.unwrap();
     stage.store.leave(THREE).await.unwrap();
     assert_eq!(stage.live(TWO).await.held, taken);
 }
 
-pub async fn what_whoever_left_had_claimed_is_left_to_others(fixture: impl Fixture) {
+pub async fn claims_of_a_node_that_left_are_recovered_by_other_nodes(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     stage.store.leave(stage.node).await.unwrap();
@@ -186,7 +186,7 @@ pub async fn the_cluster_shows_who_holds_what(fixture: impl Fixture) {
     };
     assert_eq!(cluster.shards, shard_leases.iter().map(state).collect::<Vec<_>>());
 
-    // One that died still stands there as the owner, and as a member whose lease is over.
+    // A dead node is still shown as the owner, and as a member whose lease has expired.
     stage.die(ONE).await;
     let cluster = stage.store.cluster().await.unwrap();
     assert_eq!(cluster.shards[0].owner, Some(ONE));

@@ -1,4 +1,4 @@
-//! Telling other processes of timers that are due soon. Only for stores that several processes can share.
+//! Nudging other processes about timers that are due soon. Only for stores that several processes can share.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::{Fixture, Stage, ahead, fixture::skip, micros, timer};
 
-/// How long one word may take before it is said again: somebody who has only begun to listen misses what was said before.
+/// How long a nudge may take before it is sent again: a process that has only begun to listen misses earlier ones.
 const PATIENCE: Duration = Duration::from_millis(100);
 const WORDS_MAX: usize = 50;
 
@@ -29,11 +29,11 @@ fn entries(numbers: std::ops::Range<u32>) -> Vec<DueEntry> {
     numbers.map(entry).collect()
 }
 
-/// Says it until the other one hears it.
+/// Sends a nudge until the listener receives it.
 async fn heard(speaker: &dyn Store, listener: &dyn Store, entries: &[DueEntry]) -> Vec<DueEntry> {
     for _ in 0..WORDS_MAX {
         speaker.nudge(entries).await.unwrap();
-        // Waiting is given up and begun again: that must lose nothing.
+        // Waiting is canceled and begun again: that must lose nothing.
         if let Ok(heard) = timeout(PATIENCE, listener.nudged()).await {
             return heard.unwrap();
         }
@@ -41,8 +41,8 @@ async fn heard(speaker: &dyn Store, listener: &dyn Store, entries: &[DueEntry]) 
     panic!("nothing was heard of {WORDS_MAX} words");
 }
 
-pub async fn what_one_process_tells_the_others_hear(fixture: impl Fixture) {
-    let behaviour = "what_one_process_tells_the_others_hear";
+pub async fn nudges_of_one_process_reach_the_other_processes(fixture: impl Fixture) {
+    let behaviour = "nudges_of_one_process_reach_the_other_processes";
     let Some((one, other)) = two_processes(&fixture, behaviour).await else { return };
     let third = fixture.another_process().await.expect("there can be many");
     let first = entries(1..3);
@@ -58,7 +58,7 @@ pub async fn many_timers_can_be_told_of_at_once(fixture: impl Fixture) {
     let all = entries(1..1_001);
     one.nudge(&all).await.unwrap();
     let mut told = BTreeSet::new();
-    // What was said while the connection was made may still come.
+    // Nudges that were sent while the connection was made may still come.
     while told.len() < all.len() {
         told.extend(other.nudged().await.unwrap().into_iter().filter(|entry| all.contains(entry)));
     }
@@ -70,7 +70,7 @@ pub async fn a_process_does_not_hear_itself(fixture: impl Fixture) {
     heard(&*other, &*one, &entries(0..1)).await;
     one.nudge(&entries(1..2)).await.unwrap();
     other.nudge(&entries(2..3)).await.unwrap();
-    // Words keep their order, so its own would have come before.
+    // Nudges keep their order, so its own would have come before.
     loop {
         let heard = one.nudged().await.unwrap();
         assert_ne!(heard, entries(1..2), "it said that itself");

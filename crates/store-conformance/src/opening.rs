@@ -1,4 +1,4 @@
-//! Opening a database that is there already, or that somebody else opens at this moment.
+//! Opening a database that exists already, or that another process opens at this moment.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub async fn what_was_acknowledged_is_there_after_closing_and_opening_again(fixt
         assert_eq!(again.get(timer.id()).await, timer);
     }
     assert_eq!(again.due(ahead(secs(600))).await, due);
-    // A store that is open to one at a time knows that the old owner is gone; for others it lives on. Epochs only rise.
+    // A store for a single process knows that the old owner is gone; in a shared store the owner lives on. Epochs only rise.
     let standing = again.live(node).await.held;
     let taken = again.join(NodeId(2)).await;
     for old in shard_leases {

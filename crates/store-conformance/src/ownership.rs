@@ -1,4 +1,4 @@
-//! Who holds which shard.
+//! Shard leases: which node owns which shard.
 
 use domain::{Next, Shard};
 use store::{Epoch, Member, NodeId, ShardLease};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 const ONE: NodeId = NodeId(0x1111_1111_1111_1111_1111_1111_1111_1111);
-/// The largest there is: ids use all their bits.
+/// The largest possible id: ids use all their bits.
 const TWO: NodeId = NodeId(u128::MAX);
 
 /// How many nodes want all the shards at once.
@@ -26,7 +26,7 @@ pub async fn there_are_shards(fixture: impl Fixture) {
     assert!(stage.store.shards() > 0);
 }
 
-pub async fn shards_that_nobody_ever_had_can_be_acquired(fixture: impl Fixture) {
+pub async fn shards_that_never_had_an_owner_can_be_acquired(fixture: impl Fixture) {
     let stage = Stage::unowned(&fixture).await;
     let shard_leases = stage.join(ONE).await;
     assert_eq!(shard_leases.iter().map(|shard_lease| shard_lease.shard).collect::<Vec<_>>(), stage.all_shards());
@@ -139,7 +139,7 @@ pub async fn releasing_what_is_not_ones_own_is_passed_over(fixture: impl Fixture
     stage.store.release(TWO, &old).await.unwrap();
     assert_eq!(stage.join(TWO).await, []);
 
-    // A straggler releases under an epoch that is long over.
+    // A straggler releases under an old epoch.
     stage.store.release(ONE, &old).await.unwrap();
     let new = stage.join(TWO).await;
     for straggler in [ONE, TWO] {
@@ -154,7 +154,7 @@ pub async fn of_many_nodes_each_shard_gets_one(fixture: impl Fixture) {
     for round in 0..5_u128 {
         let nodes = (1..=CROWD).map(|number| NodeId(round * CROWD + number));
         let mut tasks = Vec::new();
-        // Each comes to life at the same time: nobody may take one that has just begun to live for dead.
+        // All nodes start at the same time: none may take one that has just begun to live for dead.
         for node in nodes.clone() {
             let (store, shards) = (stage.store.clone(), stage.all_shards());
             tasks.push(tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Removing what has ended.
+//! Purging timers that have ended.
 
 use domain::{Next, OnConflict, Status, Timer};
 use store::{Created, Filter};
@@ -41,7 +41,7 @@ pub async fn every_way_to_end_is_purged_and_no_other_status(fixture: impl Fixtur
 pub async fn the_oldest_go_first_and_no_more_than_the_limit(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let mut by_age = Vec::new();
-    // Ended in another order than they were created in, and than their ids are in.
+    // They end in another order than that of their creation and that of their ids.
     for n in 0..10_u32 {
         let seconds_ago = 100 + n * 7 % 10;
         let timer = finished(&stage, timer("http://a.example/").numbered(u64::from(n)), seconds_ago).await;

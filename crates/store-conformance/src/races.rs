@@ -1,4 +1,4 @@
-//! What must hold when several do something at the same moment. Each race is run many times.
+//! What must hold under concurrency. Each race is run many times.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::{
     timer,
 };
 
-/// One claim of the stage as a task of its own can make it.
+/// One claim of the stage, to be run in a task of its own.
 fn claimer(stage: &Stage, entries: Vec<DueEntry>) -> impl Future<Output = StoreResult<Vec<Claimed>>> + Send + 'static {
     let (store, claim) = (Arc::clone(&stage.store), stage.new_claim());
     async move { store.claim(&claim, &entries).await }
@@ -36,7 +36,7 @@ pub async fn exactly_one_of_many_claimers_gets_each_timer(fixture: impl Fixture)
     let entries: Vec<_> = timers.iter().map(entry).collect();
     let mut tasks = JoinSet::new();
     for task in 0..16 {
-        // Each comes from another side, in batches of another size.
+        // Each claimer starts at another end, with batches of another size.
         let mut mine = entries.clone();
         mine.rotate_left(task * 25);
         if task % 2 == 1 {
@@ -51,7 +51,7 @@ pub async fn exactly_one_of_many_claimers_gets_each_timer(fixture: impl Fixture)
         claimed.extend(answer.unwrap());
     }
     let expected: Vec<_> = timers.iter().map(Timer::id).collect();
-    // A claimer that met another one's open hand may have passed a timer over; nobody may have got one twice.
+    // A claimer that met a row locked by another may have skipped a timer; no timer may be claimed twice.
     let mut got = ids_of(&claimed);
     assert_eq!(got.len(), got.iter().collect::<BTreeSet<_>>().len(), "no timer is claimed twice");
     got.extend(ids_of(&stage.claim(&entries).await));
@@ -86,7 +86,7 @@ pub async fn a_timer_is_never_both_canceled_and_claimed(fixture: impl Fixture) {
         let (store, id, claim) = (Arc::clone(&stage.store), timer.id(), claimer(&stage, vec![entry(timer)]));
         tasks.spawn(async move {
             let cancel = async { store.cancel(id, NOW).await.unwrap() };
-            // Who is polled first alternates.
+            // The order of polling alternates.
             let (canceled, claimed) = if n % 2 == 0 {
                 tokio::join!(cancel, claim)
             } else {
@@ -132,7 +132,7 @@ pub async fn a_claim_that_meets_an_update_is_before_or_after_it(fixture: impl Fi
     for (before, changed, updated, claimed) in joined(tasks).await {
         let now = stage.get(before.id()).await;
         match (updated, claimed) {
-            // The claim came first: it has the old content, and the update met it.
+            // The claim came first: it has the old content, and the update was refused.
             (Changed::WrongStatus(met), Some(claimed)) => {
                 assert_eq!(met.status, Status::Executing);
                 assert_eq!(claimed.timer.unwrap().definition, before.definition);
@@ -180,7 +180,7 @@ pub async fn of_many_creates_of_one_key_one_creates(fixture: impl Fixture) {
     let mut tasks = JoinSet::new();
     for task in 0..12 {
         let mut batch: Vec<_> = (0..25).map(|n| timer("http://a.example/").key(&n.to_string()).build()).collect();
-        // Opposite orders: batches that wait for one another must not wait for ever, and none may fail for it.
+        // Opposite orders: batches that wait for one another must not deadlock, and none may fail for it.
         if task % 2 == 1 {
             batch.reverse();
         }
@@ -249,7 +249,7 @@ pub async fn of_many_settlements_of_one_claim_one_counts(fixture: impl Fixture) 
     }
 }
 
-/// The old owner claims while somebody else takes its shards. What it got, and the rest as the new owner claims it.
+/// The old owner claims while another node takes its shards. Returns the claims that it got, and the leases of the new owner.
 async fn claimed_during(
     stage: &Stage,
     timers: &[Timer],
@@ -287,7 +287,7 @@ pub async fn what_the_old_owner_claims_during_a_take_over_is_found(fixture: impl
     let timers = stage.create_new((0..100).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let (old, shard_leases) = claimed_during(&stage, &timers, stage.take_over(NodeId(2))).await;
 
-    // A claim that the take-over overtook may be there although its owner was told nothing of it.
+    // A claim that was overtaken by the take-over may be stored although its owner got no answer.
     let found = stage.store.expired_claims(&shard_leases, 1_000).await.unwrap();
     assert!(ids_of(&old).iter().all(|id| ids_of(&found).contains(id)), "what the old owner had got is found");
     let claim = Claim { token: stage.next_token(), shard_leases, lease: LONG, on_locked: OnLocked::Skip };
@@ -304,13 +304,13 @@ pub async fn what_the_old_owner_claims_during_a_take_over_is_found(fixture: impl
 
 pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    // From "not even begun" to "long done": somewhere in between, calls are given up half-way.
+    // From "not even begun" to "long done": somewhere in between, calls are canceled half-way.
     let patience = |n: u64| Duration::from_micros(n * n * 4);
     let drafts: Vec<_> = (0..60).map(|n| timer("http://a.example/").numbered(n)).collect();
     for (n, draft) in (0..).zip(drafts.clone()) {
         let _ = tokio::time::timeout(patience(n), stage.store.create(vec![draft.build()])).await;
     }
-    // Whatever came of each: asked again, it is there, and due once.
+    // Whatever the outcome of each call was: after a repetition the timer exists, and is due once.
     let timers: Vec<_> = stage.create_all(drafts).await.into_iter().map(|created| created.timer().clone()).collect();
     assert_eq!(stage.due(NOW).await, timers.iter().map(entry).collect::<Vec<_>>());
 

@@ -1,4 +1,4 @@
-//! Finding claims that nobody will settle, and settling them in their owner's place.
+//! Recovery: finding the claims of dead nodes, and settling them instead of their owner.
 
 use domain::{Next, Span, Status, Timer};
 use store::{Claimed, NodeId, ShardLease};
@@ -11,7 +11,7 @@ use crate::{
 
 const SHORT: Span = millis(1);
 
-/// Waits until as many claims as that have run out, by the database's clock.
+/// Waits until this many claims have expired, by the database's clock.
 async fn expired(stage: &Stage, shard_leases: &[ShardLease], count: usize) -> Vec<Claimed> {
     stage
         .eventually("the claims run out", || async move {
@@ -57,7 +57,7 @@ pub async fn a_claim_of_a_dead_owner_is_found_at_once(fixture: impl Fixture) {
     found.sort_by_key(|claimed| claimed.entry.id);
     assert_eq!(ids_of(&found), ids_of(&claimed));
     for (found, timer) in found.iter().zip(timers) {
-        assert!(shard_leases.contains(&found.shard_lease), "they are to be settled under the tenure of whoever found them");
+        assert!(shard_leases.contains(&found.shard_lease), "they are to be settled under the shard lease of their finder");
         assert_eq!(found.timer, Ok(Timer { status: Status::Executing, attempt: 1, ..timer }));
         assert!(claimed.iter().any(|claimed| claimed.entry == found.entry && claimed.token == found.token));
     }

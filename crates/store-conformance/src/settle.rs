@@ -1,4 +1,4 @@
-//! Recording what became of claimed timers.
+//! Settling claims: recording the results of attempts.
 
 use domain::{Next, Status, Timer};
 use store::{ClaimToken, Epoch, Settlement, ShardLease};
@@ -80,7 +80,7 @@ pub async fn a_retried_timer_is_pending_again_for_the_same_due_time(fixture: imp
 
 pub async fn a_retry_counts_as_many_attempts_as_it_says(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    // An attempt that never left the house is given back: it does not count, and leaves no error.
+    // An attempt that was never made is given back: it does not count, and leaves no error.
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     stage.settle(&claimed, Next::Pending { at: NOW, attempt: 0, error: None }).await;
     let given_back = stage.get(claimed.entry.id).await;

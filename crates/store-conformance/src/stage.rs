@@ -15,13 +15,13 @@ use store::{
 
 use crate::{Draft, Fixture, NOW, secs};
 
-/// Long enough that no test outlives it.
+/// Longer than any test.
 pub const LONG: Span = secs(600);
-/// How often something is looked at while it is waited for, and for how long at most.
+/// The interval of polling, and the most polls.
 const GLANCE: Duration = Duration::from_millis(5);
 const GLANCES_MAX: usize = 4_000;
 
-/// A fresh store whose shards are all in the hands of one node, and the gestures that behaviours are told with.
+/// A fresh store whose shards are all owned by one node, and the steps of which behaviours consist.
 pub struct Stage {
     pub store: Arc<dyn Store>,
     pub node: NodeId,
@@ -31,7 +31,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Opens the fixture's database and takes all its shards.
+    /// Opens the fixture's database and acquires all its shards.
     pub async fn set(fixture: &impl Fixture) -> Self {
         let mut stage = Self::unowned(fixture).await;
         stage.shard_leases = stage.join(stage.node).await;
@@ -39,7 +39,7 @@ impl Stage {
         stage
     }
 
-    /// Opens the fixture's database and takes nothing.
+    /// Opens the fixture's database and acquires none of its shards.
     pub async fn unowned(fixture: &impl Fixture) -> Self {
         let store = fixture.open().await;
         Self { store, node: NodeId(1), shard_leases: Vec::new(), clock: fixture.clock(), last_token: AtomicI64::new(0) }
@@ -60,7 +60,7 @@ impl Stage {
 
     // ── Nodes ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// `node` says that it lives, for as long as any test takes.
+    /// `node` sends a heartbeat with a lease that outlasts any test.
     pub async fn live(&self, node: NodeId) -> HeartbeatReply {
         self.live_for(node, LONG).await
     }
@@ -69,31 +69,31 @@ impl Stage {
         self.store.heartbeat(&Member::new(node), lease).await.unwrap()
     }
 
-    /// `node`'s lease runs out.
+    /// The lease of `node` expires.
     pub async fn die(&self, node: NodeId) {
         self.live_for(node, Span::ZERO).await;
     }
 
-    /// Those of `shards` that `node` gets, in order.
+    /// Those of `shards` that `node` acquires, in order.
     pub async fn acquire(&self, node: NodeId, shards: &[Shard]) -> Vec<ShardLease> {
         let mut shard_leases = self.store.acquire(node, shards).await.unwrap();
         shard_leases.sort_unstable_by_key(|shard_lease| shard_lease.shard);
         shard_leases
     }
 
-    /// `node` comes to life and takes whatever it can get.
+    /// `node` sends a heartbeat and acquires every shard that it can.
     pub async fn join(&self, node: NodeId) -> Vec<ShardLease> {
         self.live(node).await;
         self.acquire(node, &self.all_shards()).await
     }
 
-    /// `heir` gets all shards, because the node of the stage gives them back; it lives on.
+    /// Hand-over: `heir` gets all shards, because the node of the stage releases them; it lives on.
     pub async fn hand_over(&self, heir: NodeId) -> Vec<ShardLease> {
         self.store.release(self.node, &self.shard_leases).await.unwrap();
         self.inherit(heir).await
     }
 
-    /// `heir` gets all shards, because the node of the stage is dead.
+    /// Take-over: `heir` gets all shards, because the node of the stage is dead.
     pub async fn take_over(&self, heir: NodeId) -> Vec<ShardLease> {
         self.die(self.node).await;
         self.inherit(heir).await
@@ -101,16 +101,16 @@ impl Stage {
 
     async fn inherit(&self, heir: NodeId) -> Vec<ShardLease> {
         let shard_leases = self.join(heir).await;
-        assert_eq!(shard_leases.len(), self.shard_leases.len(), "nobody else holds a shard");
+        assert_eq!(shard_leases.len(), self.shard_leases.len(), "no other node owns a shard");
         shard_leases
     }
 
-    /// The database's clock, if it is ours to move.
+    /// The database's clock, if tests can move it.
     pub fn clock(&self) -> Option<&ManualClock> {
         self.clock.as_deref()
     }
 
-    /// The same answer until it is there. Where the clock is ours to move, it moves a little before each look.
+    /// Polls until there is an answer. A clock that tests can move moves a little before each poll.
     pub async fn eventually<T, Answer: Future<Output = Option<T>>>(&self, what: &str, mut look: impl FnMut() -> Answer) -> T {
         for _ in 0..GLANCES_MAX {
             if let Some(found) = look().await {
@@ -155,7 +155,7 @@ impl Stage {
         self.store.get(id).await.unwrap().expect("the timer is there")
     }
 
-    /// A timer in the status that is asked for, brought there along the arrows.
+    /// A timer in this status, brought there through the allowed transitions.
     pub async fn in_status(&self, draft: Draft, status: Status) -> Timer {
         let timer = self.create(draft).await;
         match status {
@@ -196,7 +196,7 @@ impl Stage {
 
     // ── The scheduler's side ───────────────────────────────────────────────────────────────────────────────
 
-    /// Everything that is due at or before `until`, read from the beginning, in the order of `(at, id)`.
+    /// All timers that are due at or before `until`, read from the beginning, in the order of `(at, id)`.
     pub async fn due(&self, until: Timestamp) -> Vec<DueEntry> {
         let from: Vec<_> = self.all_shards().into_iter().map(|shard| ShardCursor { shard, after: None }).collect();
         let mut entries = self.store.due(&from, until, 100_000).await.unwrap();
@@ -204,7 +204,7 @@ impl Stage {
         entries
     }
 
-    /// Where one timer is due: once, or nowhere.
+    /// The due entry of one timer, if it has one.
     pub async fn due_of(&self, id: TimerId) -> Vec<DueEntry> {
         self.due(Timestamp::MAX).await.into_iter().filter(|due| due.id == id).collect()
     }
@@ -226,7 +226,7 @@ impl Stage {
         self.store.claim(&self.new_claim(), entries).await.unwrap()
     }
 
-    /// Claims a pending timer that nobody else wants.
+    /// Claims a pending timer that no other node wants.
     pub async fn claim_one(&self, timer: &Timer) -> Claimed {
         self.claim_one_for(timer, LONG).await
     }
@@ -238,7 +238,7 @@ impl Stage {
         claimed.remove(0)
     }
 
-    /// Settles a claim that stands.
+    /// Settles a valid claim.
     pub async fn settle(&self, claimed: &Claimed, next: Next) {
         let counted = self.store.settle(&[claimed.settle(next)]).await.unwrap();
         assert_eq!(counted, [true], "a standing claim can be settled");

@@ -78,7 +78,7 @@ macro_rules! suite {
                 a_claimed_timer_is_not_claimed_by_another_token
                 a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice
                 a_timer_that_is_named_many_times_is_claimed_once
-                without_the_current_tenure_nothing_is_claimed
+                without_the_current_shard_lease_nothing_is_claimed
                 only_timers_of_shards_that_are_held_are_claimed
                 a_lost_shard_is_claimed_only_by_its_new_owner
                 a_tenure_whose_lease_ran_out_unnoticed_still_claims_and_settles
@@ -121,11 +121,11 @@ macro_rules! suite {
                 nothing_new_is_claimed_under_an_earlier_epoch
                 a_claim_that_is_repeated_after_the_hand_over_gives_the_same
                 what_a_dead_former_owner_claimed_is_recovered_and_its_late_word_does_not_count
-                a_dead_former_owner_that_nobody_recovered_yet_may_settle
+                a_dead_former_owner_may_settle_until_its_claim_is_recovered
                 a_former_owner_that_lives_again_has_its_claims_again
                 a_claim_runs_out_although_its_maker_lives
-                a_settlement_under_any_other_tenure_counts_for_nothing
-                only_the_current_tenure_finds_expired_claims
+                a_settlement_under_any_other_shard_lease_counts_for_nothing
+                only_the_current_shard_lease_finds_expired_claims
                 the_claims_of_a_living_former_owner_do_not_hide_those_of_a_dead_one
             }
             members {
@@ -136,16 +136,16 @@ macro_rules! suite {
                 members_come_back_as_they_describe_themselves
                 a_member_may_say_something_else_each_time
                 a_heartbeat_tells_what_the_node_holds
-                a_node_that_lives_again_has_what_nobody_took
+                a_node_that_lives_again_has_the_shards_that_were_not_taken
                 a_node_that_lives_again_has_lost_what_was_taken
-                whoever_leaves_is_no_member_and_holds_nothing
-                what_whoever_left_had_claimed_is_left_to_others
+                a_node_that_leaves_is_no_member_and_holds_nothing
+                claims_of_a_node_that_left_are_recovered_by_other_nodes
                 the_cluster_shows_who_holds_what
                 the_cluster_shows_what_is_overdue
             }
             ownership {
                 there_are_shards
-                shards_that_nobody_ever_had_can_be_acquired
+                shards_that_never_had_an_owner_can_be_acquired
                 only_the_shards_that_are_asked_for_are_acquired
                 a_shard_that_does_not_exist_is_passed_over
                 a_shard_of_the_living_is_refused
@@ -160,7 +160,7 @@ macro_rules! suite {
                 of_many_nodes_each_shard_gets_one
             }
             nudges {
-                what_one_process_tells_the_others_hear
+                nudges_of_one_process_reach_the_other_processes
                 many_timers_can_be_told_of_at_once
                 a_process_does_not_hear_itself
             }
@@ -254,7 +254,7 @@ macro_rules! tests {
 
 #[cfg(test)]
 mod tests {
-    /// A behaviour that nobody runs would pass for ever.
+    /// A behaviour that no test runs would pass for ever.
     #[test]
     fn every_behaviour_is_in_the_list() {
         let (suite, files) = (include_str!("suite.rs"), std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap());

@@ -1,4 +1,4 @@
-//! What was written comes back as it was written: times, JSON, and texts that databases like to fold.
+//! Values come back as they were written: times, JSON, and texts that databases like to fold.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use store::Filter;
 
 use crate::{Fixture, NOW, Stage, ahead, micros, secs, stage::entry_at, timer};
 
-/// Texts that differ for us, and that collations, escapes, patterns or normal forms could take for one another.
+/// Texts that are distinct to us, and that collations, escapes, patterns or normal forms could take for one another.
 fn nasty_texts() -> Vec<String> {
     let texts = [
         "a",
@@ -68,7 +68,7 @@ fn nasty_texts() -> Vec<String> {
 pub async fn keys_stay_distinct_and_come_back_as_written(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let texts = nasty_texts();
-    // That none of them is met as a taken id is checked by `create_new`.
+    // `create_new` checks that none of them is taken for an existing id.
     let timers = stage.create_new(texts.iter().map(|text| timer("http://a.example/").key(text)).collect()).await;
     for (text, timer) in texts.iter().zip(timers) {
         let read = stage.get(timer.id()).await;
@@ -125,7 +125,7 @@ pub async fn errors_come_back_as_written(fixture: impl Fixture) {
     }
 }
 
-/// JSON that a parse and a print would change.
+/// JSON that parsing and printing would change.
 fn verbatim_json() -> Vec<String> {
     let texts = [
         "1.10",

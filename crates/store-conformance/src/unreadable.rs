@@ -11,7 +11,7 @@ use crate::{
     timer,
 };
 
-/// A spoiled timer and a good one; `None` if this store has no way to spoil one.
+/// A damaged timer and a good one; `None` if this store cannot be damaged.
 async fn a_spoiled_and_a_good_one(
     fixture: &impl Fixture,
     stage: &Stage,

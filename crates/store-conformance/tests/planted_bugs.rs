@@ -1,6 +1,6 @@
-//! The suite can fail: each of these stores has one bug, and the behaviour named for it notices.
+//! The suite can fail: each of these stores has one planted bug, and the behaviour named for it detects it.
 //!
-//! All of them are the model behind a wrapper that lies in one place. The same behaviour passes when the wrapper is honest.
+//! All of them are the model behind a wrapper that lies in one way. The same behaviour passes when the wrapper is honest.
 
 mod planted;
 
@@ -22,7 +22,7 @@ macro_rules! caught {
             }
         )*
 
-        /// A bug that no behaviour is named for would prove nothing.
+        /// A planted bug that no behaviour is named for would prove nothing.
         #[test]
         fn every_planted_bug_is_looked_for() {
             let looked_for = [$(Bug::$bug),*];
@@ -38,17 +38,17 @@ caught! {
     a_cancel_that_races_a_claim: CancelWhateverTheStatus by races::a_timer_is_never_both_canceled_and_claimed;
     an_update_that_ignores_the_revision: UpdateWhateverTheRevision by change::an_update_of_a_stale_revision_is_told_to_read_again;
     an_update_that_forgets_the_retry: UpdateForgetsTheRetry by change::an_update_that_keeps_the_time_keeps_the_next_attempt;
-    a_claim_that_ignores_the_tenure: ClaimWithoutTenure by claim::without_the_current_tenure_nothing_is_claimed;
-    a_claim_by_somebody_who_lost_the_shard: ClaimWithoutTenure by claim::a_lost_shard_is_claimed_only_by_its_new_owner;
+    a_claim_that_ignores_the_shard_lease: ClaimWithoutTenure by claim::without_the_current_shard_lease_nothing_is_claimed;
+    a_claim_under_a_lost_shard_lease: ClaimWithoutTenure by claim::a_lost_shard_is_claimed_only_by_its_new_owner;
     a_claim_that_ignores_the_time: ClaimWhateverTheTime by change::a_moved_timer_can_no_longer_be_claimed_at_its_old_time;
     a_claim_that_cannot_be_repeated: RepeatedClaimIsEmpty by claim::a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice;
-    a_claim_that_gives_timers_to_everybody: ClaimTwice by claim::a_claimed_timer_is_not_claimed_by_another_token;
+    a_claim_that_gives_timers_to_every_token: ClaimTwice by claim::a_claimed_timer_is_not_claimed_by_another_token;
     a_claim_that_answers_each_entry: ClaimAnswersEachEntry by claim::a_timer_that_is_named_many_times_is_claimed_once;
     a_claim_that_many_get: ClaimTwice by races::exactly_one_of_many_claimers_gets_each_timer;
     a_settle_that_ignores_the_token: SettleWithAnyToken by settle::a_settlement_with_another_token_counts_for_nothing;
     a_late_settle_that_counts: SettleWithAnyToken by settle::a_late_settlement_does_not_touch_the_next_claim;
     a_settle_that_counts_what_was_not_sent: SettleCountsWhatWasNotSent by settle::a_timer_that_is_given_up_without_a_call_counts_only_the_attempts_before;
-    a_settle_that_ignores_the_tenure: SettleWithoutTenure by handover::a_settlement_under_any_other_tenure_counts_for_nothing;
+    a_settle_that_ignores_the_shard_lease: SettleWithoutTenure by handover::a_settlement_under_any_other_shard_lease_counts_for_nothing;
     claimed_timers_among_the_due: DueIncludesClaimed by due::only_pending_timers_are_due;
     a_due_that_leaves_out_its_end: DueUntilIsExclusive by due::until_is_inclusive;
     a_limit_for_all_shards_together: DueLimitIsForAll by due::several_shards_are_read_in_one_call_each_to_its_own_limit;
@@ -69,12 +69,12 @@ caught! {
     an_acquisition_by_the_dead: AcquireByTheDead by ownership::a_dead_node_acquires_nothing;
     epochs_that_do_not_rise: EpochNotRising by ownership::a_released_shard_can_be_taken_at_once_and_epochs_rise;
     a_crowd_that_shares: AcquireFromTheLiving by ownership::of_many_nodes_each_shard_gets_one;
-    a_leave_that_keeps_the_shards: LeaveKeepsTheShards by members::whoever_leaves_is_no_member_and_holds_nothing;
+    a_leave_that_keeps_the_shards: LeaveKeepsTheShards by members::a_node_that_leaves_is_no_member_and_holds_nothing;
     a_hand_over_that_voids_claims: SettleOnlyUnderTheCurrentTenure by handover::a_living_former_owner_settles_what_it_claimed;
     claims_of_the_living_among_the_expired: ExpiredIgnoresLivingOwner by handover::what_a_living_former_owner_claimed_is_not_expired;
-    expired_claims_for_anybody: ExpiredWhateverTheTenure by handover::only_the_current_tenure_finds_expired_claims;
+    expired_claims_without_the_shard_lease: ExpiredWhateverTheTenure by handover::only_the_current_shard_lease_finds_expired_claims;
     a_claim_lost_in_a_hand_over: RepeatedClaimNeedsTheShard by handover::a_claim_that_is_repeated_after_the_hand_over_gives_the_same;
-    nudges_that_are_lost: NudgesAreLost by nudges::what_one_process_tells_the_others_hear;
+    nudges_that_are_lost: NudgesAreLost by nudges::nudges_of_one_process_reach_the_other_processes;
     nudges_that_come_back: NudgesComeBack by nudges::a_process_does_not_hear_itself;
     a_prefix_that_is_a_pattern: PrefixIsAPattern by bulk::a_key_prefix_is_taken_literally;
     metadata_without_a_limit: MetadataWithoutLimit by bulk::metadata_comes_as_far_as_it_fits;
@@ -83,5 +83,5 @@ caught! {
     a_reopen_that_moves_the_due_time: ReopenMovesTheDueTime by bulk::a_failed_timer_can_be_tried_again;
     attempts_without_a_limit: AttemptsAreKeptForEver by attempts::only_the_last_attempts_are_kept;
     revoked_keys_that_come_back: RevokedKeysComeBack by access::a_revoked_key_stays_revoked;
-    a_release_by_anybody: ReleaseByAnybody by ownership::releasing_what_is_not_ones_own_is_passed_over;
+    a_release_by_any_node: ReleaseByAnybody by ownership::releasing_what_is_not_ones_own_is_passed_over;
 }
