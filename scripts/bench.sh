@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Measures the service on both stores, in less than ten minutes after the build, and writes bench/results/<day>.md with its charts.
 # BENCH_PENDING=5000000 adds that many pending timers to w4, and takes longer. BENCH_DIRECTORY says on which disk (default: /var/tmp).
-# BENCH_QUICK=1 does little of everything: to see that it works, not how well. BENCH_RESULTS says where the page is put.
+# BENCH_QUICK=1 is a short run that shows that it works, not how well. BENCH_RESULTS is the directory of the page.
 #
-# The figures belong to this machine in this hour: nothing else should run on it meanwhile. The report says how much others took.
+# The results belong to this machine in this hour: nothing else should run on it. The report says how much other processes took.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,12 +20,12 @@ results=${BENCH_RESULTS:-bench/results}/$(date --utc +%F).md
 home=$(mktemp --directory "${BENCH_DIRECTORY:-/var/tmp}/timer-bench-XXXXXX")
 begun=$SECONDS
 
-# PostgreSQL refuses to be root.
+# PostgreSQL refuses to run as root.
 as_server=()
 if [[ $EUID == 0 ]]; then
   as_server=(setpriv --reuid=postgres --regid=postgres --clear-groups --)
 fi
-# As in setup.sh: on PATH, or where Debian keeps them.
+# As in setup.sh: on PATH, or in Debian's directory.
 find_postgres() {
   local directory
   for directory in "$(dirname "$(readlink -f "$(command -v initdb || echo /none/initdb)")")" /usr/lib/postgresql/*/bin; do
@@ -47,7 +47,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
-# A quarter of the memory, and at most 2 GiB.
+# shared_buffers: a quarter of the memory, and at most 2 GiB.
 memory_kib=$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)
 shared_buffers_mib=$((memory_kib / 4 / 1024 < 2048 ? memory_kib / 4 / 1024 : 2048))
 settings="shared_buffers=${shared_buffers_mib}MB max_wal_size=4GB fsync=on synchronous_commit=on"
@@ -72,7 +72,7 @@ start_postgres() {
   server=postgres://timer@127.0.0.1:$port
 }
 
-# What is quick is run three times, the rest once. What a million timers take is looked at in a process that has done nothing else.
+# Quick workloads are run three times, the rest once. What a million timers take is measured in a fresh process.
 measure() {
   local store=$1 options=(--embedded --directory "$home" --json "$home/$1-$2.json" ${BENCH_QUICK:+--quick})
   shift
@@ -86,7 +86,7 @@ measure() {
 }
 ask() { "$programs/psql" --no-psqlrc --quiet --dbname "$server/postgres" --command "$1"; }
 
-# Those of the surroundings are for something else than this.
+# A database that the environment names must not be used here.
 unset BENCH_DATABASE_URL
 for store in sqlite postgres; do
   if [[ $store == postgres ]]; then

@@ -3,7 +3,7 @@
 
 Times depend on what else a machine does; instructions hardly do. The service runs under callgrind on an SQLite file, three times:
 
-    few creates          start-up and all that goes on beside
+    few creates          start-up and background work
     many creates         minus the first: what a create costs
     many that also fire  minus the second: what a fire costs
 
@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BASELINE = ROOT / "bench" / "instructions.json"
 RISE_MAX = 0.10
 FEW, MANY = 500, 2500
-# A number that no machine needs to reach, however slow callgrind makes it.
+# A timeout that no machine reaches, however slow callgrind makes it.
 PATIENCE_SECONDS = 240
 KEY = "count-instructions-0123456789abcdef"
 PAYLOAD = "x" * 500
@@ -123,7 +123,7 @@ class Service:
             sys.exit(f"a create was answered with {answer.status}: {text!r}")
 
     def stop(self):
-        """Ends the service, and says how many instructions it took."""
+        """Stops the service, and returns how many instructions it took."""
         self.connection.close()
         self.process.send_signal(signal.SIGTERM)
         if self.process.wait(PATIENCE_SECONDS) != 0:
@@ -137,7 +137,7 @@ class Service:
 
 
 def run(binary, creates, fire_in=None):
-    """How many instructions it took, and how many seconds the creates did."""
+    """Returns how many instructions it took, and how many seconds the creates did."""
     sink = Sink()
     with tempfile.TemporaryDirectory(prefix="timer-instructions-") as directory:
         service = Service(binary, directory)
@@ -167,7 +167,7 @@ def measure(binary):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", type=pathlib.Path, help="an optimised build of timer")
-    parser.add_argument("--update", action="store_true", help="take what is counted for the new measure")
+    parser.add_argument("--update", action="store_true", help="make this count the new baseline")
     arguments = parser.parse_args()
     counted = measure(arguments.binary)
     if arguments.update:

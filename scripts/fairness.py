@@ -2,19 +2,19 @@
 """Measures what one tenant's attack does to another tenant.
 
 An innocent tenant registers 100 timers a second, each due two seconds later, and one batch a second. It does so without an attack,
-and then beside each of these, made by another tenant, by default at ten times the strength at which it once did harm:
+and then beside each of these attacks of another tenant, by default at ten times the strength at which it once did harm:
 
     interim  640 calls to receivers that answer with "100 Continue" without end
     hanging  20,480 receivers, each at an address of its own, that never answer
-    names    2,560 host names that no name server answers for
+    names    2,560 host names that no name server resolves
     cancel   320 clients that search 1,000 timers of 60 KiB for some to cancel, all the time
     bodies   160 batches whose bodies come a byte at a time
 
-For each, how late the innocent tenant's calls arrived, and how long its requests took (from when they were to be sent), in
-milliseconds. The service has an SQLite file of its own for each, or the database that --database names.
+Prints for each attack how late the innocent tenant's calls arrived, and how long its requests took (from when they were to be sent),
+in milliseconds. The service uses a new SQLite file for each, or the database that --database names.
 
 Everything stays on the loopback interface. Without --database it runs in a network namespace of its own, with a name server that never
-answers; where that cannot be had, `names` is left out. Attackers are nice: what they need of the processors themselves is not measured.
+answers; where that is not possible, `names` is left out. Attackers run at low priority (nice): their own CPU time is not measured.
 """
 
 import argparse
@@ -41,7 +41,7 @@ AHEAD_SECONDS = 2
 REQUEST_SECONDS_MAX = 30
 WORKERS = 16
 INSIDE = "FAIRNESS_INSIDE"
-# The tenant's receivers have this name in a namespace of its own, so that it needs lookups, too.
+# The name of the innocent tenant's receivers inside the network namespace, so that its calls need lookups, too.
 INNOCENT_HOST = "innocent.test"
 BLACK_HOLE = "127.0.0.53"
 processes = multiprocessing.get_context("fork")
@@ -119,7 +119,7 @@ def http_timer(namespace, url, due, **more):
 
 
 def register_all(port, key, timers):
-    """Registers many, a thousand at a time."""
+    """Registers many timers, a thousand at a time."""
     for start in range(0, len(timers), 1000):
         status, text = request(port, key, "POST", "/timers/batch", {"timers": timers[start:start + 1000]})
         results = json.loads(text).get("data", {}).get("results", [])
@@ -131,7 +131,7 @@ def register_all(port, key, timers):
 
 
 def sink(pipe):
-    """Answers every call with 200, and notes how late it is: its path says when it was due."""
+    """Answers every call with 200, and records how late it is: its path says when it was due."""
     late = []
 
     class Call(asyncio.Protocol):
@@ -161,7 +161,7 @@ def sink(pipe):
 
 
 def innocent(port, key, host, sink_port, seconds, pipe):
-    """Registers timers at its rate, and tells how long that took and how much was refused."""
+    """Registers timers at a fixed rate, and reports how long that took and what was refused."""
     took, batches, refused, start = [], [], [], time.time() + 0.5
 
     def send(planned, path, body, expected, into, connection):
@@ -198,7 +198,7 @@ def innocent(port, key, host, sink_port, seconds, pipe):
     pipe.send((took, batches, refused))
 
 
-# The attacks. Each runs in a process of its own, tells when it is under way, and is ended by a signal.
+# The attacks. Each runs in a process of its own, reports when it is under way, and is ended by a signal.
 
 
 def loopback_listener(address, backlog=4096):
@@ -246,7 +246,7 @@ def hanging(port, key, strength, ready):
     async def talk(reader, writer):
         held.append((reader, writer))
 
-    # 127.1.0.1 and on.
+    # From 127.1.0.1 upwards.
     hosts = [f"127.{1 + number // 62500}.{number // 250 % 250}.{1 + number % 250}" for number in range(2048 * strength)]
     timers = [http_timer("greedy", f"http://{host}:{at}/", {"delay": "1ms"}, callback={"timeout": "60s"}) for host in hosts]
     threading.Thread(target=lambda: (register_all(port, key, timers), ready.set()), daemon=True).start()
@@ -273,7 +273,7 @@ def cancel(port, key, strength, ready):
     ready.set()
 
     def search(number):
-        # From many addresses, so that limits for one do not stop it.
+        # Many source addresses, so that limits per address do not stop the attack.
         source = (f"127.0.4.{1 + number % 250}", 0)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS_MAX, source_address=source)
         condition = {"namespace": "greedy", "metadata": {"owner": "nobody"}, "expected_max": 10}
@@ -370,7 +370,7 @@ def measure(arguments, attack, is_inside):
 
 
 def enter_namespace(arguments):
-    """Starts this again where it has a network, a hosts file and a name server of its own. Whether it is there."""
+    """Re-executes this script in a network namespace with its own hosts file and name server. Returns whether it runs there."""
     if os.environ.get(INSIDE):
         with tempfile.NamedTemporaryFile("w", delete=False) as hosts, tempfile.NamedTemporaryFile("w", delete=False) as resolver:
             hosts.write(f"127.0.0.1 localhost {INNOCENT_HOST}\n")
@@ -389,8 +389,8 @@ def enter_namespace(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", type=pathlib.Path, help="an optimised build of timer")
-    parser.add_argument("--attacks", default=",".join(ATTACKS), help="which, by name, with commas between")
-    parser.add_argument("--strength", type=int, default=10, help="how many times as strong as it once was")
+    parser.add_argument("--attacks", default=",".join(ATTACKS), help="the attacks to run, separated by commas")
+    parser.add_argument("--strength", type=int, default=10, help="multiplies the strength of each attack")
     parser.add_argument("--seconds", type=int, default=15, help="how long each is measured")
     parser.add_argument("--database", help="a PostgreSQL database, which should be empty")
     arguments = parser.parse_args()

