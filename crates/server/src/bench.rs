@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions},
     exit::{Failure, print, say},
-    settings::{given, sentence},
+    settings::given,
     signals::stop_on_signal,
     table::table,
 };
@@ -87,7 +87,7 @@ impl Plan {
             // All of the load comes from one address.
             settings.entry("CONNECTIONS_PER_ADDRESS_MAX".to_owned()).or_insert_with(|| "1024".to_owned());
         }
-        let min_delay = given(&options.min_delay).map(|text| Span::parse("--min-delay", text).map_err(sentence)).transpose()?;
+        let min_delay = given(&options.min_delay).map(|text| Span::parse("--min-delay", text)).transpose()?;
         let subject = match (options.embedded, given(&options.url)) {
             (true, _) => Subject::Started(wanted(options, &settings, &directory)?),
             (false, Some(url)) => {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub use self::bench::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions};
-use crate::exit::Failure;
+use crate::{exit::Failure, stores};
 
 #[derive(Debug, Parser)]
 #[command(name = "timer", version, about = "A durable timer service: registers calls for later and makes them on time.")]
@@ -151,8 +151,7 @@ pub struct ApiOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Where timers are kept")]
 pub struct StoreOptions {
-    /// sqlite://FILE or postgres://USER:PASSWORD@HOST:PORT/NAME [default: sqlite://timer.db]
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL", help = database_url_help())]
     pub database_url: Option<String>,
     /// The SQLite file, as a plain path instead of a URL
     #[arg(long, env = "TIMER_DB_PATH", value_name = "FILE")]
@@ -172,6 +171,10 @@ pub struct StoreOptions {
     /// The database
     #[arg(long, env = "PG_DB_NAME", value_name = "NAME")]
     pub pg_db_name: Option<String>,
+}
+
+fn database_url_help() -> String {
+    format!("{} [default: sqlite://timer.db]", stores::url_forms())
 }
 
 #[derive(Debug, Clone, Args)]

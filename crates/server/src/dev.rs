@@ -34,7 +34,7 @@ pub fn main(options: Options) -> Result<(), Failure> {
     serve::run(&settings, |started| announce(&settings.api_key, started, receiver))
 }
 
-fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
+fn announce(api_key: &str, started: &Started, receiver: SocketAddr) {
     let Started { address, store, egress, nats } = started;
     let nats = nats.as_deref().unwrap_or("none: HTTP callbacks only (NATS_URL names one)");
     say(format_args!(

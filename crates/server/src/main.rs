@@ -13,7 +13,6 @@ mod healthcheck;
 mod keys;
 mod migrate;
 mod nats_wiring;
-mod open_store;
 mod pipeline;
 mod restore;
 mod rlimit;
@@ -24,6 +23,7 @@ mod signals;
 mod simulation;
 mod status;
 mod storage;
+mod stores;
 mod table;
 mod telemetry;
 

@@ -5,7 +5,6 @@ mod nats;
 
 use std::{
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
     str::FromStr,
     sync::Arc,
     time::Duration,
@@ -13,12 +12,13 @@ use std::{
 
 use api::RateLimit;
 use delivery::NamespaceRules;
-use domain::{AttemptLog, Horizon, Span};
+use domain::{AttemptLog, Horizon, Invalid, Span};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{ApiOptions, CallbackOptions, LogOptions, Options, StoreOptions, TimerOptions},
     exit::Failure,
+    stores::{self, Database},
 };
 
 pub struct Settings {
@@ -26,7 +26,7 @@ pub struct Settings {
     pub rate_limit: Option<RateLimit>,
     pub connections_per_address_max: usize,
     pub address: SocketAddr,
-    pub database: Database,
+    pub database: Arc<dyn Database>,
     pub horizon: Horizon,
     pub overdue_window: Option<Span>,
     pub retry_interval_min: Span,
@@ -35,12 +35,6 @@ pub struct Settings {
     /// The server for callbacks of type `nats`, and for the NATS command consumer.
     pub nats: Option<::nats::Options>,
     pub has_command_consumer: bool,
-}
-
-#[derive(Debug, Clone)]
-pub enum Database {
-    Sqlite(PathBuf),
-    Postgres(store_postgres::PostgresOptions),
 }
 
 /// What differs between `timer serve` and `timer dev` where nothing was said.
@@ -78,7 +72,7 @@ pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure>
     })
 }
 
-fn parse_api_key(options: &ApiOptions, default: Option<String>) -> Result<String, Failure> {
+fn parse_api_key(options: &ApiOptions, default: Option<String>) -> Result<String, Invalid> {
     let key = given(&options.api_key).map(str::to_owned).or(default);
     match key {
         Some(key) if key.chars().count() < API_KEY_CHARS_MIN => {
@@ -92,7 +86,7 @@ fn parse_api_key(options: &ApiOptions, default: Option<String>) -> Result<String
     }
 }
 
-fn parse_rate_limit(options: &ApiOptions) -> Result<Option<RateLimit>, Failure> {
+fn parse_rate_limit(options: &ApiOptions) -> Result<Option<RateLimit>, Invalid> {
     let count = |variable, text, default| number(variable, text, 1..=1_000_000, default);
     if given(&options.rate_limit).is_none() {
         return match given(&options.rate_limit_burst) {
@@ -104,7 +98,7 @@ fn parse_rate_limit(options: &ApiOptions) -> Result<Option<RateLimit>, Failure> 
     Ok(Some(RateLimit { per_second, burst: count("RATE_LIMIT_BURST", &options.rate_limit_burst, per_second)? }))
 }
 
-fn parse_address(options: &ApiOptions, default_bind: IpAddr) -> Result<SocketAddr, Failure> {
+fn parse_address(options: &ApiOptions, default_bind: IpAddr) -> Result<SocketAddr, Invalid> {
     let bind = match given(&options.bind) {
         Some(text) => text.parse().or_else(|_| wrong("BIND", "must be an IP address such as 0.0.0.0 or 127.0.0.1"))?,
         None => default_bind,
@@ -114,75 +108,32 @@ fn parse_address(options: &ApiOptions, default_bind: IpAddr) -> Result<SocketAdd
     Ok(SocketAddr::new(bind, port))
 }
 
-pub fn parse_port(text: &Option<String>) -> Result<u16, Failure> {
+pub fn parse_port(text: &Option<String>) -> Result<u16, Invalid> {
     number("PORT", text, 1..=u16::MAX, 8080)
 }
 
-pub fn parse_database(options: &StoreOptions) -> Result<Database, Failure> {
-    let named = [
-        ("DATABASE_URL", given(&options.database_url)),
-        ("TIMER_DB_PATH", given(&options.db_path)),
-        ("PG_HOST", given(&options.pg_host)),
-    ];
-    match only_one(&named)? {
-        None => {
-            // Otherwise the timers would be kept in a place nobody expects.
-            let parts =
-                [("PG_USER", &options.pg_user), ("PG_PASSWORD", &options.pg_password), ("PG_DB_NAME", &options.pg_db_name)];
-            refuse_parts_without("PG_HOST", &parts)?;
-            Ok(Database::Sqlite(PathBuf::from("timer.db")))
-        }
-        Some(("DATABASE_URL", url)) => parse_database_url(url),
-        Some(("TIMER_DB_PATH", path)) => Ok(Database::Sqlite(PathBuf::from(path))),
-        Some((_, host)) => parse_postgres_parts(host, options),
-    }
+pub fn parse_database(options: &StoreOptions) -> Result<Arc<dyn Database>, Failure> {
+    Ok(stores::parse_database(options)?)
 }
 
 /// Of several ways to name a server, the one that was used. Two would leave open which is meant.
-fn only_one<'a>(named: &[(&'static str, Option<&'a str>)]) -> Result<Option<(&'static str, &'a str)>, Failure> {
+fn only_one<'a>(named: &[(&'static str, Option<&'a str>)]) -> Result<Option<(&'static str, &'a str)>, Invalid> {
     let mut used = named.iter().filter_map(|(variable, value)| value.map(|value| (*variable, value)));
     match (used.next(), used.next()) {
-        (Some((first, _)), Some((second, _))) => {
-            Err(Failure::Configuration(format!("{first} and {second} are both set: give only one of them.")))
-        }
+        (Some((first, _)), Some((second, _))) => wrong(first, &format!("and {second} are both set: give only one of them")),
         (one, _) => Ok(one),
     }
 }
 
 /// Parts of an address would be passed over where its host is not named.
-fn refuse_parts_without(host: &str, parts: &[(&str, &Option<String>)]) -> Result<(), Failure> {
+pub fn refuse_parts_without(host: &str, parts: &[(&str, &Option<String>)]) -> Result<(), Invalid> {
     match parts.iter().find(|(_, value)| given(value).is_some()) {
         Some((variable, _)) => wrong(variable, &format!("is set, but {host} is not: say where the server is")),
         None => Ok(()),
     }
 }
 
-fn parse_database_url(url: &str) -> Result<Database, Failure> {
-    match url.split_once("://") {
-        Some(("sqlite", path)) if path.contains('?') => {
-            wrong("DATABASE_URL", "must be sqlite:// and a path: there are no parameters")
-        }
-        Some(("sqlite", path)) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
-        Some(("postgres" | "postgresql", _)) => Ok(Database::Postgres(store_postgres::PostgresOptions::Url(url.to_owned()))),
-        _ => wrong("DATABASE_URL", "must begin with sqlite:// or postgres://"),
-    }
-}
-
-fn parse_postgres_parts(host: &str, options: &StoreOptions) -> Result<Database, Failure> {
-    let required = |variable: &str, value: &Option<String>| match given(value) {
-        Some(value) => Ok(value.to_owned()),
-        None => wrong(variable, "is required together with PG_HOST"),
-    };
-    Ok(Database::Postgres(store_postgres::PostgresOptions::Parts {
-        host: host.to_owned(),
-        port: number("PG_PORT", &options.pg_port, 1..=u16::MAX, 5432)?,
-        user: required("PG_USER", &options.pg_user)?,
-        password: given(&options.pg_password).map(str::to_owned),
-        database: required("PG_DB_NAME", &options.pg_db_name)?,
-    }))
-}
-
-fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Failure> {
+fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Invalid> {
     let min_delay = optional_span("MIN_DELAY", &options.min_delay)?.unwrap_or(Span::ZERO);
     let max_horizon = optional_span("MAX_HORIZON", &options.max_horizon)?;
     if max_horizon.is_some_and(|max| max <= min_delay) {
@@ -191,7 +142,7 @@ fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Failure> {
     Ok(Horizon { min_delay, max_horizon })
 }
 
-fn parse_overdue_window(options: &TimerOptions) -> Result<Option<Span>, Failure> {
+fn parse_overdue_window(options: &TimerOptions) -> Result<Option<Span>, Invalid> {
     match optional_span("OVERDUE_WINDOW", &options.overdue_window)? {
         // Nothing is called in no time at all: every timer would fail.
         Some(Span::ZERO) => wrong("OVERDUE_WINDOW", "must be longer than 0s"),
@@ -199,7 +150,7 @@ fn parse_overdue_window(options: &TimerOptions) -> Result<Option<Span>, Failure>
     }
 }
 
-fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result<scheduler::Config, Failure> {
+fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result<scheduler::Config, Invalid> {
     let defaults = scheduler::Config::default();
     let count = |variable, text, default| number(variable, text, 1..=1_000_000, default);
     let name = given(&timers.node_name).unwrap_or_default().to_owned();
@@ -223,11 +174,11 @@ fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result
     })
 }
 
-fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure> {
+fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Invalid> {
     let policy = given(&options.egress).unwrap_or("private");
     let allow = given(&options.egress_allow).unwrap_or_default();
-    let egress = delivery::Egress::parse(policy, allow).map_err(sentence)?;
-    let signing = given(&options.signing_secret).map(delivery::SigningSecrets::parse).transpose().map_err(sentence)?;
+    let egress = delivery::Egress::parse(policy, allow)?;
+    let signing = given(&options.signing_secret).map(delivery::SigningSecrets::parse).transpose()?;
     let namespaces = Arc::new(read_namespaces(options)?);
     let attempt_log = parse_attempts(options)?;
     Ok(delivery::Config {
@@ -240,13 +191,13 @@ fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure
     })
 }
 
-fn read_namespaces(options: &CallbackOptions) -> Result<NamespaceRules, Failure> {
+fn read_namespaces(options: &CallbackOptions) -> Result<NamespaceRules, Invalid> {
     let Some(path) = given(&options.namespaces_file) else { return Ok(NamespaceRules::default()) };
     let text = std::fs::read_to_string(path).or_else(|error| wrong("NAMESPACES_FILE", &format!("cannot be read: {error}")))?;
-    NamespaceRules::parse(&text).map_err(sentence)
+    NamespaceRules::parse(&text)
 }
 
-fn parse_attempts(options: &CallbackOptions) -> Result<AttemptLog, Failure> {
+fn parse_attempts(options: &CallbackOptions) -> Result<AttemptLog, Invalid> {
     let text = given(&options.attempts);
     text.map_or(Some(AttemptLog::default()), AttemptLog::parse)
         .map_or_else(|| wrong("ATTEMPTS", "must be off, failures or all"), Ok)
@@ -258,7 +209,7 @@ pub enum LogFormat {
     Json,
 }
 
-pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
+pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Invalid> {
     let text = given(&options.log).unwrap_or("info");
     // The library takes a bare word that is no level for the name of a crate, and then logs nothing else.
     let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.to_ascii_lowercase().as_str());
@@ -271,7 +222,7 @@ pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
     }
 }
 
-pub fn parse_log_format(options: &LogOptions) -> Result<LogFormat, Failure> {
+pub fn parse_log_format(options: &LogOptions) -> Result<LogFormat, Invalid> {
     match given(&options.log_format) {
         None | Some("text") => Ok(LogFormat::Text),
         Some("json") => Ok(LogFormat::Json),
@@ -284,11 +235,11 @@ pub fn given(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|value| !value.is_empty())
 }
 
-fn optional_span(variable: &str, text: &Option<String>) -> Result<Option<Span>, Failure> {
-    given(text).map(|text| Span::parse(variable, text).map_err(sentence)).transpose()
+fn optional_span(variable: &str, text: &Option<String>) -> Result<Option<Span>, Invalid> {
+    given(text).map(|text| Span::parse(variable, text)).transpose()
 }
 
-fn number<N>(variable: &str, text: &Option<String>, range: std::ops::RangeInclusive<N>, default: N) -> Result<N, Failure>
+pub fn number<N>(variable: &str, text: &Option<String>, range: std::ops::RangeInclusive<N>, default: N) -> Result<N, Invalid>
 where
     N: FromStr + PartialOrd + std::fmt::Display + Copy,
 {
@@ -299,12 +250,8 @@ where
     }
 }
 
-fn wrong<T>(variable: &str, rule: &str) -> Result<T, Failure> {
-    Err(Failure::Configuration(format!("{variable} {rule}.")))
-}
-
-pub fn sentence(invalid: domain::Invalid) -> Failure {
-    Failure::Configuration(format!("{invalid}."))
+fn wrong<T>(variable: &str, rule: &str) -> Result<T, Invalid> {
+    Err(Invalid::new(variable, rule))
 }
 
 #[cfg(test)]

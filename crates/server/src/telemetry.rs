@@ -7,6 +7,7 @@ use crate::{
     cli::LogOptions,
     exit::Failure,
     settings::{self, LogFormat},
+    stores::STORES,
 };
 
 /// Buckets of everything that is measured in seconds: from a tenth of a millisecond to minutes.
@@ -21,7 +22,7 @@ pub fn log(options: &LogOptions) -> Result<(), Failure> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
-        // Nobody reads the log any more: that must not disturb the work. The default is to panic.
+        // A log whose reader is gone must not disturb the work. The default is to panic.
         .log_internal_errors(false);
     match settings::parse_log_format(options)? {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
@@ -30,7 +31,7 @@ pub fn log(options: &LogOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How often single measurements become metrics. Until then each takes memory, and nobody may ever ask for the metrics.
+/// How often single measurements become metrics. Until then each takes memory, and it may be that no client ever asks for the metrics.
 const UPKEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// Collects metrics from now on, on the runtime that this is called on; the answer renders them as Prometheus reads them.
@@ -51,12 +52,13 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
             upkept.run_upkeep();
         }
     });
-    METRICS.iter().copied().flatten().for_each(begin);
+    let of_stores = STORES.iter().map(|kind| kind.metrics);
+    METRICS.into_iter().chain(of_stores).flatten().for_each(begin);
     Ok(Arc::new(move || handle.render()))
 }
 
-/// Every metric, by the part of the service that it belongs to.
-const METRICS: [&[Metric]; 10] = [
+/// Every metric, by the part of the service that it belongs to. [`STORES`] has those of single stores.
+const METRICS: [&[Metric]; 8] = [
     api::METRICS,
     broker::METRICS,
     commands::METRICS,
@@ -65,12 +67,10 @@ const METRICS: [&[Metric]; 10] = [
     nats::METRICS,
     scheduler::METRICS,
     store::METRICS,
-    store_postgres::METRICS,
-    store_sqlite::METRICS,
 ];
 
 /// Describes a metric, and makes the series that are known from the start: what begins to exist with its first event does not rise
-/// in the eyes of whoever watches it.
+/// for the monitoring that watches it.
 fn begin(metric: &Metric) {
     let (name, help) = (metric.name, metric.help);
     match metric.kind {

@@ -75,16 +75,14 @@ fn a_key_is_required_where_none_is_made_up() {
 
 #[test]
 fn the_scheme_picks_the_store() {
-    let database = |flags: &[&str]| settings(flags).unwrap().database;
-    assert!(matches!(database(&[]), Database::Sqlite(path) if path.as_os_str() == "timer.db"));
-    assert!(
-        matches!(database(&["--database-url", "sqlite:///var/t.db"]), Database::Sqlite(path) if path.as_os_str() == "/var/t.db")
-    );
-    assert!(matches!(database(&["--database-url", "postgres://u:p@h/n"]), Database::Postgres(_)));
-    assert!(matches!(
-        database(&["--pg-host", "h", "--pg-user", "u", "--pg-db-name", "n", "--pg-password", "p@:/?"]),
-        Database::Postgres(store_postgres::PostgresOptions::Parts { port: 5432, password: Some(password), .. }) if password == "p@:/?"
-    ));
+    let database = |flags: &[&str]| settings(flags).unwrap().database.describe();
+    assert_eq!(database(&[]), "SQLite file timer.db");
+    assert_eq!(database(&["--database-url", "sqlite:///var/t.db"]), "SQLite file /var/t.db");
+    assert_eq!(database(&["--db-path", "/var/t.db"]), "SQLite file /var/t.db");
+    assert_eq!(database(&["--database-url", "postgres://u:p@h/n"]), "PostgreSQL at h/n");
+    assert_eq!(database(&["--database-url", "postgresql://u:p@h/n"]), "PostgreSQL at h/n");
+    let parts = ["--pg-host", "h", "--pg-user", "u", "--pg-db-name", "n", "--pg-password", "p@:/?"];
+    assert_eq!(database(&parts), "PostgreSQL at h:5432/n");
 }
 
 #[test]
