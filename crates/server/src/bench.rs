@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions},
     exit::{Failure, print, say},
-    settings::given,
     signals::stop_on_signal,
     table::table,
 };
@@ -182,6 +181,11 @@ fn number<T: FromStr + Default + PartialEq>(option: &str, text: &Option<String>)
 fn whole<T: FromStr + Default + PartialEq>(option: &str, text: &str) -> Result<T, Failure> {
     let parsed = text.parse().ok().filter(|number| *number != T::default());
     parsed.ok_or_else(|| refuse(format!("{option} must be a whole number above 0, not {text}.")))
+}
+
+/// An option that is empty counts as not given, as a setting does.
+fn given(value: &Option<String>) -> Option<&str> {
+    value.as_deref().filter(|value| !value.is_empty())
 }
 
 /// On a terminal one line that changes, elsewhere a line for each result.

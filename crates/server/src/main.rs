@@ -26,15 +26,15 @@ mod storage;
 mod stores;
 mod table;
 mod telemetry;
+mod values;
 
-use clap::Parser;
-use cli::{Cli, Command};
+use cli::Command;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    let result = cli::read_dotenv().and_then(|()| match Cli::parse().command {
+    let result = cli::read_dotenv().and_then(|()| cli::parse()).and_then(|command| match command {
         Command::Serve(options) => serve::main(&options),
         Command::Dev(options) => dev::main(options),
         Command::Migrate(options) => migrate::main(&options),

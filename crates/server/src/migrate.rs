@@ -3,14 +3,13 @@ use std::sync::Arc;
 use domain::{Clock, SystemClock};
 
 use crate::{
-    cli::StoreOptions,
     exit::{Failure, say},
-    settings,
+    stores::{self, StoreOptions},
 };
 
 /// `timer migrate`: opening a store brings it up to date, so that is all there is to do.
 pub fn main(options: &StoreOptions) -> Result<(), Failure> {
-    let database = settings::parse_database(options)?;
+    let database = stores::resolve(options)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     runtime.block_on(database.open(&clock))?;

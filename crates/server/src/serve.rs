@@ -17,18 +17,17 @@ use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cli::Options,
     exit::Failure,
     nats_wiring::NatsWiring,
     pipeline::{Drained, Heartbeats, Pipeline, PipelineMetrics},
     rlimit,
-    settings::{self, Defaults, Settings},
+    settings::{Defaults, Options, Settings},
     signals, storage, telemetry,
 };
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    telemetry::log(&options.logs)?;
-    let settings = settings::parse(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED) })?;
+    telemetry::log(&options.logs);
+    let settings = Settings::resolve(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED) })?;
     run(&settings, |started| {
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -255,7 +254,7 @@ fn api_config(
         item("egress", Box::new(move || egress.clone().into())),
     ];
     ApiConfig {
-        api_key: ApiKey::new(&settings.api_key),
+        api_key: ApiKey::new(settings.api_key.expose()),
         rate_limit: settings.rate_limit,
         limits: api::Limits {
             connections_max: files.api,

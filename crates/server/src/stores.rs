@@ -7,10 +7,15 @@ mod sqlite;
 use std::{fmt, path::Path, sync::Arc};
 
 use async_trait::async_trait;
+use clap::Args;
 use domain::{Clock, Invalid, Metric};
 use store::Store;
 
-use crate::{cli::StoreOptions, exit::Failure, settings::given};
+use self::{postgres::PostgresOptions, sqlite::SqliteOptions};
+use crate::{
+    exit::Failure,
+    values::{Setting, alternatives, refuse_two},
+};
 
 /// Every kind of store, in the order in which help and error messages name them.
 pub const STORES: &[StoreKind] = &[sqlite::KIND, postgres::KIND];
@@ -23,7 +28,7 @@ pub struct StoreKind {
     url_form: &'static str,
     /// Reads a URL that has one of the schemes.
     from_url: fn(&str) -> Result<Arc<dyn Database>, Invalid>,
-    /// The database that settings other than `DATABASE_URL` name, where they do.
+    /// The database that settings of its own name instead of a URL, where they do.
     from_parts: fn(&StoreOptions) -> Option<Named>,
     /// Refuses settings of a database that no setting names: they would be passed over.
     refuse_stray_parts: fn(&StoreOptions) -> Result<(), Invalid>,
@@ -55,51 +60,53 @@ pub trait Database: fmt::Debug + Send + Sync {
     fn restore(&self, file: &Path, replace: bool) -> Result<String, Failure>;
 }
 
+/// Which database to use. A kind of store may have settings of its own beside the URL.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Where timers are kept")]
+pub struct StoreOptions {
+    #[arg(long, env = DATABASE_URL, hide_env_values = true, value_name = "URL", value_parser = database_url(), help = url_help())]
+    database_url: Option<Arc<dyn Database>>,
+    #[command(flatten)]
+    sqlite: SqliteOptions,
+    #[command(flatten)]
+    postgres: PostgresOptions,
+}
+
 const DATABASE_URL: &str = "DATABASE_URL";
 
-/// Finds the database that the settings name, or the default where they name none.
-pub fn parse_database(options: &StoreOptions) -> Result<Arc<dyn Database>, Invalid> {
-    let by_url = given(&options.database_url).map(|url| Named { setting: DATABASE_URL, database: parse_url(url) });
+/// Finds the database that the settings name, or the default where they name none. It is not opened.
+pub fn resolve(options: &StoreOptions) -> Result<Arc<dyn Database>, Invalid> {
+    let by_url = options.database_url.clone().map(|database| Named { setting: DATABASE_URL, database: Ok(database) });
     let by_parts = STORES.iter().filter_map(|kind| (kind.from_parts)(options));
-    let mut named = by_url.into_iter().chain(by_parts);
-    match (named.next(), named.next()) {
-        (Some(first), Some(second)) => {
-            let rule = format!("and {} are both set: give only one of them", second.setting);
-            Err(Invalid::new(first.setting, rule))
-        }
-        (Some(named), None) => named.database,
-        (None, _) => {
+    let mut named: Vec<_> = by_url.into_iter().chain(by_parts).collect();
+    refuse_two(named.iter().map(|named| (named.setting, true)))?;
+    match named.pop() {
+        Some(named) => named.database,
+        None => {
             STORES.iter().try_for_each(|kind| (kind.refuse_stray_parts)(options))?;
             Ok(sqlite::default_database())
         }
     }
 }
 
-fn parse_url(url: &str) -> Result<Arc<dyn Database>, Invalid> {
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    match STORES.iter().find(|kind| scheme.is_some_and(|scheme| kind.schemes.contains(&scheme))) {
-        Some(kind) => (kind.from_url)(url),
-        None => Err(no_such_scheme()),
-    }
+fn database_url() -> Setting<Arc<dyn Database>> {
+    Setting::new(|_, url| {
+        let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+        match STORES.iter().find(|kind| scheme.is_some_and(|scheme| kind.schemes.contains(&scheme))) {
+            Some(kind) => (kind.from_url)(url),
+            None => Err(no_such_scheme()),
+        }
+    })
 }
 
 fn no_such_scheme() -> Invalid {
-    let schemes = STORES.iter().filter_map(|kind| kind.schemes.first()).map(|scheme| format!("{scheme}://"));
-    Invalid::new(DATABASE_URL, format!("must begin with {}", alternatives(schemes)))
+    let schemes: Vec<_> = STORES.iter().filter_map(|kind| kind.schemes.first()).map(|scheme| format!("{scheme}://")).collect();
+    Invalid::new(DATABASE_URL, format!("must begin with {}", alternatives(&schemes)))
 }
 
-/// What `DATABASE_URL` may be, for help.
-pub fn url_forms() -> String {
-    alternatives(STORES.iter().map(|kind| kind.url_form.to_owned()))
-}
-
-/// Joins as an enumeration: `a, b or c`.
-fn alternatives(items: impl Iterator<Item = String>) -> String {
-    let items: Vec<_> = items.collect();
-    match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => items.concat(),
-    }
+fn url_help() -> String {
+    let forms: Vec<_> = STORES.iter().map(|kind| kind.url_form).collect();
+    format!("{}; unset means sqlite://{}", alternatives(&forms), sqlite::DEFAULT_FILE)
 }
 
 #[cfg(test)]
@@ -113,12 +120,5 @@ mod tests {
         schemes.sort_unstable();
         schemes.dedup();
         assert_eq!(schemes.len(), count);
-    }
-
-    #[test]
-    fn alternatives_read_as_an_enumeration() {
-        for (items, text) in [(vec!["a"], "a"), (vec!["a", "b"], "a or b"), (vec!["a", "b", "c"], "a, b or c")] {
-            assert_eq!(alternatives(items.into_iter().map(str::to_owned)), text);
-        }
     }
 }

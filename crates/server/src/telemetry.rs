@@ -4,9 +4,8 @@ use domain::{Metric, MetricKind};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
 use crate::{
-    cli::LogOptions,
     exit::Failure,
-    settings::{self, LogFormat},
+    settings::{LogFormat, LogOptions},
     stores::STORES,
 };
 
@@ -16,19 +15,17 @@ const SECONDS: [f64; 15] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 const SIZES: [f64; 8] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 /// Sends the log to standard error, in the wanted form.
-pub fn log(options: &LogOptions) -> Result<(), Failure> {
-    let filter = settings::parse_log_filter(options)?;
+pub fn log(options: &LogOptions) {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(options.log.to_filter())
         .with_writer(std::io::stderr)
         .with_target(false)
         // A log whose reader is gone must not disturb the work. The default is to panic.
         .log_internal_errors(false);
-    match settings::parse_log_format(options)? {
+    match options.log_format {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
-    Ok(())
 }
 
 /// How often single measurements become metrics. Until then each takes memory, and it may be that no client ever asks for the metrics.

@@ -4,12 +4,13 @@ use std::{
 };
 
 use async_trait::async_trait;
+use clap::Args;
 use domain::{Clock, Invalid};
 use store::Store;
 use store_sqlite::{BackupError, OpenError, RestoreError, SqliteStore};
 
-use super::{DATABASE_URL, Database, Named, StoreKind, no_such_scheme};
-use crate::{cli::StoreOptions, exit::Failure, settings::given};
+use super::{DATABASE_URL, Database, Named, StoreKind, StoreOptions, no_such_scheme};
+use crate::exit::Failure;
 
 pub const KIND: StoreKind = StoreKind {
     schemes: &["sqlite"],
@@ -20,9 +21,18 @@ pub const KIND: StoreKind = StoreKind {
     metrics: store_sqlite::METRICS,
 };
 
+#[derive(Debug, Clone, Args)]
+pub struct SqliteOptions {
+    /// The SQLite file, as a plain path instead of a URL
+    #[arg(long, env = "TIMER_DB_PATH", value_name = "FILE")]
+    db_path: Option<PathBuf>,
+}
+
+pub const DEFAULT_FILE: &str = "timer.db";
+
 /// The database where no setting names one.
 pub fn default_database() -> Arc<dyn Database> {
-    Arc::new(SqliteFile(PathBuf::from("timer.db")))
+    Arc::new(SqliteFile(PathBuf::from(DEFAULT_FILE)))
 }
 
 #[derive(Debug)]
@@ -39,8 +49,8 @@ fn from_url(url: &str) -> Result<Arc<dyn Database>, Invalid> {
 }
 
 fn from_parts(options: &StoreOptions) -> Option<Named> {
-    let path = given(&options.db_path)?;
-    Some(Named { setting: "TIMER_DB_PATH", database: Ok(Arc::new(SqliteFile(PathBuf::from(path)))) })
+    let path = options.sqlite.db_path.clone()?;
+    Some(Named { setting: "TIMER_DB_PATH", database: Ok(Arc::new(SqliteFile(path))) })
 }
 
 #[async_trait]
