@@ -1,5 +1,5 @@
 //! The settings of the service. Each is declared once, in the file of its theme: flag, environment variable, type, rule, default
-//! and help.
+//! and help. `.env.example` and `docs/settings.md` are generated from these declarations.
 //!
 //! Here is what follows from all of them together.
 
@@ -115,5 +115,7 @@ fn scheduler_config(timers: &TimerOptions, callbacks: &CallbackOptions) -> sched
     }
 }
 
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;
