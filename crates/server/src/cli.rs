@@ -120,7 +120,7 @@ pub struct ServiceOptions {
 /// A service on this machine.
 #[derive(Debug, Clone, Args)]
 pub struct LocalOptions {
-    /// Its port, if it runs on this machine
+    /// Port of the service, if it runs on this machine
     #[arg(long, env = "PORT", value_name = "PORT", value_parser = number(1..=u16::MAX).deferred(), default_value = PORT)]
     pub port: Deferred<u16>,
 }

@@ -11,7 +11,7 @@ pub const API_KEY_CHARS_MIN: usize = 32;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Who may call, and where")]
 pub struct ApiOptions {
-    /// The administrator's key, sent as X-API-Key. `timer serve` needs one, `timer dev` makes one up. Keys for tenants are issued with `timer keys create`
+    /// The administrator's key, sent as X-API-Key, at least 32 characters. `timer serve` needs one, `timer dev` makes one up. Keys for tenants are issued with `timer keys create`
     #[arg(long, env = "API_KEY", hide_env_values = true, value_name = "KEY", value_parser = api_key())]
     pub api_key: Option<Secret>,
     /// How many requests per second one key may make; unset means no limit. Every process counts for itself
