@@ -1,5 +1,6 @@
 //! The commands and their options. The settings of the service are declared in [`crate::settings`].
 
+#[cfg(feature = "bench")]
 mod bench;
 mod parse;
 
@@ -7,12 +8,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+#[cfg(feature = "bench")]
+pub use self::bench::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions};
 #[cfg(test)]
 pub use self::parse::try_parse;
-pub use self::{
-    bench::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions},
-    parse::{parse, read_dotenv},
-};
+pub use self::parse::{parse, read_dotenv};
 use crate::{
     settings::{Options, PORT},
     stores::StoreOptions,
@@ -47,6 +47,7 @@ pub enum Command {
     #[command(subcommand)]
     Keys(KeysCommand),
     /// Put a service under load, and show how fast and how late it is
+    #[cfg(feature = "bench")]
     Bench(BenchOptions),
 }
 

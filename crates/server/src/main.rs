@@ -4,6 +4,7 @@
 //! the scheduler and the delivery together.
 
 mod backup;
+#[cfg(feature = "bench")]
 mod bench;
 mod cli;
 mod client;
@@ -43,6 +44,7 @@ fn main() -> std::process::ExitCode {
         Command::Healthcheck(options) => healthcheck::main(&options),
         Command::Status(options) => status::main(&options),
         Command::Keys(command) => keys::main(&command),
+        #[cfg(feature = "bench")]
         Command::Bench(options) => bench::main(&options),
     });
     exit::code(result)
