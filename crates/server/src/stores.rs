@@ -32,6 +32,8 @@ pub struct StoreKind {
     from_parts: fn(&StoreOptions) -> Option<Named>,
     /// Refuses settings of a database that no setting names: they would be passed over.
     refuse_stray_parts: fn(&StoreOptions) -> Result<(), Invalid>,
+    /// Reasons why it cannot be written that clients may read. Others may name files and hosts, which are for the log.
+    pub public_causes: &'static [&'static str],
     /// What its store measures.
     pub metrics: &'static [Metric],
 }

@@ -18,6 +18,7 @@ pub const KIND: StoreKind = StoreKind {
     from_url: |url| Ok(Arc::new(PostgresDatabase(Address::Url(url.to_owned())))),
     from_parts,
     refuse_stray_parts,
+    public_causes: &[],
     metrics: store_postgres::METRICS,
 };
 

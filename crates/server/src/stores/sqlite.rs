@@ -18,6 +18,7 @@ pub const KIND: StoreKind = StoreKind {
     from_url,
     from_parts,
     refuse_stray_parts: |_| Ok(()),
+    public_causes: &[store_sqlite::NOT_IN_PLACE],
     metrics: store_sqlite::METRICS,
 };
 
