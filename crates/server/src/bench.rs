@@ -27,7 +27,7 @@ use crate::{
 const MIN_DELAY_MARGIN: Duration = Duration::from_millis(500);
 const SIZES_DEFAULT: [u64; 2] = [200_000, 1_000_000];
 const SIZES_QUICK: [u64; 1] = [20_000];
-/// Settings whose values are nobody's business but their owner's.
+/// Parts of the names of settings whose values are secret.
 const SECRET_MARKS: [&str; 4] = ["KEY", "SECRET", "PASSWORD", "URL"];
 
 pub fn main(options: &BenchOptions) -> Result<(), Failure> {
