@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions},
     exit::{Failure, print, say},
-    settings::{given, sentence},
     signals::stop_on_signal,
     table::table,
 };
@@ -28,7 +27,7 @@ use crate::{
 const MIN_DELAY_MARGIN: Duration = Duration::from_millis(500);
 const SIZES_DEFAULT: [u64; 2] = [200_000, 1_000_000];
 const SIZES_QUICK: [u64; 1] = [20_000];
-/// Settings whose values are nobody's business but their owner's.
+/// Parts of the names of settings whose values are secret.
 const SECRET_MARKS: [&str; 4] = ["KEY", "SECRET", "PASSWORD", "URL"];
 
 pub fn main(options: &BenchOptions) -> Result<(), Failure> {
@@ -87,7 +86,7 @@ impl Plan {
             // All of the load comes from one address.
             settings.entry("CONNECTIONS_PER_ADDRESS_MAX".to_owned()).or_insert_with(|| "1024".to_owned());
         }
-        let min_delay = given(&options.min_delay).map(|text| Span::parse("--min-delay", text).map_err(sentence)).transpose()?;
+        let min_delay = given(&options.min_delay).map(|text| Span::parse("--min-delay", text)).transpose()?;
         let subject = match (options.embedded, given(&options.url)) {
             (true, _) => Subject::Started(wanted(options, &settings, &directory)?),
             (false, Some(url)) => {
@@ -182,6 +181,11 @@ fn number<T: FromStr + Default + PartialEq>(option: &str, text: &Option<String>)
 fn whole<T: FromStr + Default + PartialEq>(option: &str, text: &str) -> Result<T, Failure> {
     let parsed = text.parse().ok().filter(|number| *number != T::default());
     parsed.ok_or_else(|| refuse(format!("{option} must be a whole number above 0, not {text}.")))
+}
+
+/// An option that is empty counts as not given, as a setting does.
+fn given(value: &Option<String>) -> Option<&str> {
+    value.as_deref().filter(|value| !value.is_empty())
 }
 
 /// On a terminal one line that changes, elsewhere a line for each result.

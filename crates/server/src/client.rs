@@ -9,17 +9,15 @@ use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde_json::Value;
 
-use crate::{
-    cli::ServiceOptions,
-    exit::Failure,
-    settings::{self, given},
-};
+use crate::{cli::ServiceOptions, exit::Failure};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Asks the service, and gives the `data` of its answer.
 pub fn ask(options: &ServiceOptions, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-    let api_key = given(&options.api_key)
+    let api_key = options
+        .api_key
+        .as_ref()
         .ok_or_else(|| configuration("API_KEY is required: the one that the service was started with."))?;
     let base = base(options)?;
     let uri: Uri = format!("{}{path}", base.trim_end_matches('/')).parse().map_err(|_| not_a_url())?;
@@ -28,7 +26,7 @@ pub fn ask(options: &ServiceOptions, method: Method, path: &str, body: Option<&V
     if !matches!(uri.scheme_str(), Some("http" | "https")) || !is_plain {
         return Err(not_a_url());
     }
-    let mut request = Request::builder().method(method).uri(uri).header("x-api-key", api_key);
+    let mut request = Request::builder().method(method).uri(uri).header("x-api-key", api_key.expose());
     if body.is_some() {
         request = request.header("content-type", "application/json");
     }
@@ -43,9 +41,9 @@ pub fn ask(options: &ServiceOptions, method: Method, path: &str, body: Option<&V
 }
 
 fn base(options: &ServiceOptions) -> Result<String, Failure> {
-    match given(&options.url) {
-        Some(url) => Ok(url.to_owned()),
-        None => Ok(format!("http://127.0.0.1:{}", settings::parse_port(&options.port)?)),
+    match &options.url {
+        Some(url) => Ok(url.clone()),
+        None => Ok(format!("http://127.0.0.1:{}", options.local.port.get()?)),
     }
 }
 

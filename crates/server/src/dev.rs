@@ -13,28 +13,28 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use crate::{
-    cli::Options,
     exit::{Failure, say},
     serve::{self, Started},
-    settings::{self, Defaults},
+    settings::{Defaults, Options, Settings},
     telemetry,
+    values::Secret,
 };
 
 pub fn main(options: Options) -> Result<(), Failure> {
-    telemetry::log(&options.logs)?;
+    telemetry::log(&options.logs);
     let bind = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let api_key = format!("dev-{:032x}", rand::random::<u128>());
-    let settings = settings::parse(&options, Defaults { api_key: Some(api_key), bind })?;
+    let settings = Settings::resolve(&options, Defaults { api_key: Some(Secret::new(api_key)), bind })?;
     if !settings.address.ip().is_loopback() {
         return Err(Failure::Configuration(
             "BIND must be a loopback address for `timer dev`; use `timer serve` for others.".to_owned(),
         ));
     }
     let receiver = start_receiver()?;
-    serve::run(&settings, |started| announce(&settings.api_key, started, receiver))
+    serve::run(&settings, |started| announce(settings.api_key.expose(), started, receiver))
 }
 
-fn announce(api_key: &str, started: &Started<'_>, receiver: SocketAddr) {
+fn announce(api_key: &str, started: &Started, receiver: SocketAddr) {
     let Started { address, store, egress, nats } = started;
     let nats = nats.as_deref().unwrap_or("none: HTTP callbacks only (NATS_URL names one)");
     say(format_args!(

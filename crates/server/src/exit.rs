@@ -1,6 +1,8 @@
 use std::{fmt, io::Write, process::ExitCode};
 
-/// Why the program ends with an error. Each is one sentence for whoever started it.
+use domain::Invalid;
+
+/// Why the program ends with an error. Each is one sentence for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Something about how it was started must be changed first.
@@ -11,12 +13,19 @@ pub enum Failure {
     Run(String),
 }
 
-/// Tells whoever started the program. If nobody listens, that is no reason to fail.
+/// A setting that breaks a rule.
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        Self::Configuration(format!("{invalid}."))
+    }
+}
+
+/// Tells the operator. A closed standard error is no reason to fail.
 pub fn say(text: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Prints what was asked for. If nobody reads it, that is no reason to fail.
+/// Prints what was asked for. A closed standard output is no reason to fail.
 pub fn print(text: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -4,13 +4,13 @@ use std::{
     time::Duration,
 };
 
-use crate::{cli::HealthcheckOptions, exit::Failure, settings};
+use crate::{cli::LocalOptions, exit::Failure};
 
 const TIMEOUT: Duration = Duration::from_secs(6);
 
 /// `timer healthcheck`: one request to the service on this machine, for containers without curl.
-pub fn main(options: &HealthcheckOptions) -> Result<(), Failure> {
-    let port = settings::parse_port(&options.port)?;
+pub fn main(options: &LocalOptions) -> Result<(), Failure> {
+    let port = options.port.get()?;
     let status = ask(port).map_err(|error| Failure::Run(format!("no answer on port {port}: {error}.")))?;
     if status.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(Failure::Run(format!("the service is not healthy: {status}."))) }
 }

@@ -4,6 +4,7 @@
 //! the scheduler and the delivery together.
 
 mod backup;
+#[cfg(feature = "bench")]
 mod bench;
 mod cli;
 mod client;
@@ -13,7 +14,6 @@ mod healthcheck;
 mod keys;
 mod migrate;
 mod nats_wiring;
-mod open_store;
 mod pipeline;
 mod restore;
 mod rlimit;
@@ -24,17 +24,18 @@ mod signals;
 mod simulation;
 mod status;
 mod storage;
+mod stores;
 mod table;
 mod telemetry;
+mod values;
 
-use clap::Parser;
-use cli::{Cli, Command};
+use cli::Command;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    let result = cli::read_dotenv().and_then(|()| match Cli::parse().command {
+    let result = cli::read_dotenv().and_then(|()| cli::parse()).and_then(|command| match command {
         Command::Serve(options) => serve::main(&options),
         Command::Dev(options) => dev::main(options),
         Command::Migrate(options) => migrate::main(&options),
@@ -43,6 +44,7 @@ fn main() -> std::process::ExitCode {
         Command::Healthcheck(options) => healthcheck::main(&options),
         Command::Status(options) => status::main(&options),
         Command::Keys(command) => keys::main(&command),
+        #[cfg(feature = "bench")]
         Command::Bench(options) => bench::main(&options),
     });
     exit::code(result)

@@ -3,17 +3,16 @@ use std::sync::Arc;
 use domain::{Clock, SystemClock};
 
 use crate::{
-    cli::StoreOptions,
     exit::{Failure, say},
-    open_store, settings,
+    stores::{self, StoreOptions},
 };
 
 /// `timer migrate`: opening a store brings it up to date, so that is all there is to do.
 pub fn main(options: &StoreOptions) -> Result<(), Failure> {
-    let database = settings::parse_database(options)?;
+    let database = stores::resolve(options)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
-    let opened = runtime.block_on(open_store::open(&database, &clock))?;
-    say(format_args!("timer: {} is up to date.", opened.name));
+    runtime.block_on(database.open(&clock))?;
+    say(format_args!("timer: {} is up to date.", database.describe()));
     Ok(())
 }

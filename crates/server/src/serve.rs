@@ -17,19 +17,17 @@ use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cli::Options,
     exit::Failure,
     nats_wiring::NatsWiring,
-    open_store::{self, Opened},
     pipeline::{Drained, Heartbeats, Pipeline, PipelineMetrics},
     rlimit,
-    settings::{self, Defaults, Settings},
+    settings::{Defaults, Options, Settings},
     signals, storage, telemetry,
 };
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    telemetry::log(&options.logs)?;
-    let settings = settings::parse(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED) })?;
+    telemetry::log(&options.logs);
+    let settings = Settings::resolve(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED) })?;
     run(&settings, |started| {
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -43,15 +41,15 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 }
 
 /// What a start-up message can tell.
-pub struct Started<'a> {
+pub struct Started {
     pub address: SocketAddr,
-    pub store: &'a str,
+    pub store: String,
     pub egress: String,
     pub nats: Option<String>,
 }
 
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
-pub fn run(settings: &Settings, announce: impl FnOnce(&Started<'_>)) -> Result<(), Failure> {
+pub fn run(settings: &Settings, announce: impl FnOnce(&Started)) -> Result<(), Failure> {
     let files = rlimit::share(rlimit::allow_many());
     let runtime = api_runtime().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
     let drained = runtime.block_on(run_until_stopped(settings, files, announce))?;
@@ -81,7 +79,7 @@ fn api_threads() -> usize {
 async fn run_until_stopped(
     settings: &Settings,
     files: rlimit::Shares,
-    announce: impl FnOnce(&Started<'_>),
+    announce: impl FnOnce(&Started),
 ) -> Result<Drained, Failure> {
     let metrics = telemetry::metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -91,8 +89,8 @@ async fn run_until_stopped(
     let listener = TcpListener::bind(settings.address)
         .await
         .map_err(|error| Failure::Configuration(format!("PORT {} cannot be opened: {error}.", settings.address)))?;
-    let Opened { store, name } = tokio::select! {
-        opened = open_store::open(&settings.database, &clock) => opened?,
+    let store = tokio::select! {
+        opened = settings.database.open(&clock) => opened?,
         () = stop.cancelled() => return Ok(Drained::Completely),
     };
     let store = Measured::new(store, Arc::clone(&clock));
@@ -129,7 +127,7 @@ async fn run_until_stopped(
     let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
-    announce(&Started { address, store: &name, egress: settings.delivery.egress.to_string(), nats });
+    announce(&Started { address, store: settings.database.describe(), egress: settings.delivery.egress.to_string(), nats });
     let mut api_config = api_config(settings, files, metrics, scheduler);
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
@@ -256,7 +254,7 @@ fn api_config(
         item("egress", Box::new(move || egress.clone().into())),
     ];
     ApiConfig {
-        api_key: ApiKey::new(&settings.api_key),
+        api_key: ApiKey::new(settings.api_key.expose()),
         rate_limit: settings.rate_limit,
         limits: api::Limits {
             connections_max: files.api,

@@ -1,32 +1,65 @@
-//! What the texts of the command line and the environment mean. Every bad value ends in one sentence that names the
-//! variable.
+//! The settings of the service. Each is declared once, in the file of its theme: flag, environment variable, type, rule, default
+//! and help. `.env.example` and `docs/settings.md` are generated from these declarations.
+//!
+//! Here is what follows from all of them together.
 
+mod api;
+mod callbacks;
+mod contradictions;
+mod logs;
 mod nats;
+mod timers;
 
 use std::{
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    str::FromStr,
     sync::Arc,
     time::Duration,
 };
 
-use api::RateLimit;
-use delivery::NamespaceRules;
-use domain::{AttemptLog, Horizon, Span};
-use tracing_subscriber::EnvFilter;
+use ::api::RateLimit;
+use clap::Args;
+use domain::{Horizon, Invalid, Span};
 
+pub use self::logs::{LogFormat, LogOptions};
+use self::{
+    api::{API_KEY_CHARS_MIN, ApiOptions},
+    callbacks::CallbackOptions,
+    nats::{Broker, NatsOptions},
+    timers::TimerOptions,
+};
 use crate::{
-    cli::{ApiOptions, CallbackOptions, LogOptions, Options, StoreOptions, TimerOptions},
     exit::Failure,
+    stores::{self, Database, StoreOptions},
+    values::Secret,
 };
 
+/// The port of the HTTP API where none is given, for the service and for the commands that ask it.
+pub const PORT: &str = "8080";
+
+/// What `timer serve` and `timer dev` can be told.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    #[command(flatten)]
+    api: ApiOptions,
+    #[command(flatten)]
+    store: StoreOptions,
+    #[command(flatten)]
+    timers: TimerOptions,
+    #[command(flatten)]
+    callbacks: CallbackOptions,
+    #[command(flatten)]
+    nats: NatsOptions,
+    #[command(flatten)]
+    pub logs: LogOptions,
+}
+
+/// What the service is to do: the settings in the form in which its parts take them.
 pub struct Settings {
-    pub api_key: String,
+    pub api_key: Secret,
     pub rate_limit: Option<RateLimit>,
     pub connections_per_address_max: usize,
     pub address: SocketAddr,
-    pub database: Database,
+    pub database: Arc<dyn Database>,
     pub horizon: Horizon,
     pub overdue_window: Option<Span>,
     pub retry_interval_min: Span,
@@ -37,275 +70,52 @@ pub struct Settings {
     pub has_command_consumer: bool,
 }
 
-#[derive(Debug, Clone)]
-pub enum Database {
-    Sqlite(PathBuf),
-    Postgres(store_postgres::PostgresOptions),
-}
-
-/// What differs between `timer serve` and `timer dev` where nothing was said.
+/// What differs between `timer serve` and `timer dev` where a setting is not given.
 #[derive(Debug, Clone)]
 pub struct Defaults {
-    pub api_key: Option<String>,
+    pub api_key: Option<Secret>,
     pub bind: IpAddr,
 }
 
-const API_KEY_CHARS_MIN: usize = 32;
-const NODE_NAME_CHARS_MAX: usize = 100;
-const RETRY_INTERVAL_MIN: Span = Span::from_secs(1);
-
-pub fn parse(options: &Options, defaults: Defaults) -> Result<Settings, Failure> {
-    let nats = nats::parse_server(&options.nats)?;
-    Ok(Settings {
-        api_key: parse_api_key(&options.api, defaults.api_key)?,
-        rate_limit: parse_rate_limit(&options.api)?,
-        connections_per_address_max: number(
-            "CONNECTIONS_PER_ADDRESS_MAX",
-            &options.api.connections_per_address_max,
-            1..=1_000_000,
-            api::Limits::default().connections_per_address_max,
-        )?,
-        address: parse_address(&options.api, defaults.bind)?,
-        database: parse_database(&options.store)?,
-        horizon: parse_horizon(&options.timers)?,
-        overdue_window: parse_overdue_window(&options.timers)?,
-        retry_interval_min: optional_span("RETRY_INTERVAL_MIN", &options.callbacks.retry_interval_min)?
-            .unwrap_or(RETRY_INTERVAL_MIN),
-        scheduler: parse_scheduler(&options.timers, &options.callbacks)?,
-        delivery: parse_delivery(&options.callbacks)?,
-        has_command_consumer: nats::parse_broker(&options.nats, nats.is_some())?,
-        nats,
-    })
-}
-
-fn parse_api_key(options: &ApiOptions, default: Option<String>) -> Result<String, Failure> {
-    let key = given(&options.api_key).map(str::to_owned).or(default);
-    match key {
-        Some(key) if key.chars().count() < API_KEY_CHARS_MIN => {
-            wrong("API_KEY", &format!("must have at least {API_KEY_CHARS_MIN} characters"))
-        }
-        Some(key) if !key.bytes().all(|b| matches!(b, 0x21..=0x7e)) => {
-            wrong("API_KEY", "must be printable ASCII without blanks, because it travels in a header")
-        }
-        Some(key) => Ok(key),
-        None => wrong("API_KEY", &format!("is required: choose one of at least {API_KEY_CHARS_MIN} characters")),
+impl Settings {
+    pub fn resolve(options: &Options, defaults: Defaults) -> Result<Self, Failure> {
+        contradictions::refuse(options)?;
+        let Options { api, store, timers, callbacks, nats, logs: _ } = options;
+        Ok(Self {
+            api_key: api.api_key.clone().or(defaults.api_key).ok_or_else(api_key_is_required)?,
+            rate_limit: api.rate_limit(),
+            connections_per_address_max: api.connections_per_address_max,
+            address: SocketAddr::new(api.bind.unwrap_or(defaults.bind), api.port),
+            database: stores::resolve(store)?,
+            horizon: timers.horizon(),
+            overdue_window: timers.overdue_window,
+            retry_interval_min: callbacks.retry_interval_min,
+            scheduler: scheduler_config(timers, callbacks),
+            delivery: callbacks.delivery()?,
+            nats: nats.server()?,
+            has_command_consumer: nats.broker == Broker::Nats,
+        })
     }
 }
 
-fn parse_rate_limit(options: &ApiOptions) -> Result<Option<RateLimit>, Failure> {
-    let count = |variable, text, default| number(variable, text, 1..=1_000_000, default);
-    if given(&options.rate_limit).is_none() {
-        return match given(&options.rate_limit_burst) {
-            Some(_) => wrong("RATE_LIMIT_BURST", "is set, but RATE_LIMIT is not"),
-            None => Ok(None),
-        };
-    }
-    let per_second = count("RATE_LIMIT", &options.rate_limit, 1)?;
-    Ok(Some(RateLimit { per_second, burst: count("RATE_LIMIT_BURST", &options.rate_limit_burst, per_second)? }))
+fn api_key_is_required() -> Invalid {
+    Invalid::new("API_KEY", format!("is required: choose one of at least {API_KEY_CHARS_MIN} characters"))
 }
 
-fn parse_address(options: &ApiOptions, default_bind: IpAddr) -> Result<SocketAddr, Failure> {
-    let bind = match given(&options.bind) {
-        Some(text) => text.parse().or_else(|_| wrong("BIND", "must be an IP address such as 0.0.0.0 or 127.0.0.1"))?,
-        None => default_bind,
-    };
-    // Port 0 lets the system choose a free one; the start-up message says which.
-    let port = number("PORT", &options.port, 0..=u16::MAX, 8080)?;
-    Ok(SocketAddr::new(bind, port))
-}
-
-pub fn parse_port(text: &Option<String>) -> Result<u16, Failure> {
-    number("PORT", text, 1..=u16::MAX, 8080)
-}
-
-pub fn parse_database(options: &StoreOptions) -> Result<Database, Failure> {
-    let named = [
-        ("DATABASE_URL", given(&options.database_url)),
-        ("TIMER_DB_PATH", given(&options.db_path)),
-        ("PG_HOST", given(&options.pg_host)),
-    ];
-    match only_one(&named)? {
-        None => {
-            // Otherwise the timers would be kept in a place nobody expects.
-            let parts =
-                [("PG_USER", &options.pg_user), ("PG_PASSWORD", &options.pg_password), ("PG_DB_NAME", &options.pg_db_name)];
-            refuse_parts_without("PG_HOST", &parts)?;
-            Ok(Database::Sqlite(PathBuf::from("timer.db")))
-        }
-        Some(("DATABASE_URL", url)) => parse_database_url(url),
-        Some(("TIMER_DB_PATH", path)) => Ok(Database::Sqlite(PathBuf::from(path))),
-        Some((_, host)) => parse_postgres_parts(host, options),
-    }
-}
-
-/// Of several ways to name a server, the one that was used. Two would leave open which is meant.
-fn only_one<'a>(named: &[(&'static str, Option<&'a str>)]) -> Result<Option<(&'static str, &'a str)>, Failure> {
-    let mut used = named.iter().filter_map(|(variable, value)| value.map(|value| (*variable, value)));
-    match (used.next(), used.next()) {
-        (Some((first, _)), Some((second, _))) => {
-            Err(Failure::Configuration(format!("{first} and {second} are both set: give only one of them.")))
-        }
-        (one, _) => Ok(one),
-    }
-}
-
-/// Parts of an address would be passed over where its host is not named.
-fn refuse_parts_without(host: &str, parts: &[(&str, &Option<String>)]) -> Result<(), Failure> {
-    match parts.iter().find(|(_, value)| given(value).is_some()) {
-        Some((variable, _)) => wrong(variable, &format!("is set, but {host} is not: say where the server is")),
-        None => Ok(()),
-    }
-}
-
-fn parse_database_url(url: &str) -> Result<Database, Failure> {
-    match url.split_once("://") {
-        Some(("sqlite", path)) if path.contains('?') => {
-            wrong("DATABASE_URL", "must be sqlite:// and a path: there are no parameters")
-        }
-        Some(("sqlite", path)) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path))),
-        Some(("postgres" | "postgresql", _)) => Ok(Database::Postgres(store_postgres::PostgresOptions::Url(url.to_owned()))),
-        _ => wrong("DATABASE_URL", "must begin with sqlite:// or postgres://"),
-    }
-}
-
-fn parse_postgres_parts(host: &str, options: &StoreOptions) -> Result<Database, Failure> {
-    let required = |variable: &str, value: &Option<String>| match given(value) {
-        Some(value) => Ok(value.to_owned()),
-        None => wrong(variable, "is required together with PG_HOST"),
-    };
-    Ok(Database::Postgres(store_postgres::PostgresOptions::Parts {
-        host: host.to_owned(),
-        port: number("PG_PORT", &options.pg_port, 1..=u16::MAX, 5432)?,
-        user: required("PG_USER", &options.pg_user)?,
-        password: given(&options.pg_password).map(str::to_owned),
-        database: required("PG_DB_NAME", &options.pg_db_name)?,
-    }))
-}
-
-fn parse_horizon(options: &TimerOptions) -> Result<Horizon, Failure> {
-    let min_delay = optional_span("MIN_DELAY", &options.min_delay)?.unwrap_or(Span::ZERO);
-    let max_horizon = optional_span("MAX_HORIZON", &options.max_horizon)?;
-    if max_horizon.is_some_and(|max| max <= min_delay) {
-        return wrong("MAX_HORIZON", "must be longer than MIN_DELAY");
-    }
-    Ok(Horizon { min_delay, max_horizon })
-}
-
-fn parse_overdue_window(options: &TimerOptions) -> Result<Option<Span>, Failure> {
-    match optional_span("OVERDUE_WINDOW", &options.overdue_window)? {
-        // Nothing is called in no time at all: every timer would fail.
-        Some(Span::ZERO) => wrong("OVERDUE_WINDOW", "must be longer than 0s"),
-        window => Ok(window),
-    }
-}
-
-fn parse_scheduler(timers: &TimerOptions, callbacks: &CallbackOptions) -> Result<scheduler::Config, Failure> {
-    let defaults = scheduler::Config::default();
-    let count = |variable, text, default| number(variable, text, 1..=1_000_000, default);
-    let name = given(&timers.node_name).unwrap_or_default().to_owned();
-    if name.chars().count() > NODE_NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        return wrong("NODE_NAME", &format!("must have at most {NODE_NAME_CHARS_MAX} printable characters"));
-    }
-    let sweep_millis = number("TIMER_POLLING_INTERVAL", &timers.polling_interval, 10..=60_000, 1000)?;
-    Ok(scheduler::Config {
-        claim_batch_max: number("TIMER_BATCH_SIZE", &timers.batch_size, 1..=10_000, defaults.claim_batch_max)?,
-        in_flight_max: count("IN_FLIGHT_MAX", &callbacks.in_flight_max, defaults.in_flight_max)?,
-        in_flight_per_destination_max: count(
-            "IN_FLIGHT_PER_DESTINATION_MAX",
-            &callbacks.in_flight_per_destination_max,
-            defaults.in_flight_per_destination_max,
-        )?,
-        sweep_interval: Duration::from_millis(sweep_millis),
-        name,
+fn scheduler_config(timers: &TimerOptions, callbacks: &CallbackOptions) -> scheduler::Config {
+    scheduler::Config {
+        claim_batch_max: timers.batch_size,
+        in_flight_max: callbacks.in_flight_max,
+        in_flight_per_destination_max: callbacks.in_flight_per_destination_max,
+        sweep_interval: Duration::from_millis(timers.polling_interval),
+        name: timers.node_name.clone().unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        retention: optional_span("RETENTION", &timers.retention)?.unwrap_or(defaults.retention),
-        ..defaults
-    })
-}
-
-fn parse_delivery(options: &CallbackOptions) -> Result<delivery::Config, Failure> {
-    let policy = given(&options.egress).unwrap_or("private");
-    let allow = given(&options.egress_allow).unwrap_or_default();
-    let egress = delivery::Egress::parse(policy, allow).map_err(sentence)?;
-    let signing = given(&options.signing_secret).map(delivery::SigningSecrets::parse).transpose().map_err(sentence)?;
-    let namespaces = Arc::new(read_namespaces(options)?);
-    let attempt_log = parse_attempts(options)?;
-    Ok(delivery::Config {
-        egress,
-        signing,
-        namespaces,
-        attempt_log,
-        idle_connections_max: None,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    })
-}
-
-fn read_namespaces(options: &CallbackOptions) -> Result<NamespaceRules, Failure> {
-    let Some(path) = given(&options.namespaces_file) else { return Ok(NamespaceRules::default()) };
-    let text = std::fs::read_to_string(path).or_else(|error| wrong("NAMESPACES_FILE", &format!("cannot be read: {error}")))?;
-    NamespaceRules::parse(&text).map_err(sentence)
-}
-
-fn parse_attempts(options: &CallbackOptions) -> Result<AttemptLog, Failure> {
-    let text = given(&options.attempts);
-    text.map_or(Some(AttemptLog::default()), AttemptLog::parse)
-        .map_or_else(|| wrong("ATTEMPTS", "must be off, failures or all"), Ok)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-pub fn parse_log_filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
-    let text = given(&options.log).unwrap_or("info");
-    // The library takes a bare word that is no level for the name of a crate, and then logs nothing else.
-    let is_level = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.to_ascii_lowercase().as_str());
-    let is_sound = text.split(',').all(|word| word.contains(['=', '[']) || is_level(word));
-    // The NATS library tells every event of a connection, and every attempt at one, beside what we tell of it.
-    let text = if text.contains("async_nats") { text.to_owned() } else { format!("async_nats=off,{text}") };
-    match EnvFilter::try_new(text) {
-        Ok(filter) if is_sound => Ok(filter),
-        _ => wrong("RUST_LOG", "must be a level or a filter such as info,delivery=debug"),
+        retention: timers.retention,
+        ..scheduler::Config::default()
     }
 }
 
-pub fn parse_log_format(options: &LogOptions) -> Result<LogFormat, Failure> {
-    match given(&options.log_format) {
-        None | Some("text") => Ok(LogFormat::Text),
-        Some("json") => Ok(LogFormat::Json),
-        Some(_) => wrong("LOG_FORMAT", "must be text or json"),
-    }
-}
-
-/// A variable that is set but empty counts as not set: that is how compose files leave things out.
-pub fn given(value: &Option<String>) -> Option<&str> {
-    value.as_deref().filter(|value| !value.is_empty())
-}
-
-fn optional_span(variable: &str, text: &Option<String>) -> Result<Option<Span>, Failure> {
-    given(text).map(|text| Span::parse(variable, text).map_err(sentence)).transpose()
-}
-
-fn number<N>(variable: &str, text: &Option<String>, range: std::ops::RangeInclusive<N>, default: N) -> Result<N, Failure>
-where
-    N: FromStr + PartialOrd + std::fmt::Display + Copy,
-{
-    match given(text).map(str::parse) {
-        None => Ok(default),
-        Some(Ok(number)) if range.contains(&number) => Ok(number),
-        Some(_) => wrong(variable, &format!("must be a number between {} and {}", range.start(), range.end())),
-    }
-}
-
-fn wrong<T>(variable: &str, rule: &str) -> Result<T, Failure> {
-    Err(Failure::Configuration(format!("{variable} {rule}.")))
-}
-
-pub fn sentence(invalid: domain::Invalid) -> Failure {
-    Failure::Configuration(format!("{invalid}."))
-}
-
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;

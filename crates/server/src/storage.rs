@@ -6,6 +6,8 @@ use api::{HealthItem, Reading};
 use store::{Store, StoreResult, Writable};
 use tokio_util::sync::CancellationToken;
 
+use crate::stores::STORES;
+
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// `storage` in `/healthz`.
@@ -19,13 +21,10 @@ pub fn health(writable: Arc<Writable>) -> HealthItem {
     }
 }
 
-/// What everybody may know of the cause: it may name files and hosts, which are for the log.
+/// What a client may know of the cause.
 fn told(cause: &str) -> &'static str {
-    if cause == store_sqlite::NOT_IN_PLACE {
-        store_sqlite::NOT_IN_PLACE
-    } else {
-        "cannot be written: the disk is full, or writing is not allowed"
-    }
+    let public = STORES.iter().flat_map(|kind| kind.public_causes).copied().find(|public| *public == cause);
+    public.unwrap_or("cannot be written: the disk is full, or writing is not allowed")
 }
 
 /// Once a second: when nothing else writes, nothing else would find out that the store can be written again.

@@ -4,9 +4,9 @@ use domain::{Metric, MetricKind};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 
 use crate::{
-    cli::LogOptions,
     exit::Failure,
-    settings::{self, LogFormat},
+    settings::{LogFormat, LogOptions},
+    stores::STORES,
 };
 
 /// Buckets of everything that is measured in seconds: from a tenth of a millisecond to minutes.
@@ -15,22 +15,20 @@ const SECONDS: [f64; 15] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 const SIZES: [f64; 8] = [1.0, 4.0, 16.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 /// Sends the log to standard error, in the wanted form.
-pub fn log(options: &LogOptions) -> Result<(), Failure> {
-    let filter = settings::parse_log_filter(options)?;
+pub fn log(options: &LogOptions) {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(options.log.to_filter())
         .with_writer(std::io::stderr)
         .with_target(false)
-        // Nobody reads the log any more: that must not disturb the work. The default is to panic.
+        // A log whose reader is gone must not disturb the work. The default is to panic.
         .log_internal_errors(false);
-    match settings::parse_log_format(options)? {
+    match options.log_format {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
-    Ok(())
 }
 
-/// How often single measurements become metrics. Until then each takes memory, and nobody may ever ask for the metrics.
+/// How often single measurements become metrics. Until then each takes memory, and it may be that no client ever asks for the metrics.
 const UPKEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// Collects metrics from now on, on the runtime that this is called on; the answer renders them as Prometheus reads them.
@@ -51,12 +49,13 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
             upkept.run_upkeep();
         }
     });
-    METRICS.iter().copied().flatten().for_each(begin);
+    let of_stores = STORES.iter().map(|kind| kind.metrics);
+    METRICS.into_iter().chain(of_stores).flatten().for_each(begin);
     Ok(Arc::new(move || handle.render()))
 }
 
-/// Every metric, by the part of the service that it belongs to.
-const METRICS: [&[Metric]; 10] = [
+/// Every metric, by the part of the service that it belongs to. [`STORES`] has those of single stores.
+const METRICS: [&[Metric]; 8] = [
     api::METRICS,
     broker::METRICS,
     commands::METRICS,
@@ -65,12 +64,10 @@ const METRICS: [&[Metric]; 10] = [
     nats::METRICS,
     scheduler::METRICS,
     store::METRICS,
-    store_postgres::METRICS,
-    store_sqlite::METRICS,
 ];
 
 /// Describes a metric, and makes the series that are known from the start: what begins to exist with its first event does not rise
-/// in the eyes of whoever watches it.
+/// for the monitoring that watches it.
 fn begin(metric: &Metric) {
     let (name, help) = (metric.name, metric.help);
     match metric.kind {

@@ -1,16 +1,29 @@
-use clap::Parser;
+use domain::AttemptLog;
 
 use super::*;
-use crate::cli::{Cli, Command};
+use crate::{
+    cli::{self, Command},
+    values::sentence_of,
+};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 /// The settings that these flags give, or the sentence they end with. Flags, because tests share one environment.
 fn settings(flags: &[&str]) -> Result<Settings, String> {
-    let command = Cli::parse_from(["timer", "serve"].iter().chain(flags)).command;
-    let Command::Serve(options) = command else { panic!("it was told to serve") };
-    let defaults = Defaults { api_key: Some(KEY.to_owned()), bind: IpAddr::from([0, 0, 0, 0]) };
-    parse(&options, defaults).map_err(|failure| failure.to_string())
+    settings_with(flags, Some(Secret::new(KEY.to_owned())))
+}
+
+fn settings_with(flags: &[&str], api_key: Option<Secret>) -> Result<Settings, String> {
+    let defaults = Defaults { api_key, bind: IpAddr::from([0, 0, 0, 0]) };
+    Settings::resolve(&options(flags)?, defaults).map_err(|failure| failure.to_string())
+}
+
+fn options(flags: &[&str]) -> Result<Options, String> {
+    match cli::try_parse(["timer", "serve"].iter().chain(flags)) {
+        Ok(Command::Serve(options)) => Ok(options),
+        Ok(_) => panic!("it was told to serve"),
+        Err(error) => Err(sentence_of(&error).unwrap_or_else(|| panic!("{error}")).to_owned()),
+    }
 }
 
 #[test]
@@ -22,8 +35,8 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--port", "65536"], "PORT must be a number between 0 and 65535."),
         (vec!["--connections-per-address-max", "0"], "CONNECTIONS_PER_ADDRESS_MAX must be a number between 1 and 1000000."),
         (vec!["--bind", "everywhere"], "BIND must be an IP address"),
-        (vec!["--database-url", "mysql://db"], "DATABASE_URL must begin with sqlite:// or postgres://."),
-        (vec!["--database-url", "sqlite://"], "DATABASE_URL must begin with sqlite:// or postgres://."),
+        (vec!["--database-url", "gopher://db"], "DATABASE_URL must begin with sqlite://"),
+        (vec!["--database-url", "sqlite://"], "DATABASE_URL must begin with sqlite://"),
         (vec!["--database-url", "sqlite://x.db?mode=rwc"], "DATABASE_URL must be sqlite:// and a path"),
         (vec!["--pg-user", "u"], "PG_USER is set, but PG_HOST is not"),
         (vec!["--pg-db-name", "n"], "PG_DB_NAME is set, but PG_HOST is not"),
@@ -68,23 +81,20 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
 
 #[test]
 fn a_key_is_required_where_none_is_made_up() {
-    let Command::Serve(options) = Cli::parse_from(["timer", "serve"]).command else { panic!("it was told to serve") };
-    let refused = parse_api_key(&ApiOptions { api_key: None, ..options.api }, None);
-    assert_eq!(refused.unwrap_err().to_string(), "API_KEY is required: choose one of at least 32 characters.");
+    let refused = settings_with(&[], None).err();
+    assert_eq!(refused.as_deref(), Some("API_KEY is required: choose one of at least 32 characters."));
 }
 
 #[test]
 fn the_scheme_picks_the_store() {
-    let database = |flags: &[&str]| settings(flags).unwrap().database;
-    assert!(matches!(database(&[]), Database::Sqlite(path) if path.as_os_str() == "timer.db"));
-    assert!(
-        matches!(database(&["--database-url", "sqlite:///var/t.db"]), Database::Sqlite(path) if path.as_os_str() == "/var/t.db")
-    );
-    assert!(matches!(database(&["--database-url", "postgres://u:p@h/n"]), Database::Postgres(_)));
-    assert!(matches!(
-        database(&["--pg-host", "h", "--pg-user", "u", "--pg-db-name", "n", "--pg-password", "p@:/?"]),
-        Database::Postgres(store_postgres::PostgresOptions::Parts { port: 5432, password: Some(password), .. }) if password == "p@:/?"
-    ));
+    let database = |flags: &[&str]| settings(flags).unwrap().database.describe();
+    assert_eq!(database(&[]), "SQLite file timer.db");
+    assert_eq!(database(&["--database-url", "sqlite:///var/t.db"]), "SQLite file /var/t.db");
+    assert_eq!(database(&["--db-path", "/var/t.db"]), "SQLite file /var/t.db");
+    assert_eq!(database(&["--database-url", "postgres://u:p@h/n"]), "PostgreSQL at h/n");
+    assert_eq!(database(&["--database-url", "postgresql://u:p@h/n"]), "PostgreSQL at h/n");
+    let parts = ["--pg-host", "h", "--pg-user", "u", "--pg-db-name", "n", "--pg-password", "p@:/?"];
+    assert_eq!(database(&parts), "PostgreSQL at h:5432/n");
 }
 
 #[test]
@@ -164,12 +174,12 @@ fn a_file_of_namespaces_gives_them_their_policies() {
 
 #[test]
 fn a_filter_of_the_log_must_make_sense() {
-    let filter = |text: &str| parse_log_filter(&LogOptions { log: Some(text.to_owned()), log_format: None });
+    let filter = |text: &str| options(&["--log", text]);
     for text in ["info", "WARN", "off", "", "info,delivery=debug", "warn,scheduler=trace"] {
         assert!(filter(text).is_ok(), "{text}");
     }
     for text in ["loud", "info,loud", "delivery=loud"] {
-        assert!(filter(text).unwrap_err().to_string().starts_with("RUST_LOG must be"), "{text}");
+        assert!(filter(text).unwrap_err().starts_with("RUST_LOG must be"), "{text}");
     }
 }
 
@@ -193,4 +203,26 @@ fn a_rate_limit_has_a_burst_of_one_second_unless_it_is_said() {
 fn an_empty_value_counts_as_not_given() {
     let settings = settings(&["--port", "", "--egress", "", "--max-horizon", ""]).unwrap();
     assert_eq!((settings.address.port(), settings.horizon.max_horizon), (8080, None));
+}
+
+/// As Kubernetes sets them for services of these names.
+#[test]
+fn a_port_matters_only_where_its_host_is_named() {
+    let ports = ["--pg-port", "tcp://10.0.0.1:5432", "--nats-port", "tcp://10.0.0.2:4222"];
+    let settings = settings(&[&ports[..], &["--nats-url", "nats://a", "--database-url", "postgres://h/n"]].concat());
+    assert!(settings.is_ok());
+}
+
+#[test]
+fn options_can_be_printed_without_secrets() {
+    let flags = [
+        ["--api-key", "Tr0ub4dor-0123456789abcdef0123456789"],
+        ["--database-url", "postgres://u:Tr0ub4dor@h/n"],
+        ["--pg-password", "Tr0ub4dor"],
+        ["--nats-url", "nats://u:Tr0ub4dor@h"],
+        ["--nats-password", "Tr0ub4dor"],
+        ["--signing-secret", "whsec_Tr0ub4dorTr0ub4dorTr0ub4dorTr0ub4dor"],
+    ];
+    let printed = format!("{:?}", options(flags.as_flattened()).unwrap());
+    assert!(printed.contains("Secret(…)") && !printed.contains("Tr0ub4dor"), "{printed}");
 }

@@ -22,7 +22,8 @@ async fn version_and_help_read_well() {
     };
     assert_eq!(said(&["--version"]), format!("timer {}\n", env!("CARGO_PKG_VERSION")));
     let help = said(&["--help"]);
-    for command in ["serve", "dev", "migrate", "backup", "restore", "healthcheck", "status", "keys", "bench"] {
+    let bench = cfg!(feature = "bench").then_some("bench");
+    for command in ["serve", "dev", "migrate", "backup", "restore", "healthcheck", "status", "keys"].into_iter().chain(bench) {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
     }
     let help = said(&["serve", "--help"]);

@@ -18,6 +18,7 @@ mod rig;
 mod api_abuse;
 mod backup;
 mod bad_requests;
+#[cfg(feature = "bench")]
 mod bench;
 mod broker_cluster;
 mod broker_crash;
