@@ -5,7 +5,9 @@ use std::{ops::Range, time::Duration};
 use serde_json::json;
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, Load, Sent, Service, alone, beside_others, blocking, eventually, for_each_store, now};
+use crate::rig::{
+    Account, Backend, Bus, Load, Sent, Service, alone, beside_others, blocking, eventually, for_each_store, now, tolerated,
+};
 
 const KILLS: usize = 10;
 const COMMANDS_PER_SECOND: u32 = 200;
@@ -67,7 +69,7 @@ async fn an_event_that_was_published_but_not_recorded_stands_in_the_stream_once(
     let bus = Bus::to_door(&nats.url()).await;
     let mut events = bus.events();
     let client = service.client();
-    let at = now() + 1_500_000;
+    let at = now() + 3_000_000;
     bus.schedule("acme", "unrecorded", at).await;
     eventually("the timer is there", SOON, async || (client.count("pending").await == 1).then_some(())).await;
     blocking(|| nats.pause());
@@ -79,7 +81,7 @@ async fn an_event_that_was_published_but_not_recorded_stands_in_the_stream_once(
     })
     .await;
     // From here the event has only to be written to a socket, which nobody can see from outside.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(tolerated(Duration::from_millis(300))).await;
     service.signal("STOP");
     blocking(|| nats.resume());
     events.wait_for(1, SOON).await;

@@ -21,7 +21,7 @@ async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_
     let client = service.client();
 
     // They begin before the kill, so that it finds some on their way, and end before the return.
-    let killed = now() + 3_000_000;
+    let killed = now() + 5_000_000;
     let due = |n: usize| killed - 500_000 + 3_000_000 / EVENTS_DUE as i64 * n as i64;
     let mut sent: Vec<Sent> = Vec::new();
     for n in 0..EVENTS_DUE {

@@ -13,7 +13,7 @@ use crate::{
     figures::Lateness,
     rig::{
         Backend, Bus, Client, Message, Receiver, Service, alone, beside_others, blocking, callback_to, for_each_store, instant,
-        micros, now, stored_at, told_to,
+        micros, now, stored_at, told_to, tolerated,
     },
 };
 
@@ -207,7 +207,7 @@ async fn calls_over_http_are_on_time_while_the_nats_server_hangs() {
     let register =
         async |at: i64, callback: Value| client.create(&json!({"execute_at": instant(at), "callback": callback})).await;
 
-    let first = now() + 2_000_000;
+    let first = now() + 5_000_000;
     let hanging: Vec<String> = stream::iter(0..HANGING)
         .map(|n| register(first, if n % 2 == 0 { told_to("hangs", &json!(n)) } else { stored_at("hangs.too", &json!(n)) }))
         .buffer_unordered(REGISTERED_AT_ONCE)
@@ -227,7 +227,7 @@ async fn calls_over_http_are_on_time_while_the_nats_server_hangs() {
 
     let lateness = Lateness::of(calls.iter().map(|call| call.arrived - due[call.timer_id()]));
     println!("{}: beside {HANGING} timers whose NATS server hangs: {lateness}", backend.name());
-    assert!(lateness.max() < OTHERS_LATENESS_MILLIS_MAX, "{lateness}");
+    assert!(lateness.max() < tolerated(OTHERS_LATENESS_MILLIS_MAX), "{lateness}");
     for id in &hanging {
         assert_ne!(client.timer(id).await["status"], "completed", "nobody took it");
     }

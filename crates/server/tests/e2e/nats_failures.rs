@@ -31,7 +31,7 @@ async fn a_server_that_is_away_makes_a_failed_timer_with_the_reason(backend: Bac
     let mut service = Service::start_with_nats(&backend, &nats.url()).await;
     let client = service.client();
     // Registered while it is there, due when it is not.
-    let at = now() + 1_500_000;
+    let at = now() + 4_000_000;
     let register = async |callback: Value| client.create(&json!({"execute_at": instant(at), "callback": callback})).await;
     let ids = [register(told_to("gone", &json!(1))).await, register(stored_at("gone", &json!(1))).await];
     blocking(|| nats.stop_immediate());
@@ -163,7 +163,7 @@ async fn denied_messages_among_allowed_ones_are_told_apart() {
     let listener = Bus::connect_as(&nats.url(), options).await.listen(">").await;
     let mut service = Service::start_with_nats(&backend, &nats.url().replace("nats://", "nats://timer:t@")).await;
     let client = service.client();
-    let at = now() + 3_000_000;
+    let at = now() + 8_000_000;
     let register = async |n: usize| {
         let topic = if n.is_multiple_of(2) { "allowed".to_owned() } else { format!("denied.{}", n % 7) };
         (client.create(&json!({"execute_at": instant(at), "callback": told_to(&topic, &json!(n))})).await, topic)

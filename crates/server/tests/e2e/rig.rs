@@ -13,6 +13,7 @@ mod python;
 mod receiver;
 mod scripted;
 mod service;
+mod tolerance;
 
 use std::{future::Future, time::Duration};
 
@@ -31,6 +32,7 @@ pub use python::{beside_the_tests, python};
 pub use receiver::{Call, Receiver, Reply};
 pub use scripted::{Absent, Act, Exchange, Scripted, http_answer};
 pub use service::{API_KEY, Service, timer, with_door};
+pub use tolerance::{by_tier, tolerated};
 
 /// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`.
 macro_rules! for_each_store {
@@ -57,8 +59,9 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Looks again and again until there is something to see; fails the test when that takes longer than `limit`.
+/// Looks again and again until there is something to see; fails the test when that takes longer than is tolerated for `limit`.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> T {
+    let limit = tolerated(limit);
     let deadline = tokio::time::Instant::now() + limit;
     loop {
         if let Some(seen) = look().await {

@@ -9,7 +9,8 @@ use crate::{
     figures::Lateness,
     history::{Fault, Mixture},
     rig::{
-        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, alone, eventually, micros, now, shard_of, wait_until_shared,
+        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, alone, eventually, micros, now, shard_of, tolerated,
+        wait_until_shared,
     },
     trial::{Trial, scaled},
 };
@@ -107,7 +108,7 @@ async fn timers_of_a_node_that_was_killed_fire_again_within_seconds() {
     let waits = Lateness::of(kills.iter().filter_map(longest_wait));
     println!("kill -9 of one of {NODES}: the last of its timers fired after {waits}");
     println!("  each: {:?}", kills.iter().map(|kill| longest_wait(kill).unwrap_or_default() / 1_000).collect::<Vec<_>>());
-    assert!(waits.percentile(50) < MEDIAN_MILLIS_MAX && waits.max() < EACH_MILLIS_MAX, "{waits}");
+    assert!(waits.percentile(50) < tolerated(MEDIAN_MILLIS_MAX) && waits.max() < tolerated(EACH_MILLIS_MAX), "{waits}");
     assert!(outcome.summary.repeated <= kills.len() * IN_FLIGHT, "{}", outcome.summary);
     assert!(outcome.summary.created > 20 * kills.len(), "too little load to mean anything: {}", outcome.summary);
     nodes.stop().await;

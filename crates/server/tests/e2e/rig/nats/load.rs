@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Bus, Event, Message, Witness, schedule_timer};
 use crate::rig::now;
+use crate::rig::tolerated;
 
 const TENANT: &str = "load";
 /// While the broker is away, unanswered commands must not pile up without end.
@@ -130,7 +131,7 @@ impl Account {
 
     /// Waits for the events of all acknowledged commands, but not longer than `limit`, and compares.
     pub async fn settle(sent: &[Sent], events: &mut Witness, limit: Duration) -> Self {
-        let deadline = tokio::time::Instant::now() + limit;
+        let deadline = tokio::time::Instant::now() + tolerated(limit);
         while !Self::is_complete(sent, events.read().await) && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
