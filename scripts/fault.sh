@@ -8,4 +8,4 @@ scripts/need_rust.sh
 scripts/setup.sh
 
 export FAULT_SCALE="${FAULT_SCALE:-10}"
-cargo test --package server --test e2e --locked -- --nocapture --test-threads=1 faults:: nodes::pauses nodes::stopping
+cargo test --package server --test e2e --locked -- --nocapture --include-ignored --test-threads=1 faults:: nodes::pauses nodes::stopping

@@ -18,20 +18,12 @@ async fn half_a_gibibyte_that_is_due_at_once_is_never_in_memory_at_once(backend:
     large_timers_due_at_once(backend, FEW).await;
 }
 
-macro_rules! six_gibibytes {
-    ($($name:ident => $backend:ident),+) => {
-        mod six_gibibytes_that_are_due_at_once_are_never_in_memory_at_once {
-            $(
-                #[ignore = "7 GiB of disk, for an optimised build: cargo test --release -p server --test e2e -- --ignored --nocapture six_gibibytes"]
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $name() {
-                    super::large_timers_due_at_once(crate::rig::Backend::$backend(), super::MANY).await;
-                }
-            )+
-        }
-    };
+// 7 GiB of disk.
+for_each_store!(soak: six_gibibytes_that_are_due_at_once_are_never_in_memory_at_once);
+
+async fn six_gibibytes_that_are_due_at_once_are_never_in_memory_at_once(backend: Backend) {
+    large_timers_due_at_once(backend, MANY).await;
 }
-six_gibibytes!(on_sqlite => sqlite, on_postgres => postgres);
 
 async fn large_timers_due_at_once(backend: Backend, timers: usize) {
     let _machine = alone().await;

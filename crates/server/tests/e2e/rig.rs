@@ -34,23 +34,35 @@ pub use scripted::{Absent, Act, Exchange, Scripted, http_answer};
 pub use service::{API_KEY, Service, timer, with_door};
 pub use tolerance::{by_tier, tolerated};
 
-/// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`.
+/// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`. With `soak:` before
+/// the names, `make soak` runs them and a build does not.
 macro_rules! for_each_store {
-    ($($name:ident),+ $(,)?) => {$(
-        mod $name {
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn on_sqlite() {
-                super::$name(crate::rig::Backend::sqlite()).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn on_postgres() {
-                super::$name(crate::rig::Backend::postgres()).await;
-            }
-        }
-    )+};
+    (soak: $($name:ident),+ $(,)?) => {
+        $(mod $name { $crate::rig::on_each_store!($name, #[ignore = "soak: measures, or takes minutes"]); })+
+    };
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name { $crate::rig::on_each_store!($name,); })+
+    };
 }
-pub(crate) use for_each_store;
+
+/// One line for each database.
+macro_rules! on_each_store {
+    ($name:ident, $($tier:tt)*) => {
+        $crate::rig::on_store!($name, on_sqlite, sqlite, $($tier)*);
+        $crate::rig::on_store!($name, on_postgres, postgres, $($tier)*);
+    };
+}
+
+macro_rules! on_store {
+    ($name:ident, $test:ident, $backend:ident, $($tier:tt)*) => {
+        $($tier)*
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            super::$name(crate::rig::Backend::$backend()).await;
+        }
+    };
+}
+pub(crate) use {for_each_store, on_each_store, on_store};
 
 /// For what blocks the thread, such as starting or stopping a server: the other tasks of the test go on meanwhile.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
