@@ -5,7 +5,7 @@ use std::{collections::HashSet, ops::Range, time::Duration};
 use futures_util::{StreamExt, stream};
 use throwaway::NatsCluster;
 
-use crate::rig::{Account, Backend, Bus, COMMANDS, EVENTS, Load, Service, alone, blocking, by_tier, eventually, now, tolerated};
+use crate::rig::{Account, Backend, Bus, COMMANDS, EVENTS, Load, Service, blocking, by_tier, eventually, heavy, now, tolerated};
 
 const COMMANDS_PER_SECOND: u32 = 200;
 const AHEAD_MICROS: Range<i64> = 0..2_000_000;
@@ -22,7 +22,7 @@ const LONGEST_WAIT_MICROS_MAX: i64 = 60_000_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_command_leads_to_its_event_though_leaders_are_killed() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let cluster = blocking(|| NatsCluster::start(3));
     let bus = Bus::connect(&cluster.urls()).await;
@@ -66,7 +66,7 @@ async fn every_acknowledged_command_leads_to_its_event_though_leaders_are_killed
 /// More than is asked for at a time, so that a request for commands ends because it is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_heap_of_commands_on_a_cluster_is_worked_off_without_a_pause() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let cluster = blocking(|| NatsCluster::start(3));
     let mut service = Service::start_with_door(&backend, &cluster.urls()).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 use throwaway::Nats;
 
 use crate::rig::{
-    Account, Backend, Bus, Load, Sent, Service, alone, beside_others, blocking, eventually, for_each_store, now, tolerated,
+    Account, Backend, Bus, Load, Sent, Service, beside_others, blocking, eventually, for_each_store, heavy, now, tolerated,
 };
 
 const KILLS: usize = 10;
@@ -26,7 +26,7 @@ for_each_store!(
 );
 
 async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_killed(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nats = blocking(Nats::start);
     let bus = Bus::connect(&nats.url()).await;
     bus.make_impatient_door(DELIVERED_AGAIN_AFTER).await;

@@ -4,7 +4,7 @@ use std::{ops::Range, time::Duration};
 
 use throwaway::{Nats, Postgres};
 
-use crate::rig::{Account, Backend, Bus, Load, Service, alone, blocking, now, tolerated};
+use crate::rig::{Account, Backend, Bus, Load, Service, beside_others, blocking, now, tolerated};
 
 const COMMANDS_PER_SECOND: u32 = 100;
 const AHEAD_MICROS: Range<i64> = 0..1_000_000;
@@ -17,7 +17,7 @@ const CAUGHT_UP_SECONDS_MAX: f64 = 25.0;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_that_come_while_postgres_is_away_all_lead_to_events() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let postgres = blocking(Postgres::start);
     let backend = Backend::postgres_at(blocking(|| postgres.create_database()));
     let nats = blocking(Nats::start);

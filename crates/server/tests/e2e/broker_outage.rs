@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, Load, Sent, Service, alone, blocking, now};
+use crate::rig::{Account, Backend, Bus, Load, Sent, Service, beside_others, blocking, now};
 
 const EVENTS_DUE: usize = 500;
 const DOWN: Duration = Duration::from_secs(3);
@@ -13,7 +13,7 @@ const DRAIN: Duration = Duration::from_secs(40);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_return() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;

@@ -9,8 +9,8 @@ use throwaway::Nats;
 use crate::{
     figures::Lateness,
     rig::{
-        Backend, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Message, Service, alone, blocking,
-        eventually, for_each_store, now, schedule_timer, tolerated,
+        Backend, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Message, Service, beside_others,
+        blocking, eventually, for_each_store, now, schedule_timer, tolerated,
     },
 };
 use malformed::malformed;
@@ -26,7 +26,7 @@ const FLOOD: usize = 2_000;
 for_each_store!(every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays_nobody);
 
 async fn every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays_nobody(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let nats = blocking(Nats::start);
     let url = nats.url();
     let settings = [("MIN_DELAY", "0s"), ("NATS_URL", url.as_str()), ("TIMER_BROKER", "nats"), ("MAX_HORIZON", "3650d")];
@@ -83,7 +83,7 @@ async fn every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_malformed_commands_does_not_drown_the_good_ones() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;

@@ -5,8 +5,8 @@ use std::{collections::HashSet, ops::Range, time::Duration};
 use throwaway::Nats;
 
 use crate::rig::{
-    Account, Backend, Bus, COMMANDS, CONSUMER, Load, Service, alone, beside_others, blocking, by_tier, eventually,
-    for_each_store, now, tolerated,
+    Account, Backend, Bus, COMMANDS, CONSUMER, Load, Service, beside_others, blocking, by_tier, eventually, for_each_store,
+    heavy, now, tolerated,
 };
 
 const STOPS: usize = 3;
@@ -25,7 +25,7 @@ const STOPPED_SECONDS_MAX: f64 = 20.0;
 for_each_store!(commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_once);
 
 async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_once(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
     let bus = Bus::to_door(&nats.url()).await;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     history::{Doors, Fault, History, Load, Mixture},
-    rig::{Backend, Receiver, Reply, Service, alone, for_each_store, now},
+    rig::{Backend, Receiver, Reply, Service, for_each_store, heavy, now},
 };
 
 /// On PostgreSQL each costs a few seconds: a dead node's shards are nobody's until its lease has run out.
@@ -19,7 +19,7 @@ const DRAIN: Duration = Duration::from_secs(60);
 for_each_store!(what_was_acknowledged_survives_kills_at_random_under_load);
 
 async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut service = Service::start(&backend).await;
     let history = Arc::new(History::new(CALL_TIME));

@@ -10,7 +10,7 @@ use serde_json::json;
 use throwaway::Postgres;
 use tokio_util::sync::CancellationToken;
 
-use crate::rig::{Backend, Call, Client, Receiver, Reply, Service, alone, callback_to, eventually, micros, now, tolerated};
+use crate::rig::{Backend, Call, Client, Receiver, Reply, Service, callback_to, eventually, heavy, micros, now, tolerated};
 
 /// Back at once, back as soon as `/healthz` tells of it (which takes as long as the lease of a shard, 3 s), and much longer than the
 /// lease, which nobody can renew meanwhile.
@@ -33,7 +33,7 @@ struct Outage {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_fires_once_after_postgres_was_stopped_under_load() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let postgres = Arc::new(Postgres::start());
     let backend = Backend::postgres_at(postgres.create_database());
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Client, Receiver, Service, alone, callback_to, eventually, for_each_store, instant, now, tolerated},
+    rig::{Backend, Client, Receiver, Service, beside_others, callback_to, eventually, for_each_store, instant, now, tolerated},
 };
 
 /// Permits of the service, of which one tenant may have three quarters.
@@ -27,7 +27,7 @@ const SOON: Duration = Duration::from_secs(10);
 for_each_store!(a_tenant_whose_receivers_all_hang_delays_no_other_and_health_tells_of_it);
 
 async fn a_tenant_whose_receivers_all_hang_delays_no_other_and_health_tells_of_it(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let permits = PERMITS.to_string();
     let service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("IN_FLIGHT_MAX", &permits)]).await;
     let (greedy, other) = (service.client().tenant("greedy").await, service.client().tenant("other").await);

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Receiver, Service, alone, callback_to, for_each_store, instant, now, tolerated},
+    rig::{Backend, Receiver, Service, callback_to, for_each_store, heavy, instant, now, tolerated},
 };
 
 const FLOODS: usize = 64;
@@ -26,7 +26,7 @@ const LATENESS_MILLIS_MAX: f64 = 2_000.0;
 for_each_store!(a_flood_of_interim_responses_delays_no_other_tenant);
 
 async fn a_flood_of_interim_responses_delays_no_other_tenant(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let flood = flood();
     let receiver = Receiver::start();
     let service = Service::start(&backend).await;

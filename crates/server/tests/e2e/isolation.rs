@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Receiver, Reply, Service, alone, callback_to, for_each_store, instant, now, tolerated},
+    rig::{Backend, Receiver, Reply, Service, beside_others, callback_to, for_each_store, instant, now, tolerated},
 };
 
 const HANGING: usize = 500;
@@ -21,7 +21,7 @@ const LATENESS_MILLIS_MAX: f64 = 1_000.0;
 for_each_store!(a_destination_that_hangs_with_five_hundred_due_timers_delays_no_other);
 
 async fn a_destination_that_hangs_with_five_hundred_due_timers_delays_no_other(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let hanging = Receiver::replying(|_| Reply::Never);
     let other = Receiver::start();
     let service = Service::start(&backend).await;

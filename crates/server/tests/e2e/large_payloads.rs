@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::rig::{Backend, Crowd, Receiver, Service, alone, eventually, fill, for_each_store, now};
+use crate::rig::{Backend, Crowd, Receiver, Service, eventually, fill, for_each_store, heavy, now};
 
 const PAYLOAD_BYTES: usize = 64 * 1024;
 const MEMORY_MIB_MAX: f64 = 300.0;
@@ -26,7 +26,7 @@ async fn six_gibibytes_that_are_due_at_once_are_never_in_memory_at_once(backend:
 }
 
 async fn large_timers_due_at_once(backend: Backend, timers: usize) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::counting();
     let payload = json!("x".repeat(PAYLOAD_BYTES - 2));
     fill(&backend, &receiver, &Crowd { timers, payload: &payload, at: (now() - 1_000_000).to_string() }).await;

@@ -4,7 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use serde_json::json;
 
-use crate::rig::{Backend, Crowd, Receiver, Service, alone, fill, for_each_store, now, tolerated};
+use crate::rig::{Backend, Crowd, Receiver, Service, fill, for_each_store, heavy, now, tolerated};
 
 const FEW: usize = 100_000;
 const MILLION: usize = 1_000_000;
@@ -26,7 +26,7 @@ async fn with_a_million_pending_timers_the_first_overdue_call_comes_at_once(back
 }
 
 async fn start_with_pending(backend: Backend, pending: usize) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::start();
     // Due over half an hour, from two minutes on, so that a part of them belongs to the near term; a few are overdue.
     let (earliest_allowed, overdue, step) = (now() + 120_000_000, now() - 60_000_000, 1_800_000_000 / pending);

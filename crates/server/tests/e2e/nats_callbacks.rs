@@ -12,7 +12,7 @@ use throwaway::Nats;
 use crate::{
     figures::Lateness,
     rig::{
-        Backend, Bus, Client, Message, Receiver, Service, alone, beside_others, blocking, callback_to, for_each_store, instant,
+        Backend, Bus, Client, Message, Receiver, Service, beside_others, blocking, callback_to, for_each_store, heavy, instant,
         micros, now, stored_at, told_to, tolerated,
     },
 };
@@ -135,7 +135,7 @@ async fn a_stream_holds_a_message_once_under_its_webhook_id(backend: Backend) {
 }
 
 async fn ten_thousand_messages_due_at_one_instant_all_arrive_once(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nats = blocking(Nats::start);
     let listener = Bus::connect(&nats.url()).await.listen("burst").await;
     let mut service = Service::start_with_nats(&backend, &nats.url()).await;
@@ -152,7 +152,7 @@ async fn ten_thousand_messages_due_at_one_instant_all_arrive_once(backend: Backe
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_messages_for_a_stream_due_at_one_instant_are_all_in_it_once() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let bus = Bus::connect(&nats.url()).await;
@@ -198,7 +198,7 @@ fn assert_same_timers(ids: &HashSet<String>, messages: &[Message]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_over_http_are_on_time_while_the_nats_server_hangs() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let receiver = Receiver::start();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use throwaway::{Nats, NatsUser};
 
 use crate::rig::{
-    Backend, Bus, Message, Service, alone, beside_others, blocking, eventually, for_each_store, instant, now, stored_at, told_to,
+    Backend, Bus, Message, Service, beside_others, blocking, eventually, for_each_store, instant, now, stored_at, told_to,
 };
 
 /// Confirmations are waited for up to five seconds.
@@ -155,7 +155,7 @@ async fn a_server_that_stands_still_has_taken_nothing(backend: Backend) {
 /// Many refusals at once: not one of them may be overlooked, and none may be held against a neighbour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn denied_messages_among_allowed_ones_are_told_apart() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let limited = NatsUser::limited("timer", "t", &["allowed", "_INBOX.>"], &["_INBOX.>"]);
     let nats = blocking(|| Nats::builder().user(limited).user(NatsUser::unlimited("boss", "b")).start());

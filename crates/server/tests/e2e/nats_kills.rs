@@ -6,7 +6,7 @@ use serde_json::json;
 use throwaway::Nats;
 use tokio_util::sync::CancellationToken;
 
-use crate::rig::{Backend, Bus, Client, Service, alone, blocking, micros, now, stored_at, told_to};
+use crate::rig::{Backend, Bus, Client, Service, blocking, heavy, micros, now, stored_at, told_to};
 
 const KILLS: usize = 10;
 const CALLERS: usize = 4;
@@ -39,7 +39,7 @@ struct Fired {
 ///   a stream that listens to the subject, as any subscriber that was connected would.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_completed_was_taken_whenever_the_server_was_killed() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let bus = Bus::connect(&nats.url()).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Receiver, Service, alone, callback_to, for_each_store, instant, now, tolerated},
+    rig::{Backend, Receiver, Service, beside_others, callback_to, for_each_store, instant, now, tolerated},
 };
 
 const TIMERS: usize = 1_000;
@@ -19,7 +19,7 @@ const P99_MILLIS_MAX: f64 = 1_000.0;
 for_each_store!(a_thousand_timers_over_ten_seconds_fire_on_time);
 
 async fn a_thousand_timers_over_ten_seconds_fire_on_time(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let receiver = Receiver::start();
     let mut service = Service::start(&backend).await;
     let first = now() + LEAD_MICROS;

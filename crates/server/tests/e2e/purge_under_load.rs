@@ -6,7 +6,9 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Client, Receiver, Service, alone, callback_to, eventually, for_each_store, instant, now, wait_for_wall},
+    rig::{
+        Backend, Client, Receiver, Service, alone, callback_to, eventually, for_each_store, heavy, instant, now, wait_for_wall,
+    },
 };
 
 const KEPT: &str = "1h";
@@ -27,7 +29,7 @@ async fn what_is_kept_long_enough_goes_and_nothing_else(backend: Backend) {
     const WAITING: usize = 50;
     const FIRING: usize = 400;
 
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::start();
     let old = |count, status| Finished { count, ago_micros: 2 * HOUR_MICROS, status };
     let young = |count, status| Finished { count, ago_micros: HOUR_MICROS / 2, status };

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Answer, Backend, Call, Client, Receiver, Service, alone, callback_to, for_each_store, instant, now, wait_for_wall,
+    Answer, Backend, Call, Client, Receiver, Service, callback_to, for_each_store, heavy, instant, now, wait_for_wall,
 };
 
 /// Of each kind.
@@ -24,7 +24,7 @@ for_each_store!(
 );
 
 async fn an_acknowledged_cancel_is_never_followed_by_a_call_however_close_it_was(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::start();
     let mut service = Service::start(&backend).await;
 
@@ -55,7 +55,7 @@ async fn an_acknowledged_cancel_is_never_followed_by_a_call_however_close_it_was
 }
 
 async fn the_old_version_never_fires_after_an_acknowledged_update_however_close_it_was(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::start();
     let mut service = Service::start(&backend).await;
     let url = receiver.url("/race");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    API_KEY, Answer, Backend, Client, Receiver, Service, alone, callback_to, for_each_store, instant, now, tolerated,
+    API_KEY, Answer, Backend, Client, Receiver, Service, beside_others, callback_to, for_each_store, instant, now, tolerated,
 };
 
 const SOON: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ fn wait_of(refusal: &Answer) -> Duration {
 }
 
 async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = start(&backend).await;
     let admin = service.client();
     let (acme, bolt) = (admin.tenant("acme").await, admin.tenant("bolt").await);
@@ -94,7 +94,7 @@ async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) 
 }
 
 async fn each_timer_of_a_batch_counts(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = start(&backend).await;
     let acme = service.client().tenant("acme").await;
     let size = BURST + 2;
@@ -122,7 +122,7 @@ async fn each_timer_of_a_batch_counts(backend: Backend) {
 
 async fn firing_is_not_rationed(backend: Backend) {
     const TIMERS: u64 = 100;
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = start(&backend).await;
     let acme = service.client().tenant("acme").await;
     let receiver = Receiver::start();

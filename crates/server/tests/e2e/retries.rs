@@ -13,8 +13,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Absent, Act, Backend, Call, Client, Exchange, Scripted, Service, alone, beside_others, callback_to, eventually,
-    for_each_store, instant, micros, now, tolerated,
+    Absent, Act, Backend, Call, Client, Exchange, Scripted, Service, beside_others, callback_to, eventually, for_each_store,
+    instant, micros, now, tolerated,
 };
 use kinds::{CALL_TIMEOUT, Door, KINDS, Kind, success};
 
@@ -59,7 +59,7 @@ struct Gap {
 }
 
 async fn what_fails_is_called_again_at_the_right_times_until_it_works_though_the_service_is_killed(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = Service::start(&backend).await;
     let client = service.client();
     let receiver = Scripted::start(|call| if attempt(call) <= FAILURES { kind_of(call).fail() } else { success() });

@@ -23,7 +23,7 @@ pub use clock::{instant, micros, now, wait_for_wall};
 pub use crowd::{Crowd, fill};
 pub use faketime::FakeTime;
 pub use link::{DATABASE_PASSWORD, Link};
-pub use machine::{alone, beside_others};
+pub use machine::{alone, beside_others, heavy};
 pub use nats::{
     Account, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Load, Message, Sent, Witness, schedule_timer,
 };

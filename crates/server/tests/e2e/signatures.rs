@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Backend, Call, Client, Receiver, Service, alone, beside_others, beside_the_tests, callback_to, for_each_store, python,
+    Backend, Call, Client, Receiver, Service, beside_others, beside_the_tests, callback_to, for_each_store, python,
 };
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -27,7 +27,7 @@ for_each_store!(
 );
 
 async fn a_thousand_callbacks_are_verified_by_another_implementation(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     // Before a rotation, and during one.
     for (secrets, by_new) in [(OLD.to_owned(), false), (format!("{NEW},{OLD}"), true)] {
         let receiver = Receiver::start();

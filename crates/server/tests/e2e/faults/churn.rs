@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     history::Mixture,
-    rig::{Nodes, Receiver, Reply, alone},
+    rig::{Nodes, Receiver, Reply, alone, heavy},
     trial::{Outcome, Trial, scaled},
 };
 
@@ -15,7 +15,7 @@ const COUNTS: [usize; 3] = [3, 5, 2];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_nodes_come_and_go_nothing_is_lost_and_nothing_is_called_twice() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let outcome = churn(&[3, 1], Duration::from_secs(1)).await;
     assert_eq!(outcome.summary.repeated, 0, "{}", outcome.summary);
 }

@@ -6,7 +6,7 @@ use throwaway::Postgres;
 
 use crate::{
     history::{Fault, Mixture},
-    rig::{Backend, LEASE_MICROS, Nodes, Receiver, Reply, alone, blocking, eventually, now, wait_for_wall},
+    rig::{Backend, LEASE_MICROS, Nodes, Receiver, Reply, blocking, eventually, heavy, now, wait_for_wall},
     trial::{Trial, scaled},
 };
 
@@ -19,7 +19,7 @@ const LONG_ONE_IN: usize = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_falls_over_and_comes_back_costs_moments_and_nobody_is_called_twice() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let postgres = Arc::new(Postgres::start());
     let nodes = Nodes::start_on(Backend::postgres_at(postgres.create_database()), Vec::new(), NODES).await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
@@ -51,7 +51,7 @@ async fn sessions_that_end_at_random_cost_nothing_but_time() {
     const ROUNDS: usize = 150;
     const AT_ONCE: usize = 2;
     const INTERVAL: Duration = Duration::from_millis(200);
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("sessions ended", Nodes::start(NODES).await, receiver, CALL_TIME);
     let url = trial.nodes.backend.url().to_owned();

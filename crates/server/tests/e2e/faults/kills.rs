@@ -9,7 +9,7 @@ use crate::{
     figures::Lateness,
     history::{Fault, Mixture},
     rig::{
-        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, alone, eventually, micros, now, shard_of, tolerated,
+        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, eventually, heavy, micros, now, shard_of, tolerated,
         wait_until_shared,
     },
     trial::{Trial, scaled},
@@ -65,7 +65,7 @@ async fn shards_of(client: &Client, number: usize) -> (HashSet<usize>, Option<St
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_of_a_node_that_was_killed_fire_again_within_seconds() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("kill -9", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture { creates_per_second: 150, ..Mixture::default() });
@@ -134,7 +134,7 @@ async fn start_again(trial: &mut Trial, back_at: &mut [Option<tokio::time::Insta
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_comes_back_at_once_under_its_old_name_is_another_one() {
     const AT_ONCE: usize = 2;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("names used again", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture::default());

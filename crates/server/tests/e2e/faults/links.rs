@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use crate::{
     figures::Lateness,
     history::{Fault, Mixture},
-    rig::{Link, Nodes, Receiver, Reply, alone, now, tolerated, wait_until_shared},
+    rig::{Link, Nodes, Receiver, Reply, heavy, now, tolerated, wait_until_shared},
     trial::{Trial, scaled},
 };
 
@@ -17,7 +17,7 @@ const NOBODYS_TIMER: &str = "/timers/00000000-0000-7000-8000-000000000000";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_of_the_database_that_are_lost_make_no_timer_and_no_call_twice() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let nodes = Nodes::start_over(NODES, Link::start).await;
     let mut trial = Trial::start("answers lost", nodes, receiver, CALL_TIME);
@@ -43,7 +43,7 @@ async fn a_node_that_is_cut_off_without_being_told_is_replaced_and_comes_back() 
     /// A call of the store may take five.
     const ANSWER_SECONDS_MAX: f64 = 7.0;
     const BACK_SECONDS_MAX: f64 = 8.0;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let nodes = Nodes::start_over(NODES, Link::start).await;
     let mut trial = Trial::start("links fell silent", nodes, receiver, CALL_TIME);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::rig::{Backend, Client, Nodes, Receiver, alone, callback_to, instant, now};
+use crate::rig::{Backend, Client, Nodes, Receiver, alone, callback_to, heavy, instant, now};
 
 const NODES_MAX: usize = 4;
 const TIMERS: usize = 2_000;
@@ -77,7 +77,7 @@ async fn fire(nodes: &Nodes, timers: usize) {
 async fn every_timer_is_claimed_once_and_every_node_claims_some() {
     const NODES: usize = 3;
     const FEW: usize = 1_000;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nodes = Nodes::start(NODES).await;
     let busy = measure(&nodes, fire(&nodes, FEW)).await;
     println!("PostgreSQL, {NODES} nodes: claims {:?}", busy.claims);

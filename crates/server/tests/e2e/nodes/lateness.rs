@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Client, Link, Nodes, Receiver, alone, callback_to, instant, now, tolerated},
+    rig::{Client, Link, Nodes, Receiver, alone, callback_to, heavy, instant, now, tolerated},
 };
 
 const NODES: usize = 3;
@@ -79,7 +79,7 @@ async fn sum(clients: &[Client], metric: &str) -> f64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_fire_everything_once_wherever_it_was_registered() {
     const TIMERS: usize = 2_000;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     three_nodes(TIMERS).await;
 }
 
@@ -115,7 +115,7 @@ async fn with_every_nudge_lost_nothing_is_later_than_a_sweep() {
     const TIMERS: usize = 2_000;
     /// A sweep comes a second after the end of the one before; the rest is for a busy machine.
     const LATE_MILLIS_MAX: f64 = 1_600.0;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nodes = Nodes::start_over(NODES, Link::without_notifications).await;
     let [owner, other] = latenesses(&nodes, TIMERS).await;
     println!("PostgreSQL, {NODES} nodes, every nudge lost, {TIMERS} timers, none twice, none lost");

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use crate::{
     history::{Fault, Mixture},
     rig::{
-        LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, Service, alone, by_tier, eventually, now, wait_for_wall, wait_until_shared,
+        LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, Service, by_tier, eventually, heavy, now, wait_for_wall, wait_until_shared,
     },
     trial::{Trial, scaled},
 };
@@ -20,7 +20,7 @@ async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_reco
     const NODES: usize = 4;
     const AT_ONCE: usize = 3;
     const PAUSE_MICROS: i64 = LEASE_MICROS + 3_000_000;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("SIGSTOP", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture::default());
@@ -63,7 +63,7 @@ async fn nodes_that_were_paused_for_less_than_their_lease_keep_their_shards() {
     const EACH: usize = 7;
     // Of a lease of 3.5 s. On a busy machine a heartbeat is late by itself.
     let pause_millis = by_tier(1_750..3_150, 1_000..2_300);
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("short pauses", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture { creates_per_second: 50, ..Mixture::default() });

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     figures::Lateness,
     history::Mixture,
-    rig::{Client, Nodes, Receiver, Reply, alone, by_tier, callback_to, eventually, now, tolerated},
+    rig::{Client, Nodes, Receiver, Reply, by_tier, callback_to, eventually, heavy, now, tolerated},
     trial::{Trial, scaled},
 };
 
@@ -37,7 +37,7 @@ async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_call
     const NODES: usize = 4;
     const AT_ONCE: usize = 2;
     const CALL_TIME_MAX: Duration = Duration::from_secs(5);
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(rand::random_range(Duration::ZERO..CALL_TIME_MAX)));
     let mut trial = Trial::start("SIGTERM", Nodes::start(NODES).await, receiver, CALL_TIME_MAX);
     // No more than the places for calls to one receiver allow.
@@ -77,7 +77,7 @@ async fn a_node_that_stops_with_a_call_that_hangs_keeps_no_shard_and_ends_in_ord
     const TIMERS: usize = 100;
     /// A call may take half a minute.
     const END_SECONDS_MAX: f64 = 31.0;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let has_hung = AtomicBool::new(false);
     let receiver = Receiver::replying(move |call| {
         if call.path == "/hangs" && !has_hung.swap(true, Ordering::Relaxed) { Reply::Never } else { Reply::Status(200) }
