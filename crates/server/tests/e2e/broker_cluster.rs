@@ -5,7 +5,9 @@ use std::{collections::HashSet, ops::Range, time::Duration};
 use futures_util::{StreamExt, stream};
 use throwaway::NatsCluster;
 
-use crate::rig::{Account, Backend, Bus, COMMANDS, EVENTS, Load, Service, blocking, by_tier, eventually, heavy, now, tolerated};
+use crate::rig::{
+    Account, Backend, Bus, COMMANDS, Chance, EVENTS, Load, Service, blocking, by_tier, eventually, heavy, now, tolerated,
+};
 
 const COMMANDS_PER_SECOND: u32 = 200;
 const AHEAD_MICROS: Range<i64> = 0..2_000_000;
@@ -29,7 +31,7 @@ async fn every_acknowledged_command_leads_to_its_event_though_leaders_are_killed
     bus.make_stream(COMMANDS, "timer.commands.>", 3).await;
     bus.make_stream(EVENTS, "timer.events.>", 3).await;
     let mut service = Service::start_with_door(&backend, &cluster.urls()).await;
-    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
+    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, Chance::new("commands").fork());
 
     for stream in [COMMANDS, EVENTS] {
         tokio::time::sleep(BETWEEN).await;

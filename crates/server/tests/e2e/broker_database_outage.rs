@@ -4,7 +4,7 @@ use std::{ops::Range, time::Duration};
 
 use throwaway::{Nats, Postgres};
 
-use crate::rig::{Account, Backend, Bus, Load, Service, beside_others, blocking, now, tolerated};
+use crate::rig::{Account, Backend, Bus, Chance, Load, Service, beside_others, blocking, now, tolerated};
 
 const COMMANDS_PER_SECOND: u32 = 100;
 const AHEAD_MICROS: Range<i64> = 0..1_000_000;
@@ -23,7 +23,7 @@ async fn commands_that_come_while_postgres_is_away_all_lead_to_events() {
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
     let bus = Bus::to_door(&nats.url()).await;
-    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
+    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, Chance::new("commands").fork());
     tokio::time::sleep(BEFORE).await;
     blocking(|| postgres.stop_immediate());
     tokio::time::sleep(AWAY).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, Load, Sent, Service, beside_others, blocking, now};
+use crate::rig::{Account, Backend, Bus, Chance, Load, Sent, Service, beside_others, blocking, now};
 
 const EVENTS_DUE: usize = 500;
 const DOWN: Duration = Duration::from_secs(3);
@@ -30,7 +30,7 @@ async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_
         sent.push(Sent { call, due: due(n), acknowledged: Some(now()) });
     }
     // And a flow of others, which does not stop for it.
-    let load = Load::start(bus.clone(), 50, 0..2_000_000);
+    let load = Load::start(bus.clone(), 50, 0..2_000_000, Chance::new("commands").fork());
     assert!(now() < killed - 500_000, "registered too late to mean anything");
     crate::rig::wait_for_wall(killed).await;
     blocking(|| nats.stop_immediate());

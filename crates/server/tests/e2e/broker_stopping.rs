@@ -5,8 +5,8 @@ use std::{collections::HashSet, ops::Range, time::Duration};
 use throwaway::Nats;
 
 use crate::rig::{
-    Account, Backend, Bus, COMMANDS, CONSUMER, Load, Service, beside_others, blocking, by_tier, eventually, for_each_store,
-    heavy, now, tolerated,
+    Account, Backend, Bus, COMMANDS, CONSUMER, Chance, Load, Service, beside_others, blocking, by_tier, eventually,
+    for_each_store, heavy, now, tolerated,
 };
 
 const STOPS: usize = 3;
@@ -32,7 +32,7 @@ async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_
     let redelivered_after = bus.consumer(COMMANDS, CONSUMER).await.config.ack_wait.as_secs_f64();
     let given_back_max = by_tier(GIVEN_BACK_SECONDS_MAX, GIVEN_BACK_SECONDS_MAX_IF_BUSY);
     assert!(redelivered_after > given_back_max + 2.0, "{redelivered_after} s");
-    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
+    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, Chance::new("commands").fork());
     let mut events = bus.events();
     let (mut longest_stop, mut left_over) = (0.0_f64, 0);
     for stop in 0..STOPS {

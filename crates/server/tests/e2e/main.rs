@@ -9,8 +9,8 @@
 //! ```
 //!
 //! One binary, so that it is linked once, and so that its tests share a PostgreSQL. How many of them run at once is said in
-//! `rig::machine`, what limits of time mean in `rig::tolerance`. The measurements they print are shown by
-//! `cargo test -p server --test e2e -- --nocapture`.
+//! `rig::machine`, what limits of time mean in `rig::tolerance`; what is left to chance is repeated with `FAULT_SEED` (see
+//! `rig::chance`). The measurements they print are shown by `cargo test -p server --test e2e -- --nocapture`.
 #![expect(clippy::expect_used, reason = "helpers of tests are tests")]
 #![expect(clippy::print_stdout, reason = "measurements are for people to read")]
 

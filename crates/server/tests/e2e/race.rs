@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Answer, Backend, Call, Client, Receiver, Service, callback_to, for_each_store, heavy, instant, now, wait_for_wall,
+    Answer, Backend, Call, Chance, Client, Receiver, Service, callback_to, for_each_store, heavy, instant, now, wait_for_wall,
 };
 
 /// Of each kind.
@@ -99,17 +99,19 @@ async fn race(client: &Client, receiver: &Receiver, act: impl AsyncFn(Client, St
         (client.create(&json!({"execute_at": instant(at), "callback": old})).await, at)
     };
     let timers = futures_util::future::join_all((0..RACES).map(register)).await;
-    let race_one = async |(n, (id, at)): (usize, (String, i64))| {
-        let offset = match n % CERTAIN_ONE_IN {
-            0 => -CERTAIN_MICROS,
-            1 => CERTAIN_MICROS,
-            _ => rand::random_range(-AROUND_MICROS..=AROUND_MICROS),
-        };
+    let mut chance = Chance::new("races around the due time");
+    let offset = |n: usize| match n % CERTAIN_ONE_IN {
+        0 => -CERTAIN_MICROS,
+        1 => CERTAIN_MICROS,
+        _ => chance.micros(-AROUND_MICROS..AROUND_MICROS),
+    };
+    let offsets: Vec<i64> = (0..RACES).map(offset).collect();
+    let race_one = async |((id, at), offset): ((String, i64), i64)| {
         wait_for_wall(at + offset).await;
         let answer = act(client.clone(), id.clone()).await;
         (id, answer)
     };
-    futures_util::future::join_all(timers.into_iter().enumerate().map(race_one)).await
+    futures_util::future::join_all(timers.into_iter().zip(offsets).map(race_one)).await
 }
 
 fn calls_by_timer(receiver: &Receiver) -> HashMap<String, Vec<Call>> {

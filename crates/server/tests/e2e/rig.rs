@@ -1,6 +1,7 @@
 //! What every test here is built from: a real service, real receivers, clients of both kinds, and patience with a limit.
 
 mod backend;
+mod chance;
 mod client;
 mod clock;
 mod crowd;
@@ -18,6 +19,7 @@ mod tolerance;
 use std::{future::Future, time::Duration};
 
 pub use backend::Backend;
+pub use chance::{Chance, scaled};
 pub use client::{Answer, Client, callback_to, stored_at, told_to};
 pub use clock::{instant, micros, now, wait_for_wall};
 pub use crowd::{Crowd, fill};

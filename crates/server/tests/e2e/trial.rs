@@ -10,16 +10,14 @@
 //! What is left to chance comes from one seed. A run that fails prints it, and `FAULT_SEED` repeats its choices; `FAULT_SCALE`
 //! multiplies the number of faults (see `make fault`).
 
-mod chance;
 mod watch;
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{
     history::{Doors, Fault, History, Load, Mixture, Summary},
-    rig::{Client, Nodes, Receiver, tolerated},
+    rig::{Chance, Client, Nodes, Receiver, tolerated},
 };
-pub use chance::{Chance, scaled};
 use watch::Watch;
 
 const DRAIN: Duration = Duration::from_secs(60);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     history::Mixture,
-    rig::{Nodes, Receiver, Reply, alone, heavy},
-    trial::{Outcome, Trial, scaled},
+    rig::{Nodes, Receiver, Reply, alone, heavy, scaled},
+    trial::{Outcome, Trial},
 };
 
 const HELD_MIN: f64 = 0.95;

@@ -6,8 +6,8 @@ use throwaway::Postgres;
 
 use crate::{
     history::{Fault, Mixture},
-    rig::{Backend, LEASE_MICROS, Nodes, Receiver, Reply, blocking, eventually, heavy, now, wait_for_wall},
-    trial::{Trial, scaled},
+    rig::{Backend, LEASE_MICROS, Nodes, Receiver, Reply, blocking, eventually, heavy, now, scaled, wait_for_wall},
+    trial::Trial,
 };
 
 const NODES: usize = 3;

@@ -9,10 +9,10 @@ use crate::{
     figures::Lateness,
     history::{Fault, Mixture},
     rig::{
-        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, eventually, heavy, micros, now, shard_of, tolerated,
+        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, eventually, heavy, micros, now, scaled, shard_of, tolerated,
         wait_until_shared,
     },
-    trial::{Trial, scaled},
+    trial::Trial,
 };
 
 const NODES: usize = 3;

@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use crate::{
     figures::Lateness,
     history::{Fault, Mixture},
-    rig::{Link, Nodes, Receiver, Reply, heavy, now, tolerated, wait_until_shared},
-    trial::{Trial, scaled},
+    rig::{Link, Nodes, Receiver, Reply, heavy, now, scaled, tolerated, wait_until_shared},
+    trial::Trial,
 };
 
 const NODES: usize = 3;

@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 
 use crate::{
     history::{Asker, Doors, Fault},
-    rig::{LEASE_MICROS, Nodes, Receiver, Reply, heavy, now, wait_for_wall, wait_until_shared},
-    trial::{Trial, scaled},
+    rig::{LEASE_MICROS, Nodes, Receiver, Reply, heavy, now, scaled, wait_for_wall, wait_until_shared},
+    trial::Trial,
 };
 
 const NODES: usize = 3;

@@ -5,10 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use futures_util::{StreamExt, future::join_all, stream};
 use serde_json::json;
 
-use crate::{
-    rig::{Client, Nodes, Receiver, callback_to, heavy, instant, now},
-    trial::scaled,
-};
+use crate::rig::{Client, Nodes, Receiver, callback_to, heavy, instant, now, scaled};
 
 const NODES: usize = 3;
 const KEYS: usize = 1_000;

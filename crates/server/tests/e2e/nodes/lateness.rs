@@ -7,11 +7,12 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use rand::{RngExt, rngs::StdRng};
 use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Client, Link, Nodes, Receiver, alone, callback_to, heavy, instant, now, tolerated},
+    rig::{Chance, Client, Link, Nodes, Receiver, alone, callback_to, heavy, instant, now, tolerated},
 };
 
 const NODES: usize = 3;
@@ -31,7 +32,8 @@ struct Registered {
 /// Registers timers with all nodes in turn, at an even pace.
 async fn register(clients: &[Client], url: &str, count: usize) -> HashMap<String, Registered> {
     let next = AtomicUsize::new(0);
-    let call_on = async |_| {
+    let mut chance = Chance::new("timers of three nodes");
+    let call_on = async |mut numbers: StdRng| {
         let pace = Duration::from_secs(1) * u32::try_from(CALLERS).expect("few") / CREATES_PER_SECOND;
         let mut registered = Vec::new();
         loop {
@@ -40,13 +42,13 @@ async fn register(clients: &[Client], url: &str, count: usize) -> HashMap<String
                 return registered;
             }
             let begun = tokio::time::Instant::now();
-            let (with, due) = (number % clients.len(), now() + rand::random_range(AHEAD_MICROS));
+            let (with, due) = (number % clients.len(), now() + numbers.random_range(AHEAD_MICROS));
             let timer = json!({"execute_at": instant(due), "callback": callback_to(url, &json!(number))});
             registered.push((clients[with].create(&timer).await, Registered { due, with }));
             tokio::time::sleep_until(begun + pace).await;
         }
     };
-    join_all((0..CALLERS).map(call_on)).await.into_iter().flatten().collect()
+    join_all((0..CALLERS).map(|_| chance.fork()).map(call_on)).await.into_iter().flatten().collect()
 }
 
 /// Fails the test when one was called twice, never or early; how late they were, first those registered with their owner.

@@ -7,9 +7,10 @@ use futures_util::future::join_all;
 use crate::{
     history::{Fault, Mixture},
     rig::{
-        LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, Service, by_tier, eventually, heavy, now, wait_for_wall, wait_until_shared,
+        LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, Service, by_tier, eventually, heavy, now, scaled, wait_for_wall,
+        wait_until_shared,
     },
-    trial::{Trial, scaled},
+    trial::Trial,
 };
 
 /// There are always calls under way.

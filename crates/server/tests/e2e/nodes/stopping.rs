@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,8 +15,8 @@ use serde_json::json;
 use crate::{
     figures::Lateness,
     history::Mixture,
-    rig::{Client, Nodes, Receiver, Reply, by_tier, callback_to, eventually, heavy, now, tolerated},
-    trial::{Trial, scaled},
+    rig::{Chance, Client, Nodes, Receiver, Reply, by_tier, callback_to, eventually, heavy, now, scaled, tolerated},
+    trial::Trial,
 };
 
 const HAND_OVER_MILLIS_MAX: f64 = 1_000.0;
@@ -36,11 +39,15 @@ async fn hand_over(client: &Client, leaving: &[String], from: i64) -> f64 {
 async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_called_twice() {
     const NODES: usize = 4;
     const AT_ONCE: usize = 2;
-    const CALL_TIME_MAX: Duration = Duration::from_secs(5);
+    const CALL_MILLIS_MAX: u64 = 5_000;
     let _machine = heavy().await;
-    let receiver = Receiver::replying(|_| Reply::OkAfter(rand::random_range(Duration::ZERO..CALL_TIME_MAX)));
-    let mut trial = Trial::start("SIGTERM", Nodes::start(NODES).await, receiver, CALL_TIME_MAX);
-    // No more than the places for calls to one receiver allow.
+    let call_times = Mutex::new(Chance::new("SIGTERM: times of calls"));
+    let receiver = Receiver::replying(move |_| {
+        let mut call_times = call_times.lock().unwrap_or_else(PoisonError::into_inner);
+        Reply::OkAfter(call_times.millis(0..CALL_MILLIS_MAX))
+    });
+    let mut trial = Trial::start("SIGTERM", Nodes::start(NODES).await, receiver, Duration::from_millis(CALL_MILLIS_MAX));
+    // No more than the permits for calls to one receiver allow.
     trial.load(Mixture { creates_per_second: 40, ..Mixture::default() });
 
     let mut hand_overs = Vec::new();
