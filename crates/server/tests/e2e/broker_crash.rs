@@ -6,11 +6,12 @@ use serde_json::json;
 use throwaway::Nats;
 
 use crate::rig::{
-    Account, Backend, Bus, Chance, Load, Sent, Service, beside_others, blocking, eventually, for_each_store, heavy, now,
+    Account, Backend, Bus, Chance, Load, Sent, Service, beside_others, blocking, by_tier, eventually, for_each_store, heavy, now,
     tolerated,
 };
 
 const KILLS: usize = 10;
+const KILLS_IN_A_BUILD: usize = 4;
 const COMMANDS_PER_SECOND: u32 = 200;
 const HEAP: usize = 400;
 const AHEAD_MICROS: Range<i64> = 0..3_000_000;
@@ -32,7 +33,7 @@ async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_k
     let bus = Bus::connect(&nats.url()).await;
     bus.make_impatient_door(DELIVERED_AGAIN_AFTER).await;
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let (mut chance, kills) = (Chance::new("kills under commands"), KILLS);
+    let (mut chance, kills) = (Chance::new("kills under commands"), by_tier(KILLS, KILLS_IN_A_BUILD));
     let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, chance.fork());
     let (mut events, mut sent) = (bus.events(), Vec::new());
     for kill in 0..kills {

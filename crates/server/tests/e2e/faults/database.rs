@@ -25,7 +25,7 @@ async fn a_database_that_falls_over_and_comes_back_costs_moments_and_nobody_is_c
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("PostgreSQL restarts", nodes, receiver, CALL_TIME);
     trial.load(Mixture::default());
-    for round in 1..=scaled(20) {
+    for round in 1..=scaled(5) {
         trial.wait_for_calls(50).await;
         let pause = trial.chance.millis(0..300);
         tokio::time::sleep(pause).await;
@@ -48,7 +48,7 @@ async fn a_database_that_falls_over_and_comes_back_costs_moments_and_nobody_is_c
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_end_at_random_cost_nothing_but_time() {
     /// With each, one session of each node ends on the average.
-    const ROUNDS: usize = 150;
+    const ROUNDS: usize = 50;
     const AT_ONCE: usize = 2;
     const INTERVAL: Duration = Duration::from_millis(200);
     let _machine = heavy().await;

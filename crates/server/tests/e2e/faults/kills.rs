@@ -72,7 +72,7 @@ async fn timers_of_a_node_that_was_killed_fire_again_within_seconds() {
 
     let mut kills = Vec::new();
     let mut back_at: Vec<Option<tokio::time::Instant>> = vec![None; NODES];
-    for _ in 0..scaled(20) {
+    for _ in 0..scaled(6) {
         start_again(&mut trial, &mut back_at).await;
         trial.wait_for_calls(20).await;
         let pause = trial.chance.millis(0..700);
@@ -139,7 +139,7 @@ async fn a_node_that_comes_back_at_once_under_its_old_name_is_another_one() {
     let mut trial = Trial::start("names used again", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture::default());
 
-    for _ in 0..scaled(5) {
+    for _ in 0..scaled(2) {
         trial.wait_for_calls(50).await;
         let victims = trial.chance.some(AT_ONCE, NODES);
         let staying = (0..NODES).find(|number| !victims.contains(number)).expect("one stays");

@@ -22,14 +22,14 @@ async fn answers_of_the_database_that_are_lost_make_no_timer_and_no_call_twice()
     let nodes = Nodes::start_over(NODES, Link::start).await;
     let mut trial = Trial::start("answers lost", nodes, receiver, CALL_TIME);
     trial.load(Mixture { repeats_creates: true, ..Mixture::default() });
-    for _ in 0..scaled(100) {
+    for _ in 0..scaled(30) {
         let (number, held) = (trial.chance.below(NODES), trial.chance.millis(20..120));
         trial.nodes.links[number].lose_answers(held).await;
         let pause = trial.chance.millis(50..200);
         tokio::time::sleep(pause).await;
     }
     trial.wait_for_calls(50).await;
-    let cuts = scaled(100);
+    let cuts = scaled(30);
     let (nodes, outcome) = trial.finish().await;
     println!("answers lost: {cuts} times, then the connections cut");
     assert_eq!(outcome.summary.repeated, 0, "{}", outcome.summary);
@@ -50,7 +50,7 @@ async fn a_node_that_is_cut_off_without_being_told_is_replaced_and_comes_back() 
     trial.load(Mixture::default());
     let longest = if scaled(1) > 1 { 20_000 } else { 8_000 };
     let mut returns = Vec::new();
-    for _ in 0..scaled(5) {
+    for _ in 0..scaled(2) {
         trial.wait_for_calls(50).await;
         let silent = trial.chance.some(AT_ONCE, NODES);
         let staying = (0..NODES).find(|number| !silent.contains(number)).expect("one stays");

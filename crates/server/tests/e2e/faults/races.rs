@@ -13,7 +13,7 @@ use crate::{
 };
 
 const NODES: usize = 3;
-const TIMERS: usize = 2_000;
+const TIMERS: usize = 600;
 const CALLERS: usize = 8;
 const ACTS_MAX: usize = 4;
 const AROUND_MICROS: i64 = 50_000;

@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::rig::{Client, Nodes, Receiver, callback_to, heavy, instant, now, scaled};
 
 const NODES: usize = 3;
-const KEYS: usize = 1_000;
+const KEYS: usize = 300;
 const CALLERS: usize = 16;
 const KEYS_AT_ONCE: usize = 4;
-const AHEAD_MICROS: i64 = 30_000_000;
+const AHEAD_MICROS: i64 = 15_000_000;
 const DRAIN: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

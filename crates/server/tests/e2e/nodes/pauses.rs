@@ -26,7 +26,7 @@ async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_reco
     let mut trial = Trial::start("SIGSTOP", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture::default());
 
-    for _ in 0..scaled(7) {
+    for _ in 0..scaled(3) {
         trial.wait_for_calls(50).await;
         let paused = trial.chance.some(AT_ONCE, NODES);
         let staying = (0..NODES).find(|number| !paused.contains(number)).expect("one stays");
@@ -61,7 +61,7 @@ async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_reco
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_were_paused_for_less_than_their_lease_keep_their_shards() {
     const NODES: usize = 3;
-    const EACH: usize = 7;
+    const EACH: usize = 3;
     // Of a lease of 3.5 s. On a busy machine a heartbeat is late by itself.
     let pause_millis = by_tier(1_750..3_150, 1_000..2_300);
     let _machine = heavy().await;
@@ -95,7 +95,7 @@ async fn nodes_that_were_paused_for_less_than_their_lease_keep_their_shards() {
     trial.faults = pauses;
     let (nodes, outcome) = trial.finish().await;
     println!("{count} pauses of {pause_millis:?} ms: {moved} shards moved, {changes} changes of owner");
-    assert!(changes <= (count / 10) as u64, "{changes} changes of owner in {count} pauses");
+    assert!(changes <= (count / 10).max(1) as u64, "{changes} changes of owner in {count} pauses");
     if moved == 0 {
         assert_eq!(outcome.summary.repeated, 0, "{}", outcome.summary);
     }

@@ -51,7 +51,7 @@ async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_call
     trial.load(Mixture { creates_per_second: 40, ..Mixture::default() });
 
     let mut hand_overs = Vec::new();
-    for _ in 0..scaled(10) {
+    for _ in 0..scaled(3) {
         trial.wait_for_calls(20).await;
         let stopping = trial.chance.some(AT_ONCE, NODES);
         let staying: Vec<usize> = (0..NODES).filter(|number| !stopping.contains(number)).collect();
