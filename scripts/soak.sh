@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What takes too long for every change: the fault suite at scale, 100,000 seeds of the simulation, and the tests that need
-# minutes of load or gigabytes of disk, on an optimised build. Several hours.
+# What takes too long for every change, or means something on an idle machine only: the fault suite at scale, 100,000 seeds of the
+# simulation, the tests that measure or need minutes of load or gigabytes of disk, and every limit of time as it is written down
+# (SOAK=1, see crates/server/tests/e2e/rig/tolerance.rs), on an optimised build. Several hours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,8 +13,8 @@ scripts/setup.sh
 heading "simulation"
 SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package server --bin timer simulation -- --nocapture
 
-heading "load and size, optimised"
-cargo test --release --locked --package server --test e2e -- --ignored --nocapture
+heading "promises, load and size, optimised"
+SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1
 
 heading "fairness between tenants"
 cargo build --release --locked --package server

@@ -140,7 +140,7 @@ impl Postgres {
         let mut command = self.user.command(self.binaries.path("postgres"), self.home.path(), &QUIT_WITH_KEEPER);
         command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
         command.arg("-c").arg(format!("unix_socket_directories={}", self.home.path().display()));
-        for setting in ["listen_addresses=127.0.0.1", "max_connections=200", "shared_buffers=128MB"] {
+        for setting in ["listen_addresses=127.0.0.1", "max_connections=400", "shared_buffers=128MB"] {
             command.args(["-c", setting]);
         }
         command.stdout(Stdio::null()).stderr(log);

@@ -5,14 +5,17 @@ use std::{collections::HashSet, ops::Range, time::Duration};
 use futures_util::{StreamExt, stream};
 use throwaway::NatsCluster;
 
-use crate::rig::{Account, Backend, Bus, COMMANDS, EVENTS, Load, Service, alone, blocking, eventually, now};
+use crate::rig::{
+    Account, Backend, Bus, COMMANDS, Chance, EVENTS, Load, Service, blocking, by_tier, eventually, heavy, now, tolerated,
+};
 
 const COMMANDS_PER_SECOND: u32 = 200;
 const AHEAD_MICROS: Range<i64> = 0..2_000_000;
 const BETWEEN: Duration = Duration::from_secs(3);
 const HEAP: usize = 3_000;
-/// Less than the time after which the broker delivers again what was not acknowledged.
+/// Less than the time after which the broker delivers again what was not acknowledged, which is twenty.
 const HEAP_SECONDS_MAX: f64 = 9.0;
+const HEAP_SECONDS_MAX_IF_BUSY: f64 = 18.0;
 const ELECTED_WITHIN: Duration = Duration::from_secs(20);
 const DRAIN: Duration = Duration::from_secs(90);
 /// An election takes up to nine seconds, a command that got lost on its way comes again after twenty, and pauses between tries grow as
@@ -21,14 +24,14 @@ const LONGEST_WAIT_MICROS_MAX: i64 = 60_000_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_command_leads_to_its_event_though_leaders_are_killed() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let cluster = blocking(|| NatsCluster::start(3));
     let bus = Bus::connect(&cluster.urls()).await;
     bus.make_stream(COMMANDS, "timer.commands.>", 3).await;
     bus.make_stream(EVENTS, "timer.events.>", 3).await;
     let mut service = Service::start_with_door(&backend, &cluster.urls()).await;
-    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
+    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, Chance::new("commands").fork());
 
     for stream in [COMMANDS, EVENTS] {
         tokio::time::sleep(BETWEEN).await;
@@ -55,9 +58,9 @@ async fn every_acknowledged_command_leads_to_its_event_though_leaders_are_killed
         "a cluster of 3 that lost two leaders: {account}; no command was acknowledged for {between_acknowledgements:.2} s and no event came \
          for {between_events:.2} s at the longest"
     );
-    assert!(account.acknowledged > 1_000, "too little load to mean anything: {account}");
+    assert!(account.acknowledged > 300, "too little load to mean anything: {account}");
     assert_eq!(account.repeated, account.repeated_with_same_id, "{account}");
-    assert!(account.longest_micros < LONGEST_WAIT_MICROS_MAX, "{account}");
+    assert!(account.longest_micros < tolerated(LONGEST_WAIT_MICROS_MAX), "{account}");
     service.client().wait_until_finished(DRAIN).await;
     service.stop().await;
 }
@@ -65,7 +68,7 @@ async fn every_acknowledged_command_leads_to_its_event_though_leaders_are_killed
 /// More than is asked for at a time, so that a request for commands ends because it is full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_heap_of_commands_on_a_cluster_is_worked_off_without_a_pause() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let cluster = blocking(|| NatsCluster::start(3));
     let mut service = Service::start_with_door(&backend, &cluster.urls()).await;
@@ -82,7 +85,7 @@ async fn a_heap_of_commands_on_a_cluster_is_worked_off_without_a_pause() {
     eventually("every event is in the stream", DRAIN, async || events.count().await.filter(|count| *count >= HEAP as u64)).await;
     let took = (now() - begun) as f64 / 1e6;
     println!("a cluster of 3: {HEAP} commands that waited led to their events in {took:.2} s");
-    assert!(took < HEAP_SECONDS_MAX, "{took} s");
+    assert!(took < by_tier(HEAP_SECONDS_MAX, HEAP_SECONDS_MAX_IF_BUSY), "{took} s");
     let calls: HashSet<String> = events.wait_for_events(HEAP, DRAIN).await.into_iter().map(|event| event.call).collect();
     assert_eq!(calls.len(), HEAP);
     service.stop().await;

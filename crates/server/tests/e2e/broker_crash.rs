@@ -5,13 +5,17 @@ use std::{ops::Range, time::Duration};
 use serde_json::json;
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, Load, Sent, Service, alone, beside_others, blocking, eventually, for_each_store, now};
+use crate::rig::{
+    Account, Backend, Bus, Chance, Load, Sent, Service, beside_others, blocking, by_tier, eventually, for_each_store, heavy, now,
+    tolerated,
+};
 
 const KILLS: usize = 10;
+const KILLS_IN_A_BUILD: usize = 4;
 const COMMANDS_PER_SECOND: u32 = 200;
 const HEAP: usize = 400;
 const AHEAD_MICROS: Range<i64> = 0..3_000_000;
-/// On PostgreSQL a dead owner's shards are nobody's until their lease has run out, which takes seconds.
+/// On PostgreSQL a dead node's shards have no owner until their lease has run out, which takes seconds.
 const TAKE_OVER: Duration = Duration::from_secs(15);
 /// Of commands that were at hand at a kill.
 const DELIVERED_AGAIN_AFTER: Duration = Duration::from_secs(3);
@@ -24,22 +28,24 @@ for_each_store!(
 );
 
 async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_killed(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nats = blocking(Nats::start);
     let bus = Bus::connect(&nats.url()).await;
     bus.make_impatient_door(DELIVERED_AGAIN_AFTER).await;
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
+    let (mut chance, kills) = (Chance::new("kills under commands"), by_tier(KILLS, KILLS_IN_A_BUILD));
+    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, chance.fork());
     let (mut events, mut sent) = (bus.events(), Vec::new());
-    for kill in 0..KILLS {
+    for kill in 0..kills {
         // Only a service that has begun to fire can be killed while it fires.
         let count = events.read().await.len();
         events.wait_for(count + 20, TAKE_OVER).await;
-        tokio::time::sleep(Duration::from_millis(rand::random_range(0..700))).await;
+        let (pause, until_kill) = (chance.millis(0..700), chance.millis(0..100));
+        tokio::time::sleep(pause).await;
         // A heap, so that commands are at hand at that moment, too.
         let name = format!("heap-{kill}");
-        let (heap, ()) = tokio::join!(Sent::heap(&bus, &name, HEAP, AHEAD_MICROS), async {
-            tokio::time::sleep(Duration::from_millis(rand::random_range(0..100))).await;
+        let (heap, ()) = tokio::join!(Sent::heap(&bus, &name, HEAP, AHEAD_MICROS, chance.fork()), async {
+            tokio::time::sleep(until_kill).await;
             service.kill();
         });
         sent.extend(heap);
@@ -48,8 +54,8 @@ async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_k
     sent.extend(load.stop().await);
     let account = Account::settle(&sent, &mut events, DRAIN).await;
 
-    println!("{}: {KILLS} kills of the service: {account}", backend.name());
-    assert!(account.acknowledged > (HEAP + 50) * KILLS, "too little load to mean anything: {account}");
+    println!("{}: {kills} kills of the service: {account}", backend.name());
+    assert!(account.acknowledged > (HEAP + 50) * kills, "too little load to mean anything: {account}");
     assert_eq!(account.acknowledged, account.commands, "the broker was there all the time");
     assert_eq!(account.repeated, 0, "the stream drops what is published again: {account}");
     service.client().wait_until_finished(DRAIN).await;
@@ -67,7 +73,7 @@ async fn an_event_that_was_published_but_not_recorded_stands_in_the_stream_once(
     let bus = Bus::to_door(&nats.url()).await;
     let mut events = bus.events();
     let client = service.client();
-    let at = now() + 1_500_000;
+    let at = now() + 3_000_000;
     bus.schedule("acme", "unrecorded", at).await;
     eventually("the timer is there", SOON, async || (client.count("pending").await == 1).then_some(())).await;
     blocking(|| nats.pause());
@@ -79,7 +85,7 @@ async fn an_event_that_was_published_but_not_recorded_stands_in_the_stream_once(
     })
     .await;
     // From here the event has only to be written to a socket, which nobody can see from outside.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(tolerated(Duration::from_millis(300))).await;
     service.signal("STOP");
     blocking(|| nats.resume());
     events.wait_for(1, SOON).await;

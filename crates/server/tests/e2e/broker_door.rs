@@ -7,7 +7,7 @@ use throwaway::Nats;
 
 use crate::rig::{
     Backend, Bus, Client, Event, Service, Witness, beside_others, blocking, for_each_store, instant, micros, now, schedule_timer,
-    with_door,
+    tolerated, with_door,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -75,8 +75,8 @@ async fn a_command_leads_to_its_event_at_its_time(backend: Backend) {
     for event in &events {
         assert!(event.reached_at >= at && event.at >= at, "early: {event:?}");
         let late = (event.at - at) as f64 / 1e6;
-        assert!(late < LATENESS_SECONDS_MAX, "{late} s late: {event:?}");
-        assert!((event.at - event.reached_at).abs() < 3_000_000, "{event:?}");
+        assert!(late < tolerated(LATENESS_SECONDS_MAX), "{late} s late: {event:?}");
+        assert!((event.at - event.reached_at).abs() < tolerated(3_000_000), "{event:?}");
     }
     let ids: HashSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
     let message_ids: HashSet<&str> = events.iter().map(|event| event.message_id.as_str()).collect();
@@ -120,7 +120,7 @@ async fn a_timer_of_a_command_can_be_seen_and_canceled_over_http(backend: Backen
     let _machine = beside_others().await;
     let mut stage = Stage::open(&backend).await;
     let client = stage.service.client();
-    let at = now() + 2_500_000;
+    let at = now() + 5_000_000;
     let mut canceled = schedule_timer(TENANT, "canceled", at);
     canceled["correlationId"] = json!("req-9");
     stage.bus.command(&canceled).await.expect("an acknowledgement");
@@ -169,7 +169,7 @@ async fn the_same_command_again_moves_the_timer_until_it_is_due(backend: Backend
     let _machine = beside_others().await;
     let mut stage = Stage::open(&backend).await;
     let begun = now();
-    let (early, late, far) = (begun + 1_200_000, begun + 2_400_000, begun + 3_600_000_000);
+    let (early, late, far) = (begun + 3_000_000, begun + 4_500_000, begun + 3_600_000_000);
     for (call, first, second) in [("sooner", far, early), ("later", early, late)] {
         stage.bus.schedule(TENANT, call, first).await;
         // In one go with the first, or in another batch: both must do.
@@ -213,7 +213,7 @@ async fn a_due_time_that_has_passed_is_due_at_once(backend: Backend) {
     let events = stage.events.wait_for_events(3, SOON).await;
     for event in events {
         let late = (event.at - sent) as f64 / 1e6;
-        assert!(event.reached_at >= sent && late < LATENESS_SECONDS_MAX, "{late} s: {event:?}");
+        assert!(event.reached_at >= sent && late < tolerated(LATENESS_SECONDS_MAX), "{late} s: {event:?}");
     }
     assert_eq!(stage.events_until_marker("end").await.len(), 3);
     stage.service.stop().await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throwaway::Nats;
 
-use crate::rig::{Account, Backend, Bus, Load, Sent, Service, alone, blocking, now};
+use crate::rig::{Account, Backend, Bus, Chance, Load, Sent, Service, beside_others, blocking, now};
 
 const EVENTS_DUE: usize = 500;
 const DOWN: Duration = Duration::from_secs(3);
@@ -13,7 +13,7 @@ const DRAIN: Duration = Duration::from_secs(40);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_return() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
@@ -21,7 +21,7 @@ async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_
     let client = service.client();
 
     // They begin before the kill, so that it finds some on their way, and end before the return.
-    let killed = now() + 3_000_000;
+    let killed = now() + 5_000_000;
     let due = |n: usize| killed - 500_000 + 3_000_000 / EVENTS_DUE as i64 * n as i64;
     let mut sent: Vec<Sent> = Vec::new();
     for n in 0..EVENTS_DUE {
@@ -30,7 +30,7 @@ async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_
         sent.push(Sent { call, due: due(n), acknowledged: Some(now()) });
     }
     // And a flow of others, which does not stop for it.
-    let load = Load::start(bus.clone(), 50, 0..2_000_000);
+    let load = Load::start(bus.clone(), 50, 0..2_000_000, Chance::new("commands").fork());
     assert!(now() < killed - 500_000, "registered too late to mean anything");
     crate::rig::wait_for_wall(killed).await;
     blocking(|| nats.stop_immediate());

@@ -5,7 +5,8 @@ use std::{collections::HashSet, ops::Range, time::Duration};
 use throwaway::Nats;
 
 use crate::rig::{
-    Account, Backend, Bus, COMMANDS, CONSUMER, Load, Service, alone, beside_others, blocking, eventually, for_each_store, now,
+    Account, Backend, Bus, COMMANDS, CONSUMER, Chance, Load, Service, beside_others, blocking, by_tier, eventually,
+    for_each_store, heavy, now, tolerated,
 };
 
 const STOPS: usize = 3;
@@ -14,8 +15,9 @@ const AHEAD_MICROS: Range<i64> = 0..1_000_000;
 /// In one go, so that many are at hand when the service stops.
 const HEAP: usize = 3_000;
 const DRAIN: Duration = Duration::from_secs(60);
-/// Much shorter than the time after which the broker by itself delivers again what was not acknowledged.
+/// Shorter than the time after which the broker by itself delivers again what was not acknowledged.
 const GIVEN_BACK_SECONDS_MAX: f64 = 6.0;
+const GIVEN_BACK_SECONDS_MAX_IF_BUSY: f64 = 15.0;
 
 /// What is under way to a broker that does not answer is waited for, but not for ever.
 const STOPPED_SECONDS_MAX: f64 = 20.0;
@@ -23,13 +25,14 @@ const STOPPED_SECONDS_MAX: f64 = 20.0;
 for_each_store!(commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_once);
 
 async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_once(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nats = blocking(Nats::start);
     let mut service = Service::start_with_door(&backend, &nats.url()).await;
     let bus = Bus::to_door(&nats.url()).await;
     let redelivered_after = bus.consumer(COMMANDS, CONSUMER).await.config.ack_wait.as_secs_f64();
-    assert!(redelivered_after > GIVEN_BACK_SECONDS_MAX + 2.0, "{redelivered_after} s");
-    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS);
+    let given_back_max = by_tier(GIVEN_BACK_SECONDS_MAX, GIVEN_BACK_SECONDS_MAX_IF_BUSY);
+    assert!(redelivered_after > given_back_max + 2.0, "{redelivered_after} s");
+    let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, Chance::new("commands").fork());
     let mut events = bus.events();
     let (mut longest_stop, mut left_over) = (0.0_f64, 0);
     for stop in 0..STOPS {
@@ -52,7 +55,7 @@ async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_
         backend.name()
     );
     assert!(left_over > 0, "the service was never stopped with work at hand");
-    assert!(longest < GIVEN_BACK_SECONDS_MAX, "{account}");
+    assert!(longest < given_back_max, "{account}");
     assert_eq!(account.repeated, 0, "{account}");
     let client = service.client();
     eventually("every command of the heaps is a timer", DRAIN, async || {
@@ -85,7 +88,7 @@ async fn a_service_stops_in_order_though_its_broker_is_away_or_hangs() {
         service.stop_with_calls_under_way().await;
         let took = (now() - asked) as f64 / 1e6;
         println!("SQLite: with a broker that {} the service stopped in {took:.2} s", if hangs { "hangs" } else { "is away" });
-        assert!(took < STOPPED_SECONDS_MAX, "{took} s");
+        assert!(took < tolerated(STOPPED_SECONDS_MAX), "{took} s");
 
         blocking(|| if hangs { nats.resume() } else { nats.start_again() });
         service.start_again().await;

@@ -1,4 +1,4 @@
-//! How many commands and events a second go through the door. Figures, for people to read.
+//! How many commands and events a second go through the NATS command consumer. Measurements, for people to read.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SINGLE: usize = 100;
 const SINGLE_MILLIS_MAX: f64 = 2_000.0;
 const LIMIT: Duration = Duration::from_secs(120);
 
-for_each_store!(commands_and_events_a_second, how_long_a_command_takes_to_its_event);
+for_each_store!(soak: commands_and_events_a_second, how_long_a_command_takes_to_its_event);
 
 async fn commands_and_events_a_second(backend: Backend) {
     let _machine = alone().await;
@@ -33,7 +33,7 @@ async fn commands_and_events_a_second(backend: Backend) {
     };
     let rate = |since: i64| COMMANDS as f64 / ((now() - since) as f64 / 1e6);
 
-    // Only taken in: nothing of it is due. The next day is nobody's concern for now.
+    // Only taken in: nothing of it is due before the next day.
     let begun = now();
     publish("later", begun + 86_400_000_000).await;
     let published = rate(begun);

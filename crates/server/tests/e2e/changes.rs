@@ -10,15 +10,17 @@ use serde_json::{Value, json};
 
 use crate::rig::{
     Answer, Backend, Client, Receiver, Reply, Service, beside_others, callback_to, for_each_store, instant, micros, now,
-    wait_for_wall,
+    tolerated, wait_for_wall,
 };
 
 const SOON: Duration = Duration::from_secs(15);
 /// Of each kind; several times the places that a destination has.
 const GROUP: usize = 6;
 const PLACES: (&str, &str) = ("IN_FLIGHT_PER_DESTINATION_MAX", "2");
-/// Long enough for the timers behind it to be changed while they wait for a place.
-const LONG_CALL: Duration = Duration::from_secs(2);
+/// Long enough for the timers behind it to be changed while they wait for a permit, on a busy machine, too.
+const LONG_CALL: Duration = Duration::from_secs(4);
+/// Long enough for a timer to be changed before it is due.
+const BEFORE_ITS_TIME: &str = "4s";
 
 for_each_store!(
     a_timer_moved_to_another_host_before_its_time_fires_once_and_there,
@@ -70,10 +72,10 @@ async fn a_timer_moved_to_another_host_before_its_time_fires_once_and_there(back
     let mut hosts = Hosts { old: Receiver::start(), new: Receiver::start(), stay: HashSet::new(), moved: HashSet::new() };
     // More than once: a place that is lost each time would be missing in the end.
     for _ in 0..2 {
-        let moved = hosts.register(&client, "1500ms").await;
+        let moved = hosts.register(&client, BEFORE_ITS_TIME).await;
         hosts.change(&client, &moved).await;
         hosts.moved.extend(moved);
-        let stay = hosts.register(&client, "1500ms").await;
+        let stay = hosts.register(&client, BEFORE_ITS_TIME).await;
         hosts.stay.extend(stay);
         hosts.check(&client).await;
     }
@@ -138,7 +140,7 @@ async fn correct_while_waiting_for_a_retry(backend: Backend, settings: &[(&str, 
     assert_eq!(calls.iter().map(|call| call.path.as_str()).collect::<Vec<_>>(), ["/wrong", "/right"]);
     let waited = calls[1].arrived - calls[0].arrived;
     println!("{}: a corrected callback was called {:.2} s after the wrong one", backend.name(), waited as f64 / 1e6);
-    assert!((RETRY_MICROS.start..RETRY_MICROS.end + LATE_MICROS_MAX).contains(&waited), "{waited} µs");
+    assert!((RETRY_MICROS.start..RETRY_MICROS.end + tolerated(LATE_MICROS_MAX)).contains(&waited), "{waited} µs");
     assert_eq!(timer["last_error"], Value::Null, "{timer}");
     service.stop().await;
 }
@@ -186,7 +188,7 @@ async fn a_repeated_create_finds_its_timer_although_its_time_is_nearer_than_may_
     let _machine = beside_others().await;
     let receiver = Receiver::start();
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "5s")]).await;
-    let at = instant(now() + 6_000_000);
+    let at = instant(now() + 8_000_000);
     let timers: Vec<Value> = (0..5)
         .map(|n| {
             let key = format!("order-{n}");

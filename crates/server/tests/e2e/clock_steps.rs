@@ -6,7 +6,9 @@ use std::{collections::HashSet, time::Duration};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::rig::{Backend, Client, FakeTime, Receiver, Reply, Service, alone, callback_to, eventually, instant, micros, now};
+use crate::rig::{
+    Backend, Client, FakeTime, Receiver, Reply, Service, beside_others, callback_to, eventually, instant, micros, now,
+};
 
 const MINUTE_MICROS: i64 = 60_000_000;
 const GROUP: usize = 20;
@@ -17,7 +19,7 @@ const LONG_CALL: Duration = Duration::from_secs(12);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_the_only_clock_steps_nothing_is_early_nothing_twice_nothing_stuck() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let receiver = Receiver::replying(|call| if call.path == "/long" { Reply::OkAfter(LONG_CALL) } else { Reply::Status(200) });
     let time = FakeTime::new();
@@ -68,7 +70,7 @@ async fn when_the_only_clock_steps_nothing_is_early_nothing_twice_nothing_stuck(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_clock_differs_from_the_databases_nothing_fires_and_afterwards_everything_once() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::postgres();
     let time = FakeTime::new();
     let mut service = Service::start_at(&backend, &time, &[("MIN_DELAY", "0s")]).await;

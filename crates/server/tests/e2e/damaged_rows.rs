@@ -9,7 +9,7 @@ use crate::rig::{Backend, Receiver, Service, beside_others, callback_to, eventua
 const TIMERS: usize = 60;
 const SOON: Duration = Duration::from_secs(15);
 /// Enough to damage a few of them first.
-const DELAY: &str = "1500ms";
+const DELAY: &str = "5s";
 
 for_each_store!(an_outcome_of_a_pending_timer_holds_up_nothing, a_row_that_cannot_be_recorded_is_set_aside);
 

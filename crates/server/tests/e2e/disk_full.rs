@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::rig::{Backend, Client, Receiver, Service, alone, callback_to, eventually, now};
+use crate::rig::{Backend, Client, Receiver, Service, beside_others, callback_to, eventually, now, tolerated};
 
 const SMALL: &str = "16m";
 const LARGE: &str = "96m";
@@ -52,7 +52,7 @@ fn mount(arguments: &[&str], at: &Path) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_loses_nothing_and_the_service_goes_on_once_there_is_room() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let Some(disk) = Disk::mount() else {
         println!("SQLite: skipped: a full disk needs the right to mount a tmpfs");
         return;
@@ -107,7 +107,7 @@ async fn a_full_disk_loses_nothing_and_the_service_goes_on_once_there_is_room() 
          and {resumed:.2} s after it all were done",
         kept.len()
     );
-    assert!(resumed < RESUME_WITHIN.as_secs_f64(), "{resumed} s");
+    assert!(resumed < tolerated(RESUME_WITHIN).as_secs_f64(), "{resumed} s");
     assert_eq!(receiver.count(), due.len(), "each was called once");
 
     service.stop().await;

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 
-use crate::rig::{Backend, FakeTime, Receiver, Service, alone, callback_to, eventually, for_each_store, instant, now};
+use crate::rig::{Backend, FakeTime, Receiver, Service, callback_to, eventually, for_each_store, heavy, instant, now};
 
 const TIMERS: usize = 5_000;
 /// Together more than the memory that is allowed.
@@ -18,7 +18,7 @@ const IN_FLIGHT: usize = 256;
 for_each_store!(after_a_day_of_downtime_everything_fires_oldest_first_in_bounded_memory);
 
 async fn after_a_day_of_downtime_everything_fires_oldest_first_in_bounded_memory(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::start();
     let due = register_yesterday(&backend, &receiver).await;
     assert_eq!(receiver.count(), 0, "nothing was due yesterday");

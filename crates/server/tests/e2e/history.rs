@@ -22,7 +22,7 @@ use futures_util::{StreamExt, stream};
 
 use crate::{
     figures::Lateness,
-    rig::{Call, Client, micros, now},
+    rig::{Call, Client, micros, now, tolerated},
 };
 pub use fault::Fault;
 pub use load::{Asker, Doors, Load, Mixture};
@@ -31,7 +31,7 @@ pub use order::{Act, RequestedTime, Status};
 /// How long a result may take to be on record, beside what the call takes.
 const RECORDED_WITHIN_MICROS: i64 = 1_000_000;
 /// How long after a fault the receiver may still read what was sent before.
-const READ_LATE_MICROS_MAX: i64 = 20_000;
+const READ_LATE_MICROS_MAX: i64 = 50_000;
 /// From the last look before a call to its arrival.
 const ON_THE_WIRE_MICROS_MAX: i64 = 100_000;
 
@@ -85,7 +85,7 @@ impl History {
     /// For receivers that take up to `call_time`.
     pub fn new(call_time: Duration) -> Self {
         let call_micros = i64::try_from(call_time.as_micros()).expect("a call of less than an age");
-        Self { told: Mutex::default(), unrecorded_micros_max: call_micros + RECORDED_WITHIN_MICROS }
+        Self { told: Mutex::default(), unrecorded_micros_max: call_micros + tolerated(RECORDED_WITHIN_MICROS) }
     }
 
     fn told(&self) -> MutexGuard<'_, HashMap<String, Told>> {
@@ -185,7 +185,7 @@ impl History {
             assert_eq!(pair[0].header("webhook-id"), pair[1].header("webhook-id"), "{pair:?}");
             let [earlier, later] = [pair[0].arrived, pair[1].arrived];
             let was_under_way = faults.iter().any(|fault| {
-                let sent = fault.from - self.unrecorded_micros_max..=fault.sent_until + READ_LATE_MICROS_MAX;
+                let sent = fault.from - self.unrecorded_micros_max..=fault.sent_until + tolerated(READ_LATE_MICROS_MAX);
                 later >= fault.from && sent.contains(&earlier)
             });
             let was_held = faults.iter().any(|fault| fault.held_until(later));
@@ -200,7 +200,7 @@ impl Told {
     fn check_order(&self, key: &str, calls: &[&Call], faults: &[Fault]) {
         let called = calls.iter().map(|call| {
             let held_since = faults.iter().filter(|fault| fault.held_until(call.arrived)).map(|fault| fault.from).min();
-            let from = held_since.unwrap_or(i64::MAX).min(call.arrived - ON_THE_WIRE_MICROS_MAX);
+            let from = held_since.unwrap_or(i64::MAX).min(call.arrived - tolerated(ON_THE_WIRE_MICROS_MAX));
             RequestedTime { from, to: call.arrived, act: Act::Call { version: version(call) } }
         });
         let all: Vec<RequestedTime> = self.asked.iter().copied().chain(called).collect();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Receiver, Reply, Service, alone, callback_to, for_each_store, instant, now},
+    rig::{Backend, Receiver, Reply, Service, beside_others, callback_to, for_each_store, instant, now, tolerated},
 };
 
 const HANGING: usize = 500;
@@ -21,7 +21,7 @@ const LATENESS_MILLIS_MAX: f64 = 1_000.0;
 for_each_store!(a_destination_that_hangs_with_five_hundred_due_timers_delays_no_other);
 
 async fn a_destination_that_hangs_with_five_hundred_due_timers_delays_no_other(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let hanging = Receiver::replying(|_| Reply::Never);
     let other = Receiver::start();
     let service = Service::start(&backend).await;
@@ -50,7 +50,7 @@ async fn a_destination_that_hangs_with_five_hundred_due_timers_delays_no_other(b
         hanging.count()
     );
     assert_eq!(calls.len(), OTHERS);
-    assert!(lateness.max() < LATENESS_MILLIS_MAX, "{lateness}");
+    assert!(lateness.max() < tolerated(LATENESS_MILLIS_MAX), "{lateness}");
     assert!(growth < GROWTH_MIB_MAX, "memory grew by {growth:.0} MiB");
     assert!(hanging.count() < HANGING, "calls to one destination are limited");
     // Not stopped in order: that would wait for the calls that hang.

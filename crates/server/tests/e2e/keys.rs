@@ -11,7 +11,8 @@ use throwaway::Postgres;
 use tokio::time::Instant;
 
 use crate::rig::{
-    API_KEY, Backend, Client, Receiver, Service, alone, beside_others, blocking, callback_to, eventually, for_each_store, timer,
+    API_KEY, Backend, Client, Receiver, Service, beside_others, blocking, callback_to, eventually, for_each_store, timer,
+    tolerated,
 };
 
 const SOON: Duration = Duration::from_secs(15);
@@ -260,7 +261,7 @@ fn stored(backend: &Backend) -> Vec<(String, Vec<u8>)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_process_learns_of_a_key_at_once_and_of_its_end_within_a_second() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::postgres();
     let (mut first, mut second) = (Service::start(&backend).await, Service::start(&backend).await);
     let (here, there) = (first.client(), second.client());
@@ -284,7 +285,7 @@ async fn a_second_process_learns_of_a_key_at_once_and_of_its_end_within_a_second
             .await;
         let gone = begun.elapsed();
         println!("a key of another process: known after {known:?}, gone after {gone:?}");
-        assert!(known < NOTICED_WITHIN && gone < NOTICED_WITHIN, "known after {known:?}, gone after {gone:?}");
+        assert!(known.max(gone) < tolerated(NOTICED_WITHIN), "known after {known:?}, gone after {gone:?}");
         assert_eq!((status(by, &key).await, status(at, &key).await, status(at, API_KEY).await), (401, 401, 200));
     }
     first.stop().await;
@@ -294,7 +295,7 @@ async fn a_second_process_learns_of_a_key_at_once_and_of_its_end_within_a_second
 /// Nobody can tell whether a key still opens something. It is not said to be wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_database_is_away_a_key_is_neither_right_nor_wrong() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let postgres = blocking(Postgres::start);
     let backend = Backend::postgres_at(postgres.create_database());
     let mut service = Service::start(&backend).await;

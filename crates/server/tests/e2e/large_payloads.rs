@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::rig::{Backend, Crowd, Receiver, Service, alone, eventually, fill, for_each_store, now};
+use crate::rig::{Backend, Crowd, Receiver, Service, eventually, fill, for_each_store, heavy, now};
 
 const PAYLOAD_BYTES: usize = 64 * 1024;
 const MEMORY_MIB_MAX: f64 = 300.0;
@@ -18,23 +18,15 @@ async fn half_a_gibibyte_that_is_due_at_once_is_never_in_memory_at_once(backend:
     large_timers_due_at_once(backend, FEW).await;
 }
 
-macro_rules! six_gibibytes {
-    ($($name:ident => $backend:ident),+) => {
-        mod six_gibibytes_that_are_due_at_once_are_never_in_memory_at_once {
-            $(
-                #[ignore = "7 GiB of disk, for an optimised build: cargo test --release -p server --test e2e -- --ignored --nocapture six_gibibytes"]
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $name() {
-                    super::large_timers_due_at_once(crate::rig::Backend::$backend(), super::MANY).await;
-                }
-            )+
-        }
-    };
+// 7 GiB of disk.
+for_each_store!(soak: six_gibibytes_that_are_due_at_once_are_never_in_memory_at_once);
+
+async fn six_gibibytes_that_are_due_at_once_are_never_in_memory_at_once(backend: Backend) {
+    large_timers_due_at_once(backend, MANY).await;
 }
-six_gibibytes!(on_sqlite => sqlite, on_postgres => postgres);
 
 async fn large_timers_due_at_once(backend: Backend, timers: usize) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::counting();
     let payload = json!("x".repeat(PAYLOAD_BYTES - 2));
     fill(&backend, &receiver, &Crowd { timers, payload: &payload, at: (now() - 1_000_000).to_string() }).await;

@@ -8,10 +8,11 @@
 //!           PostgreSQL ─┘  └─NATS─▶ nats-server, or three of them (killed and paused, too)
 //! ```
 //!
-//! One binary, so that it is linked once. Tests that measure time or load the machine run alone (see `rig::machine`). The
-//! figures they print are shown by `cargo test -p server --test e2e -- --nocapture`.
+//! One binary, so that it is linked once, and so that its tests share a PostgreSQL. How many of them run at once is said in
+//! `rig::machine`, what limits of time mean in `rig::tolerance`; what is left to chance is repeated with `FAULT_SEED` (see
+//! `rig::chance`). The measurements they print are shown by `cargo test -p server --test e2e -- --nocapture`.
 #![expect(clippy::expect_used, reason = "helpers of tests are tests")]
-#![expect(clippy::print_stdout, reason = "measured figures are for people to read")]
+#![expect(clippy::print_stdout, reason = "measurements are for people to read")]
 
 mod rig;
 

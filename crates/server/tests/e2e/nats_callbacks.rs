@@ -12,8 +12,8 @@ use throwaway::Nats;
 use crate::{
     figures::Lateness,
     rig::{
-        Backend, Bus, Client, Message, Receiver, Service, alone, beside_others, blocking, callback_to, for_each_store, instant,
-        micros, now, stored_at, told_to,
+        Backend, Bus, Client, Message, Receiver, Service, beside_others, blocking, callback_to, for_each_store, heavy, instant,
+        micros, now, stored_at, told_to, tolerated,
     },
 };
 
@@ -135,7 +135,7 @@ async fn a_stream_holds_a_message_once_under_its_webhook_id(backend: Backend) {
 }
 
 async fn ten_thousand_messages_due_at_one_instant_all_arrive_once(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nats = blocking(Nats::start);
     let listener = Bus::connect(&nats.url()).await.listen("burst").await;
     let mut service = Service::start_with_nats(&backend, &nats.url()).await;
@@ -152,7 +152,7 @@ async fn ten_thousand_messages_due_at_one_instant_all_arrive_once(backend: Backe
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_messages_for_a_stream_due_at_one_instant_are_all_in_it_once() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let bus = Bus::connect(&nats.url()).await;
@@ -198,7 +198,7 @@ fn assert_same_timers(ids: &HashSet<String>, messages: &[Message]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_over_http_are_on_time_while_the_nats_server_hangs() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let receiver = Receiver::start();
@@ -207,7 +207,7 @@ async fn calls_over_http_are_on_time_while_the_nats_server_hangs() {
     let register =
         async |at: i64, callback: Value| client.create(&json!({"execute_at": instant(at), "callback": callback})).await;
 
-    let first = now() + 2_000_000;
+    let first = now() + 5_000_000;
     let hanging: Vec<String> = stream::iter(0..HANGING)
         .map(|n| register(first, if n % 2 == 0 { told_to("hangs", &json!(n)) } else { stored_at("hangs.too", &json!(n)) }))
         .buffer_unordered(REGISTERED_AT_ONCE)
@@ -227,7 +227,7 @@ async fn calls_over_http_are_on_time_while_the_nats_server_hangs() {
 
     let lateness = Lateness::of(calls.iter().map(|call| call.arrived - due[call.timer_id()]));
     println!("{}: beside {HANGING} timers whose NATS server hangs: {lateness}", backend.name());
-    assert!(lateness.max() < OTHERS_LATENESS_MILLIS_MAX, "{lateness}");
+    assert!(lateness.max() < tolerated(OTHERS_LATENESS_MILLIS_MAX), "{lateness}");
     for id in &hanging {
         assert_ne!(client.timer(id).await["status"], "completed", "nobody took it");
     }

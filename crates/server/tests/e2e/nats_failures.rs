@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use throwaway::{Nats, NatsUser};
 
 use crate::rig::{
-    Backend, Bus, Message, Service, alone, beside_others, blocking, eventually, for_each_store, instant, now, stored_at, told_to,
+    Backend, Bus, Message, Service, beside_others, blocking, eventually, for_each_store, instant, now, stored_at, told_to,
 };
 
 /// Confirmations are waited for up to five seconds.
@@ -31,7 +31,7 @@ async fn a_server_that_is_away_makes_a_failed_timer_with_the_reason(backend: Bac
     let mut service = Service::start_with_nats(&backend, &nats.url()).await;
     let client = service.client();
     // Registered while it is there, due when it is not.
-    let at = now() + 1_500_000;
+    let at = now() + 4_000_000;
     let register = async |callback: Value| client.create(&json!({"execute_at": instant(at), "callback": callback})).await;
     let ids = [register(told_to("gone", &json!(1))).await, register(stored_at("gone", &json!(1))).await];
     blocking(|| nats.stop_immediate());
@@ -155,7 +155,7 @@ async fn a_server_that_stands_still_has_taken_nothing(backend: Backend) {
 /// Many refusals at once: not one of them may be overlooked, and none may be held against a neighbour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn denied_messages_among_allowed_ones_are_told_apart() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let limited = NatsUser::limited("timer", "t", &["allowed", "_INBOX.>"], &["_INBOX.>"]);
     let nats = blocking(|| Nats::builder().user(limited).user(NatsUser::unlimited("boss", "b")).start());
@@ -163,7 +163,7 @@ async fn denied_messages_among_allowed_ones_are_told_apart() {
     let listener = Bus::connect_as(&nats.url(), options).await.listen(">").await;
     let mut service = Service::start_with_nats(&backend, &nats.url().replace("nats://", "nats://timer:t@")).await;
     let client = service.client();
-    let at = now() + 3_000_000;
+    let at = now() + 8_000_000;
     let register = async |n: usize| {
         let topic = if n.is_multiple_of(2) { "allowed".to_owned() } else { format!("denied.{}", n % 7) };
         (client.create(&json!({"execute_at": instant(at), "callback": told_to(&topic, &json!(n))})).await, topic)

@@ -2,17 +2,18 @@
 
 use std::{collections::HashMap, ops::Range, time::Duration};
 
+use rand::{RngExt, rngs::StdRng};
 use serde_json::json;
 use throwaway::Nats;
 use tokio_util::sync::CancellationToken;
 
-use crate::rig::{Backend, Bus, Client, Service, alone, blocking, micros, now, stored_at, told_to};
+use crate::rig::{Backend, Bus, Chance, Client, Service, blocking, heavy, micros, now, stored_at, told_to};
 
 const KILLS: usize = 10;
 const CALLERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(25);
-const DOWN_MICROS: Range<u64> = 0..900_000;
-const UP_MICROS: Range<u64> = 300_000..1_200_000;
+const DOWN_MILLIS: Range<u64> = 0..900;
+const UP_MILLIS: Range<u64> = 300..1_200;
 /// What the server has taken without being asked to store it stands in the stream a little later: it goes through a queue, which
 /// does not outlive a kill.
 const STORED_AFTER_MICROS: i64 = 250_000;
@@ -39,7 +40,7 @@ struct Fired {
 ///   a stream that listens to the subject, as any subscriber that was connected would.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_completed_was_taken_whenever_the_server_was_killed() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     let bus = Bus::connect(&nats.url()).await;
@@ -47,15 +48,16 @@ async fn what_is_completed_was_taken_whenever_the_server_was_killed() {
     let mut service = Service::start_with_nats(&backend, &nats.url()).await;
     let client = service.client();
     let stop = CancellationToken::new();
-    let callers: Vec<_> = (0..CALLERS).map(|_| tokio::spawn(call_on(client.clone(), stop.clone()))).collect();
+    let mut chance = Chance::new("kills of the NATS server");
+    let callers: Vec<_> = (0..CALLERS).map(|_| tokio::spawn(call_on(client.clone(), chance.fork(), stop.clone()))).collect();
 
     let mut outages = Vec::new();
     for _ in 0..KILLS {
         client.wait_for_health("nats", "connected").await;
-        tokio::time::sleep(Duration::from_micros(rand::random_range(UP_MICROS))).await;
+        tokio::time::sleep(chance.millis(UP_MILLIS)).await;
         blocking(|| nats.stop_immediate());
         let from = now();
-        tokio::time::sleep(Duration::from_micros(rand::random_range(DOWN_MICROS))).await;
+        tokio::time::sleep(chance.millis(DOWN_MILLIS)).await;
         let to = now();
         blocking(|| nats.start_again());
         outages.push(Outage { from, to });
@@ -103,18 +105,18 @@ async fn what_is_completed_was_taken_whenever_the_server_was_killed() {
         completed[0],
         failed[0]
     );
-    assert!(completed.iter().all(|count| *count > 10 * KILLS), "too little load to mean anything");
-    assert!(failed.iter().all(|count| *count > KILLS), "the kills met nobody");
+    assert!(completed.iter().all(|count| *count > 2 * KILLS), "too little load to mean anything");
+    assert!(failed.iter().all(|count| *count > 0), "the kills met no message");
     service.stop().await;
 }
 
 /// Registers timers for the next moment, of both kinds by turns, whatever happens to the NATS server.
-async fn call_on(client: Client, stop: CancellationToken) -> Vec<Fired> {
+async fn call_on(client: Client, mut numbers: StdRng, stop: CancellationToken) -> Vec<Fired> {
     let mut fired = Vec::new();
     while !stop.is_cancelled() {
         let stored = fired.len() % 2 == 0;
         let callback = if stored { stored_at("flow.stored", &json!(1)) } else { told_to("flow.told", &json!(1)) };
-        let delay = format!("{}ms", rand::random_range(1..100));
+        let delay = format!("{}ms", numbers.random_range(1..100));
         let answer = client.post(&json!({"delay": delay, "callback": callback}).to_string()).await;
         assert_eq!(answer.status, 201, "{}", answer.text);
         let execute_at = micros(answer.json()["data"]["execute_at"].as_str().expect("a due time"));

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Receiver, Service, alone, callback_to, for_each_store, instant, now},
+    rig::{Backend, Receiver, Service, beside_others, callback_to, for_each_store, instant, now, tolerated},
 };
 
 const TIMERS: usize = 1_000;
@@ -14,11 +14,12 @@ const SPREAD_MICROS: i64 = 10_000_000;
 /// Time to register them all before the first is due.
 const LEAD_MICROS: i64 = 4_000_000;
 const CALLERS: usize = 8;
+const P99_MILLIS_MAX: f64 = 1_000.0;
 
 for_each_store!(a_thousand_timers_over_ten_seconds_fire_on_time);
 
 async fn a_thousand_timers_over_ten_seconds_fire_on_time(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let receiver = Receiver::start();
     let mut service = Service::start(&backend).await;
     let first = now() + LEAD_MICROS;
@@ -59,7 +60,7 @@ async fn a_thousand_timers_over_ten_seconds_fire_on_time(backend: Backend) {
     let lateness = Lateness::of(late);
     println!("{}: on time: {lateness}", backend.name());
     assert!(missing.is_empty(), "lost: {missing:?}");
-    assert!(lateness.percentile(99) < 1_000.0, "{lateness}");
+    assert!(lateness.percentile(99) < tolerated(P99_MILLIS_MAX), "{lateness}");
     assert_eq!(client.count("completed").await, TIMERS as u64);
     service.stop().await;
 }

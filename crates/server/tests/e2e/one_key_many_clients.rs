@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::rig::{Answer, Backend, Client, Receiver, Service, alone, callback_to};
+use crate::rig::{Answer, Backend, Client, Receiver, Service, callback_to, heavy};
 
 const CLIENTS: usize = 16;
 /// How many keys there are races for.
@@ -128,7 +128,7 @@ impl Round {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_content_makes_one_timer_that_everybody_is_told_of() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let field = Field::open().await;
     let rounds = field.race("1500ms", "reject", |_| json!("the same")).await;
     rounds.iter().for_each(|round| round.check_losers(200, "timer already exists"));
@@ -139,7 +139,7 @@ async fn the_same_content_makes_one_timer_that_everybody_is_told_of() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_different_contents_one_is_taken_and_the_others_are_refused() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let field = Field::open().await;
     let rounds = field.race("1h", "reject", |writer| json!(writer)).await;
     for round in &rounds {
@@ -155,7 +155,7 @@ async fn of_different_contents_one_is_taken_and_the_others_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_that_replace_each_other_leave_one_timer_with_the_content_of_one_of_them() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let field = Field::open().await;
     let rounds = field.race("1h", "replace", |writer| json!(writer)).await;
     let mut last = HashMap::new();

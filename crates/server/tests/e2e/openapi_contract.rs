@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use throwaway::Nats;
 
 use crate::rig::{
-    API_KEY, Backend, Client, Receiver, Reply, Service, alone, beside_the_tests, blocking, callback_to, eventually, python,
+    API_KEY, Backend, Client, Receiver, Reply, Service, beside_others, beside_the_tests, blocking, callback_to, eventually,
+    python,
 };
 
 const SOON: Duration = Duration::from_secs(15);
@@ -16,7 +17,7 @@ const REQUESTS_MIN: u64 = 1_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_as_the_openapi_document_says() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let backend = Backend::postgres();
     let nats = blocking(Nats::start);
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("NATS_URL", &nats.url()), ("ATTEMPTS", "all")]).await;

@@ -6,7 +6,9 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Client, Receiver, Service, alone, callback_to, eventually, for_each_store, instant, now, wait_for_wall},
+    rig::{
+        Backend, Client, Receiver, Service, alone, callback_to, eventually, for_each_store, heavy, instant, now, wait_for_wall,
+    },
 };
 
 const KEPT: &str = "1h";
@@ -27,7 +29,7 @@ async fn what_is_kept_long_enough_goes_and_nothing_else(backend: Backend) {
     const WAITING: usize = 50;
     const FIRING: usize = 400;
 
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::start();
     let old = |count, status| Finished { count, ago_micros: 2 * HOUR_MICROS, status };
     let young = |count, status| Finished { count, ago_micros: HOUR_MICROS / 2, status };
@@ -66,7 +68,11 @@ async fn what_is_kept_long_enough_goes_and_nothing_else(backend: Backend) {
     })
     .await;
 
-    assert!(begun_with < while_firing, "it purges while timers fire: {begun_with}, then {while_firing}");
+    // On a busy machine all of it may be gone before the first is registered.
+    assert!(
+        begun_with < while_firing || begun_with == OLD as u64,
+        "it purges while timers fire: {begun_with}, then {while_firing}"
+    );
     assert_eq!(purged(&client).await, OLD as u64);
     assert_eq!(receiver.count(), FIRING, "each has fired, once");
     let mut left = HashMap::new();
@@ -89,22 +95,10 @@ const WITHOUT: Duration = Duration::from_secs(20);
 const WITH: Duration = Duration::from_secs(60);
 const P99_FACTOR_MAX: f64 = 2.0;
 
-macro_rules! a_million {
-    ($($name:ident => $backend:ident),+) => {
-        mod purging_a_million_does_not_double_the_lateness_of_what_fires {
-            $(
-                #[ignore = "minutes of load, for an optimised build: cargo test --release -p server --test e2e -- --ignored --nocapture purging"]
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $name() {
-                    super::purging_a_million(crate::rig::Backend::$backend()).await;
-                }
-            )+
-        }
-    };
-}
-a_million!(on_sqlite => sqlite, on_postgres => postgres);
+// Minutes of load, which mean something on an optimised build only.
+for_each_store!(soak: purging_a_million_does_not_double_the_lateness_of_what_fires);
 
-async fn purging_a_million(backend: Backend) {
+async fn purging_a_million_does_not_double_the_lateness_of_what_fires(backend: Backend) {
     let _machine = alone().await;
     // In portions, so that no log of one huge transaction takes as much room again as the timers.
     let portion =

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::rig::{API_KEY, Answer, Backend, Client, Receiver, Service, alone, callback_to, for_each_store, instant, now};
+use crate::rig::{
+    API_KEY, Answer, Backend, Client, Receiver, Service, beside_others, callback_to, for_each_store, instant, now, tolerated,
+};
 
 const SOON: Duration = Duration::from_secs(15);
 const BURST: u64 = 10;
@@ -40,7 +42,7 @@ fn wait_of(refusal: &Answer) -> Duration {
 }
 
 async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = start(&backend).await;
     let admin = service.client();
     let (acme, bolt) = (admin.tenant("acme").await, admin.tenant("bolt").await);
@@ -63,6 +65,7 @@ async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) 
         ("GET", "/keys"),
         ("GET", "/nowhere"),
     ] {
+        exhaust(&acme, "/timers").await;
         let refused = acme.send(method, path, None).await;
         assert_eq!(refused.status, 429, "{method} {path}: {}", refused.text);
         assert!(wait_of(&refused) <= Duration::from_secs(1), "{refused:?}");
@@ -91,7 +94,7 @@ async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) 
 }
 
 async fn each_timer_of_a_batch_counts(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = start(&backend).await;
     let acme = service.client().tenant("acme").await;
     let size = BURST + 2;
@@ -119,11 +122,11 @@ async fn each_timer_of_a_batch_counts(backend: Backend) {
 
 async fn firing_is_not_rationed(backend: Backend) {
     const TIMERS: u64 = 100;
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = start(&backend).await;
     let acme = service.client().tenant("acme").await;
     let receiver = Receiver::start();
-    let at = now() + 1_500_000;
+    let at = now() + 4_000_000;
     let timers: Vec<Value> = (0..TIMERS).map(|n| timer(&receiver.url("/"), &instant(at), n)).collect();
     let made = acme.send("POST", "/timers/batch", Some(&json!({"timers": timers}))).await;
     assert_eq!(made.status, 200, "{}", made.text);
@@ -134,7 +137,7 @@ async fn firing_is_not_rationed(backend: Backend) {
     let calls = receiver.wait_for(TIMERS as usize, SOON).await;
     for call in &calls {
         let late = (call.arrived - at) as f64 / 1e6;
-        assert!((0.0..LATENESS_SECONDS_MAX).contains(&late), "{late} s late");
+        assert!((0.0..tolerated(LATENESS_SECONDS_MAX)).contains(&late), "{late} s late");
     }
     assert_eq!((calls.len(), acme.get("/timers").await.status), (TIMERS as usize, 429));
     assert_eq!(acme.with_key(API_KEY).get("/timers?status=completed&limit=1").await.status, 200);

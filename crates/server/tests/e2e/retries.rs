@@ -13,8 +13,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Absent, Act, Backend, Call, Client, Exchange, Scripted, Service, alone, beside_others, callback_to, eventually,
-    for_each_store, instant, micros, now,
+    Absent, Act, Backend, Call, Client, Exchange, Scripted, Service, beside_others, callback_to, eventually, for_each_store,
+    instant, micros, now, tolerated,
 };
 use kinds::{CALL_TIMEOUT, Door, KINDS, Kind, success};
 
@@ -23,7 +23,7 @@ const FAILURES: usize = 3;
 const INITIAL_MICROS: i64 = 600_000;
 const MULTIPLIER: i64 = 2;
 /// So that all are registered when the first is due.
-const LEAD_MICROS: i64 = 1_500_000;
+const LEAD_MICROS: i64 = 3_000_000;
 /// What a busy machine may add to a waiting time. Nothing may take anything away from one.
 const NOISE_MICROS: i64 = 750_000;
 /// A claim cannot have been made so long before its time.
@@ -59,7 +59,7 @@ struct Gap {
 }
 
 async fn what_fails_is_called_again_at_the_right_times_until_it_works_though_the_service_is_killed(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let mut service = Service::start(&backend).await;
     let client = service.client();
     let receiver = Scripted::start(|call| if attempt(call) <= FAILURES { kind_of(call).fail() } else { success() });
@@ -283,9 +283,13 @@ fn check_times(kind: &Kind, attempts: &[Attempt], at: i64, gap: &Gap) -> i64 {
         assert!(waited >= least, "{}: {waited} µs after attempt {number}, at least {least}: {attempts:#?}", kind.path);
         if pair[0].ended < gap.killed && gap.killed < pair[1].began {
             let limit = most.max(gap.healthy - pair[0].ended + TAKE_OVER_MICROS);
-            assert!(waited <= limit + NOISE_MICROS, "{}: {waited} µs after attempt {number} and a kill", kind.path);
+            assert!(waited <= limit + tolerated(NOISE_MICROS), "{}: {waited} µs after attempt {number} and a kill", kind.path);
         } else {
-            assert!(waited <= most + NOISE_MICROS, "{}: {waited} µs after attempt {number}, at most {most}", kind.path);
+            assert!(
+                waited <= most + tolerated(NOISE_MICROS),
+                "{}: {waited} µs after attempt {number}, at most {most}",
+                kind.path
+            );
             latest = latest.max(waited - most);
         }
     }
@@ -308,7 +312,7 @@ async fn a_spent_policy_leaves_a_failed_timer_with_the_last_reason_and_the_numbe
     let policy = json!({"max_retries": 2, "initial_interval": "20ms", "backoff_multiplier": 2, "max_interval": "50ms"});
     let timers = register(&client, |kind| url_of(kind, &receiver, &absent), at, &policy).await;
     let changing = native(&client, &receiver.url("/changing"), at, &policy).await;
-    let hurry = json!({"max_retries": 1000, "initial_interval": "50ms", "backoff_multiplier": 1, "max_duration": "400ms"});
+    let hurry = json!({"max_retries": 1000, "initial_interval": "250ms", "backoff_multiplier": 1, "max_duration": "2s"});
     let hurried = native(&client, &receiver.url("/hurried"), at, &hurry).await;
     client.wait_until_finished(PATIENCE).await;
 
@@ -322,12 +326,12 @@ async fn a_spent_policy_leaves_a_failed_timer_with_the_last_reason_and_the_numbe
     check_spent(&client, &changing, &["answered 404", "; gave up after 3 attempts"]).await;
     assert_eq!(receiver.exchanges("/changing").len(), 3);
 
-    // At most 400 ms in steps of at least 45.
+    // At most two seconds in steps of at least 225 ms.
     let calls = receiver.exchanges("/hurried");
     assert!((2..=9).contains(&calls.len()), "{calls:#?}");
-    let attempts = format!("; gave up after {} attempts: the next would come later than max_duration 400ms", calls.len());
+    let attempts = format!("; gave up after {} attempts: the next would come later than max_duration 2s", calls.len());
     check_spent(&client, &hurried, &["answered 500", &attempts]).await;
-    assert!(calls.iter().all(|call| call.call.arrived <= at + 400_000 + NOISE_MICROS), "{calls:#?}");
+    assert!(calls.iter().all(|call| call.call.arrived <= at + 2_000_000 + tolerated(NOISE_MICROS)), "{calls:#?}");
     service.stop().await;
 }
 

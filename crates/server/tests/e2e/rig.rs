@@ -1,6 +1,7 @@
 //! What every test here is built from: a real service, real receivers, clients of both kinds, and patience with a limit.
 
 mod backend;
+mod chance;
 mod client;
 mod clock;
 mod crowd;
@@ -13,16 +14,18 @@ mod python;
 mod receiver;
 mod scripted;
 mod service;
+mod tolerance;
 
 use std::{future::Future, time::Duration};
 
 pub use backend::Backend;
+pub use chance::{Chance, scaled};
 pub use client::{Answer, Client, callback_to, stored_at, told_to};
 pub use clock::{instant, micros, now, wait_for_wall};
 pub use crowd::{Crowd, fill};
 pub use faketime::FakeTime;
 pub use link::{DATABASE_PASSWORD, Link};
-pub use machine::{alone, beside_others};
+pub use machine::{alone, beside_others, heavy};
 pub use nats::{
     Account, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Load, Message, Sent, Witness, schedule_timer,
 };
@@ -31,24 +34,37 @@ pub use python::{beside_the_tests, python};
 pub use receiver::{Call, Receiver, Reply};
 pub use scripted::{Absent, Act, Exchange, Scripted, http_answer};
 pub use service::{API_KEY, Service, timer, with_door};
+pub use tolerance::{by_tier, tolerated};
 
-/// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`.
+/// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`. With `soak:` before
+/// the names, `make soak` runs them and a build does not.
 macro_rules! for_each_store {
-    ($($name:ident),+ $(,)?) => {$(
-        mod $name {
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn on_sqlite() {
-                super::$name(crate::rig::Backend::sqlite()).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn on_postgres() {
-                super::$name(crate::rig::Backend::postgres()).await;
-            }
-        }
-    )+};
+    (soak: $($name:ident),+ $(,)?) => {
+        $(mod $name { $crate::rig::on_each_store!($name, #[ignore = "soak: measures, or takes minutes"]); })+
+    };
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name { $crate::rig::on_each_store!($name,); })+
+    };
 }
-pub(crate) use for_each_store;
+
+/// One line for each database.
+macro_rules! on_each_store {
+    ($name:ident, $($tier:tt)*) => {
+        $crate::rig::on_store!($name, on_sqlite, sqlite, $($tier)*);
+        $crate::rig::on_store!($name, on_postgres, postgres, $($tier)*);
+    };
+}
+
+macro_rules! on_store {
+    ($name:ident, $test:ident, $backend:ident, $($tier:tt)*) => {
+        $($tier)*
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            super::$name(crate::rig::Backend::$backend()).await;
+        }
+    };
+}
+pub(crate) use {for_each_store, on_each_store, on_store};
 
 /// For what blocks the thread, such as starting or stopping a server: the other tasks of the test go on meanwhile.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
@@ -57,8 +73,9 @@ pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Looks again and again until there is something to see; fails the test when that takes longer than `limit`.
+/// Looks again and again until there is something to see; fails the test when that takes longer than is tolerated for `limit`.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> T {
+    let limit = tolerated(limit);
     let deadline = tokio::time::Instant::now() + limit;
     loop {
         if let Some(seen) = look().await {

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Backend, Call, Client, Receiver, Service, alone, beside_others, beside_the_tests, callback_to, for_each_store, python,
+    Backend, Call, Chance, Client, Receiver, Service, beside_others, beside_the_tests, callback_to, for_each_store, python,
 };
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -27,7 +27,7 @@ for_each_store!(
 );
 
 async fn a_thousand_callbacks_are_verified_by_another_implementation(backend: Backend) {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     // Before a rotation, and during one.
     for (secrets, by_new) in [(OLD.to_owned(), false), (format!("{NEW},{OLD}"), true)] {
         let receiver = Receiver::start();
@@ -41,7 +41,7 @@ async fn a_thousand_callbacks_are_verified_by_another_implementation(backend: Ba
 
 /// Registers random bodies and lets them be sent; each arrives as it was given.
 async fn call_a_thousand_times(client: &Client, receiver: &Receiver) -> Vec<Call> {
-    let seed = rand::random();
+    let seed = Chance::new("random bodies").seed();
     let bodies = bodies::random(seed, CALLBACKS);
     let register = async |body: &String| {
         let url = json!(receiver.url("/signed"));

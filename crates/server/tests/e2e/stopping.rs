@@ -5,12 +5,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::rig::{Backend, Client, Receiver, Reply, Service, beside_others, callback_to, for_each_store, now};
+use crate::rig::{Backend, Client, Receiver, Reply, Service, beside_others, callback_to, for_each_store, now, tolerated};
 
+/// Much shorter than the half minute for which a call that hangs is waited for.
+const AT_ONCE_SECONDS_MAX: f64 = 3.0;
 const CALLS: usize = 20;
 const CALL_TIME: Duration = Duration::from_millis(1_500);
-/// With half a second until the timer is due, and yet much shorter than the lease of a shard (3 s).
-const HAND_OVER_SECONDS_MAX: f64 = 1.5;
+/// With half a second until the timer is due, and yet shorter than the lease of a shard (3.5 s).
+const HAND_OVER_SECONDS_MAX: f64 = 3.0;
 
 for_each_store!(
     calls_under_way_are_finished_before_a_stop_and_not_made_again,
@@ -63,7 +65,7 @@ async fn a_second_signal_ends_the_service_at_once(backend: Backend) {
     let took = (now() - asked) as f64 / 1e6;
 
     assert_eq!(status.code(), Some(1), "{status}");
-    assert!(took < 3.0, "{took} s");
+    assert!(took < tolerated(AT_ONCE_SECONDS_MAX), "{took} s");
 }
 
 /// A node that stops in order gives its shards back: the next one does not wait for their leases.
@@ -116,5 +118,5 @@ async fn ctrl_c_stops_in_order_and_a_second_one_at_once(backend: Backend) {
     let status = service.wait_for_end().await;
     let took = (now() - asked) as f64 / 1e6;
     assert_eq!(status.code(), Some(1), "{status}");
-    assert!(took < 3.0, "{took} s");
+    assert!(took < tolerated(AT_ONCE_SECONDS_MAX), "{took} s");
 }

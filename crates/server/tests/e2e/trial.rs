@@ -10,16 +10,14 @@
 //! What is left to chance comes from one seed. A run that fails prints it, and `FAULT_SEED` repeats its choices; `FAULT_SCALE`
 //! multiplies the number of faults (see `make fault`).
 
-mod chance;
 mod watch;
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{
     history::{Doors, Fault, History, Load, Mixture, Summary},
-    rig::{Client, Nodes, Receiver},
+    rig::{Chance, Client, Nodes, Receiver, tolerated},
 };
-pub use chance::{Chance, scaled};
 use watch::Watch;
 
 const DRAIN: Duration = Duration::from_secs(60);
@@ -80,7 +78,7 @@ impl Trial {
         self.history.read_back(&client).await;
         let summary = self.history.check(&self.receiver.calls(), &self.faults);
         println!("{}: {} faults: {summary}", self.name, self.faults.len());
-        assert!(summary.waits.max() < WAIT_MILLIS_MAX, "{summary}");
+        assert!(summary.waits.max() < tolerated(WAIT_MILLIS_MAX), "{summary}");
         self.check_states(&client, &summary).await;
         (self.nodes, Outcome { summary, least_held })
     }

@@ -6,8 +6,8 @@ use throwaway::Postgres;
 
 use crate::{
     history::{Fault, Mixture},
-    rig::{Backend, LEASE_MICROS, Nodes, Receiver, Reply, alone, blocking, eventually, now, wait_for_wall},
-    trial::{Trial, scaled},
+    rig::{Backend, LEASE_MICROS, Nodes, Receiver, Reply, blocking, eventually, heavy, now, scaled, wait_for_wall},
+    trial::Trial,
 };
 
 const NODES: usize = 3;
@@ -19,13 +19,13 @@ const LONG_ONE_IN: usize = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_falls_over_and_comes_back_costs_moments_and_nobody_is_called_twice() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let postgres = Arc::new(Postgres::start());
     let nodes = Nodes::start_on(Backend::postgres_at(postgres.create_database()), Vec::new(), NODES).await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("PostgreSQL restarts", nodes, receiver, CALL_TIME);
     trial.load(Mixture::default());
-    for round in 1..=scaled(20) {
+    for round in 1..=scaled(5) {
         trial.wait_for_calls(50).await;
         let pause = trial.chance.millis(0..300);
         tokio::time::sleep(pause).await;
@@ -48,10 +48,10 @@ async fn a_database_that_falls_over_and_comes_back_costs_moments_and_nobody_is_c
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_end_at_random_cost_nothing_but_time() {
     /// With each, one session of each node ends on the average.
-    const ROUNDS: usize = 150;
+    const ROUNDS: usize = 50;
     const AT_ONCE: usize = 2;
     const INTERVAL: Duration = Duration::from_millis(200);
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("sessions ended", Nodes::start(NODES).await, receiver, CALL_TIME);
     let url = trial.nodes.backend.url().to_owned();

@@ -5,21 +5,18 @@ use std::{collections::HashSet, time::Duration};
 use futures_util::{StreamExt, future::join_all, stream};
 use serde_json::json;
 
-use crate::{
-    rig::{Client, Nodes, Receiver, alone, callback_to, instant, now},
-    trial::scaled,
-};
+use crate::rig::{Client, Nodes, Receiver, callback_to, heavy, instant, now, scaled};
 
 const NODES: usize = 3;
-const KEYS: usize = 1_000;
+const KEYS: usize = 300;
 const CALLERS: usize = 16;
 const KEYS_AT_ONCE: usize = 4;
-const AHEAD_MICROS: i64 = 30_000_000;
+const AHEAD_MICROS: i64 = 15_000_000;
 const DRAIN: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_creates_of_one_key_one_makes_a_timer_and_the_others_are_told() {
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let (nodes, receiver) = (Nodes::start(NODES).await, Receiver::start());
     let clients = nodes.clients();
     let url = receiver.url("/storm");

@@ -1,4 +1,4 @@
-use crate::rig::LEASE_MICROS;
+use crate::rig::{LEASE_MICROS, tolerated};
 
 /// When something was wrong, in microseconds.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl Fault {
 
     /// Whether a call that arrives now may have been held back by this.
     pub fn held_until(&self, arrived: i64) -> bool {
-        self.resumed.is_some_and(|resumed| (resumed..=resumed + RELEASED_WITHIN_MICROS).contains(&arrived))
+        self.resumed.is_some_and(|resumed| (resumed..=resumed + tolerated(RELEASED_WITHIN_MICROS)).contains(&arrived))
     }
 }
 

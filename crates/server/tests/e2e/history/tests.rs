@@ -3,16 +3,19 @@
 use super::*;
 
 const KILL: i64 = 10_000_000;
-/// Just before and just after it.
+/// Just before it, and so long after it that nothing which was sent before is still on its way.
 const BEFORE: i64 = KILL - 1;
-const AFTER: i64 = KILL + 200_000;
-/// Long enough before it for any result to be on record.
-const RECORDED: i64 = KILL - RECORDED_WITHIN_MICROS - 1;
+const AFTER: i64 = KILL + 1_000_000;
 const PAUSED: i64 = 20_000_000;
 const RESUMED: i64 = 26_000_000;
 const CREATED: i64 = 50;
 const DUE: i64 = 100;
 const END: i64 = 90_000_000;
+
+/// Long enough before the kill for any result to be on record.
+fn recorded() -> i64 {
+    KILL - tolerated(RECORDED_WITHIN_MICROS) - 1
+}
 
 fn call(arrived: i64, attempt: &str) -> Call {
     let due = crate::rig::instant(DUE);
@@ -61,13 +64,13 @@ fn good_histories_pass_and_planted_faults_are_found() {
         ("repeated without a fault", vec![call(101, "1"), call(102, "2")], false),
         ("repeated before a kill", vec![call(BEFORE - 1, "1"), call(BEFORE, "2")], false),
         ("repeated after a kill", vec![call(AFTER, "1"), call(AFTER + 1, "2")], false),
-        ("on record before a kill, repeated", vec![call(RECORDED, "1"), call(AFTER, "2")], false),
+        ("on record before a kill, repeated", vec![call(recorded(), "1"), call(AFTER, "2")], false),
         ("repeated over a kill, and once more", vec![call(BEFORE, "1"), call(AFTER, "2"), call(AFTER + 1, "3")], false),
         ("repeated as another call", vec![call(BEFORE, "1"), as_other_call(call(AFTER, "2"))], false),
         ("one claim twice", vec![call(BEFORE, "1"), call(AFTER, "1")], false),
         (
             "sent by a paused node that should have looked",
-            vec![call(PAUSED + 3_600_000, "2"), call(RESUMED + 200_000, "1")],
+            vec![call(PAUSED + 3_600_000, "2"), call(RESUMED + 1_000_000, "1")],
             false,
         ),
     ] {

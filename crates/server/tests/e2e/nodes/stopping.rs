@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,11 +15,13 @@ use serde_json::json;
 use crate::{
     figures::Lateness,
     history::Mixture,
-    rig::{Client, Nodes, Receiver, Reply, alone, callback_to, eventually, now},
-    trial::{Trial, scaled},
+    rig::{Chance, Client, Nodes, Receiver, Reply, by_tier, callback_to, eventually, heavy, now, scaled, tolerated},
+    trial::Trial,
 };
 
 const HAND_OVER_MILLIS_MAX: f64 = 1_000.0;
+/// Shorter than a lease: nothing was waited for. Once in a while a busy machine takes longer.
+const HAND_OVER_MEDIAN_MILLIS_MAX: f64 = 3_000.0;
 const SOON: Duration = Duration::from_secs(20);
 
 /// Waits until the living share everything without those of these names; milliseconds since `from`.
@@ -34,15 +39,19 @@ async fn hand_over(client: &Client, leaving: &[String], from: i64) -> f64 {
 async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_called_twice() {
     const NODES: usize = 4;
     const AT_ONCE: usize = 2;
-    const CALL_TIME_MAX: Duration = Duration::from_secs(5);
-    let _machine = alone().await;
-    let receiver = Receiver::replying(|_| Reply::OkAfter(rand::random_range(Duration::ZERO..CALL_TIME_MAX)));
-    let mut trial = Trial::start("SIGTERM", Nodes::start(NODES).await, receiver, CALL_TIME_MAX);
-    // No more than the places for calls to one receiver allow.
+    const CALL_MILLIS_MAX: u64 = 5_000;
+    let _machine = heavy().await;
+    let call_times = Mutex::new(Chance::new("SIGTERM: times of calls"));
+    let receiver = Receiver::replying(move |_| {
+        let mut call_times = call_times.lock().unwrap_or_else(PoisonError::into_inner);
+        Reply::OkAfter(call_times.millis(0..CALL_MILLIS_MAX))
+    });
+    let mut trial = Trial::start("SIGTERM", Nodes::start(NODES).await, receiver, Duration::from_millis(CALL_MILLIS_MAX));
+    // No more than the permits for calls to one receiver allow.
     trial.load(Mixture { creates_per_second: 40, ..Mixture::default() });
 
     let mut hand_overs = Vec::new();
-    for _ in 0..scaled(10) {
+    for _ in 0..scaled(3) {
         trial.wait_for_calls(20).await;
         let stopping = trial.chance.some(AT_ONCE, NODES);
         let staying: Vec<usize> = (0..NODES).filter(|number| !stopping.contains(number)).collect();
@@ -64,7 +73,9 @@ async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_call
     let hand_overs = Lateness::of(hand_overs.into_iter().map(|millis| (millis * 1e3) as i64));
     println!("SIGTERM to {AT_ONCE} of {NODES} under load: all shards in other hands after {hand_overs}");
     assert_eq!(outcome.summary.repeated, 0, "{}", outcome.summary);
-    assert!(hand_overs.max() < HAND_OVER_MILLIS_MAX, "{hand_overs}");
+    let (millis, limit) =
+        by_tier((hand_overs.max(), HAND_OVER_MILLIS_MAX), (hand_overs.percentile(50), HAND_OVER_MEDIAN_MILLIS_MAX));
+    assert!(millis < limit, "{hand_overs}");
     nodes.stop().await;
 }
 
@@ -73,7 +84,7 @@ async fn a_node_that_stops_with_a_call_that_hangs_keeps_no_shard_and_ends_in_ord
     const TIMERS: usize = 100;
     /// A call may take half a minute.
     const END_SECONDS_MAX: f64 = 31.0;
-    let _machine = alone().await;
+    let _machine = heavy().await;
     let has_hung = AtomicBool::new(false);
     let receiver = Receiver::replying(move |call| {
         if call.path == "/hangs" && !has_hung.swap(true, Ordering::Relaxed) { Reply::Never } else { Reply::Status(200) }
@@ -114,8 +125,8 @@ async fn a_node_that_stops_with_a_call_that_hangs_keeps_no_shard_and_ends_in_ord
         "SIGTERM with a call that hangs: everything handed over after {took:.0} ms, exit {:?} after {ended:.1} s",
         status.code()
     );
-    assert!(took < HAND_OVER_MILLIS_MAX, "{took} ms");
-    assert!(status.code() == Some(0) && ended < END_SECONDS_MAX, "{status} after {ended} s");
+    assert!(took < by_tier(HAND_OVER_MILLIS_MAX, HAND_OVER_MEDIAN_MILLIS_MAX), "{took} ms");
+    assert!(status.code() == Some(0) && ended < tolerated(END_SECONDS_MAX), "{status} after {ended} s");
     // Its record says that it failed, and the other tries again.
     let completed = client.wait_for_status(&hanging, "completed").await;
     assert_eq!((&completed["attempt"], receiver.count()), (&json!(2), TIMERS + 2), "{completed}");

@@ -9,7 +9,7 @@ use hyper_util::{
 };
 use serde_json::{Value, json};
 
-use super::API_KEY;
+use super::{API_KEY, tolerated};
 
 /// Longer than any answer may take: `/healthz` has five seconds when the store hangs.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -68,7 +68,7 @@ impl Client {
             let text = String::from_utf8(body.into()).expect("answers are UTF-8");
             Ok(Answer { status: head.status.as_u16(), headers: head.headers, text })
         };
-        tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(Lost))
+        tokio::time::timeout(tolerated(PATIENCE), exchange).await.unwrap_or(Err(Lost))
     }
 
     pub fn request(&self, method: &str, path: &str) -> http::request::Builder {

@@ -1,15 +1,32 @@
-//! Who may use the machine. There are few cores, and a test that measures time must not share them with one that loads them.
+//! How many tests run at once.
+//!
+//! libtest starts as many tests as `RUST_TEST_THREADS` says, most of which wait for a time to come. The permits here keep apart those
+//! that work: a small test takes one permit, a heavy one half of them, so that there are two heavy tests at most, or one and some
+//! small ones. Permits are given in the order in which they are asked for, so that no test waits for ever.
+//!
+//! A test takes the machine alone only if what it measures would mean nothing beside another one; `make soak` runs those.
 
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-static MACHINE: RwLock<()> = RwLock::const_new(());
+const PERMITS: u32 = 8;
 
-/// For tests that measure time or load the machine: no other test runs while this is held.
-pub async fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().await
-}
+static MACHINE: Semaphore = Semaphore::const_new(PERMITS as usize);
 
 /// For tests that need little.
-pub async fn beside_others() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().await
+pub async fn beside_others() -> SemaphorePermit<'static> {
+    permits(1).await
+}
+
+/// For tests that start several nodes, or keep a service or the disk busy.
+pub async fn heavy() -> SemaphorePermit<'static> {
+    permits(PERMITS / 2).await
+}
+
+/// For tests that measure: no other test runs while this is held.
+pub async fn alone() -> SemaphorePermit<'static> {
+    permits(PERMITS).await
+}
+
+async fn permits(count: u32) -> SemaphorePermit<'static> {
+    MACHINE.acquire_many(count).await.expect("the semaphore is never closed")
 }

@@ -14,7 +14,7 @@ use async_nats::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::eventually;
+use super::{eventually, tolerated};
 
 pub use door::{COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, schedule_timer};
 pub use listener::Listener;
@@ -147,6 +147,9 @@ impl Bus {
         let inbox = self.client.new_inbox();
         let mut back = self.client.subscribe(inbox.clone()).await.expect("an inbox");
         self.client.publish(inbox, Bytes::new()).await.expect("a message to ourselves");
-        tokio::time::timeout(PATIENCE, back.next()).await.expect("a server that answers").expect("a subscription that stays");
+        tokio::time::timeout(tolerated(PATIENCE), back.next())
+            .await
+            .expect("a server that answers")
+            .expect("a subscription that stays");
     }
 }

@@ -12,7 +12,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use super::{eventually, now};
+use super::{eventually, now, tolerated};
 
 /// One request that arrived.
 #[derive(Debug, Clone)]
@@ -112,8 +112,8 @@ impl Receiver {
             let count = self.count();
             (count >= calls).then_some(())
         });
-        if tokio::time::timeout(limit, seen).await.is_err() {
-            panic!("not within {limit:?}: {what}, only {}", self.count());
+        if tokio::time::timeout(tolerated(limit), seen).await.is_err() {
+            panic!("not in time: {what}, only {}", self.count());
         }
         self.calls()
     }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Backend, Client, DATABASE_PASSWORD, FakeTime, eventually};
+use super::{Backend, Client, DATABASE_PASSWORD, FakeTime, eventually, tolerated};
 
 pub const API_KEY: &str = "e2e-0123456789abcdef0123456789abcdef";
 
@@ -131,7 +131,7 @@ impl Service {
     pub async fn wait_until_healthy(&mut self) {
         let client = self.client();
         let (child, log) = (&mut self.child, &self.log);
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + tolerated(PATIENCE);
         loop {
             if let Some(status) = child.try_wait().expect("the state of the service") {
                 panic!("the service ended while starting: {status}\n{}", tail(log));
@@ -139,7 +139,7 @@ impl Service {
             if client.try_send("GET", "/healthz", None).await.is_ok_and(|answer| answer.status == 200) {
                 return;
             }
-            assert!(tokio::time::Instant::now() < deadline, "not healthy within {PATIENCE:?}\n{}", tail(log));
+            assert!(tokio::time::Instant::now() < deadline, "not healthy in time\n{}", tail(log));
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -177,12 +177,12 @@ impl Service {
     pub async fn wait_for_end(&mut self) -> ExitStatus {
         let log = self.log.clone();
         let child = &mut self.child;
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + tolerated(PATIENCE);
         loop {
             if let Some(status) = child.try_wait().expect("the state of the service") {
                 return status;
             }
-            assert!(tokio::time::Instant::now() < deadline, "the service did not end within {PATIENCE:?}\n{}", tail(&log));
+            assert!(tokio::time::Instant::now() < deadline, "the service did not end in time\n{}", tail(&log));
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

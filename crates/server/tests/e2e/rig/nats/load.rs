@@ -8,6 +8,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use rand::{RngExt, rngs::StdRng};
 use tokio::{
     task::{JoinHandle, JoinSet},
     time::MissedTickBehavior,
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Bus, Event, Message, Witness, schedule_timer};
 use crate::rig::now;
+use crate::rig::tolerated;
 
 const TENANT: &str = "load";
 /// While the broker is away, unanswered commands must not pile up without end.
@@ -32,15 +34,17 @@ pub struct Sent {
 }
 
 impl Sent {
-    async fn send(bus: &Bus, call: String, ahead: Range<i64>) -> Self {
-        let due = now() + rand::random_range(ahead);
+    /// A command that is due so many microseconds from now.
+    async fn send(bus: &Bus, call: String, ahead: i64) -> Self {
+        let due = now() + ahead;
         let acknowledged = bus.command(&schedule_timer(TENANT, &call, due)).await.ok().map(|_| now());
         Self { call, due, acknowledged }
     }
 
     /// So many commands in one go. Their calls begin with `name`.
-    pub async fn heap(bus: &Bus, name: &str, commands: usize, ahead: Range<i64>) -> Vec<Self> {
-        join_all((0..commands).map(|n| Self::send(bus, format!("{name}-{n}"), ahead.clone()))).await
+    pub async fn heap(bus: &Bus, name: &str, commands: usize, ahead: Range<i64>, mut numbers: StdRng) -> Vec<Self> {
+        let send = |n: usize| Self::send(bus, format!("{name}-{n}"), numbers.random_range(ahead.clone()));
+        join_all((0..commands).map(send)).await
     }
 }
 
@@ -51,9 +55,9 @@ pub struct Load {
 
 impl Load {
     /// Commands that are due so many microseconds after they are sent.
-    pub fn start(bus: Bus, per_second: u32, ahead: Range<i64>) -> Self {
+    pub fn start(bus: Bus, per_second: u32, ahead: Range<i64>, numbers: StdRng) -> Self {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(run(bus, Duration::from_secs(1) / per_second, ahead, stop.clone()));
+        let task = tokio::spawn(run(bus, Duration::from_secs(1) / per_second, ahead, numbers, stop.clone()));
         Self { stop, task }
     }
 
@@ -64,13 +68,13 @@ impl Load {
     }
 }
 
-async fn run(bus: Bus, between: Duration, ahead: Range<i64>, stop: CancellationToken) -> Vec<Sent> {
+async fn run(bus: Bus, between: Duration, ahead: Range<i64>, mut numbers: StdRng, stop: CancellationToken) -> Vec<Sent> {
     let mut ticks = tokio::time::interval(between);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let (mut unanswered, mut sent) = (JoinSet::new(), Vec::new());
     let mut number = 0;
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        let (bus, call, ahead) = (bus.clone(), format!("call-{number}"), ahead.clone());
+        let (bus, call, ahead) = (bus.clone(), format!("call-{number}"), numbers.random_range(ahead.clone()));
         number += 1;
         unanswered.spawn(async move { Sent::send(&bus, call, ahead).await });
         while let Some(answered) = unanswered.try_join_next() {
@@ -94,7 +98,7 @@ pub struct Account {
     pub repeated: usize,
     /// Of those, how many say that they are the same as an earlier one.
     pub repeated_with_same_id: usize,
-    /// From when a command was due, or in the broker's hands if that was later, to when its event was in the stream: the longest.
+    /// From when a command was due, or stored by the broker if that was later, to when its event was in the stream: the longest.
     pub longest_micros: i64,
 }
 
@@ -104,7 +108,7 @@ impl Account {
         let by_call: HashMap<&str, &Sent> = sent.iter().map(|sent| (sent.call.as_str(), sent)).collect();
         let (mut first, mut ids, mut repeated, mut repeated_with_same_id) = (HashMap::new(), HashSet::new(), 0, 0);
         for event in messages.iter().map(Event::read) {
-            let sent = by_call.get(event.call.as_str()).unwrap_or_else(|| panic!("nobody asked for {event:?}"));
+            let sent = by_call.get(event.call.as_str()).unwrap_or_else(|| panic!("an event without a command: {event:?}"));
             assert!(event.at >= sent.due && event.reached_at >= sent.due, "early: {event:?}, {sent:?}");
             let is_known = !ids.insert(event.id.clone());
             if first.contains_key(event.call.as_str()) {
@@ -130,7 +134,7 @@ impl Account {
 
     /// Waits for the events of all acknowledged commands, but not longer than `limit`, and compares.
     pub async fn settle(sent: &[Sent], events: &mut Witness, limit: Duration) -> Self {
-        let deadline = tokio::time::Instant::now() + limit;
+        let deadline = tokio::time::Instant::now() + tolerated(limit);
         while !Self::is_complete(sent, events.read().await) && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(LOOK_INTERVAL).await;
         }

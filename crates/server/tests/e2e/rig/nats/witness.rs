@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use super::Message;
+use crate::rig::tolerated;
 
 /// Between two looks at a stream.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -50,7 +51,7 @@ impl Witness {
             OrderedConfig { deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: next }, ..OrderedConfig::default() };
         let mut messages = stream.create_consumer(from).await?.messages().await?;
         while next <= last {
-            let Some(message) = tokio::time::timeout(NEXT_MESSAGE_WITHIN, messages.next()).await? else { break };
+            let Some(message) = tokio::time::timeout(tolerated(NEXT_MESSAGE_WITHIN), messages.next()).await? else { break };
             let message = message?;
             let info = message.info()?;
             // A consumer that was lost is made again, and may begin a little earlier.

@@ -1,17 +1,20 @@
+use std::{ops::Range, time::Duration};
+
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-/// What a run leaves to chance. Prints its seed when the test fails.
+/// What a test leaves to chance. It comes from one seed, which stands in the output of a test that fails: `FAULT_SEED` repeats its
+/// choices, though not the times of the machine.
 pub struct Chance {
-    name: &'static str,
     seed: u64,
     numbers: StdRng,
 }
 
 impl Chance {
-    pub fn new(name: &'static str) -> Self {
+    pub fn new(name: &str) -> Self {
         let given = std::env::var("FAULT_SEED").ok().map(|seed| seed.parse().expect("FAULT_SEED is a number"));
         let seed = given.unwrap_or_else(rand::random);
-        Self { name, seed, numbers: StdRng::seed_from_u64(seed) }
+        println!("{name}: FAULT_SEED={seed} repeats the choices of this run");
+        Self { seed, numbers: StdRng::seed_from_u64(seed) }
     }
 
     pub const fn seed(&self) -> u64 {
@@ -26,22 +29,23 @@ impl Chance {
         self.numbers.random_range(0..end)
     }
 
-    pub fn millis(&mut self, range: std::ops::Range<u64>) -> std::time::Duration {
-        std::time::Duration::from_millis(self.numbers.random_range(range))
+    pub fn millis(&mut self, range: Range<u64>) -> Duration {
+        Duration::from_millis(self.numbers.random_range(range))
+    }
+
+    pub fn micros(&mut self, range: Range<i64>) -> i64 {
+        self.numbers.random_range(range)
+    }
+
+    /// For a task of its own, so that its choices do not depend on what other tasks do first.
+    pub fn fork(&mut self) -> StdRng {
+        StdRng::from_rng(&mut self.numbers)
     }
 
     /// So many different ones below `end`.
     pub fn some(&mut self, count: usize, end: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (0..end).collect();
         (0..count).map(|_| all.swap_remove(self.below(all.len()))).collect()
-    }
-}
-
-impl Drop for Chance {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("{}: FAULT_SEED={} repeats the choices of this run", self.name, self.seed);
-        }
     }
 }
 
