@@ -64,7 +64,7 @@ pub(crate) fn timer(key: Option<&str>, correlation_id: Option<&str>) -> Timer {
         namespace,
         key: key.map(|key| Key::parse(key).unwrap()),
         asked: RequestedTime::At(at),
-        callback: Callback::Event,
+        callback: Callback::EVENT,
         metadata: None,
         correlation_id: correlation_id.map(|id| CorrelationId::parse(id).unwrap()),
         retry_policy: None,

@@ -1,12 +1,12 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Protocol, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, limits, resolve,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, HttpEndpoint, Invalid, JsonText, Key, Namespace,
+    NewTimer, OnConflict, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
 use crate::{CommandError, Commands, EarliestAllowed, call, call::ReadBack};
 
-/// A timer that somebody wants, in values that are already right by themselves.
+/// A timer that a client asks for, in values that are already right by themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTimerRequest {
     pub asked: RequestedTime,
@@ -115,7 +115,7 @@ impl Commands {
             }
             Created::Conflict(timer) => return Err(CommandError::Conflict(Box::new(timer))),
         };
-        // With labels that are known when this is compiled, no key has to be made to find the figure.
+        // With labels that are known when this is compiled, no key has to be made to find the metric.
         if matches!(outcome, Outcome::Created(_)) {
             metrics::counter!("timer_created_total", "result" => "created").increment(1);
         } else {
@@ -134,7 +134,7 @@ impl Commands {
         let callback = match request.target {
             Target::Callback(callback) => callback,
             Target::UrlWithId(url) => post_to(&url, id)?,
-            Target::Event => Callback::Event,
+            Target::Event => Callback::EVENT,
         };
         if !is_event {
             self.rules.check(&request.namespace, &callback)?;
@@ -152,8 +152,8 @@ impl Commands {
         })
     }
 
-    /// What becomes of a request whose time has passed: only where its key is taken can it be anything but refused for that. Whoever
-    /// lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
+    /// What becomes of a request whose time has passed: only where its key is taken can it be anything but refused for that. A
+    /// client that lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
         let TooLate { definition, on_conflict, refusal } = late;
         let Some(timer) = call::reading(self.store.get(definition.id)).await? else { return Err(refusal.into()) };
@@ -203,7 +203,7 @@ const fn made(timer: Timer) -> Created {
 
 /// Whether this timer is as it is because of that request. It may have moved on since, so that it may have been touched later.
 fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
-    // A create that rejects makes a timer or leaves it alone, so that a later touch was somebody else's.
+    // A create that rejects makes a timer or leaves it alone, so that a later touch was another request's.
     let is_touched = new.on_conflict != OnConflict::Reject && timer.updated_at >= new.created_at;
     let is_of_then = timer.created_at == new.created_at || is_touched;
     let same_time = timer.definition.asked == new.definition.asked && timer.execute_at == new.execute_at;
@@ -214,13 +214,7 @@ fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
 fn post_to(url: &CallbackUrl, id: TimerId) -> Result<Callback, Invalid> {
     // Parsed again: the id makes it longer.
     let url = CallbackUrl::parse(url.with_id(id).as_str())?;
-    Ok(Callback::Http(HttpCallback {
-        url,
-        headers: Headers::default(),
-        payload: None,
-        timeout: limits::CALLBACK_TIMEOUT_DEFAULT,
-        protocol: Protocol::default(),
-    }))
+    Ok(Callback::new(Endpoint::Http(HttpEndpoint::new(url))))
 }
 
 #[cfg(test)]

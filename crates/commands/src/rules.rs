@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use domain::{Callback, CallbackUrl, Horizon, Invalid, Namespace, RequestedTime, Span, Subject, Timestamp};
+use domain::{Callback, CallbackUrl, Endpoint, Horizon, Invalid, Namespace, RequestedTime, Span, Subject, Timestamp};
 
 /// Refuses addresses that no callback may reach, as far as they can be told without asking a name server.
 pub type AddressCheck = Arc<dyn Fn(&CallbackUrl) -> Result<(), Invalid> + Send + Sync>;
@@ -17,7 +17,7 @@ pub struct Rules {
     pub address: AddressCheck,
 }
 
-/// How near a timer may be: a question of the door it came through.
+/// How near a timer may be: a question of the API it came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EarliestAllowed {
     /// Not before the configured minimum delay.
@@ -52,14 +52,14 @@ impl Rules {
     }
 
     pub(crate) fn check(&self, namespace: &Namespace, callback: &Callback) -> Result<(), Invalid> {
-        match callback {
-            Callback::Http(http) => (self.address)(&http.url),
-            Callback::Nats(nats) => match &self.nats {
+        match &callback.endpoint {
+            Endpoint::Http(http) => (self.address)(&http.url),
+            Endpoint::Nats(nats) => match &self.nats {
                 Some(check) => check(namespace, &nats.topic),
                 None => Err(Invalid::new("callback.type", "must be http: no NATS server is configured")),
             },
             // Only the command consumer makes them, for those who listen there.
-            Callback::Event => Err(Invalid::new("callback.type", "must be http or nats")),
+            Endpoint::Event => Err(Invalid::new("callback.type", "must be http or nats")),
         }
     }
 }

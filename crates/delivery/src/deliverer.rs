@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::{Attempt, AttemptLog, Callback, Clock, Span, TenantId, Timer};
+use domain::{Attempt, AttemptLog, Clock, Endpoint, Span, TenantId, Timer};
 use tokio::sync::watch;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     nats::{NatsSender, SubjectCheck},
 };
 
-/// How long an event holds its place when there is nobody to publish it.
+/// How long an event holds its permit where no broker is configured.
 const NO_BROKER_PAUSE: Duration = Duration::from_secs(5);
 
 /// What the operator decides about callbacks.
@@ -104,10 +104,10 @@ impl Deliverer {
 
     /// Waits until the call can go out: many new connections at once would be too much for most receivers.
     pub async fn prepare(&self, timer: &Timer) -> Prepared {
-        match &timer.definition.callback {
+        match &timer.definition.callback.endpoint {
             // Why there is none, the attempt finds out again.
-            Callback::Http(http) => Prepared(self.http.prepare(http, TenantId::of(&timer.definition.namespace)).await.ok()),
-            Callback::Nats(_) | Callback::Event => Prepared(None),
+            Endpoint::Http(http) => Prepared(self.http.prepare(http, TenantId::of(&timer.definition.namespace)).await.ok()),
+            Endpoint::Nats(_) | Endpoint::Event => Prepared(None),
         }
     }
 
@@ -118,12 +118,12 @@ impl Deliverer {
         let call = Call { timer, attempt, at: self.clock.now(), signing, attempt_log: self.attempt_log };
         let started = self.clock.monotonic();
         let callback = &timer.definition.callback;
-        let answer = match (callback, &self.nats, &self.events) {
-            (Callback::Http(http), _, _) => self.http.send(http, &call, prepared.0).await,
-            (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await.into(),
-            (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL").into(),
-            (Callback::Event, _, Some(events)) => Outcome::from(events.announce(timer, attempt).await).into(),
-            (Callback::Event, _, None) => {
+        let answer = match (&callback.endpoint, &self.nats, &self.events) {
+            (Endpoint::Http(http), _, _) => self.http.send(http, &call, prepared.0).await,
+            (Endpoint::Nats(nats), Some(sender), _) => sender.send(nats, &call).await.into(),
+            (Endpoint::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL").into(),
+            (Endpoint::Event, _, Some(events)) => Outcome::from(events.announce(timer, attempt).await).into(),
+            (Endpoint::Event, _, None) => {
                 // It is tried for ever: thousands of them must not keep the store busy with that.
                 tokio::time::sleep(NO_BROKER_PAUSE).await;
                 not_configured("no broker is configured: set TIMER_BROKER").into()
@@ -151,7 +151,7 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
         Outcome::NotAttempted { .. } => return None,
     };
     // One that is tried for ever while the broker is away has nothing new to tell.
-    let is_event = call.timer.definition.callback == Callback::Event;
+    let is_event = call.timer.definition.callback.is_event();
     (call.attempt_log.wants(outcome.is_delivered()) && !is_event).then(|| Attempt {
         number: call.attempt,
         started_at: call.at,

@@ -17,7 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 use ::http::{HeaderValue, Response, StatusCode, Uri};
-use domain::{AttemptLog, Clock, HttpCallback, Protocol, TenantId};
+use domain::{AttemptLog, Clock, HttpEndpoint, Protocol, TenantId};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
@@ -69,39 +69,39 @@ impl HttpSender {
     }
 
     /// Waits until a call can be sent there. It is no time of the receiver's that passes, so no timeout counts it.
-    pub async fn prepare(&self, callback: &HttpCallback, tenant: TenantId) -> Result<PreparedHttp, ::http::Error> {
-        let to = Uri::try_from(callback.url.as_str())?;
+    pub async fn prepare(&self, endpoint: &HttpEndpoint, tenant: TenantId) -> Result<PreparedHttp, ::http::Error> {
+        let to = Uri::try_from(endpoint.url.as_str())?;
         let by = self.connections.checkout(&to, tenant).await;
         Ok(PreparedHttp { to, tenant, by })
     }
 
     /// Without a way, finds one first.
-    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>, prepared: Option<PreparedHttp>) -> Answer {
-        let place = Place(&callback.url);
+    pub async fn send(&self, endpoint: &HttpEndpoint, call: &Call<'_>, prepared: Option<PreparedHttp>) -> Answer {
+        let place = Place(&endpoint.url);
         let prepared = match prepared {
             Some(prepared) => Ok(prepared),
-            None => self.prepare(callback, TenantId::of(&call.timer.definition.namespace)).await,
+            None => self.prepare(endpoint, TenantId::of(&call.timer.definition.namespace)).await,
         };
-        let written = prepared.and_then(|prepared| Ok((request::write(callback, call, &self.agent, &prepared.to)?, prepared)));
+        let written = prepared.and_then(|prepared| Ok((request::write(endpoint, call, &self.agent, &prepared.to)?, prepared)));
         let (request, PreparedHttp { to, tenant, by }) = match written {
             Ok(written) => written,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
         let Answered { response, mut connection, deadline } =
-            match self.connections.send(&to, tenant, by, request, callback.timeout.as_duration()).await {
+            match self.connections.send(&to, tenant, by, request, endpoint.timeout.as_duration()).await {
                 Ok(answered) => answered,
-                Err(error) => return place.explain(&error, callback.timeout).into(),
+                Err(error) => return place.explain(&error, endpoint.timeout).into(),
             };
         let status = Some(response.status().as_u16());
         if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
             return Answer { outcome: place.long_head().into(), status, body: Vec::new() };
         }
         let taking = async {
-            match callback.protocol {
+            match endpoint.protocol {
                 Protocol::Webhook => self.take_webhook(response, place, deadline, call.attempt_log).await,
                 Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call.attempt_log))
                     .await
-                    .unwrap_or_else(|_| (place.late(callback.timeout).into(), Vec::new())),
+                    .unwrap_or_else(|_| (place.late(endpoint.timeout).into(), Vec::new())),
             }
         };
         let (outcome, body) = connection.drive(taking).await;

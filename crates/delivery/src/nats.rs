@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use ::nats::{Connection, Outgoing, PublishError};
-use domain::{Invalid, Namespace, NatsCallback, Subject};
+use domain::{Invalid, Namespace, NatsEndpoint, Subject};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
@@ -32,16 +32,16 @@ impl NatsSender {
         Self { connection, check, is_check_ready }
     }
 
-    pub async fn send(&self, callback: &NatsCallback, call: &Call<'_>) -> Outcome {
+    pub async fn send(&self, endpoint: &NatsEndpoint, call: &Call<'_>) -> Outcome {
         if let Err(failure) = self.check_ready().await {
             return failure.into();
         }
         // The rules may be younger than the timer.
-        if let Err(refusal) = (self.check)(&call.timer.definition.namespace, &callback.topic) {
+        if let Err(refusal) = (self.check)(&call.timer.definition.namespace, &endpoint.topic) {
             return Failure::new(FailureKind::Subject, refusal.to_string()).into();
         }
-        let message = write(callback, call);
-        let published = if callback.jetstream {
+        let message = write(endpoint, call);
+        let published = if endpoint.jetstream {
             // The same for every attempt: a stream drops what it has already.
             self.connection.publish_to_stream(message, &call.timer.webhook_id()).await.map(drop)
         } else {
@@ -68,19 +68,20 @@ impl NatsSender {
     }
 }
 
-/// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.
-fn write(callback: &NatsCallback, call: &Call<'_>) -> Outgoing {
-    let payload = payload::bytes(callback.payload.as_ref());
+/// The client's own headers, then those of the service. A default of the service gives way to the client's.
+fn write(endpoint: &NatsEndpoint, call: &Call<'_>) -> Outgoing {
+    let callback = &call.timer.definition.callback;
+    let payload = payload::bytes(callback.payload());
     let mut headers: Vec<_> = callback.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let content_type = Header { name: headers::CONTENT_TYPE, value: headers::JSON.into(), is_default: true };
-    let key = callback.key.as_deref().map(|key| Header { name: headers::TIMER_KEY, value: key.into(), is_default: false });
+    let key = endpoint.key.as_deref().map(|key| Header { name: headers::TIMER_KEY, value: key.into(), is_default: false });
     let ours = [content_type].into_iter().chain(headers::of(call, &payload)).chain(key);
     for Header { name, value, is_default } in ours {
         if !is_default || !headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name)) {
             headers.push((name.to_owned(), value.into_owned()));
         }
     }
-    Outgoing { subject: callback.topic.as_str().to_owned(), headers, payload }
+    Outgoing { subject: endpoint.topic.as_str().to_owned(), headers, payload }
 }
 
 fn explain(error: PublishError) -> Failure {

@@ -2,11 +2,11 @@ use serde::ser::SerializeMap;
 
 use crate::{Invalid, limits};
 
-/// The caller's own headers of a callback, in the order they came, fit to be sent as they are.
+/// The client's own headers of a callback, in the order they came, fit to be sent as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Headers(Vec<(String, String)>);
 
-/// Names that belong to the connection or to us, not to the caller.
+/// Names that belong to the connection or to the service, not to the client.
 const REFUSED: [&str; 10] = [
     "host",
     "content-length",
@@ -22,6 +22,8 @@ const REFUSED: [&str; 10] = [
 const REFUSED_PREFIXES: [&str; 3] = ["proxy-", "webhook-", "x-timer-"];
 
 impl Headers {
+    pub const EMPTY: Self = Self(Vec::new());
+
     pub fn parse(pairs: Vec<(String, String)>) -> Result<Self, Invalid> {
         if pairs.len() > limits::HEADERS_MAX {
             return Err(Invalid::new("headers", format!("must not be more than {}", limits::HEADERS_MAX)));

@@ -1,7 +1,7 @@
 use ::url::Url;
 
 use super::*;
-use crate::TimerId;
+use crate::{Span, TimerId};
 
 fn complaint_about(json: &str) -> String {
     Callback::from_json(json).unwrap_err().to_string()
@@ -32,7 +32,7 @@ fn what_json_must_escape_reads_back_as_it_was_written() {
 fn an_event_has_nothing_but_its_type_and_is_tried_for_ever() {
     let json = r#"{"type":"event"}"#;
     assert_eq!(Callback::from_json(json).unwrap().to_json(), json);
-    assert_eq!(Callback::Event.retries().map(|policy| policy.max_retries), Some(u32::MAX));
+    assert_eq!(Callback::EVENT.retries().map(|policy| policy.max_retries), Some(u32::MAX));
     for field in ["url", "topic", "payload", "headers"] {
         let value = if field == "headers" { "{}" } else { "\"a\"" };
         let complaint = complaint_about(&format!(r#"{{"type":"event","{field}":{value}}}"#));
@@ -49,9 +49,9 @@ fn a_payload_of_null_is_not_a_missing_payload() {
 
 #[test]
 fn what_is_not_given_has_its_default() {
-    let Callback::Http(http) = Callback::from_json(r#"{"type":"http","url":"http://a"}"#).unwrap() else { panic!() };
+    let Endpoint::Http(http) = Callback::from_json(r#"{"type":"http","url":"http://a"}"#).unwrap().endpoint else { panic!() };
     assert_eq!((http.timeout, http.protocol), (Span::from_secs(30), Protocol::Webhook));
-    let Callback::Nats(nats) = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap() else { panic!() };
+    let Endpoint::Nats(nats) = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap().endpoint else { panic!() };
     assert!(!nats.jetstream);
 }
 
