@@ -8,6 +8,7 @@ mod failure;
 mod intake;
 mod lookups;
 mod names;
+mod origin;
 mod request;
 pub(crate) mod roots;
 mod shortage;
