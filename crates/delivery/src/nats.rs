@@ -3,11 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use ::nats::{Connection, Outgoing, PublishError};
-use domain::{Invalid, Namespace, NatsEndpoint, Subject};
+use async_trait::async_trait;
+use domain::{Callback, CallbackKind, Endpoint, Invalid, Namespace, NatsEndpoint, Subject, Timer};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    Failure, FailureKind, Outcome,
+    Failure, FailureKind, Outcome, Prepared, Sender,
+    answer::Answer,
     call::Call,
     headers::{self, Header},
     payload,
@@ -20,19 +22,20 @@ pub type SubjectCheck = Arc<dyn Fn(&Namespace, &Subject) -> Result<(), Invalid> 
 const CONNECTED_WITHIN: Duration = Duration::from_secs(1);
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
-pub(crate) struct NatsSender {
+pub struct NatsSender {
     connection: Connection,
     check: SubjectCheck,
-    /// Until then the check may let pass what it would refuse later.
+    /// Until this is true the check may let pass what it would refuse later.
     is_check_ready: watch::Receiver<bool>,
 }
 
 impl NatsSender {
+    /// What `check` refuses is never published, and nothing is before `is_check_ready`.
     pub fn new(connection: Connection, check: SubjectCheck, is_check_ready: watch::Receiver<bool>) -> Self {
         Self { connection, check, is_check_ready }
     }
 
-    pub async fn send(&self, endpoint: &NatsEndpoint, call: &Call<'_>) -> Outcome {
+    async fn publish(&self, endpoint: &NatsEndpoint, call: &Call<'_>) -> Outcome {
         if let Err(failure) = self.check_ready().await {
             return failure.into();
         }
@@ -64,6 +67,30 @@ impl NatsSender {
                 let reason = "the NATS server has not told yet which subjects are the platform's own: JetStream does not answer";
                 Err(Failure::new(FailureKind::Disconnected, reason.to_owned()))
             }
+        }
+    }
+}
+
+#[async_trait]
+impl Sender for NatsSender {
+    fn kind(&self) -> CallbackKind {
+        CallbackKind::Nats
+    }
+
+    fn check(&self, namespace: &Namespace, callback: &Callback) -> Result<(), Invalid> {
+        let Endpoint::Nats(endpoint) = &callback.endpoint else { return Ok(()) };
+        (self.check)(namespace, &endpoint.topic)
+    }
+
+    /// All messages share one connection.
+    async fn prepare(&self, _: &Timer) -> Prepared {
+        Prepared::default()
+    }
+
+    async fn send(&self, call: &Call<'_>, _: Prepared) -> Answer {
+        match &call.timer.definition.callback.endpoint {
+            Endpoint::Nats(endpoint) => self.publish(endpoint, call).await.into(),
+            _ => Answer::misdirected(self.kind()),
         }
     }
 }
