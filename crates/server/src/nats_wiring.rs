@@ -66,7 +66,7 @@ impl NatsWiring {
 
     /// Where callbacks may publish to: never to the platform's own subjects, and within those of their namespace. `None`
     /// without a NATS server.
-    pub fn subject_check(&self) -> Option<SubjectCheck> {
+    fn subject_check(&self) -> Option<SubjectCheck> {
         self.callbacks.as_ref()?;
         let (platform, namespaces) = (self.platform.clone(), Arc::clone(&self.namespaces));
         Some(Arc::new(move |namespace, subject| match platform.owning(subject) {
