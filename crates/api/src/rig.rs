@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body, extract::Request};
 use commands::{Commands, Filter, Rules, Searches};
-use domain::{CallbackUrl, Caller, Clock, Horizon, Invalid, ManualClock, Next, Shard, Span, Timestamp};
+use domain::{CallbackKind, Caller, Clock, Endpoint, Horizon, Invalid, KindSet, ManualClock, Next, Shard, Span, Timestamp};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -98,9 +98,11 @@ impl Rig {
             clock: clock.clone(),
             rules: Rules {
                 horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: Span::parse("horizon", "365d").ok() },
-                nats: None,
-                address: Arc::new(|url: &CallbackUrl| match url.host() {
-                    "169.254.169.254" => Err(Invalid::new("callback.url", "must not reach a denied address")),
+                callbacks: KindSet::EMPTY.with(CallbackKind::Http),
+                callback_check: Arc::new(|_, callback| match &callback.endpoint {
+                    Endpoint::Http(http) if http.url.host() == "169.254.169.254" => {
+                        Err(Invalid::new("callback.url", "must not reach a denied address"))
+                    }
                     _ => Ok(()),
                 }),
             },

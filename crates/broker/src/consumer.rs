@@ -1,7 +1,7 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use commands::{CommandError, Commands, NewTimerRequest, Outcome};
-use domain::{Callback, Invalid};
+use domain::Invalid;
 use futures_util::future::join_all;
 use tokio::{
     sync::Semaphore,
@@ -139,7 +139,7 @@ impl CommandConsumer {
         for (received, answer) in parsed.into_iter().zip(answers) {
             let verdict = match answer {
                 // It is as it was. Nobody would ever hear of the command: what is there calls a receiver of its own.
-                Ok(outcome) if outcome.timer().definition.callback != Callback::Event => {
+                Ok(outcome) if !outcome.timer().definition.callback.is_event() => {
                     refused.push((received, of_another_kind()));
                     continue;
                 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use commands::{Commands, Rules, Searches};
 use domain::{
-    Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, ManualClock, Namespace, RequestedTime, Span,
-    Status, Timer, TimerId, Timestamp,
+    Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, KindSet, ManualClock, Namespace, RequestedTime,
+    Span, Status, Timer, TimerId, Timestamp,
 };
 use store::{Faulty, Filter, Model, Store};
 
@@ -23,7 +23,7 @@ pub(crate) struct Rig {
 /// Commands over this store that allow due times up to an hour ahead.
 pub(crate) fn commands(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Commands {
     let horizon = Horizon { min_delay: Span::from_secs(5), max_horizon: Some(Span::from_secs(3600)) };
-    let rules = Rules { horizon, nats: Some(Arc::new(|_, _| Ok(()))), address: Arc::new(|_| Ok(())) };
+    let rules = Rules { horizon, callbacks: KindSet::REQUESTABLE, callback_check: Arc::new(|_, _| Ok(())) };
     Commands { store, clock, rules, nudge: Arc::new(|_| {}), caller: Caller::Administrator, searches: Searches::default() }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn timer(key: Option<&str>, correlation_id: Option<&str>) -> Timer {
         namespace,
         key: key.map(|key| Key::parse(key).unwrap()),
         asked: RequestedTime::At(at),
-        callback: Callback::Event,
+        callback: Callback::EVENT,
         metadata: None,
         correlation_id: correlation_id.map(|id| CorrelationId::parse(id).unwrap()),
         retry_policy: None,

@@ -1,6 +1,6 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Protocol, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, limits, resolve,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, HttpEndpoint, Invalid, JsonText, Key, Namespace,
+    NewTimer, OnConflict, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
@@ -134,7 +134,7 @@ impl Commands {
         let callback = match request.target {
             Target::Callback(callback) => callback,
             Target::UrlWithId(url) => post_to(&url, id)?,
-            Target::Event => Callback::Event,
+            Target::Event => Callback::EVENT,
         };
         if !is_event {
             self.rules.check(&request.namespace, &callback)?;
@@ -214,13 +214,7 @@ fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
 fn post_to(url: &CallbackUrl, id: TimerId) -> Result<Callback, Invalid> {
     // Parsed again, because the id makes it longer.
     let url = CallbackUrl::parse(url.with_id(id).as_str())?;
-    Ok(Callback::Http(HttpCallback {
-        url,
-        headers: Headers::default(),
-        payload: None,
-        timeout: limits::CALLBACK_TIMEOUT_DEFAULT,
-        protocol: Protocol::default(),
-    }))
+    Ok(Callback::new(Endpoint::Http(HttpEndpoint::new(url))))
 }
 
 #[cfg(test)]

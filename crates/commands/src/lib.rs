@@ -46,7 +46,7 @@ pub use health::Health;
 pub use keyring::KeyRing;
 pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
-pub use rules::{EarliestAllowed, Rules, SubjectCheck};
+pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
 pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
 

@@ -1,6 +1,6 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Delivery, Invalid, JsonText, Namespace, RequestedTime, RetryPolicy, Span, Timer,
-    Timestamp,
+    Callback, CallbackUrl, CorrelationId, Delivery, Endpoint, Invalid, JsonText, Namespace, RequestedTime, RetryPolicy, Span,
+    Timer, Timestamp,
 };
 
 use crate::{EarliestAllowed, Rules};
@@ -21,11 +21,11 @@ impl<T> Field<T> {
         matches!(self, Self::Absent)
     }
 
-    fn put(self, place: &mut Option<T>) {
+    fn put(self, value: &mut Option<T>) {
         match self {
             Self::Absent => {}
-            Self::Clear => *place = None,
-            Self::Set(value) => *place = Some(value),
+            Self::Clear => *value = None,
+            Self::Set(new) => *value = Some(new),
         }
     }
 }
@@ -100,16 +100,15 @@ impl HttpPatch {
         named.into_iter().find_map(|(field, is_named)| is_named.then_some(field))
     }
 
-    fn apply(self, namespace: &Namespace, callback: Callback, rules: &Rules) -> Result<Callback, Invalid> {
+    fn apply(self, namespace: &Namespace, mut callback: Callback, rules: &Rules) -> Result<Callback, Invalid> {
         let Some(field) = self.first_named() else { return Ok(callback) };
-        let Callback::Http(mut http) = callback else {
+        let Endpoint::Http(http) = &mut callback.endpoint else {
             return Err(Invalid::new(field, "cannot be changed: the timer does not call a URL"));
         };
-        self.payload.put(&mut http.payload);
+        self.payload.put(&mut callback.payload);
         http.timeout = self.timeout.unwrap_or(http.timeout);
-        let Some(url) = self.url else { return Ok(Callback::Http(http)) };
+        let Some(url) = self.url else { return Ok(callback) };
         http.url = url;
-        let callback = Callback::Http(http);
         rules.check(namespace, &callback)?;
         Ok(callback)
     }

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::{Callback, Caller, Horizon, Key, ManualClock, Next, OnConflict, RequestedTime, Shard, Span, TimerId, Timestamp};
+use domain::{
+    Callback, CallbackKind, Caller, Endpoint, Horizon, Invalid, Key, KindSet, ManualClock, Next, OnConflict, RequestedTime,
+    Shard, Span, TimerId, Timestamp,
+};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Member, Model, NodeId, OnLocked, ShardCursor, Store};
 
 use crate::{Commands, NewTimerRequest, Rules, Searches, Target};
@@ -19,9 +22,9 @@ pub(crate) struct Rig {
 pub(crate) fn rules() -> Rules {
     Rules {
         horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: None },
-        nats: None,
-        address: Arc::new(|url| match url.host() {
-            "denied" => Err(domain::Invalid::new("url", "must not be denied")),
+        callbacks: KindSet::EMPTY.with(CallbackKind::Http),
+        callback_check: Arc::new(|_, callback| match &callback.endpoint {
+            Endpoint::Http(http) if http.url.host() == "denied" => Err(Invalid::new("url", "must not be denied")),
             _ => Ok(()),
         }),
     }

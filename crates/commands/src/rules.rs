@@ -1,23 +1,21 @@
 use std::{fmt, sync::Arc};
 
-use domain::{Callback, CallbackUrl, Horizon, Invalid, Namespace, RequestedTime, Span, Subject, Timestamp};
+use domain::{Callback, Horizon, Invalid, KindSet, Namespace, RequestedTime, Span, Timestamp};
 
-/// Refuses addresses that no callback may reach, as far as they can be told without asking a name server.
-pub type AddressCheck = Arc<dyn Fn(&CallbackUrl) -> Result<(), Invalid> + Send + Sync>;
-
-/// Refuses subjects that no callback of a namespace may publish to.
-pub type SubjectCheck = Arc<dyn Fn(&Namespace, &Subject) -> Result<(), Invalid> + Send + Sync>;
+/// Refuses callbacks of a namespace that would never be sent: to an address that is closed to them, to a subject of the platform. As
+/// far as that can be told without asking a server.
+pub type CallbackCheck = Arc<dyn Fn(&Namespace, &Callback) -> Result<(), Invalid> + Send + Sync>;
 
 /// What this installation allows.
 #[derive(Clone)]
 pub struct Rules {
     pub horizon: Horizon,
-    /// Where callbacks may publish to; `None` where there is no NATS server.
-    pub nats: Option<SubjectCheck>,
-    pub address: AddressCheck,
+    /// The kinds of callbacks that this installation can send.
+    pub callbacks: KindSet,
+    pub callback_check: CallbackCheck,
 }
 
-/// How near a timer may be: a question of the door it came through.
+/// How near a timer may be: a question of the API it came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EarliestAllowed {
     /// Not before the configured minimum delay.
@@ -52,20 +50,21 @@ impl Rules {
     }
 
     pub(crate) fn check(&self, namespace: &Namespace, callback: &Callback) -> Result<(), Invalid> {
-        match callback {
-            Callback::Http(http) => (self.address)(&http.url),
-            Callback::Nats(nats) => match &self.nats {
-                Some(check) => check(namespace, &nats.topic),
-                None => Err(Invalid::new("callback.type", "must be http: no NATS server is configured")),
-            },
-            // Only the command consumer makes them, for those who listen there.
-            Callback::Event => Err(Invalid::new("callback.type", "must be http or nats")),
+        let kind = callback.endpoint.kind();
+        if !KindSet::REQUESTABLE.contains(kind) {
+            return Err(Invalid::new("callback.type", format!("must be {}", KindSet::REQUESTABLE)));
         }
+        if !self.callbacks.contains(kind) {
+            let choice = self.callbacks.intersection(KindSet::REQUESTABLE);
+            let missing = kind.backend().map(|backend| format!(": no {} is configured", backend.name)).unwrap_or_default();
+            return Err(Invalid::new("callback.type", format!("must be {choice}{missing}")));
+        }
+        (self.callback_check)(namespace, callback)
     }
 }
 
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rules").field("horizon", &self.horizon).field("nats", &self.nats.is_some()).finish_non_exhaustive()
+        f.debug_struct("Rules").field("horizon", &self.horizon).field("callbacks", &self.callbacks).finish_non_exhaustive()
     }
 }

@@ -1,13 +1,22 @@
-use crate::Outcome;
+use domain::CallbackKind;
 
-/// What a sender brings back.
+use crate::{Failure, FailureKind, Outcome};
+
+/// How a call ended, as its sender saw it.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     pub outcome: Outcome,
     /// Of an HTTP receiver that answered.
     pub status: Option<u16>,
-    /// How the answer begins, as far as it was listened to for the record.
+    /// How the answer begins, as far as it was read for the record.
     pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// To a call that is not of the sender's kind. The registry makes none.
+    pub(crate) fn misdirected(kind: CallbackKind) -> Self {
+        Outcome::from(Failure::new(FailureKind::Request, format!("cannot be sent: it is not a callback of type {kind}"))).into()
+    }
 }
 
 impl From<Outcome> for Answer {

@@ -6,7 +6,7 @@ use crate::SigningSecrets;
 
 /// One attempt to deliver one timer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub struct Call<'a> {
     pub timer: &'a Timer,
     /// 1 for the first.
     pub attempt: u32,
@@ -14,12 +14,12 @@ pub(crate) struct Call<'a> {
     pub at: Timestamp,
     /// Without them it is not signed.
     pub signing: Option<&'a SigningSecrets>,
-    /// Whether it is to be heard what the receiver says, beyond what the outcome needs.
+    /// Whether the answer is read beyond what the outcome needs.
     pub attempt_log: AttemptLog,
 }
 
 impl Call<'_> {
-    /// What the receiver knows the timer by: the caller's own key, if it brought one.
+    /// What the receiver knows the timer by: the client's own key, if it gave one.
     pub fn name(&self) -> Cow<'_, str> {
         let definition = &self.timer.definition;
         definition.key.as_ref().map_or_else(|| definition.id.to_string().into(), |key| key.as_str().into())

@@ -1,18 +1,17 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::{Attempt, AttemptLog, Callback, Clock, Span, TenantId, Timer};
-use tokio::sync::watch;
+use domain::{Attempt, AttemptLog, Backend, Callback, CallbackKind, Clock, Invalid, KindSet, Namespace, Span, Timer};
 
 use crate::{
-    Announcer, Egress, Failure, FailureKind, NamespaceRules, Outcome, SigningSecrets,
+    Egress, Failure, FailureKind, NamespaceRules, Outcome, Prepared, Sender, SigningSecrets,
     answer::Answer,
     call::Call,
-    http::{HttpSender, Lookups, PreparedHttp, SystemNames, roots},
+    http::{HttpSender, Lookups, SystemNames, roots},
     metrics::{DeliveryMetrics, Shortages},
-    nats::{NatsSender, SubjectCheck},
+    sender::Senders,
 };
 
-/// How long an event holds its place when there is nobody to publish it.
+/// How long an event holds its permit where no broker is configured.
 const NO_BROKER_PAUSE: Duration = Duration::from_secs(5);
 
 /// What the operator decides about callbacks.
@@ -39,10 +38,6 @@ pub enum SetupError {
     Version,
 }
 
-/// What a call goes out by, without having to wait any more.
-#[derive(Default)]
-pub struct Prepared(Option<PreparedHttp>);
-
 /// An attempt that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempted {
@@ -51,11 +46,9 @@ pub struct Attempted {
     pub record: Option<Attempt>,
 }
 
-/// Makes the calls. One for the whole process: it holds the connections that are kept alive.
+/// Makes the calls. One for the whole process: its senders hold the connection pools.
 pub struct Deliverer {
-    http: HttpSender,
-    nats: Option<NatsSender>,
-    events: Option<Arc<dyn Announcer>>,
+    senders: Senders,
     signing: Option<SigningSecrets>,
     namespaces: Arc<NamespaceRules>,
     attempt_log: AttemptLog,
@@ -79,35 +72,40 @@ impl Deliverer {
     ) -> Result<Self, SetupError> {
         let Config { egress, signing, namespaces, attempt_log, idle_connections_max, version } = config;
         let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?.keeping(idle_connections_max);
-        let (metrics, shortages) = (DeliveryMetrics::default(), Shortages::default());
-        Ok(Self { http, nats: None, events: None, signing, namespaces, attempt_log, clock, metrics, shortages })
+        let deliverer = Self {
+            senders: Senders::default(),
+            signing,
+            namespaces,
+            attempt_log,
+            clock,
+            metrics: DeliveryMetrics::default(),
+            shortages: Shortages::default(),
+        };
+        Ok(deliverer.with(http))
     }
 
-    /// The same, for `nats` callbacks too. What `check` refuses is never published, and nothing is before `is_check_ready`.
+    /// The same, for the callbacks of this sender too.
     #[must_use]
-    pub fn with_nats(
-        mut self,
-        connection: ::nats::Connection,
-        check: SubjectCheck,
-        is_check_ready: watch::Receiver<bool>,
-    ) -> Self {
-        self.nats = Some(NatsSender::new(connection, check, is_check_ready));
+    pub fn with(mut self, sender: impl Sender + 'static) -> Self {
+        self.senders.register(Arc::new(sender));
         self
     }
 
-    /// The same, for events too.
-    #[must_use]
-    pub fn with_events(mut self, announcer: Arc<dyn Announcer>) -> Self {
-        self.events = Some(announcer);
-        self
+    /// The kinds of callbacks that can be sent.
+    pub fn kinds(&self) -> KindSet {
+        self.senders.kinds()
+    }
+
+    /// Refuses a callback that its sender would never send: see [`Sender::check`]. Of a kind that has no sender, all pass.
+    pub fn check(&self, namespace: &Namespace, callback: &Callback) -> Result<(), Invalid> {
+        self.senders.of(callback.endpoint.kind()).map_or(Ok(()), |sender| sender.check(namespace, callback))
     }
 
     /// Waits until the call can go out: many new connections at once would be too much for most receivers.
     pub async fn prepare(&self, timer: &Timer) -> Prepared {
-        match &timer.definition.callback {
-            // Why there is none, the attempt finds out again.
-            Callback::Http(http) => Prepared(self.http.prepare(http, TenantId::of(&timer.definition.namespace)).await.ok()),
-            Callback::Nats(_) | Callback::Event => Prepared(None),
+        match self.senders.of(timer.definition.callback.endpoint.kind()) {
+            Some(sender) => sender.prepare(timer).await,
+            None => Prepared::default(),
         }
     }
 
@@ -117,24 +115,17 @@ impl Deliverer {
         let signing = self.namespaces.signing(&timer.definition.namespace).or(self.signing.as_ref());
         let call = Call { timer, attempt, at: self.clock.now(), signing, attempt_log: self.attempt_log };
         let started = self.clock.monotonic();
-        let callback = &timer.definition.callback;
-        let answer = match (callback, &self.nats, &self.events) {
-            (Callback::Http(http), _, _) => self.http.send(http, &call, prepared.0).await,
-            (Callback::Nats(nats), Some(sender), _) => sender.send(nats, &call).await.into(),
-            (Callback::Nats(_), None, _) => not_configured("no NATS server is configured: set NATS_URL").into(),
-            (Callback::Event, _, Some(events)) => Outcome::from(events.announce(timer, attempt).await).into(),
-            (Callback::Event, _, None) => {
-                // It is tried for ever: thousands of them must not keep the store busy with that.
-                tokio::time::sleep(NO_BROKER_PAUSE).await;
-                not_configured("no broker is configured: set TIMER_BROKER").into()
-            }
+        let kind = timer.definition.callback.endpoint.kind();
+        let answer = match self.senders.of(kind) {
+            Some(sender) => sender.send(&call, prepared).await,
+            None => not_configured(kind).await,
         };
         let took = self.clock.monotonic().saturating_sub(started);
         let record = record(&answer, &call, took);
         let outcome = answer.outcome;
         match outcome {
             Outcome::NotAttempted { reason } => self.shortages.note(reason, self.clock.monotonic()),
-            _ => self.metrics.record(callback.kind(), &outcome, took),
+            _ => self.metrics.record(kind.as_str(), &outcome, took),
         }
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
         Attempted { outcome, record }
@@ -151,7 +142,7 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
         Outcome::NotAttempted { .. } => return None,
     };
     // One that is tried for ever while the broker is away has nothing new to tell.
-    let is_event = call.timer.definition.callback == Callback::Event;
+    let is_event = call.timer.definition.callback.is_event();
     (call.attempt_log.wants(outcome.is_delivered()) && !is_event).then(|| Attempt {
         number: call.attempt,
         started_at: call.at,
@@ -162,8 +153,17 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
     })
 }
 
-fn not_configured(message: &str) -> Outcome {
-    Failure::new(FailureKind::NotConfigured, message).into()
+/// The answer to a call of a kind that has no sender.
+async fn not_configured(kind: CallbackKind) -> Answer {
+    if kind == CallbackKind::Event {
+        // It is tried for ever: thousands of them must not keep the store busy with that.
+        tokio::time::sleep(NO_BROKER_PAUSE).await;
+    }
+    let message = match kind.backend() {
+        Some(Backend { name, setting }) => format!("no {name} is configured: set {setting}"),
+        None => format!("callbacks of type {kind} are not configured"),
+    };
+    Outcome::from(Failure::new(FailureKind::NotConfigured, message)).into()
 }
 
 #[cfg(test)]

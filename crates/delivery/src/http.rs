@@ -8,6 +8,7 @@ mod failure;
 mod intake;
 mod lookups;
 mod names;
+mod origin;
 mod request;
 pub(crate) mod roots;
 mod shortage;
@@ -17,7 +18,8 @@ mod tests;
 use std::sync::Arc;
 
 use ::http::{HeaderValue, Response, StatusCode, Uri};
-use domain::{AttemptLog, Clock, HttpCallback, Protocol, TenantId};
+use async_trait::async_trait;
+use domain::{AttemptLog, Callback, CallbackKind, Clock, Endpoint, HttpEndpoint, Invalid, Namespace, Protocol, TenantId, Timer};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
@@ -30,7 +32,7 @@ pub(crate) use self::{
     lookups::Lookups,
     names::{Names, SystemNames},
 };
-use crate::{Egress, Failure, FailureKind, Outcome, SetupError, answer::Answer, call::Call};
+use crate::{Egress, Failure, FailureKind, Outcome, Prepared, Sender, SetupError, answer::Answer, call::Call};
 
 /// Of the head of an answer. hyper stops reading somewhere behind it, so what has been read is measured, too.
 /// At most 100 headers are taken as well: that is hyper's own limit.
@@ -38,12 +40,13 @@ const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) struct HttpSender {
     connections: Connections,
+    egress: Egress,
     agent: HeaderValue,
     clock: Arc<dyn Clock>,
 }
 
-/// To a receiver, open for one call.
-pub(crate) struct PreparedHttp {
+/// A connection to a receiver for one call, or the permit to open one.
+struct PreparedHttp {
     to: Uri,
     tenant: TenantId,
     by: Checkout,
@@ -58,8 +61,8 @@ impl HttpSender {
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
         let agent = HeaderValue::try_from(format!("timer-platform/{version}")).map_err(|_| SetupError::Version)?;
-        let connector = Connector::new(egress, lookups, roots)?;
-        Ok(Self { connections: Connections::new(connector), agent, clock })
+        let connector = Connector::new(egress.clone(), lookups, roots)?;
+        Ok(Self { connections: Connections::new(connector), egress, agent, clock })
     }
 
     /// The same, with at most so many idle connections.
@@ -68,40 +71,38 @@ impl HttpSender {
         self
     }
 
-    /// Waits until a call can be sent there. It is no time of the receiver's that passes, so no timeout counts it.
-    pub async fn prepare(&self, callback: &HttpCallback, tenant: TenantId) -> Result<PreparedHttp, ::http::Error> {
-        let to = Uri::try_from(callback.url.as_str())?;
+    async fn check_out(&self, endpoint: &HttpEndpoint, tenant: TenantId) -> Result<PreparedHttp, ::http::Error> {
+        let to = Uri::try_from(endpoint.url.as_str())?;
         let by = self.connections.checkout(&to, tenant).await;
         Ok(PreparedHttp { to, tenant, by })
     }
 
-    /// Without a way, finds one first.
-    pub async fn send(&self, callback: &HttpCallback, call: &Call<'_>, prepared: Option<PreparedHttp>) -> Answer {
-        let place = Place(&callback.url);
-        let prepared = match prepared {
+    async fn post(&self, endpoint: &HttpEndpoint, call: &Call<'_>, prepared: Prepared) -> Answer {
+        let place = Place(&endpoint.url);
+        let prepared = match prepared.take() {
             Some(prepared) => Ok(prepared),
-            None => self.prepare(callback, TenantId::of(&call.timer.definition.namespace)).await,
+            None => self.check_out(endpoint, TenantId::of(&call.timer.definition.namespace)).await,
         };
-        let written = prepared.and_then(|prepared| Ok((request::write(callback, call, &self.agent, &prepared.to)?, prepared)));
+        let written = prepared.and_then(|prepared| Ok((request::write(endpoint, call, &self.agent, &prepared.to)?, prepared)));
         let (request, PreparedHttp { to, tenant, by }) = match written {
             Ok(written) => written,
             Err(error) => return Outcome::from(place.failure(FailureKind::Request, format!("cannot be sent: {error}"))).into(),
         };
         let Answered { response, mut connection, deadline } =
-            match self.connections.send(&to, tenant, by, request, callback.timeout.as_duration()).await {
+            match self.connections.send(&to, tenant, by, request, endpoint.timeout.as_duration()).await {
                 Ok(answered) => answered,
-                Err(error) => return place.explain(&error, callback.timeout).into(),
+                Err(error) => return place.explain(&error, endpoint.timeout).into(),
             };
         let status = Some(response.status().as_u16());
         if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
             return Answer { outcome: place.long_head().into(), status, body: Vec::new() };
         }
         let taking = async {
-            match callback.protocol {
+            match endpoint.protocol {
                 Protocol::Webhook => self.take_webhook(response, place, deadline, call.attempt_log).await,
                 Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call.attempt_log))
                     .await
-                    .unwrap_or_else(|_| (place.late(callback.timeout).into(), Vec::new())),
+                    .unwrap_or_else(|_| (place.late(endpoint.timeout).into(), Vec::new())),
             }
         };
         let (outcome, body) = connection.drive(taking).await;
@@ -152,5 +153,33 @@ impl HttpSender {
     fn refusal(&self, response: &Response<Incoming>, place: Place<'_>) -> Failure {
         let retry_after = answer::retry_after(response.headers(), self.clock.now());
         Failure { retry_after, ..place.status(response.status()) }
+    }
+}
+
+#[async_trait]
+impl Sender for HttpSender {
+    fn kind(&self) -> CallbackKind {
+        CallbackKind::Http
+    }
+
+    /// An address that callbacks may not reach is refused as far as the URL itself shows it: names are looked up for the call.
+    fn check(&self, _: &Namespace, callback: &Callback) -> Result<(), Invalid> {
+        let Endpoint::Http(endpoint) = &callback.endpoint else { return Ok(()) };
+        let checked = self.egress.check_literal(&endpoint.url);
+        checked.map_err(|denied| Invalid::new("callback.url", format!("must not be called: {denied}")))
+    }
+
+    async fn prepare(&self, timer: &Timer) -> Prepared {
+        let Endpoint::Http(endpoint) = &timer.definition.callback.endpoint else { return Prepared::default() };
+        // Why nothing could be checked out, the attempt finds out again.
+        let checkout = self.check_out(endpoint, TenantId::of(&timer.definition.namespace)).await;
+        checkout.map(Prepared::new).unwrap_or_default()
+    }
+
+    async fn send(&self, call: &Call<'_>, prepared: Prepared) -> Answer {
+        match &call.timer.definition.callback.endpoint {
+            Endpoint::Http(endpoint) => self.post(endpoint, call, prepared).await,
+            _ => Answer::misdirected(self.kind()),
+        }
     }
 }

@@ -14,13 +14,13 @@
 //!
 //! [`Deliverer::attempt`] makes one call and never more than one: nothing here tries again. It also writes the record of the call,
 //! where one is kept. [`decide`] is pure.
-//! How many calls are in flight, and whose turn it is, is not decided here.
+//! How many calls are in flight, and which is next, is not decided here.
 //!
 //! The guard ([`Egress`]) sees the very addresses that are dialled, so a name cannot mean one thing when it is checked and
 //! another when it is used. Redirects are not followed, proxies in the environment are not used, answers are not decompressed.
 //!
-//! Each kind of callback is one sender, in a file of its own; [`Deliverer`] picks it. Events are published by somebody else,
-//! who knows the broker: see [`Announcer`].
+//! Each kind of callback has a [`Sender`], in a file of its own, and [`Deliverer`] finds it by the kind. Events are published by the
+//! crate that knows the broker: see [`Announcer`].
 
 mod announcer;
 mod answer;
@@ -35,16 +35,20 @@ mod namespaces;
 mod nats;
 mod outcome;
 mod payload;
+mod sender;
 mod signing;
 #[cfg(test)]
 mod timers;
 
-pub use announcer::Announcer;
+pub use announcer::{Announcer, EventSender};
+pub use answer::Answer;
+pub use call::Call;
 pub use decide::{decide, recover, unreadable};
-pub use deliverer::{Attempted, Config, Deliverer, Prepared, SetupError};
+pub use deliverer::{Attempted, Config, Deliverer, SetupError};
 pub use egress::{Denied, Egress};
 pub use metrics::METRICS;
 pub use namespaces::NamespaceRules;
-pub use nats::SubjectCheck;
+pub use nats::{NatsSender, SubjectCheck};
 pub use outcome::{Failure, FailureKind, Outcome, Shortage};
+pub use sender::{Prepared, Sender};
 pub use signing::SigningSecrets;

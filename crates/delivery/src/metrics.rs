@@ -6,7 +6,7 @@ use std::{
 };
 
 use ::metrics::{Counter, Histogram};
-use domain::Metric;
+use domain::{CallbackKind, Metric};
 
 use crate::{Outcome, Shortage, outcome::OUTCOMES};
 
@@ -17,7 +17,7 @@ const NOT_ATTEMPTED: &str = "timer_not_attempted_total";
 /// How often a shortage is logged at most.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
-const KINDS: &[&str] = &["http", "nats", "event"];
+const KINDS: &[&str] = &CallbackKind::NAMES;
 const SHORTAGES: &[&str] = &[
     Shortage::Descriptors.label(),
     Shortage::Ports.label(),

@@ -3,11 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use ::nats::{Connection, Outgoing, PublishError};
-use domain::{Invalid, Namespace, NatsCallback, Subject};
+use async_trait::async_trait;
+use domain::{Callback, CallbackKind, Endpoint, Invalid, Namespace, NatsEndpoint, Subject, Timer};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    Failure, FailureKind, Outcome,
+    Failure, FailureKind, Outcome, Prepared, Sender,
+    answer::Answer,
     call::Call,
     headers::{self, Header},
     payload,
@@ -20,28 +22,29 @@ pub type SubjectCheck = Arc<dyn Fn(&Namespace, &Subject) -> Result<(), Invalid> 
 const CONNECTED_WITHIN: Duration = Duration::from_secs(1);
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
-pub(crate) struct NatsSender {
+pub struct NatsSender {
     connection: Connection,
     check: SubjectCheck,
-    /// Until then the check may let pass what it would refuse later.
+    /// Until this is true the check may let pass what it would refuse later.
     is_check_ready: watch::Receiver<bool>,
 }
 
 impl NatsSender {
+    /// What `check` refuses is never published, and nothing is before `is_check_ready`.
     pub fn new(connection: Connection, check: SubjectCheck, is_check_ready: watch::Receiver<bool>) -> Self {
         Self { connection, check, is_check_ready }
     }
 
-    pub async fn send(&self, callback: &NatsCallback, call: &Call<'_>) -> Outcome {
+    async fn publish(&self, endpoint: &NatsEndpoint, call: &Call<'_>) -> Outcome {
         if let Err(failure) = self.check_ready().await {
             return failure.into();
         }
         // The rules may be younger than the timer.
-        if let Err(refusal) = (self.check)(&call.timer.definition.namespace, &callback.topic) {
+        if let Err(refusal) = (self.check)(&call.timer.definition.namespace, &endpoint.topic) {
             return Failure::new(FailureKind::Subject, refusal.to_string()).into();
         }
-        let message = write(callback, call);
-        let published = if callback.jetstream {
+        let message = write(endpoint, call);
+        let published = if endpoint.jetstream {
             // The same for every attempt: a stream drops what it has already.
             self.connection.publish_to_stream(message, &call.timer.webhook_id()).await.map(drop)
         } else {
@@ -68,19 +71,44 @@ impl NatsSender {
     }
 }
 
-/// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.
-fn write(callback: &NatsCallback, call: &Call<'_>) -> Outgoing {
-    let payload = payload::bytes(callback.payload.as_ref());
+#[async_trait]
+impl Sender for NatsSender {
+    fn kind(&self) -> CallbackKind {
+        CallbackKind::Nats
+    }
+
+    fn check(&self, namespace: &Namespace, callback: &Callback) -> Result<(), Invalid> {
+        let Endpoint::Nats(endpoint) = &callback.endpoint else { return Ok(()) };
+        (self.check)(namespace, &endpoint.topic)
+    }
+
+    /// All messages share one connection.
+    async fn prepare(&self, _: &Timer) -> Prepared {
+        Prepared::default()
+    }
+
+    async fn send(&self, call: &Call<'_>, _: Prepared) -> Answer {
+        match &call.timer.definition.callback.endpoint {
+            Endpoint::Nats(endpoint) => self.publish(endpoint, call).await.into(),
+            _ => Answer::misdirected(self.kind()),
+        }
+    }
+}
+
+/// The client's own headers, then those of the service. A default of the service gives way to the client's.
+fn write(endpoint: &NatsEndpoint, call: &Call<'_>) -> Outgoing {
+    let callback = &call.timer.definition.callback;
+    let payload = payload::bytes(callback.payload());
     let mut headers: Vec<_> = callback.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let content_type = Header { name: headers::CONTENT_TYPE, value: headers::JSON.into(), is_default: true };
-    let key = callback.key.as_deref().map(|key| Header { name: headers::TIMER_KEY, value: key.into(), is_default: false });
+    let key = endpoint.key.as_deref().map(|key| Header { name: headers::TIMER_KEY, value: key.into(), is_default: false });
     let ours = [content_type].into_iter().chain(headers::of(call, &payload)).chain(key);
     for Header { name, value, is_default } in ours {
         if !is_default || !headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name)) {
             headers.push((name.to_owned(), value.into_owned()));
         }
     }
-    Outgoing { subject: callback.topic.as_str().to_owned(), headers, payload }
+    Outgoing { subject: endpoint.topic.as_str().to_owned(), headers, payload }
 }
 
 fn explain(error: PublishError) -> Failure {

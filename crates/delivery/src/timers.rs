@@ -14,7 +14,7 @@ pub(crate) fn nats(topic: &str, more: &str) -> Timer {
 
 /// A first attempt to announce an event.
 pub(crate) fn event() -> Timer {
-    calling(Callback::Event)
+    calling(Callback::EVENT)
 }
 
 fn calling(callback: Callback) -> Timer {

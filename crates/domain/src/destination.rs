@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(receiver("a.b", true), receiver("a.c", true));
         assert_ne!(receiver("a.b", true), receiver("b.b", true));
         assert_ne!(receiver("a.b", true), receiver("a.b", false));
-        assert_ne!(ReceiverId::of(&Callback::Event), receiver("a.b", false));
+        assert_ne!(ReceiverId::of(&Callback::EVENT), receiver("a.b", false));
     }
 
     #[test]

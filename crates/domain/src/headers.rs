@@ -22,6 +22,8 @@ const REFUSED: [&str; 10] = [
 const REFUSED_PREFIXES: [&str; 3] = ["proxy-", "webhook-", "x-timer-"];
 
 impl Headers {
+    pub const EMPTY: Self = Self(Vec::new());
+
     pub fn parse(pairs: Vec<(String, String)>) -> Result<Self, Invalid> {
         if pairs.len() > limits::HEADERS_MAX {
             return Err(Invalid::new("headers", format!("must not be more than {}", limits::HEADERS_MAX)));

@@ -6,7 +6,7 @@ use api::{HealthItem, Reading};
 use async_trait::async_trait;
 use broker::{Broker, BrokerError, CommandConsumer, NatsBroker, PlatformSubjects};
 use commands::Commands;
-use delivery::{Announcer, Deliverer, Failure, FailureKind, NamespaceRules, SubjectCheck};
+use delivery::{Announcer, Deliverer, EventSender, Failure, FailureKind, NamespaceRules, NatsSender, SubjectCheck};
 use domain::{Clock, Invalid, Timer};
 use nats::Connection;
 use tokio::task::JoinHandle;
@@ -64,9 +64,9 @@ impl NatsWiring {
         Self { callbacks: Some(callbacks), broker, platform, namespaces, broken }
     }
 
-    /// Where callbacks may publish to: not to the platform's own subjects, whoever asks, and within those of their namespace. `None`
+    /// Where callbacks may publish to: never to the platform's own subjects, and within those of their namespace. `None`
     /// without a NATS server.
-    pub fn subject_check(&self) -> Option<SubjectCheck> {
+    fn subject_check(&self) -> Option<SubjectCheck> {
         self.callbacks.as_ref()?;
         let (platform, namespaces) = (self.platform.clone(), Arc::clone(&self.namespaces));
         Some(Arc::new(move |namespace, subject| match platform.owning(subject) {
@@ -78,12 +78,12 @@ impl NatsWiring {
     /// Gives the deliverer what it needs for callbacks and events over NATS.
     pub fn equip(&self, mut deliverer: Deliverer, clock: &Arc<dyn Clock>) -> Deliverer {
         if let (Some(connection), Some(check)) = (&self.callbacks, self.subject_check()) {
-            deliverer = deliverer.with_nats(connection.clone(), check, self.platform.known());
+            deliverer = deliverer.with(NatsSender::new(connection.clone(), check, self.platform.known()));
         }
         if let Some((connection, broker)) = &self.broker {
             let broker = Arc::clone(broker) as Arc<dyn Broker>;
             let events = BrokerAnnouncer { connection: connection.clone(), broker, clock: Arc::clone(clock) };
-            deliverer = deliverer.with_events(Arc::new(events));
+            deliverer = deliverer.with(EventSender::new(Arc::new(events)));
         }
         deliverer
     }

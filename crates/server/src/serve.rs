@@ -9,8 +9,8 @@ use std::{
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Rules, Searches};
-use delivery::{Deliverer, Egress};
-use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
+use delivery::Deliverer;
+use domain::{Caller, Clock, SystemClock};
 use scheduler::{Alarm, Permits, Scheduler};
 use store::{Measured, Store};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
@@ -110,10 +110,11 @@ async fn run_until_stopped(
     let nats_wiring = NatsWiring::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;
-    let commands = wire_commands(settings, &store, &clock, &scheduler, &nats_wiring);
+    let deliverer = Arc::new(nats_wiring.equip(deliverer, &clock));
+    let commands = wire_commands(settings, &store, &clock, &scheduler, &deliverer);
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
-        deliverer: Arc::new(nats_wiring.equip(deliverer, &clock)),
+        deliverer,
         store,
         clock,
         overdue_window: settings.overdue_window,
@@ -175,14 +176,14 @@ fn wire_commands(
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
     scheduler: &Arc<Scheduler>,
-    nats_wiring: &NatsWiring,
+    deliverer: &Arc<Deliverer>,
 ) -> Commands {
-    let egress = settings.delivery.egress.clone();
+    let checking = Arc::clone(deliverer);
     let nudged = Arc::clone(scheduler);
     let rules = Rules {
         horizon: settings.horizon,
-        nats: nats_wiring.subject_check(),
-        address: Arc::new(move |url| refuse_denied(&egress, url)),
+        callbacks: deliverer.kinds(),
+        callback_check: Arc::new(move |namespace, callback| checking.check(namespace, callback)),
     };
     Commands {
         store: Arc::clone(store),
@@ -212,11 +213,6 @@ fn node_name(given: &str, address: SocketAddr) -> String {
     }
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", machine.trim(), address.port())
-}
-
-/// An address that callbacks may not reach is refused when the timer is registered, as far as the URL itself shows it.
-fn refuse_denied(egress: &Egress, url: &CallbackUrl) -> Result<(), Invalid> {
-    egress.check_literal(url).map_err(|denied| Invalid::new("callback.url", format!("must not be called: {denied}")))
 }
 
 fn permits(permits: Permits) -> serde_json::Value {

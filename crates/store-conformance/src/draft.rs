@@ -1,8 +1,8 @@
 //! A builder whose timers read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
 
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Headers, HttpCallback, JsonText, Key, Namespace, NatsCallback,
-    NewTimer, OnConflict, Protocol, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Headers, HttpEndpoint, JsonText, Key, Namespace,
+    NatsEndpoint, NewTimer, OnConflict, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
 };
 
 /// The instant around which all timers of the suite are due: 2025-06-15T12:00:00Z. It is in the past of every database's clock,
@@ -31,13 +31,7 @@ pub const fn ago(span: Span) -> Timestamp {
 
 /// A timer that calls `url`, due at [`NOW`] and registered then, with a random id.
 pub fn timer(url: &str) -> Draft {
-    let callback = Callback::Http(HttpCallback {
-        url: CallbackUrl::parse(url).unwrap(),
-        headers: Headers::default(),
-        payload: None,
-        timeout: limits::CALLBACK_TIMEOUT_DEFAULT,
-        protocol: Protocol::Webhook,
-    });
+    let callback = Callback::new(Endpoint::Http(HttpEndpoint::new(CallbackUrl::parse(url).unwrap())));
     let definition = Definition {
         id: TimerId::random(NOW),
         namespace: Namespace::default(),
@@ -129,41 +123,37 @@ impl Draft {
 
     pub fn payload(mut self, json: &str) -> Self {
         let json = Some(JsonText::parse("payload", json, limits::PAYLOAD_BYTES_MAX).unwrap());
-        match &mut self.0.definition.callback {
-            Callback::Http(http) => http.payload = json,
-            Callback::Nats(nats) => nats.payload = json,
-            Callback::Event => panic!("an event has no payload of its own"),
-        }
+        self.content().payload = json;
         self
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        let headers = match &mut self.0.definition.callback {
-            Callback::Http(http) => &mut http.headers,
-            Callback::Nats(nats) => &mut nats.headers,
-            Callback::Event => panic!("an event has no headers of its own"),
-        };
+        let headers = &mut self.content().headers;
         let mut pairs: Vec<_> = headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         pairs.push((name.to_owned(), value.to_owned()));
         *headers = Headers::parse(pairs).unwrap();
         self
     }
 
+    fn content(&mut self) -> &mut Callback {
+        let callback = &mut self.0.definition.callback;
+        assert!(!callback.is_event(), "an event has neither headers nor a payload of its own");
+        callback
+    }
+
     /// Publishes on a subject instead of calling a URL.
     pub fn publishing(mut self, topic: &str) -> Self {
-        self.0.definition.callback = Callback::Nats(NatsCallback {
+        self.0.definition.callback = Callback::new(Endpoint::Nats(NatsEndpoint {
             topic: Subject::parse(topic).unwrap(),
             key: Some("message-key".to_owned()),
-            headers: Headers::default(),
-            payload: None,
             jetstream: true,
-        });
+        }));
         self
     }
 
     /// Announces an event through the broker instead of calling a URL.
     pub fn announcing(mut self) -> Self {
-        self.0.definition.callback = Callback::Event;
+        self.0.definition.callback = Callback::EVENT;
         self
     }
 

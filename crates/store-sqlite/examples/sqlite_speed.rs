@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use domain::{
-    Callback, CallbackUrl, Clock, Definition, Delivery, Headers, HttpCallback, JsonText, Namespace, NewTimer, Next, OnConflict,
-    Protocol, RequestedTime, Shard, Span, Status, SystemClock, TimerId, Timestamp, limits,
+    Callback, CallbackUrl, Clock, Definition, Delivery, Endpoint, HttpEndpoint, JsonText, Namespace, NewTimer, Next, OnConflict,
+    RequestedTime, Shard, Span, Status, SystemClock, TimerId, Timestamp, limits,
 };
 use store::{
     Claim, ClaimToken, Claimed, DueEntry, Filter, ListQuery, Member, NodeId, OnLocked, Order, ShardCursor, ShardLease, Sort,
@@ -213,13 +213,11 @@ fn new_timer(now: Timestamp, number: usize, due_in: u64) -> Result<NewTimer, Fai
     // Counted from the beginning of a minute, so that an instant is one.
     let minute = Timestamp::from_micros(now.minute() * 60_000_000);
     let execute_at = minute.saturating_add(Span::from_micros_clamped(i64::try_from(due_in)?));
-    let callback = Callback::Http(HttpCallback {
-        url: CallbackUrl::parse("http://127.0.0.1:9000/orders/late")?,
-        headers: Headers::default(),
+    let url = CallbackUrl::parse("http://127.0.0.1:9000/orders/late")?;
+    let callback = Callback {
         payload: Some(JsonText::parse("payload", &payload, limits::PAYLOAD_BYTES_MAX)?),
-        timeout: limits::CALLBACK_TIMEOUT_DEFAULT,
-        protocol: Protocol::Webhook,
-    });
+        ..Callback::new(Endpoint::Http(HttpEndpoint::new(url)))
+    };
     let definition = Definition {
         id: TimerId::random(now),
         namespace: Namespace::default(),

@@ -31,7 +31,7 @@ pub struct StoredTimer {
 impl StoredTimer {
     /// What a conflict is decided by. Understands no more of the timer than that: one that cannot be read can still be replaced.
     pub fn content(&self, fingerprint: Fingerprint) -> Content {
-        let is_event = self.callback_config == Callback::Event.to_json();
+        let is_event = self.callback_config == Callback::EVENT.to_json();
         Content { fingerprint, asked: RequestedTime::from_i64(self.asked), is_event }
     }
 

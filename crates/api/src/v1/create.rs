@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use commands::{Commands, EarliestAllowed, Field, HttpPatch, NewTimerRequest, Outcome, Target};
-use domain::{Callback, Headers, HttpCallback, Invalid, Key, OnConflict, Protocol, RequestedTime, limits};
+use domain::{Callback, Endpoint, HttpEndpoint, Invalid, Key, OnConflict, Protocol, RequestedTime, limits};
 
 use super::{
     error::ErrorView,
@@ -93,13 +93,12 @@ fn parse(text: &str) -> Result<NewTimerRequest, ApiError> {
 }
 
 fn post(http: HttpPatch) -> Result<Callback, Invalid> {
-    Ok(Callback::Http(HttpCallback {
+    let endpoint = HttpEndpoint {
         url: http.url.ok_or_else(|| Invalid::new("callbackUrl", "is required"))?,
-        headers: Headers::default(),
-        payload: given(http.payload),
         timeout: http.timeout.unwrap_or(limits::CALLBACK_TIMEOUT_DEFAULT),
         protocol: Protocol::Timer,
-    }))
+    };
+    Ok(Callback { payload: given(http.payload), ..Callback::new(Endpoint::Http(endpoint)) })
 }
 
 /// `null` says the same as nothing: there is nothing to clear yet.

@@ -1,7 +1,7 @@
 //! Timers as this dialect shows them.
 
 use axum::response::Response;
-use domain::{Callback, HttpCallback, JsonText, Protocol, Span, Status, Timer, Timestamp};
+use domain::{Endpoint, JsonText, Span, Status, Timer, Timestamp};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Number;
@@ -68,9 +68,9 @@ impl TimerView {
 
     fn of(timer: Timer) -> Self {
         let definition = &timer.definition;
-        let http = match &definition.callback {
-            Callback::Http(http) => Some(http),
-            Callback::Nats(_) | Callback::Event => None,
+        let http = match &definition.callback.endpoint {
+            Endpoint::Http(http) => Some(http),
+            _ => None,
         };
         Self {
             // Only timers with a key can be reached through this dialect.
@@ -83,7 +83,7 @@ impl TimerView {
             retry_policy: definition.retry_policy.as_ref().map(PolicyView::of),
             callback_timeout: http.map(|http| duration(http.timeout)),
             callback_timeout_seconds: http.and_then(|http| seconds(http.timeout)),
-            protocol: protocol(&definition.callback),
+            protocol: http.map_or(definition.callback.kind(), |http| http.protocol.as_str()),
             status: timer.status,
             attempt: timer.attempt,
             last_error: timer.last_error,
@@ -94,16 +94,7 @@ impl TimerView {
     }
 }
 
-const fn protocol(callback: &Callback) -> &'static str {
-    match callback {
-        Callback::Http(HttpCallback { protocol: Protocol::Timer, .. }) => "timer",
-        Callback::Http(HttpCallback { protocol: Protocol::Webhook, .. }) => "webhook",
-        Callback::Nats(_) => "nats",
-        Callback::Event => "event",
-    }
-}
-
-/// A duration with no unit larger than hours: whoever wrote `24h` reads `24h`, and not every language knows days.
+/// A duration with no unit larger than hours: a client that wrote `24h` reads `24h`, and not every language knows days.
 pub(super) fn duration(span: Span) -> String {
     const HOUR_MICROS: i64 = 3_600_000_000;
     let hours = span.as_micros() / HOUR_MICROS;

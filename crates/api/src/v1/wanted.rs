@@ -1,7 +1,7 @@
 //! What a request says about a timer, whether it is new or to be changed.
 
 use commands::{Field, HttpPatch};
-use domain::{CallbackUrl, HttpCallback, Invalid, RetryPolicy, Span, Timestamp, limits};
+use domain::{CallbackUrl, HttpEndpoint, Invalid, RetryPolicy, Span, Timestamp, limits};
 
 use super::{named, policy};
 use crate::object::Object;
@@ -41,5 +41,5 @@ fn timeout(object: &Object<'_>) -> Result<Option<Span>, Invalid> {
         (None, Some(seconds)) => ("callbackTimeoutSeconds", Span::from_secs(seconds)),
         (None, None) => return Ok(None),
     };
-    HttpCallback::allowed_timeout(span).map(Some).map_err(named(name))
+    HttpEndpoint::allowed_timeout(span).map(Some).map_err(named(name))
 }

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use commands::Target;
-use domain::{Key, Namespace, RequestedTime, Span, Status, Timestamp};
+use domain::{Callback, Key, Namespace, RequestedTime, Span, Status, Timestamp};
 use store::{Fault, Operation};
 use tokio::{task::JoinHandle, time::Instant};
 

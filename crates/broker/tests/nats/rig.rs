@@ -9,7 +9,7 @@ use std::{
 use async_nats::jetstream::{self, Context, consumer, context::ContextBuilder, stream};
 use broker::{CommandConsumer, NatsBroker, PlatformSubjects};
 use commands::{Commands, Rules, Searches};
-use domain::{Caller, Clock, Horizon, Key, Namespace, Span, SystemClock, Timer, TimerId, Timestamp};
+use domain::{Caller, Clock, Horizon, Key, KindSet, Namespace, Span, SystemClock, Timer, TimerId, Timestamp};
 use futures_util::StreamExt;
 use nats::{Connection, Options};
 use store::{DueEntry, Faulty, Filter, Model, Store};
@@ -51,7 +51,7 @@ impl Process {
         let (count, scheduled) = watch::channel(0);
         let nudge = Arc::new(move |entries: &[DueEntry]| count.send_modify(|count| *count += entries.len()));
         let horizon = Horizon { min_delay: Span::ZERO, max_horizon: None };
-        let rules = Rules { horizon, nats: Some(Arc::new(|_, _| Ok(()))), address: Arc::new(|_| Ok(())) };
+        let rules = Rules { horizon, callbacks: KindSet::REQUESTABLE, callback_check: Arc::new(|_, _| Ok(())) };
         let commands =
             Commands { store: store.clone(), clock, rules, nudge, caller: Caller::Administrator, searches: Searches::default() };
         let broker = Arc::new(NatsBroker::new(connection(url), PlatformSubjects::default()));

@@ -131,7 +131,7 @@ async fn an_event_may_be_past_and_is_moved_only_before_it_is_due() {
     let past = Timestamp::from_micros(NOW.as_micros() - 1);
     let made = rig.commands.create_all(vec![event("past", past), event("e", in_an_hour())]).await;
     let Ok(Outcome::Created(timer)) = &made[0] else { panic!("{made:?}") };
-    assert_eq!((timer.execute_at, &timer.definition.callback), (past, &Callback::Event));
+    assert_eq!((timer.execute_at, &timer.definition.callback), (past, &Callback::EVENT));
     let later = in_an_hour().saturating_add(Span::from_secs(1));
     let moved = rig.commands.create_all(vec![event("e", later)]).await;
     assert!(matches!(&moved[0], Ok(Outcome::Replaced(timer)) if timer.execute_at == later), "{moved:?}");
@@ -146,7 +146,7 @@ async fn an_event_may_be_past_and_is_moved_only_before_it_is_due() {
 #[tokio::test]
 async fn only_the_command_consumer_makes_events() {
     let rig = Rig::new();
-    let request = NewTimerRequest { target: Target::Callback(Callback::Event), ..plain() };
+    let request = NewTimerRequest { target: Target::Callback(Callback::EVENT), ..plain() };
     let refusal = rig.commands.create(request).await.unwrap_err();
     assert_eq!(refusal.to_string(), "callback.type must be http or nats");
 }

@@ -109,7 +109,7 @@ fn parts_of_a_post_stay_as_they_are_unless_they_are_named() {
 #[test]
 fn what_is_no_post_has_no_parts_to_change() {
     let mut timer = timer();
-    for callback in [Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap(), Callback::Event] {
+    for callback in [Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap(), Callback::EVENT] {
         timer.definition.callback = callback;
         for (patch, field) in [
             (HttpPatch { url: CallbackUrl::parse("http://b/").ok(), ..HttpPatch::default() }, "callback.url"),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{ManualClock, Timestamp};
 
 use super::*;
-use crate::timers;
+use crate::{Announcer, EventSender, timers};
 
 fn deliverer() -> Deliverer {
     let clock = Arc::new(ManualClock::at(Timestamp::from_micros(0)));
@@ -40,7 +40,7 @@ impl Announcer for Announcing {
 #[tokio::test]
 async fn events_are_announced_and_nothing_else_is() {
     let announcing = Arc::new(Announcing { good: 1, asked: Mutex::default() });
-    let deliverer = deliverer().with_events(announcing.clone());
+    let deliverer = deliverer().with(EventSender::new(announcing.clone()));
     let timer = timers::event();
     assert_eq!(deliverer.attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
     assert_eq!(
@@ -52,6 +52,30 @@ async fn events_are_announced_and_nothing_else_is() {
         Outcome::Failed(_)
     ));
     assert_eq!(*announcing.asked.lock().unwrap(), [(timer.id(), 1), (timer.id(), 2)]);
+}
+
+#[test]
+fn only_kinds_that_have_a_sender_can_be_sent() {
+    let http = KindSet::EMPTY.with(CallbackKind::Http);
+    assert_eq!(deliverer().kinds(), http);
+    let announcing = Arc::new(Announcing { good: 1, asked: Mutex::default() });
+    assert_eq!(deliverer().with(EventSender::new(announcing)).kinds(), http.with(CallbackKind::Event));
+}
+
+#[test]
+fn a_callback_that_would_never_be_sent_is_refused_by_its_sender() {
+    let check = |timer: Timer| deliverer().check(&timer.definition.namespace, &timer.definition.callback);
+    let refusal = check(timers::http("http://169.254.169.254/", "")).unwrap_err().to_string();
+    assert!(refusal.starts_with("callback.url must not be called: "), "{refusal}");
+    assert_eq!(check(timers::http("http://127.0.0.1/", "")), Ok(()));
+    assert_eq!(check(timers::nats("orders.late", "")), Ok(()), "without a sender there is no rule");
+}
+
+#[test]
+fn what_a_sender_prepared_is_for_no_other_sender() {
+    assert_eq!(Prepared::new(7_u8).take::<u16>(), None);
+    assert_eq!(Prepared::new(7_u8).take::<u8>(), Some(7));
+    assert_eq!(Prepared::default().take::<u8>(), None);
 }
 
 #[test]

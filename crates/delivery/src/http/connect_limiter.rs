@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::connections::Origin;
+use super::origin::Origin;
 
 /// How many may be new to one receiver at once.
 pub(super) const CONNECTS_PENDING_MAX: usize = 16;
@@ -28,27 +28,27 @@ pub(super) struct ConnectPermit(Option<OwnedSemaphorePermit>);
 
 impl ConnectLimiter {
     pub async fn permit(&self, origin: &Origin) -> ConnectPermit {
-        // Nobody closes it.
-        ConnectPermit(self.turns(origin).acquire_owned().await.ok())
+        // The semaphore is never closed.
+        ConnectPermit(self.permits(origin).acquire_owned().await.ok())
     }
 
-    fn turns(&self, origin: &Origin) -> Arc<Semaphore> {
+    fn permits(&self, origin: &Origin) -> Arc<Semaphore> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turns) = all.get(origin).and_then(Weak::upgrade) {
-            return turns;
+        if let Some(permits) = all.get(origin).and_then(Weak::upgrade) {
+            return permits;
         }
-        // Those that nobody uses any more go before there is room for more of them.
+        // Those that are not in use any more go before the map grows.
         if all.len() == all.capacity() {
-            all.retain(|_, turns| turns.strong_count() > 0);
+            all.retain(|_, permits| permits.strong_count() > 0);
         }
-        let turns = Arc::new(Semaphore::new(CONNECTS_PENDING_MAX));
-        all.insert(origin.clone(), Arc::downgrade(&turns));
-        turns
+        let permits = Arc::new(Semaphore::new(CONNECTS_PENDING_MAX));
+        all.insert(origin.clone(), Arc::downgrade(&permits));
+        permits
     }
 }
 
 impl ConnectPermit {
-    /// Dials and makes the first call; the turn is the next one's when that is done, or soon.
+    /// Dials and makes the first call. The permit is returned when that is done, or after [`NEW_FOR`].
     pub async fn spend<T>(self, first_call: impl Future<Output = T>) -> T {
         let mut first_call = pin!(first_call);
         if let Ok(done) = timeout(NEW_FOR, first_call.as_mut()).await {
@@ -73,14 +73,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_few_are_new_at_once_and_others_wait_for_an_answer_to_one_of_them() {
         let (connect_limiter, receiver) = (ConnectLimiter::default(), origin(1));
-        let mut turns = Vec::new();
+        let mut permits = Vec::new();
         for _ in 0..CONNECTS_PENDING_MAX {
-            turns.push(connect_limiter.permit(&receiver).now_or_never().expect("a turn at once"));
+            permits.push(connect_limiter.permit(&receiver).now_or_never().expect("a permit at once"));
         }
         let mut next = pin!(connect_limiter.permit(&receiver));
         assert!(next.as_mut().now_or_never().is_none());
-        assert!(connect_limiter.permit(&origin(2)).now_or_never().is_some(), "another receiver has turns of its own");
-        turns.pop().unwrap().spend(async {}).await;
+        assert!(connect_limiter.permit(&origin(2)).now_or_never().is_some(), "another receiver has permits of its own");
+        permits.pop().unwrap().spend(async {}).await;
         assert!(next.now_or_never().is_some());
     }
 

@@ -1,10 +1,10 @@
-//! Connections to receivers: dialled when there is none, and kept for a while after a call.
+//! The connection pool: connections are dialled when no idle one is left, and stay idle for a while after a call.
 //!
 //! ```text
-//!   call ──▶ a kept one that is still open, or a new one in its turn ──▶ request out, answer in ──▶ kept again, if it can take another call
+//!   call ──▶ an idle one that is still open, or a new one with a permit ──▶ request out, answer in ──▶ idle again, if it can take another call
 //! ```
 //!
-//! A connection has no task of its own: whoever makes a call drives it meanwhile, so that a call wakes nobody but itself.
+//! A connection has no task of its own: the call that uses it drives it, so that a call wakes no other task.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use ::http::{Request, Response, Uri, uri::Authority};
+use ::http::{Request, Response, Uri};
 use bytes::Bytes;
 use domain::TenantId;
 use http_body_util::Full;
@@ -33,6 +33,7 @@ use super::{
     connect_limiter::{ConnectLimiter, ConnectPermit},
     intake::{self, Meter, Metered},
     lookups::{Begun, Congested},
+    origin::Origin,
 };
 
 /// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
@@ -64,7 +65,7 @@ pub(super) enum Checkout {
     IdlePool(IdleConnection),
     /// Where it leads is being looked up, unless its host is an address.
     New(ConnectPermit, Option<Begun>),
-    /// There is none: its host name could not be looked up, because too many others are.
+    /// There is none: its host name could not be looked up, because too many lookups are under way.
     Congested,
 }
 
@@ -93,7 +94,7 @@ impl Connections {
         if let Some(idle) = self.idle.take(&origin) {
             return Checkout::IdlePool(idle);
         }
-        // In its turn a connection is dialled at once: those that wait for one name would otherwise all be dialled together.
+        // With its permit a connection is dialled at once: those that wait for one name would otherwise all be dialled together.
         let Ok(lookup) = self.connector.look_ahead(place, tenant).await else { return Checkout::Congested };
         let permit = self.connect_limiter.permit(&origin).await;
         // Meanwhile another call may have ended, and its connection serves as well as a new one.
@@ -101,7 +102,7 @@ impl Connections {
     }
 
     /// Sends `request` to the receiver at `place`, which has so much time to answer. The answer is only as far in as its head:
-    /// whoever wants more must [`drive`](Connection::drive) the connection.
+    /// the rest comes while the caller [`drive`](Connection::drive)s the connection.
     pub async fn send(
         &self,
         place: &Uri,
@@ -172,20 +173,7 @@ impl Connections {
     }
 }
 
-/// Where a connection leads: whether it is encrypted, host and port.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Origin {
-    is_encrypted: bool,
-    authority: Option<Authority>,
-}
-
-impl Origin {
-    pub fn of(place: &Uri) -> Self {
-        Self { is_encrypted: place.scheme_str() == Some("https"), authority: place.authority().cloned() }
-    }
-}
-
-/// One connection, which lives while somebody drives it.
+/// One connection, which makes progress only while it is driven.
 pub(super) struct Connection {
     origin: Origin,
     sender: http1::SendRequest<Full<Bytes>>,
@@ -264,7 +252,7 @@ impl IdlePool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one that was used last: the others may get old.
+    /// The one that was used last, so that those that are not needed get old.
     fn take(&self, origin: &Origin) -> Option<IdleConnection> {
         let mut idle_connections = self.idle_connections();
         let last = idle_connections.waiting.get_mut(origin)?.pop()?;
@@ -280,7 +268,7 @@ impl IdlePool {
         idle_connections.count += 1;
         let waiting = IdleConnection { since: Instant::now(), connection };
         match idle_connections.waiting.get_mut(&waiting.connection.origin) {
-            Some(others) => others.push(waiting),
+            Some(idle) => idle.push(waiting),
             None => _ = idle_connections.waiting.insert(waiting.connection.origin.clone(), vec![waiting]),
         }
         if !std::mem::replace(&mut idle_connections.is_watched, true) {
@@ -308,7 +296,7 @@ impl IdlePool {
     }
 }
 
-/// A receiver that is not called again gets its connections back.
+/// Closes the connections to receivers that are not called again.
 async fn close_in_time(idle: Weak<IdlePool>) {
     loop {
         sleep(IDLE_MAX).await;

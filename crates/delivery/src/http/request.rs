@@ -5,7 +5,7 @@ use ::http::{
     header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT},
 };
 use bytes::Bytes;
-use domain::{HttpCallback, JsonText, Protocol};
+use domain::{Callback, HttpEndpoint, JsonText, Protocol};
 use http_body_util::Full;
 
 use crate::{
@@ -17,14 +17,15 @@ use crate::{
 const HEADERS_OF_OURS: usize = 12;
 
 pub(super) fn write(
-    callback: &HttpCallback,
+    endpoint: &HttpEndpoint,
     call: &Call<'_>,
     agent: &HeaderValue,
     place: &Uri,
 ) -> Result<Request<Full<Bytes>>, ::http::Error> {
-    let body = match callback.protocol {
-        Protocol::Webhook => payload::bytes(callback.payload.as_ref()),
-        Protocol::Timer => Bytes::from(timer_body(callback.payload.as_ref(), call)),
+    let callback = &call.timer.definition.callback;
+    let body = match endpoint.protocol {
+        Protocol::Webhook => payload::bytes(callback.payload()),
+        Protocol::Timer => Bytes::from(timer_body(callback.payload(), call)),
     };
     let mut request = Request::new(Full::new(body.clone()));
     *request.method_mut() = Method::POST;
@@ -43,8 +44,8 @@ pub(super) fn write(
     Ok(request)
 }
 
-/// The caller's own headers, then ours. Those of ours that it may set too, it has set for good.
-fn headers(callback: &HttpCallback, call: &Call<'_>, agent: &HeaderValue, body: &Bytes) -> Result<HeaderMap, ::http::Error> {
+/// The client's own headers, then those of the service. A default of the service gives way to the client's.
+fn headers(callback: &Callback, call: &Call<'_>, agent: &HeaderValue, body: &Bytes) -> Result<HeaderMap, ::http::Error> {
     let mut headers = HeaderMap::with_capacity(callback.headers.iter().count() + HEADERS_OF_OURS);
     for (name, value) in callback.headers.iter() {
         headers.insert(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);

@@ -22,7 +22,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 fn deliverer(connection: Connection, config: Config) -> Deliverer {
     let clock = Arc::new(ManualClock::at(Timestamp::parse("now", "2030-01-31T12:00:00.75Z").unwrap()));
     let deliverer = Deliverer::with_outside(config, clock, Lookups::new(SystemNames), RootCertStore::empty()).unwrap();
-    deliverer.with_nats(connection, Arc::new(|_, _| Ok(())), watch::channel(true).1)
+    deliverer.with(NatsSender::new(connection, Arc::new(|_, _| Ok(())), watch::channel(true).1))
 }
 
 /// A deliverer that is connected to the server with this address.

@@ -1,7 +1,7 @@
 use ::url::Url;
 
 use super::*;
-use crate::TimerId;
+use crate::{Span, TimerId};
 
 fn complaint_about(json: &str) -> String {
     Callback::from_json(json).unwrap_err().to_string()
@@ -32,7 +32,7 @@ fn what_json_must_escape_reads_back_as_it_was_written() {
 fn an_event_has_nothing_but_its_type_and_is_tried_for_ever() {
     let json = r#"{"type":"event"}"#;
     assert_eq!(Callback::from_json(json).unwrap().to_json(), json);
-    assert_eq!(Callback::Event.retries().map(|policy| policy.max_retries), Some(u32::MAX));
+    assert_eq!(Callback::EVENT.retries().map(|policy| policy.max_retries), Some(u32::MAX));
     for field in ["url", "topic", "payload", "headers"] {
         let value = if field == "headers" { "{}" } else { "\"a\"" };
         let complaint = complaint_about(&format!(r#"{{"type":"event","{field}":{value}}}"#));
@@ -48,10 +48,37 @@ fn a_payload_of_null_is_not_a_missing_payload() {
 }
 
 #[test]
+fn null_is_the_same_as_nothing_except_for_a_payload() {
+    let nulls = r#"{"type":"http","url":"http://a/","topic":null,"headers":null,"timeout":null}"#;
+    assert_eq!(Callback::from_json(nulls), Callback::from_json(r#"{"type":"http","url":"http://a/"}"#));
+    assert_eq!(complaint_about(r#"{"type":"http","url":null}"#), "callback.url is required");
+    assert_eq!(
+        complaint_about(r#"{"type":"event","payload":null}"#),
+        "callback.payload does not belong to a callback of type event"
+    );
+    assert_eq!(complaint_about(r#"{"type":"http","url":null,"url":"http://a/"}"#), "callback.url must not be given twice");
+}
+
+#[test]
+fn of_several_fields_that_do_not_belong_the_first_of_the_table_is_named() {
+    for (kind, field) in [("event", "url"), ("nats", "url"), ("http", "topic")] {
+        let all = r#""payload":1,"headers":{},"jetstream":true,"key":"k","topic":"a","protocol":"timer","timeout":"5s","url":"http://a/""#;
+        let complaint = complaint_about(&format!(r#"{{{all},"type":"{kind}"}}"#));
+        assert_eq!(complaint, format!("callback.{field} does not belong to a callback of type {kind}"));
+    }
+}
+
+#[test]
+fn names_may_be_written_with_escapes() {
+    let callback = Callback::from_json(r#"{"\u0074ype":"http","ur\u006c":"http://a/"}"#).unwrap();
+    assert_eq!(callback, Callback::from_json(r#"{"type":"http","url":"http://a/"}"#).unwrap());
+}
+
+#[test]
 fn what_is_not_given_has_its_default() {
-    let Callback::Http(http) = Callback::from_json(r#"{"type":"http","url":"http://a"}"#).unwrap() else { panic!() };
+    let Endpoint::Http(http) = Callback::from_json(r#"{"type":"http","url":"http://a"}"#).unwrap().endpoint else { panic!() };
     assert_eq!((http.timeout, http.protocol), (Span::from_secs(30), Protocol::Webhook));
-    let Callback::Nats(nats) = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap() else { panic!() };
+    let Endpoint::Nats(nats) = Callback::from_json(r#"{"type":"nats","topic":"a"}"#).unwrap().endpoint else { panic!() };
     assert!(!nats.jetstream);
 }
 

@@ -1,6 +1,7 @@
 //! How a callback is written.
 
-use crate::{Headers, JsonText};
+use super::Callback;
+use crate::Headers;
 
 /// The text of an object, as it grows.
 pub struct ObjectText(String);
@@ -26,7 +27,15 @@ impl ObjectText {
         push_quoted(&mut self.0, value);
     }
 
-    pub fn headers(&mut self, headers: &Headers) {
+    /// Headers and payload, as far as there are any.
+    pub fn content(&mut self, callback: &Callback) {
+        self.headers(&callback.headers);
+        if let Some(payload) = &callback.payload {
+            self.raw("payload", payload.as_str());
+        }
+    }
+
+    fn headers(&mut self, headers: &Headers) {
         if headers.is_empty() {
             return;
         }
@@ -40,12 +49,6 @@ impl ObjectText {
             push_quoted(&mut self.0, value);
         }
         self.0.push('}');
-    }
-
-    pub fn payload(&mut self, payload: Option<&JsonText>) {
-        if let Some(payload) = payload {
-            self.raw("payload", payload.as_str());
-        }
     }
 
     pub fn end(mut self) -> String {

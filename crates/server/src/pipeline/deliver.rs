@@ -1,7 +1,7 @@
 use std::panic::AssertUnwindSafe;
 
 use delivery::{Attempted, Outcome};
-use domain::{Attempt, Callback, Next, Timer, TimerId, Timestamp};
+use domain::{Attempt, Next, Timer, TimerId, Timestamp};
 use futures_util::FutureExt;
 use store::{ClaimToken, Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use super::{Deliver, Pipeline};
 impl<D: Deliver> Pipeline<D> {
     /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
     pub(super) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
-        // A panic must not leave a timer `executing` for ever, nor keep its place.
+        // A panic must not leave a timer `executing` for ever, nor keep its permit.
         let (next, attempt) = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
             let error = "internal error while delivering; see the log".to_owned();
             (Next::Failed { at: self.clock.now(), error }, None)
@@ -60,10 +60,10 @@ impl<D: Deliver> Pipeline<D> {
         (delivery::decide(outcome, timer, &self.namespaces, interval_min, claimed.attempt, now, jitter), record)
     }
 
-    /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy, or are what
-    /// its caller wants now. Events are never too late: a command may have waited long, and somebody waits for its event.
+    /// A timer that is not wanted any more, if the operator said so. Retries are not late: they follow their policy, or are what
+    /// the client wants now. Events are never too late: a command may have waited long, and its client waits for the event.
     fn too_late(&self, timer: &Timer, claimed: &Claimed, now: Timestamp) -> Option<Next> {
-        let window = self.overdue_window.filter(|_| timer.definition.callback != Callback::Event)?;
+        let window = self.overdue_window.filter(|_| !timer.definition.callback.is_event())?;
         let late = now.since(claimed.entry.at);
         (claimed.attempt <= 1 && late > window).then(|| {
             tracing::warn!(timer.id = %timer.id(), %late, "a timer is later than OVERDUE_WINDOW allows");
@@ -101,7 +101,7 @@ fn log(claimed: &Claimed, next: &Next) {
         }
         // Tried for ever, perhaps by the thousand: the connection itself is logged.
         Next::Pending { at, error: Some(_), .. }
-            if attempt > 1 && definition.is_some_and(|definition| definition.callback == Callback::Event) =>
+            if attempt > 1 && definition.is_some_and(|definition| definition.callback.is_event()) =>
         {
             tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "the event could not be published; trying again later");
         }

@@ -4,7 +4,10 @@ use std::{
 };
 
 use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Target};
-use domain::{Callback, Caller, Clock, Delivery, Horizon, Key, RequestedTime, RetryPolicy, Span, Timer, TimerId, Timestamp};
+use domain::{
+    Callback, CallbackKind, Caller, Clock, Delivery, Horizon, Key, KindSet, RequestedTime, RetryPolicy, Span, Timer, TimerId,
+    Timestamp,
+};
 use store::DueEntry;
 
 use super::{dice::Dice, node::Node, world::World};
@@ -188,7 +191,11 @@ fn commands(node: &Arc<Node>) -> Commands {
     Commands {
         store: Arc::clone(&node.store),
         clock: Arc::clone(&node.clock) as Arc<dyn Clock>,
-        rules: Rules { horizon: Horizon { min_delay: Span::ZERO, max_horizon: None }, nats: None, address: Arc::new(|_| Ok(())) },
+        rules: Rules {
+            horizon: Horizon { min_delay: Span::ZERO, max_horizon: None },
+            callbacks: KindSet::EMPTY.with(CallbackKind::Http),
+            callback_check: Arc::new(|_, _| Ok(())),
+        },
         nudge: Arc::new(move |entries: &[DueEntry]| scheduler.nudge(entries)),
         caller: Caller::Administrator,
         searches: Searches::default(),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{Callback, Next, TimerId};
+use domain::{Endpoint, Next, TimerId};
 use store::{Claimed, Epoch, ShardLease, Store};
 use store_conformance::{NOW, timer};
 use store_postgres::PostgresStore;
@@ -40,7 +40,7 @@ async fn a_claim_that_waited_for_an_update_carries_the_new_content() {
     }
 
     let claimed = claimed.first().expect("it is still due").timer.clone().unwrap();
-    let Callback::Http(http) = claimed.definition.callback else { panic!("an HTTP callback") };
+    let Endpoint::Http(http) = claimed.definition.callback.endpoint else { panic!("an HTTP callback") };
     assert_eq!(http.url.as_str(), "http://new.example/");
 }
 

@@ -4,8 +4,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use delivery::{Config, Deliverer, NamespaceRules, Outcome, Shortage};
 use domain::{
-    AttemptLog, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, RequestedTime, Span, TimerId,
-    Timestamp,
+    AttemptLog, Callback, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, RequestedTime, Span,
+    TimerId, Timestamp,
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 use scheduler::Scheduler;

@@ -1,0 +1,214 @@
+//! The members of a callback's JSON object, whatever its kind, before they are understood.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::{CallbackKind, kind::KindSet};
+use crate::{
+    Headers, Invalid, JsonText,
+    json::{parse_object, string_in},
+    limits,
+};
+
+/// Where a text comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// From a client.
+    None,
+    /// From a store, into which nothing goes unchecked.
+    Stored,
+}
+
+const TYPE: &str = "type";
+const HEADERS: &str = "headers";
+const PAYLOAD: &str = "payload";
+
+/// Every field that a callback can have, and the kinds that have it. The kinds' own come first, in the order of the kinds: of several
+/// that do not belong to a callback, the first of this list is refused.
+const FIELDS: [(&str, KindSet); FIELDS_COUNT] = fields();
+const NAMES: [&str; FIELDS_COUNT] = {
+    let mut names = [""; FIELDS_COUNT];
+    let mut at = 0;
+    while at < FIELDS_COUNT {
+        names[at] = FIELDS[at].0;
+        at += 1;
+    }
+    names
+};
+
+const FIELDS_COUNT: usize = {
+    let (mut count, mut at) = (3, 0);
+    while at < CallbackKind::ALL.len() {
+        count += CallbackKind::ALL[at].info().fields.len();
+        at += 1;
+    }
+    count
+};
+
+const fn fields() -> [(&'static str, KindSet); FIELDS_COUNT] {
+    let mut fields = [("", KindSet::EMPTY); FIELDS_COUNT];
+    let (mut all, mut with_content) = (KindSet::EMPTY, KindSet::EMPTY);
+    let (mut next, mut at) = (0, 0);
+    while at < CallbackKind::ALL.len() {
+        let kind = CallbackKind::ALL[at];
+        let mut own = kind.info().fields;
+        while let [name, rest @ ..] = own {
+            fields[next] = (*name, KindSet::EMPTY.with(kind));
+            next += 1;
+            own = rest;
+        }
+        all = all.with(kind);
+        if kind.info().has_content {
+            with_content = with_content.with(kind);
+        }
+        at += 1;
+    }
+    fields[next] = (HEADERS, with_content);
+    fields[next + 1] = (PAYLOAD, with_content);
+    fields[next + 2] = (TYPE, all);
+    fields
+}
+
+/// The values that are given, in the order of [`FIELDS`]. They stay text, because the payload must be kept as it is.
+pub(super) struct Fields<'a>([Option<&'a RawValue>; FIELDS_COUNT]);
+
+impl<'a> Fields<'a> {
+    pub fn parse(text: &'a str) -> Result<Self, Invalid> {
+        parse_object("callback", text, &NAMES)
+    }
+
+    /// The kind that is named, if it has all the fields that are given: one of another kind would be ignored.
+    pub fn kind(&self) -> Result<CallbackKind, Invalid> {
+        let rule = |rule: &str| Invalid::new(TYPE, format!("{rule} {}", KindSet::REQUESTABLE));
+        let name = self.string(TYPE)?.ok_or_else(|| rule("is required:"))?;
+        let kind = CallbackKind::named(&name).ok_or_else(|| rule("must be"))?;
+        for (at, (name, kinds)) in FIELDS.iter().enumerate() {
+            if !kinds.contains(kind) && self.at(at).is_some() {
+                return Err(Invalid::new(*name, format!("does not belong to a callback of type {kind}")));
+            }
+        }
+        Ok(kind)
+    }
+
+    /// The value of a field, which must be among [`FIELDS`].
+    pub fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.at(NAMES.iter().position(|known| *known == name)?)
+    }
+
+    fn at(&self, at: usize) -> Option<&'a RawValue> {
+        // `null` says the same as nothing at all, except that a payload of `null` is sent as `null`.
+        self.0[at].filter(|raw| raw.get() != "null" || NAMES[at] == PAYLOAD)
+    }
+
+    pub fn string(&self, name: &str) -> Result<Option<Cow<'a, str>>, Invalid> {
+        let string = |raw| string_in(raw).ok_or_else(|| Invalid::new(name, "must be a string"));
+        self.raw(name).map(string).transpose()
+    }
+
+    pub fn required_string(&self, name: &str) -> Result<Cow<'a, str>, Invalid> {
+        self.string(name)?.ok_or_else(|| Invalid::new(name, "is required"))
+    }
+
+    /// Headers and payload.
+    pub fn content(&self, trust: Trust) -> Result<(Headers, Option<JsonText>), Invalid> {
+        let headers = self.raw(HEADERS).map(pairs_of_strings).transpose()?.unwrap_or_default();
+        let headers = Headers::parse(headers)?;
+        let payload = self.raw(PAYLOAD).map(|raw| match trust {
+            Trust::None => JsonText::of_raw(PAYLOAD, raw, limits::PAYLOAD_BYTES_MAX),
+            Trust::Stored => Ok(JsonText::trusted(raw.get())),
+        });
+        Ok((headers, payload.transpose()?))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Fields<'de>, A::Error> {
+                let mut values = [None; FIELDS_COUNT];
+                while let Some(Position(at)) = members.next_key()? {
+                    if values[at].replace(members.next_value()?).is_some() {
+                        return Err(de::Error::duplicate_field(NAMES[at]));
+                    }
+                }
+                Ok(Fields(values))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// The position of a name among [`FIELDS`].
+struct Position(usize);
+
+impl<'de> Deserialize<'de> for Position {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name;
+
+        impl Visitor<'_> for Name {
+            type Value = Position;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Position, E> {
+                let at = NAMES.iter().position(|known| *known == name);
+                at.map(Position).ok_or_else(|| E::unknown_field(name, &NAMES))
+            }
+        }
+
+        deserializer.deserialize_identifier(Name)
+    }
+}
+
+/// The members of an object of strings, in their order.
+fn pairs_of_strings(raw: &RawValue) -> Result<Vec<(String, String)>, Invalid> {
+    let Pairs(pairs) = serde_json::from_str(raw.get()).map_err(|_| Invalid::new(HEADERS, "must be an object of strings"))?;
+    let string = |(name, value): (String, Option<String>)| match value {
+        Some(value) => Ok((name, value)),
+        None => Err(Invalid::new(format!("{HEADERS}.{name}"), "must be a string")),
+    };
+    pairs.into_iter().map(string).collect()
+}
+
+/// The members of an object, in their order. What is not a string has no value, so that the complaint can name it.
+struct Pairs(Vec<(String, Option<String>)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some((name, raw)) = members.next_entry::<_, &RawValue>()? {
+                    pairs.push((name, string_in(raw).map(Cow::into_owned)));
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
+}
