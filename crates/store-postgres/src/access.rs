@@ -3,21 +3,16 @@
 use domain::{Access, AccessKey, AccessKeyId, Invalid, Namespace, Namespaces, Rights, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use store::Unreadable;
+use store_sql::sql;
 
 use crate::{
     bulkhead::Call,
     failure::{Failure, Step},
 };
 
-pub(crate) const ADD_KEY: &str = "
-    INSERT INTO access_key (id, hash, created_at, revoked_at, name, rights, namespaces)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT DO NOTHING";
-
-pub(crate) const KEYS: &str =
-    "SELECT id, hash, created_at, revoked_at, name, rights, namespaces FROM access_key ORDER BY created_at, id";
-
-pub(crate) const REVOKE_KEY: &str = "UPDATE access_key SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
+pub(crate) const ADD_KEY: &str = sql!("sql/add_key.sql");
+pub(crate) const KEYS: &str = sql!("sql/keys.sql");
+pub(crate) const REVOKE_KEY: &str = sql!("sql/revoke_key.sql");
 
 pub struct AddKey(pub AccessKey);
 

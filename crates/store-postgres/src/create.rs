@@ -18,6 +18,7 @@ use domain::{NewTimer, OnConflict, Resolution, Status, Timer, TimerId, resolve};
 use futures_util::{StreamExt, stream};
 use sqlx::{PgConnection, Row, types::Uuid};
 use store::{Created, StoreError, StoreResult};
+use store_sql::sql;
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
@@ -51,57 +52,8 @@ const CONFLICT_WAIT_MAX: Duration = Duration::from_secs(3);
 /// How often a timer may vanish between its refusal and the look at what was in its way.
 const RACES_MAX: usize = 5;
 
-/// The columns of new definitions, `$1` to `$13`.
-macro_rules! new_definitions {
-    () => {
-        "INSERT INTO definition (
-            id, namespace, key, asked, execute_at, callback_type, callback_config, metadata, correlation_id,
-            retry_policy, delivery, fingerprint, created_at, updated_at, revision
-        )
-        SELECT
-            n.id, n.namespace, n.key, n.asked, n.execute_at, n.callback_type, n.callback_config, n.metadata,
-            n.correlation_id, n.retry_policy, n.delivery, n.fingerprint, n.created_at, n.created_at, 1
-        FROM (
-            SELECT
-                unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key,
-                unnest($4::bigint[]) AS asked, unnest($5::bigint[]) AS execute_at,
-                unnest($6::text[]) AS callback_type, unnest($7::text[]) AS callback_config, unnest($8::text[]) AS metadata,
-                unnest($9::text[]) AS correlation_id, unnest($10::text[]) AS retry_policy, unnest($11::text[]) AS delivery,
-                unnest($12::bytea[]) AS fingerprint, unnest($13::bigint[]) AS created_at
-        ) n"
-    };
-}
-
-/// What makes them due.
-macro_rules! new_dues {
-    () => {
-        "INSERT INTO due (shard, id, at, attempt, destination)
-        SELECT w.shard, w.id, w.at, 0, w.destination
-        FROM (
-            SELECT
-                unnest($1::uuid[]) AS id, unnest($5::bigint[]) AS at,
-                unnest($14::bigint[]) AS destination, unnest($15::smallint[]) AS shard
-        ) w"
-    };
-}
-
-/// Writes new timers, all of them or none: a taken id is a failure, for to look each up before would cost a tenth. The ids come
-/// sorted: two batches that share some would otherwise wait for each other. The server does the part in front last, when a taken
-/// id has been noticed: the row in `due` may be held by somebody who changes it, and would be waited for.
-///
-/// Arrays are taken apart in the list of columns, here and wherever there are many: as a table of its own, each of them
-/// would be written to memory and read again.
-pub(crate) const INSERT: &str = concat!("WITH placed AS (", new_dues!(), ") ", new_definitions!());
-
-/// Writes those whose id is free, and answers with them. `IS TRUE` keeps the subquery a hash table; as a join it could be planned
-/// as a loop in a loop.
-pub(crate) const INSERT_FREE: &str = concat!(
-    "WITH inserted AS (",
-    new_definitions!(),
-    " ON CONFLICT (id) DO NOTHING RETURNING id) ",
-    new_dues!(),
-    " WHERE (w.id IN (SELECT id FROM inserted)) IS TRUE RETURNING id"
-);
+pub(crate) const INSERT: &str = sql!("sql/insert.sql");
+pub(crate) const INSERT_FREE: &str = sql!("sql/insert_free.sql");
 
 /// The way in for new timers.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ use sqlx::{
     types::Uuid,
 };
 use store::{DueEntry, StoreError, StoreResult};
+use store_sql::sql;
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout, timeout_at},
@@ -30,15 +31,8 @@ use crate::{
     failure::{Failure, Step, describe},
 };
 
-/// Notifications are for a whole database. The number of a table of ours tells apart those who use it under different schemas.
-macro_rules! channel {
-    () => {
-        "'timer_due_' || to_regclass('shard')::oid"
-    };
-}
-
-pub(crate) const NUDGE: &str = concat!("SELECT pg_notify(", channel!(), ", payload) FROM unnest($1::text[]) AS payload");
-const CHANNEL: &str = concat!("SELECT ", channel!());
+pub(crate) const NUDGE: &str = sql!("sql/nudge.sql");
+const CHANNEL: &str = sql!("sql/channel.sql");
 
 const SENDER_BYTES: usize = 8;
 /// Due time, id and destination.

@@ -3,14 +3,14 @@
 use domain::{Access, AccessKey, AccessKeyId, Namespace, Namespaces, Rights, Timestamp};
 use rusqlite::{Connection, Row, params};
 use store::Unreadable;
+use store_sql::sql;
 use uuid::Uuid;
 
 use crate::{failure::Failure, tally::Tally, writer::Write};
 
-const ADD: &str = "INSERT INTO access_key (id, name, hash, namespaces, rights, created_at, revoked_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
-const KEYS: &str = "SELECT id, name, hash, namespaces, rights, created_at, revoked_at FROM access_key ORDER BY created_at, id";
-const REVOKE: &str = "UPDATE access_key SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
+const ADD: &str = sql!("sql/add_key.sql");
+const KEYS: &str = sql!("sql/keys.sql");
+const REVOKE: &str = sql!("sql/revoke_key.sql");
 
 pub struct AddKey {
     pub key: AccessKey,

@@ -2,15 +2,15 @@
 
 use domain::{Attempt, Span, TimerId, Timestamp, limits};
 use rusqlite::{CachedStatement, Connection, Row, params};
+use store_sql::sql;
 
 use crate::{failure::Failure, rows::Id};
 
-pub const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM attempt WHERE id = ?1";
-pub const INSERT_ATTEMPT: &str = "INSERT INTO attempt (id, seq, number, started_at, took, outcome, status, detail) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-pub const FORGET_EARLIER: &str = "DELETE FROM attempt WHERE id = ?1 AND seq <= ?2";
-pub const DELETE_ATTEMPTS: &str = "DELETE FROM attempt WHERE id = ?1";
-pub const ATTEMPTS: &str = "SELECT number, started_at, took, outcome, status, detail FROM attempt WHERE id = ?1 ORDER BY seq";
+pub const LAST_SEQ: &str = sql!("sql/last_seq.sql");
+pub const INSERT_ATTEMPT: &str = sql!("sql/insert_attempt.sql");
+pub const FORGET_EARLIER: &str = sql!("sql/forget_earlier.sql");
+pub const DELETE_ATTEMPTS: &str = sql!("sql/delete_attempts.sql");
+pub const ATTEMPTS: &str = sql!("sql/attempts.sql");
 
 const KEPT: i64 = limits::ATTEMPTS_KEPT as i64;
 

@@ -3,6 +3,7 @@
 use domain::{JsonText, Status, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, ToSql};
 use store::Filter;
+use store_sql::sql;
 
 use crate::{
     change::Canceling,
@@ -13,8 +14,8 @@ use crate::{
     writer::Write,
 };
 
-pub const METADATA: &str = "SELECT metadata FROM definition WHERE id = ?1";
-pub const DUE_MINUTE: &str = "SELECT due_minute FROM definition WHERE id = ?1";
+pub const METADATA: &str = sql!("sql/metadata.sql");
+pub const DUE_MINUTE: &str = sql!("sql/due_minute.sql");
 
 /// Where the search for what matches starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

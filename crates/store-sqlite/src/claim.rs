@@ -5,25 +5,21 @@ use std::collections::HashSet;
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, ShardLease, StoredTimer, Unreadable};
+use store_sql::sql;
 
 use crate::{
     failure::Failure,
     migrate::SHARDS,
     ownership::{Nodes, is_current},
-    rows::{Id, definition, definition_columns, from_column, is_senseless},
+    rows::{Id, definition, from_column, is_senseless},
     tally::Tally,
     writer::Write,
 };
 
-/// Pending, or taken by an earlier call with the same token.
-pub const STANDING: &str = "SELECT attempt, last_error, destination, claim, namespace FROM due \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND (claim IS NULL OR (claim = ?4 AND epoch = ?5))";
-pub const TAKE: &str = "UPDATE due SET claim = ?3, epoch = ?4, lease_until = ?5, attempt = ?6 \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2";
-pub const DEFINITION_BY_ID: &str = concat!("SELECT ", definition_columns!(), " FROM definition d WHERE d.id = ?1");
-/// Along an index that holds what is claimed and nothing else, however long the backlog is.
-pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error, epoch, lease_until FROM due INDEXED BY due_claimed \
-     WHERE claim IS NOT NULL AND shard = ?1 AND (epoch < ?2 OR lease_until <= ?3)";
+pub const STANDING: &str = sql!("sql/standing.sql");
+pub const TAKE: &str = sql!("sql/take.sql");
+pub const DEFINITION_BY_ID: &str = sql!("sql/definition_by_id.sql");
+pub const EXPIRED: &str = sql!("sql/expired.sql");
 
 /// A claimed timer whose texts are still to be understood, which is the caller's work.
 pub struct Taken {

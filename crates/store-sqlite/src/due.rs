@@ -3,15 +3,14 @@
 use domain::{TimerId, Timestamp};
 use rusqlite::{Connection, Row, params};
 use store::{DueEntry, ShardCursor};
+use store_sql::sql;
 
 use crate::{
     failure::Failure,
     rows::{Id, from_column},
 };
 
-/// The minute orders coarsely and comes from the key; the order inside a minute is made in memory.
-pub const DUE: &str = "SELECT minute, at, id, destination FROM due \
-     WHERE shard = ?1 AND minute >= ?2 AND minute <= ?3 AND claim IS NULL AND at <= ?4 ORDER BY minute";
+pub const DUE: &str = sql!("sql/due.sql");
 
 pub fn due(connection: &Connection, from: &[ShardCursor], until: Timestamp, limit: usize) -> Result<Vec<DueEntry>, Failure> {
     let mut statement = connection.prepare_cached(DUE)?;

@@ -12,19 +12,18 @@ use std::{
 use domain::{Shard, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::{Cluster, DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, ShardLease, ShardState};
+use store_sql::sql;
 
 use crate::{failure::Failure, rows::Id, tally::Tally, writer::Write};
 
-pub const EPOCH: &str = "SELECT epoch FROM shard WHERE shard = ?1";
-pub const HOLDING: &str = "SELECT epoch, owner FROM shard WHERE shard = ?1";
-pub const TAKE: &str = "UPDATE shard SET epoch = ?2, owner = ?3 WHERE shard = ?1";
-pub const RELEASE: &str = "UPDATE shard SET owner = NULL WHERE shard = ?1 AND epoch = ?2 AND owner = ?3";
-// These walk over the one row there is.
-const LEAVE: &str = "UPDATE shard SET owner = NULL WHERE owner = ?1";
-const HELD: &str = "SELECT shard, epoch FROM shard WHERE owner = ?1 ORDER BY shard";
-const SHARDS: &str = "SELECT shard, epoch, owner FROM shard ORDER BY shard";
-pub const OVERDUE: &str = "SELECT at FROM due WHERE shard = ?1 AND minute <= ?2 AND at <= ?3 AND claim IS NULL \
-     ORDER BY minute, at LIMIT 1";
+pub const EPOCH: &str = sql!("sql/epoch.sql");
+pub const HOLDING: &str = sql!("sql/holding.sql");
+pub const TAKE: &str = sql!("sql/take_shard.sql");
+pub const RELEASE: &str = sql!("sql/release_shard.sql");
+const LEAVE: &str = sql!("sql/leave.sql");
+const HELD: &str = sql!("sql/held.sql");
+const SHARDS: &str = sql!("sql/shards.sql");
+pub const OVERDUE: &str = sql!("sql/overdue.sql");
 
 /// Whether nobody has taken the shard since.
 pub fn is_current(connection: &Connection, shard_lease: ShardLease) -> Result<bool, Failure> {

@@ -2,6 +2,7 @@
 
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, params};
+use store_sql::sql;
 
 use crate::{
     attempts::DELETE_ATTEMPTS,
@@ -12,8 +13,7 @@ use crate::{
     writer::Write,
 };
 
-pub const FINISHED_BEFORE: &str =
-    "SELECT minute, id, namespace, status FROM outcome WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2";
+pub const FINISHED_BEFORE: &str = sql!("sql/finished_before.sql");
 
 pub struct Purge {
     pub before: Timestamp,

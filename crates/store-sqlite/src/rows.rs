@@ -6,6 +6,7 @@ use rusqlite::{
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
 };
 use store::{StoredTimer, Summary, Unreadable};
+use store_sql::sql;
 use uuid::Uuid;
 
 /// An id as its sixteen bytes, which sort as the id does.
@@ -38,26 +39,7 @@ impl FromSql for Id {
     }
 }
 
-/// Columns of a definition `d`, as [`definition`] reads them.
-macro_rules! definition_columns {
-    () => {
-        "d.id, d.namespace, d.key, d.asked, d.callback_config, d.metadata, d.correlation_id, d.retry_policy, d.delivery, \
-         d.execute_at, d.created_at, d.updated_at, d.revision"
-    };
-}
-pub(crate) use definition_columns;
-
-/// A timer by its id, whatever its status, with what a conflict is decided by.
-pub const TIMER_BY_ID: &str = concat!(
-    "SELECT ",
-    definition_columns!(),
-    ", u.id IS NOT NULL, u.claim, u.attempt, u.last_error, o.status, o.attempt, o.last_error, o.executed_at, o.finished_at, \
-     d.fingerprint, d.due_minute
-     FROM definition d
-     LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id
-     LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id
-     WHERE d.id = ?1"
-);
+pub const TIMER_BY_ID: &str = sql!("sql/timer_by_id.sql");
 
 /// What [`TIMER_BY_ID`] finds.
 pub struct Found {
@@ -118,22 +100,9 @@ pub fn found(row: &Row<'_>) -> rusqlite::Result<Result<Found, Unreadable>> {
     Ok(Ok(Found { timer, fingerprint, due_minute: row.get(23)? }))
 }
 
-/// Columns of a list, as [`summary`] reads them.
-macro_rules! summary_columns {
-    () => {
-        "d.id, d.namespace, d.key, d.callback_type, d.correlation_id, d.execute_at, d.created_at, \
-         coalesce(o.finished_at, d.updated_at), \
-         CASE WHEN o.id IS NOT NULL THEN o.status WHEN u.claim IS NOT NULL THEN 'executing' ELSE 'pending' END, \
-         coalesce(u.attempt, o.attempt, 0), coalesce(u.last_error, o.last_error), o.executed_at"
-    };
-}
-pub const SUMMARY_COLUMNS: &str = summary_columns!();
-pub const SUMMARY_BY_ID: &str = concat!(
-    "SELECT ",
-    summary_columns!(),
-    " FROM definition d LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
-     LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id WHERE d.id = ?1"
-);
+pub const SUMMARY_BY_ID: &str = sql!("sql/summary_by_id.sql");
+/// The same columns, for the other statements of lists.
+pub const SUMMARY_COLUMNS: &str = store_sql::columns(SUMMARY_BY_ID);
 
 /// Where a list finds the times it can be sorted by.
 pub const EXECUTE_AT: usize = 5;
