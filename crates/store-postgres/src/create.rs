@@ -294,7 +294,7 @@ impl Call for Insert {
             return Ok(Inserted::All);
         }
         let rows = query.fetch_all(session).await.or_unknown()?;
-        Ok(Inserted::Only(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().or_unknown()?))
+        Ok(Inserted::Only(rows.iter().map(|row| row.try_get("id")).collect::<Result<_, _>>().or_unknown()?))
     }
 }
 

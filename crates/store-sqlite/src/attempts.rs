@@ -2,7 +2,7 @@
 
 use domain::{Attempt, Span, TimerId, Timestamp, limits};
 use rusqlite::{CachedStatement, Connection, Row, params};
-use store_sql::sql;
+use store_sql::{column, sql};
 
 use crate::{failure::Failure, rows::Id};
 
@@ -31,7 +31,7 @@ impl<'connection> Memory<'connection> {
     }
 
     pub fn keep(&mut self, id: Id, attempt: &Attempt) -> rusqlite::Result<()> {
-        let last: i64 = self.last_seq.query_row([id], |row| row.get(0))?;
+        let last: i64 = self.last_seq.query_row([id], |row| row.get(column!(LAST_SEQ, "seq")))?;
         let seq = last + 1;
         self.insert.execute(params![
             id,
@@ -59,11 +59,11 @@ pub fn attempts(connection: &Connection, id: TimerId) -> Result<Vec<Attempt>, Fa
 
 fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
-        number: row.get(0)?,
-        started_at: Timestamp::from_micros(row.get(1)?),
-        took: Span::from_micros_clamped(row.get(2)?),
-        outcome: row.get(3)?,
-        status: row.get(4)?,
-        detail: row.get(5)?,
+        number: row.get(column!(ATTEMPTS, "number"))?,
+        started_at: Timestamp::from_micros(row.get(column!(ATTEMPTS, "started_at"))?),
+        took: Span::from_micros_clamped(row.get(column!(ATTEMPTS, "took"))?),
+        outcome: row.get(column!(ATTEMPTS, "outcome"))?,
+        status: row.get(column!(ATTEMPTS, "status"))?,
+        detail: row.get(column!(ATTEMPTS, "detail"))?,
     })
 }

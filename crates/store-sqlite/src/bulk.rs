@@ -3,7 +3,7 @@
 use domain::{JsonText, Status, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, ToSql};
 use store::Filter;
-use store_sql::sql;
+use store_sql::{column, sql};
 
 use crate::{
     change::Canceling,
@@ -85,7 +85,8 @@ pub fn metadata(connection: &Connection, ids: &[TimerId], bytes_max: usize) -> R
     let mut found = Vec::new();
     let mut bytes = 0;
     for id in ids.iter().copied().map(Id::of) {
-        let metadata: Option<String> = statement.query_row([id], |row| row.get(0)).optional()?.flatten();
+        let metadata: Option<String> =
+            statement.query_row([id], |row| row.get(column!(METADATA, "metadata"))).optional()?.flatten();
         bytes += metadata.as_ref().map_or(0, String::len);
         if bytes > bytes_max && !found.is_empty() {
             break;
@@ -145,7 +146,7 @@ impl Write for CancelAll {
         let mut canceling = Canceling::prepare(connection)?;
         let mut canceled = Vec::with_capacity(self.ids.len());
         for id in self.ids.iter().copied().map(Id::of) {
-            let minute: Option<i64> = due_minute.query_row([id], |row| row.get(0)).optional()?;
+            let minute: Option<i64> = due_minute.query_row([id], |row| row.get(column!(DUE_MINUTE, "due_minute"))).optional()?;
             canceled.push(match minute {
                 Some(minute) => canceling.run(minute, id, self.now, tally)?,
                 None => false,

@@ -3,7 +3,7 @@
 use domain::{Definition, Event, RequestedTime, Status, Timer, TimerId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::Changed;
-use store_sql::sql;
+use store_sql::{column, sql};
 
 use crate::{
     create::{DELETE_OUTCOME, INSERT_DUE, read_back},
@@ -203,7 +203,14 @@ impl<'connection> Canceling<'connection> {
 
     /// Whether the timer was pending.
     pub fn run(&mut self, due_minute: i64, id: Id, now: Timestamp, tally: &mut Tally) -> rusqlite::Result<bool> {
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.get(column!(PENDING, "attempt"))?,
+                row.get(column!(PENDING, "execute_at"))?,
+                row.get(column!(PENDING, "namespace"))?,
+                row.get(column!(PENDING, "last_error"))?,
+            ))
+        };
         let found = self.pending.query_row(params![due_minute, id], row).optional()?;
         let Some((attempt, execute_at, namespace, last_error)) = found else { return Ok(false) };
         let (namespace, last_error): (Option<String>, Option<String>) = (namespace, last_error);

@@ -12,7 +12,7 @@ use std::{
 use domain::{Shard, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::{Cluster, DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, ShardLease, ShardState};
-use store_sql::sql;
+use store_sql::{column, sql};
 
 use crate::{failure::Failure, rows::Id, tally::Tally, writer::Write};
 
@@ -27,7 +27,8 @@ pub const OVERDUE: &str = sql!("sql/overdue.sql");
 
 /// Whether nobody has taken the shard since.
 pub fn is_current(connection: &Connection, shard_lease: ShardLease) -> Result<bool, Failure> {
-    let epoch: Option<i64> = connection.prepare_cached(EPOCH)?.query_row([shard_lease.shard.0], |row| row.get(0)).optional()?;
+    let epoch: Option<i64> =
+        connection.prepare_cached(EPOCH)?.query_row([shard_lease.shard.0], |row| row.get(column!(EPOCH, "epoch"))).optional()?;
     Ok(epoch == Some(shard_lease.epoch.0))
 }
 
@@ -125,8 +126,11 @@ impl Write for Acquire {
         let mut take = connection.prepare_cached(TAKE)?;
         let mut shard_leases = Vec::new();
         for shard in &self.shards {
-            let found =
-                holding.query_row([shard.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<Id>>(1)?))).optional()?;
+            let found = holding
+                .query_row([shard.0], |row| {
+                    Ok((row.get::<_, i64>(column!(HOLDING, "epoch"))?, row.get::<_, Option<Id>>(column!(HOLDING, "owner"))?))
+                })
+                .optional()?;
             let Some((epoch, owner)) = found else { continue };
             let owner = owner.map(node);
             if owner == Some(self.node) {
@@ -187,8 +191,9 @@ impl Write for Leave {
 /// What a node holds, by shard.
 pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<ShardLease>, Failure> {
     let mut statement = connection.prepare_cached(HELD)?;
-    let shard_leases =
-        statement.query_map([column(node)], |row| Ok(ShardLease { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?) }))?;
+    let shard_leases = statement.query_map([column(node)], |row| {
+        Ok(ShardLease { shard: Shard(row.get(column!(HELD, "shard"))?), epoch: Epoch(row.get(column!(HELD, "epoch"))?) })
+    })?;
     Ok(shard_leases.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -196,15 +201,19 @@ pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<ShardLease>, Fa
 pub fn cluster(connection: &Connection, nodes: &Nodes, now: Timestamp) -> Result<Cluster, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let state = |row: &rusqlite::Row<'_>| {
-        let owner = row.get::<_, Option<Id>>(2)?.map(node);
-        Ok(ShardState { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?), owner })
+        let owner = row.get::<_, Option<Id>>(column!(SHARDS, "owner"))?.map(node);
+        Ok(ShardState {
+            shard: Shard(row.get(column!(SHARDS, "shard"))?),
+            epoch: Epoch(row.get(column!(SHARDS, "epoch"))?),
+            owner,
+        })
     };
     let shards: Vec<_> = snapshot.prepare_cached(SHARDS)?.query_map([], state)?.collect::<rusqlite::Result<_>>()?;
     let mut overdue = snapshot.prepare_cached(OVERDUE)?;
     let mut oldest_overdue: Option<Timestamp> = None;
     for state in &shards {
         let first = overdue
-            .query_row(params![state.shard.0, now.minute(), now.as_micros()], |row| row.get(0))
+            .query_row(params![state.shard.0, now.minute(), now.as_micros()], |row| row.get(column!(OVERDUE, "at")))
             .optional()?
             .map(Timestamp::from_micros);
         oldest_overdue = [oldest_overdue, first].into_iter().flatten().min();

@@ -3,7 +3,7 @@
 use domain::{Next, Status, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{DueEntry, Settlement, ShardLease};
-use store_sql::sql;
+use store_sql::{column, sql};
 
 use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, tally::Tally, writer::Write};
 
@@ -81,7 +81,13 @@ impl<'connection> Statements<'connection> {
         let (minute, id) = (was_due_at.minute(), Id::of(id));
         let (token, epoch) = (settlement.token.0, settlement.shard_lease.epoch.0);
         let key = params![minute, id, was_due_at.as_micros(), token, is_current, epoch];
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?));
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.get(column!(CLAIMED, "attempt"))?,
+                row.get(column!(CLAIMED, "execute_at"))?,
+                row.get::<_, Option<String>>(column!(CLAIMED, "namespace"))?,
+            ))
+        };
         let Some((attempt, execute_at, namespace)) = self.claimed.query_row(key, row).optional()? else { return Ok(false) };
         let execute_at = Timestamp::from_micros(execute_at);
         let finished = |status, attempt, last_error, at| Finished {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use domain::{Namespace, Status};
 use rusqlite::{Connection, params};
 use store::Filter;
-use store_sql::sql;
+use store_sql::{column, sql};
 
 use crate::failure::Failure;
 
@@ -83,10 +83,16 @@ pub fn namespace_column(namespace: &str) -> Option<&str> {
 pub fn count(connection: &Connection, filter: &Filter) -> Result<u64, Failure> {
     let status = filter.status.map(Status::as_str);
     let timers: i64 = match (filter.namespace.as_ref().map(Namespace::as_str), status) {
-        (Some(namespace), Some(status)) => connection.prepare_cached(COUNT)?.query_row((namespace, status), |row| row.get(0))?,
-        (Some(namespace), None) => connection.prepare_cached(COUNT_NAMESPACE)?.query_row([namespace], |row| row.get(0))?,
-        (None, Some(status)) => connection.prepare_cached(COUNT_STATUS)?.query_row([status], |row| row.get(0))?,
-        (None, None) => connection.prepare_cached(COUNT_ALL)?.query_row([], |row| row.get(0))?,
+        (Some(namespace), Some(status)) => {
+            connection.prepare_cached(COUNT)?.query_row((namespace, status), |row| row.get(column!(COUNT, "timers")))?
+        }
+        (Some(namespace), None) => connection
+            .prepare_cached(COUNT_NAMESPACE)?
+            .query_row([namespace], |row| row.get(column!(COUNT_NAMESPACE, "timers")))?,
+        (None, Some(status)) => {
+            connection.prepare_cached(COUNT_STATUS)?.query_row([status], |row| row.get(column!(COUNT_STATUS, "timers")))?
+        }
+        (None, None) => connection.prepare_cached(COUNT_ALL)?.query_row([], |row| row.get(column!(COUNT_ALL, "timers")))?,
     };
     Ok(u64::try_from(timers).unwrap_or_default())
 }
