@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    failure::Failure,
+    failure::{Failure, Verdict},
     options::KEYED_STATEMENTS,
     session_pool::{PING_TIMEOUT, Session, SessionPool, answers},
 };
@@ -24,7 +24,7 @@ const CONTENTION_RETRIES_MAX: u32 = 5;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(4);
 
 /// What is asked of the database: one or a few statements over one session. It must be safe to run again after
-/// a failure that says so ([`Failure::is_contention`]).
+/// a failure that says so ([`Verdict::Contention`]).
 pub trait Call: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// Whether something may have been done when the answer stays out.
@@ -94,7 +94,7 @@ impl Bulkhead {
             Err(error) => return drop(answer.send(Err(Failure::no_session(&error)))),
         };
         let outcome = self.make(calls, &mut session.connection, deadline).await;
-        let is_broken = outcome.as_ref().is_err_and(|failure| failure.session_is_broken);
+        let is_broken = outcome.as_ref().is_err_and(|failure| failure.verdict.breaks_the_session());
         let is_settled = outcome.is_ok() && !C::LEAVES_A_TRANSACTION;
         // Before the answer: whoever asks again because of it finds this session, or none that broke with it.
         if is_broken {
@@ -147,7 +147,7 @@ async fn with_patience<C: Call>(call: &C, session: &mut PgConnection) -> Result<
     let mut pause = CONTENTION_PAUSE;
     for _ in 0..CONTENTION_RETRIES_MAX {
         match call.run(session).await {
-            Err(failure) if failure.is_contention => {
+            Err(failure) if failure.verdict == Verdict::Contention => {
                 metrics::counter!("timer_postgres_contention_total").increment(1);
                 sleep(pause).await;
                 pause *= 2;

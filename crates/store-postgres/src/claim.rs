@@ -19,7 +19,7 @@ use store_sql::sql;
 use crate::{
     bulkhead::{Bulkhead, Call},
     due::entry,
-    failure::{Failure, Step},
+    failure::{Failure, Step, Verdict},
     rows::{self, Standing, shard_column},
 };
 
@@ -67,7 +67,7 @@ pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], sha
         return Ok(Vec::new());
     }
     let mut claimed = match bulkhead.attempt(TakeAndRead(Arc::clone(&wanted))).await {
-        Err(failure) if failure.met_a_lock && claim.on_locked == OnLocked::Skip => {
+        Err(failure) if failure.verdict == Verdict::Locked && claim.on_locked == OnLocked::Skip => {
             metrics::counter!("timer_postgres_contention_total").increment(1);
             Vec::new()
         }

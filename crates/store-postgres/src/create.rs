@@ -25,7 +25,7 @@ use crate::{
     batch::{BatchLimits, Batcher},
     bulkhead::{Bulkhead, Call},
     conflict::Resolve,
-    failure::{self, Failure, Step},
+    failure::{Failure, Step, Verdict},
     read::Read,
     rows::DefinitionColumns,
 };
@@ -116,7 +116,7 @@ impl Creates {
                     Ok(Some(Err(unreadable))) => answers.push((place, Err(StoreError::Corrupt(unreadable.0.clone())))),
                     // It is gone since.
                     Ok(None) => changing.push(place),
-                    Err(error) => answers.push((place, Err(failure::copy(error)))),
+                    Err(error) => answers.push((place, Err(error.clone()))),
                 }
             }
         }
@@ -217,13 +217,13 @@ async fn insert(bulkhead: &Bulkhead, shards: u16, timers: &[Arc<NewTimer>]) -> V
     match insert_at_once(bulkhead, Insert::new(timers, shards)).await {
         Ok(Inserted::All) => timers.iter().map(|_| Ok(true)).collect(),
         Ok(Inserted::Only(inserted)) => timers.iter().map(|new| Ok(inserted.contains(&new.definition.id.as_uuid()))).collect(),
-        Err(failure) if failure.is_about_a_value && timers.len() > 1 => {
+        Err(failure) if failure.verdict == Verdict::Value && timers.len() > 1 => {
             let (left, right) = timers.split_at(timers.len() / 2);
             let mut answers = Box::pin(insert(bulkhead, shards, left)).await;
             answers.extend(Box::pin(insert(bulkhead, shards, right)).await);
             answers
         }
-        Err(failure) => timers.iter().map(|_| Err(failure::copy(&failure.error))).collect(),
+        Err(failure) => timers.iter().map(|_| Err(failure.error.clone())).collect(),
     }
 }
 
@@ -232,7 +232,7 @@ async fn insert_at_once(bulkhead: &Bulkhead, mut insert: Insert) -> Result<Inser
     if !insert.asks_first {
         let again = insert.clone();
         match bulkhead.attempt(insert).await {
-            Err(failure) if failure.met_a_duplicate => insert = Insert { asks_first: true, ..again },
+            Err(failure) if failure.verdict == Verdict::Duplicate => insert = Insert { asks_first: true, ..again },
             answer => return answer,
         }
     }

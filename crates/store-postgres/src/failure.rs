@@ -11,66 +11,94 @@
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use store::{StoreError, Unreadable};
 
-/// A failed step of a call: what to tell the caller, and what to do with the session.
+/// A failed step of a call: what to tell the caller, and what it means for the next step and for the session.
 #[derive(Debug)]
 pub struct Failure {
     pub error: StoreError,
-    /// The session must not be used again.
-    pub session_is_broken: bool,
-    /// Nothing was done, only because others were at it at the same time: the same call can be made again at once.
-    pub is_contention: bool,
-    /// Nothing was done, because somebody held a row for longer than this session waits for one.
-    pub met_a_lock: bool,
+    pub verdict: Verdict,
+}
+
+/// What a failure means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was done.
+    NotDone,
+    /// Nothing was done, because the server refused a value, not the work: a batch without it can succeed.
+    Value,
+    /// Nothing was done, only because other sessions were at it at the same time: the same call can be made again at once.
+    Contention,
+    /// Nothing was done, because another session held a row for longer than this one waits for it.
+    Locked,
     /// Nothing was done, because a key is there already that this call took to be free.
-    pub met_a_duplicate: bool,
-    /// The server refused a value, not the work: a batch without it can succeed.
-    pub is_about_a_value: bool,
+    Duplicate,
+    /// Nothing was done, because there is no space, or writing is not allowed.
+    Full,
+    /// Nothing was done, because this server only reads. After a fail-over the old address may lead to a standby; a new session may
+    /// find the new primary.
+    ReadOnly,
+    /// Nothing was done, because what is stored makes no sense.
+    Corrupt,
+    /// Nothing was done, and the session is of no more use.
+    Broken,
+    /// It may have been done, and the session is of no more use.
+    Lost,
+    /// A part of it is done.
+    PartlyDone,
+}
+
+impl Verdict {
+    /// Whether the session must not be used again.
+    pub const fn breaks_the_session(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::Broken | Self::Lost)
+    }
+
+    const fn error(self) -> fn(String) -> StoreError {
+        match self {
+            Self::NotDone | Self::Value | Self::Contention | Self::Locked | Self::Duplicate | Self::Broken => {
+                StoreError::Unavailable
+            }
+            Self::Full | Self::ReadOnly => StoreError::Full,
+            Self::Corrupt => StoreError::Corrupt,
+            Self::Lost | Self::PartlyDone => StoreError::Unknown,
+        }
+    }
 }
 
 impl Failure {
-    const fn plain(error: StoreError) -> Self {
-        Self {
-            error,
-            session_is_broken: false,
-            is_contention: false,
-            met_a_lock: false,
-            met_a_duplicate: false,
-            is_about_a_value: false,
-        }
+    pub fn new(verdict: Verdict, cause: String) -> Self {
+        Self { error: verdict.error()(cause), verdict }
     }
 
     /// No session could be had: whatever the reason, nothing was sent.
     pub fn no_session(error: &sqlx::Error) -> Self {
-        Self::plain(StoreError::Unavailable(match error {
+        let cause = match error {
             sqlx::Error::PoolTimedOut => "no connection to PostgreSQL became free or could be made in time".to_owned(),
             error => describe(error),
-        }))
+        };
+        Self::new(Verdict::NotDone, cause)
     }
 
     /// The answer stays out.
     pub fn no_answer(what: &str, may_be_done: bool) -> Self {
-        let verdict = if may_be_done { Verdict::Lost } else { Verdict::Broken };
-        Self::from_verdict(verdict, what.to_owned())
+        Self::new(if may_be_done { Verdict::Lost } else { Verdict::Broken }, what.to_owned())
     }
 
-    /// Others kept changing what this call wanted to change.
+    /// Other sessions kept changing what this call wanted to change.
     pub fn contention(what: &str) -> Self {
-        Self { is_contention: true, ..Self::plain(StoreError::Unavailable(what.to_owned())) }
+        Self::new(Verdict::Contention, what.to_owned())
     }
 
     /// Something was committed before this failure: whatever failed, part of the call is done.
     pub fn after_a_commit(self) -> Self {
-        let error = StoreError::Unknown(self.error.to_string());
-        Self { error, is_contention: false, ..self }
+        let verdict = if self.verdict.breaks_the_session() { Verdict::Lost } else { Verdict::PartlyDone };
+        Self::new(verdict, self.error.to_string())
     }
 
     /// For a statement that a sound database never refuses: a row in its way, or a value, stays there however often it is tried.
     pub fn or_damage(self) -> Self {
-        match self.error {
-            StoreError::Unavailable(cause) if self.met_a_duplicate || self.is_about_a_value => {
-                Self { error: StoreError::Corrupt(cause), ..self }
-            }
-            _ => self,
+        match (self.verdict, self.error) {
+            (Verdict::Duplicate | Verdict::Value, StoreError::Unavailable(cause)) => Self::new(Verdict::Corrupt, cause),
+            (verdict, error) => Self { error, verdict },
         }
     }
 
@@ -96,30 +124,13 @@ impl Failure {
             _ if in_flight => Verdict::Lost,
             _ => Verdict::Broken,
         };
-        Self::from_verdict(verdict, describe(error))
-    }
-
-    fn from_verdict(verdict: Verdict, cause: String) -> Self {
-        let broken = |error| Self { session_is_broken: true, ..Self::plain(error) };
-        match verdict {
-            Verdict::NotDone => Self::plain(StoreError::Unavailable(cause)),
-            Verdict::Value => Self { is_about_a_value: true, ..Self::plain(StoreError::Unavailable(cause)) },
-            Verdict::Contention => Self { is_contention: true, ..Self::plain(StoreError::Unavailable(cause)) },
-            Verdict::Locked => Self { met_a_lock: true, ..Self::plain(StoreError::Unavailable(cause)) },
-            Verdict::Duplicate => Self { met_a_duplicate: true, ..Self::plain(StoreError::Unavailable(cause)) },
-            Verdict::Full => Self::plain(StoreError::Full(cause)),
-            // After a fail-over the old address may lead to a standby; a new session may find the new primary.
-            Verdict::ReadOnly => broken(StoreError::Full(cause)),
-            Verdict::Corrupt => Self::plain(StoreError::Corrupt(cause)),
-            Verdict::Broken => broken(StoreError::Unavailable(cause)),
-            Verdict::Lost => broken(StoreError::Unknown(cause)),
-        }
+        Self::new(verdict, describe(error))
     }
 }
 
 impl From<Unreadable> for Failure {
     fn from(unreadable: Unreadable) -> Self {
-        Self::plain(StoreError::Corrupt(unreadable.0))
+        Self::new(Verdict::Corrupt, unreadable.0)
     }
 }
 
@@ -141,38 +152,12 @@ impl<T> Step<T> for Result<T, sqlx::Error> {
     }
 }
 
-/// The same error for one more caller of the same batch.
-pub fn copy(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Unavailable(cause) => StoreError::Unavailable(cause.clone()),
-        StoreError::Full(cause) => StoreError::Full(cause.clone()),
-        StoreError::Unknown(cause) => StoreError::Unknown(cause.clone()),
-        StoreError::Corrupt(cause) => StoreError::Corrupt(cause.clone()),
-    }
-}
-
 /// The error in words, with the server's code. Neither the driver nor the server puts a password into one.
 pub fn describe(error: &sqlx::Error) -> String {
     match error.as_database_error().and_then(|reported| reported.code().map(|code| (reported, code))) {
         Some((reported, code)) => format!("{} ({code})", reported.message()),
         None => error.to_string(),
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    NotDone,
-    Value,
-    Contention,
-    Locked,
-    Duplicate,
-    Full,
-    ReadOnly,
-    Corrupt,
-    /// Not done, and the session is of no more use.
-    Broken,
-    /// Perhaps done, and the session is of no more use.
-    Lost,
 }
 
 /// What a report of the server means. `ends_session`: it said FATAL or PANIC. An ERROR rolls the statement back before it is
@@ -239,9 +224,9 @@ mod tests {
     fn a_broken_connection_is_unknown_only_where_something_may_have_been_done() {
         let broken = || Err::<(), _>(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into()));
         let harmless = broken().or_not_done().unwrap_err();
-        assert!(harmless.error.is_not_done() && harmless.session_is_broken);
+        assert!(harmless.error.is_not_done() && harmless.verdict.breaks_the_session());
         let decisive = broken().or_unknown().unwrap_err();
-        assert!(!decisive.error.is_not_done() && decisive.session_is_broken);
+        assert!(!decisive.error.is_not_done() && decisive.verdict.breaks_the_session());
     }
 
     #[test]
@@ -252,14 +237,16 @@ mod tests {
             (Verdict::NotDone, "unavailable"),
             (Verdict::Full, "full"),
         ] {
-            assert_eq!(Failure::from_verdict(verdict, String::new()).or_damage().error.kind(), kind, "{verdict:?}");
+            assert_eq!(Failure::new(verdict, String::new()).or_damage().error.kind(), kind, "{verdict:?}");
         }
     }
 
     #[test]
     fn what_follows_a_commit_is_never_called_undone() {
-        let failed = Failure::contention("somebody else").after_a_commit();
+        let failed = Failure::contention("another session").after_a_commit();
         assert!(!failed.error.is_not_done());
-        assert!(!failed.is_contention);
+        assert_eq!(failed.verdict, Verdict::PartlyDone);
+        let broken = Failure::no_answer("no word", false).after_a_commit();
+        assert!(!broken.error.is_not_done() && broken.verdict.breaks_the_session());
     }
 }

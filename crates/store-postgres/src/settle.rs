@@ -9,7 +9,7 @@ use store_sql::sql;
 use crate::{
     attempts::AttemptColumns,
     bulkhead::{Bulkhead, Call},
-    failure::{Failure, Step},
+    failure::{Failure, Step, Verdict},
     rows::{shard_column, text_column},
 };
 
@@ -88,7 +88,7 @@ impl Call for Finish {
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
         let is_plain = self.keys.attempts.is_empty();
         let finished = match self.execute(if is_plain { FINISH } else { FINISH_REMEMBERING }, session).await {
-            Err(failure) if failure.met_a_duplicate => {
+            Err(failure) if failure.verdict == Verdict::Duplicate => {
                 self.execute(if is_plain { FINISH_AGAIN } else { FINISH_AGAIN_REMEMBERING }, session).await
             }
             finished => finished,
