@@ -3,11 +3,11 @@
 use domain::{Access, AccessKey, AccessKeyId, Invalid, Namespace, Namespaces, Rights, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use store::Unreadable;
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
+    sessions::Sessions,
 };
 
 pub(crate) const ADD_KEY: &str = sql!("sql/add_key.sql");
@@ -16,7 +16,7 @@ pub(crate) const REVOKE_KEY: &str = sql!("sql/revoke_key.sql");
 
 pub struct AddKey(pub AccessKey);
 
-impl Call for AddKey {
+impl Call<Sessions> for AddKey {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -43,7 +43,7 @@ impl Call for AddKey {
 
 pub struct Keys;
 
-impl Call for Keys {
+impl Call<Sessions> for Keys {
     type Answer = Vec<AccessKey>;
     const WRITES: bool = false;
 
@@ -79,7 +79,7 @@ pub struct RevokeKey {
     pub now: Timestamp,
 }
 
-impl Call for RevokeKey {
+impl Call<Sessions> for RevokeKey {
     type Answer = bool;
     const WRITES: bool = true;
 

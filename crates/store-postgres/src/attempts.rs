@@ -7,12 +7,12 @@ use sqlx::{
     query::QueryScalar,
 };
 use store::Unreadable;
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     rows::text_column,
+    sessions::Sessions,
 };
 
 /// The attempts of a batch of settlements, one array for each column; all of them NULL where a settlement carries none.
@@ -68,7 +68,7 @@ pub struct Attempts {
     pub id: TimerId,
 }
 
-impl Call for Attempts {
+impl Call<Sessions> for Attempts {
     type Answer = Vec<Attempt>;
     const WRITES: bool = false;
 

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use domain::{TimerId, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     rows::shard_column,
+    sessions::Sessions,
 };
 
 /// How often timers may move while we try to get hold of them.
@@ -36,7 +36,7 @@ impl CancelAll {
     }
 }
 
-impl Call for CancelAll {
+impl Call<Sessions> for CancelAll {
     type Answer = HashSet<Uuid>;
     const WRITES: bool = true;
 

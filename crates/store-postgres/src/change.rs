@@ -3,14 +3,14 @@
 use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection, Row};
 use store::Changed;
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     conflict::{NextAttempt, hold, renewed, replace},
     failure::{Failure, Step},
     read::Read,
     rows::{destination_column, shard_column},
+    sessions::Sessions,
 };
 
 pub struct Update {
@@ -19,7 +19,7 @@ pub struct Update {
     pub shards: u16,
 }
 
-impl Call for Update {
+impl Call<Sessions> for Update {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;
@@ -56,7 +56,7 @@ pub struct Cancel {
     pub shards: u16,
 }
 
-impl Call for Cancel {
+impl Call<Sessions> for Cancel {
     type Answer = Changed;
     const WRITES: bool = true;
 
@@ -101,7 +101,7 @@ pub struct Reopen {
     pub shards: u16,
 }
 
-impl Call for Reopen {
+impl Call<Sessions> for Reopen {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;

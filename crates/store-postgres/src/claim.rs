@@ -14,13 +14,13 @@ use sqlx::{
     types::Uuid,
 };
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::{Bulkhead, Call},
     due::entry,
     failure::{Failure, Step, Verdict},
     rows::{self, Standing, shard_column},
+    sessions::{Bulkhead, Sessions},
 };
 
 pub(crate) const CLAIM_AND_READ: &str = sql!("sql/claim_and_read.sql");
@@ -173,7 +173,7 @@ impl Wanted {
 /// The short way: see [`CLAIM_AND_READ`].
 struct TakeAndRead(Arc<Wanted>);
 
-impl Call for TakeAndRead {
+impl Call<Sessions> for TakeAndRead {
     type Answer = Vec<Claimed>;
     const WRITES: bool = true;
 
@@ -195,7 +195,7 @@ enum Claiming {
     Read(Arc<Wanted>, Range<usize>),
 }
 
-impl Call for Claiming {
+impl Call<Sessions> for Claiming {
     type Answer = Vec<Claimed>;
     const WRITES: bool = true;
 

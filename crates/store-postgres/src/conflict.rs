@@ -8,13 +8,12 @@ use std::sync::Arc;
 use domain::{Definition, Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Timestamp, resolve};
 use sqlx::{Connection, PgConnection, Row};
 use store::Created;
-use store_sql::sql;
+use store_sql::{Call, as_created, sql};
 
 use crate::{
-    bulkhead::Call,
-    create::as_created,
     failure::{Failure, Step},
     rows::{self, DefinitionColumns, Standing, shard_column},
+    sessions::Sessions,
 };
 
 /// How often a timer may move while we try to get hold of it.
@@ -163,7 +162,7 @@ impl Resolve {
     }
 }
 
-impl Call for Resolve {
+impl Call<Sessions> for Resolve {
     /// `None` when nothing is in the way any more.
     type Answer = Option<Created>;
     const WRITES: bool = true;

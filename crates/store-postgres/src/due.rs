@@ -3,12 +3,12 @@
 use domain::{TimerId, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{DueEntry, ShardCursor};
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     rows,
+    sessions::Sessions,
 };
 
 pub(crate) const DUE: &str = sql!("sql/due.sql");
@@ -44,7 +44,7 @@ impl Due {
     }
 }
 
-impl Call for Due {
+impl Call<Sessions> for Due {
     type Answer = Vec<DueEntry>;
     const WRITES: bool = false;
 

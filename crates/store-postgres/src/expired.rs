@@ -8,13 +8,13 @@ use std::{
 
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Claimed, ShardLease, StoreResult};
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::{Bulkhead, Call},
     claim::{ShardLeaseColumns, claimed, portions},
     due::BEGINNING,
     failure::{Failure, Step},
+    sessions::{Bulkhead, Sessions},
 };
 
 /// How many rows of a shard one call looks at. Behind a destination that hangs there may be millions that are due and not claimed.
@@ -110,7 +110,7 @@ impl Found {
     }
 }
 
-impl Call for FindExpired {
+impl Call<Sessions> for FindExpired {
     type Answer = Vec<Found>;
     const WRITES: bool = false;
 
@@ -130,7 +130,7 @@ impl Call for FindExpired {
 
 struct ReadExpired(Arc<Vec<Found>>, Range<usize>);
 
-impl Call for ReadExpired {
+impl Call<Sessions> for ReadExpired {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 

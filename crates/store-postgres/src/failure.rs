@@ -1,138 +1,7 @@
-//! What an error of the driver means to a caller.
-//!
-//! ```text
-//!                              before the commit was sent      while a commit is under way
-//!   the server says ERROR      not done                        not done
-//!   the server says FATAL      not done                        unknown
-//!   the connection breaks      not done                        unknown
-//!   no answer in time          not done                        unknown
-//! ```
+//! What an error of the driver means: see [`store_sql::Verdict`].
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
-use store::{StoreError, Unreadable};
-
-/// A failed step of a call: what to tell the caller, and what it means for the next step and for the session.
-#[derive(Debug)]
-pub struct Failure {
-    pub error: StoreError,
-    pub verdict: Verdict,
-}
-
-/// What a failure means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing was done.
-    NotDone,
-    /// Nothing was done, because the server refused a value, not the work: a batch without it can succeed.
-    Value,
-    /// Nothing was done, only because other sessions were at it at the same time: the same call can be made again at once.
-    Contention,
-    /// Nothing was done, because another session held a row for longer than this one waits for it.
-    Locked,
-    /// Nothing was done, because a key is there already that this call took to be free.
-    Duplicate,
-    /// Nothing was done, because there is no space, or writing is not allowed.
-    Full,
-    /// Nothing was done, because this server only reads. After a fail-over the old address may lead to a standby; a new session may
-    /// find the new primary.
-    ReadOnly,
-    /// Nothing was done, because what is stored makes no sense.
-    Corrupt,
-    /// Nothing was done, and the session is of no more use.
-    Broken,
-    /// It may have been done, and the session is of no more use.
-    Lost,
-    /// A part of it is done.
-    PartlyDone,
-}
-
-impl Verdict {
-    /// Whether the session must not be used again.
-    pub const fn breaks_the_session(self) -> bool {
-        matches!(self, Self::ReadOnly | Self::Broken | Self::Lost)
-    }
-
-    const fn error(self) -> fn(String) -> StoreError {
-        match self {
-            Self::NotDone | Self::Value | Self::Contention | Self::Locked | Self::Duplicate | Self::Broken => {
-                StoreError::Unavailable
-            }
-            Self::Full | Self::ReadOnly => StoreError::Full,
-            Self::Corrupt => StoreError::Corrupt,
-            Self::Lost | Self::PartlyDone => StoreError::Unknown,
-        }
-    }
-}
-
-impl Failure {
-    pub fn new(verdict: Verdict, cause: String) -> Self {
-        Self { error: verdict.error()(cause), verdict }
-    }
-
-    /// No session could be had: whatever the reason, nothing was sent.
-    pub fn no_session(error: &sqlx::Error) -> Self {
-        let cause = match error {
-            sqlx::Error::PoolTimedOut => "no connection to PostgreSQL became free or could be made in time".to_owned(),
-            error => describe(error),
-        };
-        Self::new(Verdict::NotDone, cause)
-    }
-
-    /// The answer stays out.
-    pub fn no_answer(what: &str, may_be_done: bool) -> Self {
-        Self::new(if may_be_done { Verdict::Lost } else { Verdict::Broken }, what.to_owned())
-    }
-
-    /// Other sessions kept changing what this call wanted to change.
-    pub fn contention(what: &str) -> Self {
-        Self::new(Verdict::Contention, what.to_owned())
-    }
-
-    /// Something was committed before this failure: whatever failed, part of the call is done.
-    pub fn after_a_commit(self) -> Self {
-        let verdict = if self.verdict.breaks_the_session() { Verdict::Lost } else { Verdict::PartlyDone };
-        Self::new(verdict, self.error.to_string())
-    }
-
-    /// For a statement that a sound database never refuses: a row in its way, or a value, stays there however often it is tried.
-    pub fn or_damage(self) -> Self {
-        match (self.verdict, self.error) {
-            (Verdict::Duplicate | Verdict::Value, StoreError::Unavailable(cause)) => Self::new(Verdict::Corrupt, cause),
-            (verdict, error) => Self { error, verdict },
-        }
-    }
-
-    /// The same, if there was such a commit.
-    pub fn after_a_commit_if(self, something_was_committed: bool) -> Self {
-        if something_was_committed { self.after_a_commit() } else { self }
-    }
-
-    fn of(error: &sqlx::Error, in_flight: bool) -> Self {
-        let verdict = match error {
-            sqlx::Error::Database(reported) => {
-                let severity = reported.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::severity);
-                let ends_session = !matches!(severity, Some(PgSeverity::Error));
-                let code = reported.code().unwrap_or_default();
-                judge(&code, ends_session, in_flight)
-            }
-            // What the server sent is complete but not what this program expects.
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) | sqlx::Error::Decode(_) if !in_flight => {
-                Verdict::Corrupt
-            }
-            // The statement was never sent.
-            sqlx::Error::Encode(_) | sqlx::Error::InvalidArgument(_) => Verdict::Value,
-            _ if in_flight => Verdict::Lost,
-            _ => Verdict::Broken,
-        };
-        Self::new(verdict, describe(error))
-    }
-}
-
-impl From<Unreadable> for Failure {
-    fn from(unreadable: Unreadable) -> Self {
-        Self::new(Verdict::Corrupt, unreadable.0)
-    }
-}
+pub use store_sql::{Failure, Verdict};
 
 /// Says at each step what its failure would mean.
 pub trait Step<T> {
@@ -144,12 +13,32 @@ pub trait Step<T> {
 
 impl<T> Step<T> for Result<T, sqlx::Error> {
     fn or_not_done(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::of(&error, false))
+        self.map_err(|error| failure(&error, false))
     }
 
     fn or_unknown(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::of(&error, true))
+        self.map_err(|error| failure(&error, true))
     }
+}
+
+fn failure(error: &sqlx::Error, in_flight: bool) -> Failure {
+    let verdict = match error {
+        sqlx::Error::Database(reported) => {
+            let severity = reported.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::severity);
+            let ends_session = !matches!(severity, Some(PgSeverity::Error));
+            let code = reported.code().unwrap_or_default();
+            judge(&code, ends_session, in_flight)
+        }
+        // What the server sent is complete but not what this program expects.
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) | sqlx::Error::Decode(_) if !in_flight => {
+            Verdict::Corrupt
+        }
+        // The statement was never sent.
+        sqlx::Error::Encode(_) | sqlx::Error::InvalidArgument(_) => Verdict::Value,
+        _ if in_flight => Verdict::Lost,
+        _ => Verdict::Broken,
+    };
+    Failure::new(verdict, describe(error))
 }
 
 /// The error in words, with the server's code. Neither the driver nor the server puts a password into one.
@@ -227,26 +116,5 @@ mod tests {
         assert!(harmless.error.is_not_done() && harmless.verdict.breaks_the_session());
         let decisive = broken().or_unknown().unwrap_err();
         assert!(!decisive.error.is_not_done() && decisive.verdict.breaks_the_session());
-    }
-
-    #[test]
-    fn a_row_in_the_way_is_damage_where_there_can_be_none() {
-        for (verdict, kind) in [
-            (Verdict::Duplicate, "corrupt"),
-            (Verdict::Value, "corrupt"),
-            (Verdict::NotDone, "unavailable"),
-            (Verdict::Full, "full"),
-        ] {
-            assert_eq!(Failure::new(verdict, String::new()).or_damage().error.kind(), kind, "{verdict:?}");
-        }
-    }
-
-    #[test]
-    fn what_follows_a_commit_is_never_called_undone() {
-        let failed = Failure::contention("another session").after_a_commit();
-        assert!(!failed.error.is_not_done());
-        assert_eq!(failed.verdict, Verdict::PartlyDone);
-        let broken = Failure::no_answer("no word", false).after_a_commit();
-        assert!(!broken.error.is_not_done() && broken.verdict.breaks_the_session());
     }
 }

@@ -12,13 +12,13 @@
 use domain::{JsonText, Status, TimerId};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::Filter;
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     read::{definition_conditions, key_prefix_column, namespace_column, whereabouts},
     rows,
+    sessions::Sessions,
 };
 
 /// For each timer that is wanted, so many are looked at on a walk.
@@ -80,7 +80,7 @@ impl Matching {
     }
 }
 
-impl Call for Matching {
+impl Call<Sessions> for Matching {
     type Answer = Vec<TimerId>;
     const WRITES: bool = false;
 
@@ -139,7 +139,7 @@ impl Metadata {
     }
 }
 
-impl Call for Metadata {
+impl Call<Sessions> for Metadata {
     type Answer = Vec<Option<JsonText>>;
     const WRITES: bool = false;
 

@@ -4,14 +4,14 @@
 use domain::{Span, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, NodeId, ShardState};
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     claim::lease_column,
     failure::{Failure, Step},
     ownership::{shard_lease, uuid},
     rows::text_column,
+    sessions::Sessions,
 };
 
 pub(crate) const HEARTBEAT: &str = sql!("sql/heartbeat.sql");
@@ -22,7 +22,7 @@ pub struct Heartbeat {
     pub lease: Span,
 }
 
-impl Call for Heartbeat {
+impl Call<Sessions> for Heartbeat {
     type Answer = HeartbeatReply;
     const WRITES: bool = true;
 
@@ -59,7 +59,7 @@ fn reply(rows: &[PgRow]) -> Result<HeartbeatReply, sqlx::Error> {
 
 pub struct Look;
 
-impl Call for Look {
+impl Call<Sessions> for Look {
     type Answer = Cluster;
     const WRITES: bool = false;
 

@@ -20,15 +20,15 @@ use sqlx::{
     types::Uuid,
 };
 use store::{DueEntry, StoreError, StoreResult};
-use store_sql::sql;
+use store_sql::{Call, sql};
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step, describe},
+    sessions::Sessions,
 };
 
 pub(crate) const NUDGE: &str = sql!("sql/nudge.sql");
@@ -66,7 +66,7 @@ impl Nudge {
     }
 }
 
-impl Call for Nudge {
+impl Call<Sessions> for Nudge {
     type Answer = ();
     const WRITES: bool = true;
 

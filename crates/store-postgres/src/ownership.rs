@@ -9,12 +9,12 @@
 use domain::Shard;
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{DEAD_MEMBERS_KEPT, Epoch, NodeId, ShardLease};
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     claim::ShardLeaseColumns,
     failure::{Failure, Step},
+    sessions::Sessions,
 };
 
 pub(crate) const ACQUIRE: &str = sql!("sql/acquire.sql");
@@ -35,7 +35,7 @@ impl Acquire {
     }
 }
 
-impl Call for Acquire {
+impl Call<Sessions> for Acquire {
     type Answer = Vec<ShardLease>;
     const WRITES: bool = true;
 
@@ -67,7 +67,7 @@ impl Release {
     }
 }
 
-impl Call for Release {
+impl Call<Sessions> for Release {
     type Answer = ();
     const WRITES: bool = true;
 
@@ -85,7 +85,7 @@ impl Call for Release {
 
 pub struct Leave(pub NodeId);
 
-impl Call for Leave {
+impl Call<Sessions> for Leave {
     type Answer = ();
     const WRITES: bool = true;
 

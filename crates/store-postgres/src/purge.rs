@@ -2,11 +2,11 @@
 
 use domain::Timestamp;
 use sqlx::PgConnection;
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
+    sessions::Sessions,
 };
 
 pub(crate) const PURGE: &str = sql!("sql/purge.sql");
@@ -16,7 +16,7 @@ pub struct Purge {
     pub limit: i64,
 }
 
-impl Call for Purge {
+impl Call<Sessions> for Purge {
     type Answer = usize;
     const WRITES: bool = true;
 

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use domain::{CorrelationId, Fingerprint, Key, Namespace, Status, Timer, TimerId, Timestamp};
+use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
-use store_sql::sql;
+use store_sql::{Call, Met, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     rows::{self, Standing, shard_column},
+    sessions::Sessions,
 };
 
 pub(crate) const READ: &str = sql!("sql/read.sql");
@@ -19,13 +19,6 @@ pub(crate) const READ: &str = sql!("sql/read.sql");
 pub struct Read {
     ids: Vec<Uuid>,
     shards: Vec<i16>,
-}
-
-/// A timer as it was met, with the fingerprint that is stored with it.
-#[derive(Debug)]
-pub struct Met {
-    pub timer: Timer,
-    pub fingerprint: Fingerprint,
 }
 
 impl Read {
@@ -37,7 +30,7 @@ impl Read {
     }
 }
 
-impl Call for Read {
+impl Call<Sessions> for Read {
     type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
     const WRITES: bool = false;
 
@@ -213,7 +206,7 @@ pub fn key_prefix_column(filter: &Filter) -> Option<&str> {
     filter.key_prefix.as_deref().filter(|prefix| !prefix.contains('\0'))
 }
 
-impl Call for List {
+impl Call<Sessions> for List {
     type Answer = Page;
     const WRITES: bool = false;
 
@@ -301,7 +294,7 @@ const PROBE_WITHOUT_TEMPORARY_TABLES: &str = sql!("sql/probe_without_temporary_t
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-impl Call for Probe {
+impl Call<Sessions> for Probe {
     type Answer = ();
     const WRITES: bool = false;
 
@@ -319,7 +312,7 @@ impl Call for Probe {
 /// Asks whether the server answers.
 pub struct Ping;
 
-impl Call for Ping {
+impl Call<Sessions> for Ping {
     type Answer = ();
     const WRITES: bool = false;
 

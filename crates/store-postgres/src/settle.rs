@@ -4,13 +4,13 @@
 use domain::{Next, Status, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
 use store::{Settlement, StoreError, StoreResult};
-use store_sql::sql;
+use store_sql::{Call, sql};
 
 use crate::{
     attempts::AttemptColumns,
-    bulkhead::{Bulkhead, Call},
     failure::{Failure, Step, Verdict},
     rows::{shard_column, text_column},
+    sessions::{Bulkhead, Sessions},
 };
 
 // Each in two forms: most batches carry no attempt, and then nothing is paid for one. `…_AGAIN` is for a batch that met an outcome.
@@ -81,7 +81,7 @@ impl Finish {
     }
 }
 
-impl Call for Finish {
+impl Call<Sessions> for Finish {
     type Answer = Vec<i64>;
     const WRITES: bool = true;
 
@@ -97,7 +97,7 @@ impl Call for Finish {
     }
 }
 
-impl Call for Postpone {
+impl Call<Sessions> for Postpone {
     type Answer = Vec<i64>;
     const WRITES: bool = true;
 
