@@ -6,6 +6,10 @@ use crate::{Definition, JsonText, json::without_blanks};
 ///
 /// Blanks between JSON tokens do not count; the order of members does, because receivers get to see it. Only a request with a key can
 /// be repeated: without one no two mean the same.
+///
+/// Stores keep fingerprints, so that what one version of this program wrote is compared with what a later one makes of the repeated
+/// request. A fingerprint must therefore never change for a request that an earlier version could take; the golden values in the tests
+/// guard that. See [`Parts::add`] for how a new field of a timer joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(pub [u8; 16]);
 
@@ -14,29 +18,150 @@ impl Fingerprint {
         Self::with(definition, &definition.callback.to_json())
     }
 
-    /// The same, for somebody who has written the callback as JSON already.
+    /// The same, for a store that has written the callback as JSON already.
     pub fn with(definition: &Definition, callback_json: &str) -> Self {
         // Without a key every request is a timer of its own: its id says it all.
         if definition.key.is_none() {
             return Self(definition.id.as_uuid().into_bytes());
         }
-        let mut hash = Sha256::new();
-        let mut part = |text: Option<&str>| {
-            // Lengths keep neighbouring parts apart; no text at all differs from an empty one.
-            hash.update(text.map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
-            hash.update(text.unwrap_or_default());
-        };
         let Definition { id: _, namespace, key, asked: _, callback: _, metadata, correlation_id, retry_policy, delivery } =
             definition;
-        part(Some(namespace.as_str()));
-        part(key.as_ref().map(|key| key.as_str()));
-        part(Some(&without_blanks(callback_json)));
-        part(metadata.as_ref().map(JsonText::without_blanks).as_deref());
-        part(correlation_id.as_ref().map(|id| id.as_str()));
-        part(retry_policy.as_ref().map(crate::RetryPolicy::to_json).as_deref());
-        part(Some(delivery.as_str()));
+        let mut parts = Parts::default();
+        parts.add(FIRST, Some(namespace.as_str()));
+        parts.add(FIRST, key.as_ref().map(|key| key.as_str()));
+        parts.add(FIRST, Some(&without_blanks(callback_json)));
+        parts.add(FIRST, metadata.as_ref().map(JsonText::without_blanks).as_deref());
+        parts.add(FIRST, correlation_id.as_ref().map(|id| id.as_str()));
+        parts.add(FIRST, retry_policy.as_ref().map(crate::RetryPolicy::to_json).as_deref());
+        parts.add(FIRST, Some(delivery.as_str()));
+        parts.finish()
+    }
+}
+
+/// The version of the fingerprint that has a part.
+type Version = u8;
+
+/// Parts of the first version count whether the request has them or not.
+const FIRST: Version = 1;
+
+/// What a request said, in a fixed order.
+#[derive(Default)]
+struct Parts(Sha256);
+
+impl Parts {
+    /// Adds what a request said, or did not say, in one of its fields.
+    ///
+    /// `since` is the version that brought the field. A field that came later counts only where a request has it, so that a request
+    /// without it keeps the fingerprint that earlier versions have stored. It is added behind all earlier ones, with the next version,
+    /// and `None` stands for its default.
+    fn add(&mut self, since: Version, text: Option<&str>) {
+        if since > FIRST {
+            if text.is_none() {
+                return;
+            }
+            // The version tells a later part from any other that is left out before it.
+            self.0.update([since]);
+        }
+        // Lengths keep neighbouring parts apart; no text at all differs from an empty one.
+        self.0.update(text.map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
+        self.0.update(text.unwrap_or_default());
+    }
+
+    fn finish(self) -> Fingerprint {
         let mut short = [0; 16];
-        short.copy_from_slice(&hash.finalize()[..16]);
-        Self(short)
+        short.copy_from_slice(&self.0.finalize()[..16]);
+        Fingerprint(short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Callback, CorrelationId, Delivery, Key, Namespace, RequestedTime, RetryPolicy, TimerId, Timestamp};
+
+    fn definition(callback: &str) -> Definition {
+        let (namespace, key) = (Namespace::parse("tenant").unwrap(), Key::parse("order-7").unwrap());
+        Definition {
+            id: TimerId::keyed(&namespace, &key),
+            namespace,
+            key: Some(key),
+            asked: RequestedTime::At(Timestamp::from_micros(0)),
+            callback: Callback::from_json(callback).unwrap(),
+            metadata: None,
+            correlation_id: None,
+            retry_policy: None,
+            delivery: Delivery::AtLeastOnce,
+        }
+    }
+
+    fn hex(fingerprint: Fingerprint) -> String {
+        fingerprint.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    const PLAIN: &str = r#"{"type":"http","url":"http://a.example/hook"}"#;
+    const NATS: &str = r#"{"type":"nats","topic":"orders.late","key":"k","headers":{"X-A":"1"},"payload":null,"jetstream":true}"#;
+    const FULL: &str = r#"{"type":"http","url":"https://c.example/x","headers":{"X-A":"1","X-B":"2"},"payload":{"é": 1.0, "b":[ 1 ]},
+        "timeout":"5s","protocol":"timer"}"#;
+
+    /// Databases out there hold these: a value that changes turns a repeated request into a conflict. Never change one; add rows.
+    #[test]
+    fn the_fingerprint_of_a_request_is_the_same_in_every_version() {
+        let policy =
+            r#"{"max_retries":3,"initial_interval":"1s","backoff_multiplier":1.5,"max_interval":"60s","max_duration":"1h"}"#;
+        let full = Definition {
+            metadata: Some(JsonText::trusted(r#"{ "team": "é" }"#)),
+            correlation_id: Some(CorrelationId::parse("c-7").unwrap()),
+            retry_policy: Some(RetryPolicy::from_json(policy).unwrap()),
+            delivery: Delivery::AtMostOnce,
+            ..definition(FULL)
+        };
+        let default_policy = Definition { retry_policy: Some(RetryPolicy::default()), ..definition(PLAIN) };
+        let event = Definition { callback: Callback::Event, ..definition(PLAIN) };
+        // The last two are from databases that the first version wrote.
+        let order_5 = Key::parse("order-5").unwrap();
+        let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
+        let stored_7 = Definition {
+            metadata: Some(JsonText::trusted(r#"{"a":1}"#)),
+            ..definition(r#"{"type":"http","url":"http://a.example/hook","payload":{"n": 1.0}}"#)
+        };
+        for (what, definition, golden) in [
+            ("the least that can be said", definition(PLAIN), "ce27dffc29987b5ca18574406f98c9f5"),
+            ("everything that can be said", full, "7e55845aeb88a4b31f53e06b7662e2fd"),
+            ("the default retry policy", default_policy, "6758f32f62deb73d95b555333c802ffb"),
+            ("a message", definition(NATS), "db6848abf7fd9dc3450f3239f007218b"),
+            ("the event of a command", event, "5a187cfb58a177628ad6fea4901003b9"),
+            ("an order in SQLite", stored_5, "1a91dcc8b02efaf7141b57df0c0b8b11"),
+            ("an order in PostgreSQL", stored_7, "01c3d401dd5aea37c211f443bd79db23"),
+        ] {
+            assert_eq!(hex(definition.fingerprint()), golden, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_timer_without_a_key_is_like_no_other() {
+        let id = TimerId::parse("id", "00000000-0000-7000-8000-000000000001").unwrap();
+        let definition = Definition { id, key: None, ..definition(PLAIN) };
+        assert_eq!(hex(definition.fingerprint()), "00000000000070008000000000000001");
+    }
+
+    #[test]
+    fn a_field_that_came_later_counts_only_where_it_is_said() {
+        let with = |later: &[(Version, Option<&str>)]| {
+            let mut parts = Parts::default();
+            parts.add(FIRST, Some("tenant"));
+            parts.add(FIRST, None);
+            for (since, text) in later {
+                parts.add(*since, *text);
+            }
+            hex(parts.finish())
+        };
+        let before = with(&[]);
+        assert_eq!(with(&[(2, None)]), before);
+        assert_eq!(with(&[(2, None), (3, None)]), before);
+        let said =
+            [with(&[(2, Some(""))]), with(&[(2, Some("a"))]), with(&[(3, Some("a"))]), with(&[(2, Some("a")), (3, Some("a"))])];
+        for (place, fingerprint) in said.iter().enumerate() {
+            assert!(*fingerprint != before && !said[..place].contains(fingerprint), "{place}");
+        }
     }
 }

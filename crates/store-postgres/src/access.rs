@@ -3,25 +3,20 @@
 use domain::{Access, AccessKey, AccessKeyId, Invalid, Namespace, Namespaces, Rights, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use store::Unreadable;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
+    sessions::Sessions,
 };
 
-pub(crate) const ADD_KEY: &str = "
-    INSERT INTO access_key (id, hash, created_at, revoked_at, name, rights, namespaces)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT DO NOTHING";
-
-pub(crate) const KEYS: &str =
-    "SELECT id, hash, created_at, revoked_at, name, rights, namespaces FROM access_key ORDER BY created_at, id";
-
-pub(crate) const REVOKE_KEY: &str = "UPDATE access_key SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
+pub(crate) const ADD_KEY: &str = sql!("sql/add_key.sql");
+pub(crate) const KEYS: &str = sql!("sql/keys.sql");
+pub(crate) const REVOKE_KEY: &str = sql!("sql/revoke_key.sql");
 
 pub struct AddKey(pub AccessKey);
 
-impl Call for AddKey {
+impl Call<Sessions> for AddKey {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -48,7 +43,7 @@ impl Call for AddKey {
 
 pub struct Keys;
 
-impl Call for Keys {
+impl Call<Sessions> for Keys {
     type Answer = Vec<AccessKey>;
     const WRITES: bool = false;
 
@@ -84,7 +79,7 @@ pub struct RevokeKey {
     pub now: Timestamp,
 }
 
-impl Call for RevokeKey {
+impl Call<Sessions> for RevokeKey {
     type Answer = bool;
     const WRITES: bool = true;
 

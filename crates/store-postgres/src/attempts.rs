@@ -7,66 +7,13 @@ use sqlx::{
     query::QueryScalar,
 };
 use store::Unreadable;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     rows::text_column,
+    sessions::Sessions,
 };
-
-/// The columns of attempts as parameters of a settlement, by their numbers.
-macro_rules! attempt_arrays {
-    ($number:literal, $started_at:literal, $took:literal, $outcome:literal, $status:literal, $detail:literal) => {
-        concat!(
-            "unnest($",
-            $number,
-            "::integer[]) AS a_number, unnest($",
-            $started_at,
-            "::bigint[]) AS a_started_at, unnest($",
-            $took,
-            "::bigint[]) AS a_took, unnest($",
-            $outcome,
-            "::text[]) AS a_outcome, unnest($",
-            $status,
-            "::integer[]) AS a_status, unnest($",
-            $detail,
-            "::text[]) AS a_detail"
-        )
-    };
-}
-
-/// The same columns by their names within a settlement, each behind `of`.
-macro_rules! attempt_columns {
-    ($of:literal) => {
-        concat!($of, "a_number, ", $of, "a_started_at, ", $of, "a_took, ", $of, "a_outcome, ", $of, "a_status, ", $of, "a_detail")
-    };
-}
-
-/// Further parts of a statement whose part `settled` has the settlements that counted: their attempts are kept, and those that
-/// are too many removed.
-///
-/// Whoever settles a claim holds its row in `due`, and sees what was remembered before the claim was made: nobody else counts
-/// on for this timer at the same time.
-macro_rules! remember {
-    ($kept:literal) => {
-        concat!(
-            ", remembered AS (
-                INSERT INTO attempt (id, seq, number, started_at, took, outcome, status, detail)
-                SELECT s.id, coalesce((SELECT max(a.seq) FROM attempt a WHERE a.id = s.id), 0) + 1, ",
-            attempt_columns!("s."),
-            " FROM settled s
-                WHERE s.a_number IS NOT NULL
-                RETURNING id, seq
-            ), forgotten AS (
-                DELETE FROM attempt a USING remembered r WHERE a.id = ANY (ARRAY[r.id]) AND a.seq <= r.seq - $",
-            $kept,
-            "::bigint
-            )"
-        )
-    };
-}
-
-pub(crate) use {attempt_arrays, attempt_columns, remember};
 
 /// The attempts of a batch of settlements, one array for each column; all of them NULL where a settlement carries none.
 #[derive(Debug, Default)]
@@ -114,15 +61,14 @@ impl AttemptColumns {
     }
 }
 
-pub(crate) const ATTEMPTS: &str =
-    "SELECT number, started_at, took, outcome, status, detail FROM attempt WHERE id = $1 ORDER BY seq";
+pub(crate) const ATTEMPTS: &str = sql!("sql/attempts.sql");
 
 /// What is remembered of one timer.
 pub struct Attempts {
     pub id: TimerId,
 }
 
-impl Call for Attempts {
+impl Call<Sessions> for Attempts {
     type Answer = Vec<Attempt>;
     const WRITES: bool = false;
 

@@ -4,39 +4,19 @@ use std::collections::HashSet;
 
 use domain::{TimerId, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     rows::shard_column,
+    sessions::Sessions,
 };
 
 /// How often timers may move while we try to get hold of them.
 const CHASES_MAX: usize = 8;
 
-/// Takes the rows in the order of their key, as claims and settlements do, so that nobody waits in a circle. A row that moved
-/// while we waited for it no longer fits the place we looked up, and is not found.
-pub(crate) const CANCEL_ALL: &str = "
-    WITH wanted AS MATERIALIZED (
-        SELECT w.shard, coalesce(f.due_at, f.execute_at) AS at, w.id
-        FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
-        JOIN definition f ON f.id = ANY (ARRAY[w.id])
-        ORDER BY w.shard, at, w.id
-    ), gone AS (
-        DELETE FROM due d USING wanted w
-        WHERE d.shard = ANY (ARRAY[w.shard]) AND d.at = w.at AND d.id = w.id AND d.claim IS NULL
-        RETURNING d.id, d.attempt, d.last_error
-    )
-    INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-    SELECT id, 'canceled', attempt, last_error, NULL, $3 FROM gone
-    RETURNING id";
-
-/// Which of the timers are pending, in one snapshot.
-pub(crate) const STILL_PENDING: &str = "
-    SELECT w.id
-    FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
-    JOIN definition f ON f.id = ANY (ARRAY[w.id])
-    JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = w.id AND d.claim IS NULL";
+pub(crate) const CANCEL_ALL: &str = sql!("sql/cancel_all.sql");
+pub(crate) const STILL_PENDING: &str = sql!("sql/still_pending.sql");
 
 /// Cancels timers, and answers with those that were pending.
 pub struct CancelAll {
@@ -56,7 +36,7 @@ impl CancelAll {
     }
 }
 
-impl Call for CancelAll {
+impl Call<Sessions> for CancelAll {
     type Answer = HashSet<Uuid>;
     const WRITES: bool = true;
 

@@ -3,13 +3,14 @@
 use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection, Row};
 use store::Changed;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     conflict::{NextAttempt, hold, renewed, replace},
     failure::{Failure, Step},
     read::Read,
     rows::{destination_column, shard_column},
+    sessions::Sessions,
 };
 
 pub struct Update {
@@ -18,7 +19,7 @@ pub struct Update {
     pub shards: u16,
 }
 
-impl Call for Update {
+impl Call<Sessions> for Update {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;
@@ -47,16 +48,7 @@ impl Call for Update {
     }
 }
 
-/// A row that moved while we waited for it no longer fits the definition as this statement sees it, and is not found.
-pub(crate) const CANCEL: &str = "
-    WITH gone AS (
-        DELETE FROM due d USING definition f
-        WHERE f.id = $1 AND d.shard = $2 AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id AND d.claim IS NULL
-        RETURNING d.id, d.attempt, d.last_error
-    )
-    INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-    SELECT id, 'canceled', attempt, last_error, NULL, $3 FROM gone
-    RETURNING attempt, last_error";
+pub(crate) const CANCEL: &str = sql!("sql/cancel.sql");
 
 pub struct Cancel {
     pub id: TimerId,
@@ -64,7 +56,7 @@ pub struct Cancel {
     pub shards: u16,
 }
 
-impl Call for Cancel {
+impl Call<Sessions> for Cancel {
     type Answer = Changed;
     const WRITES: bool = true;
 
@@ -101,14 +93,7 @@ impl Call for Cancel {
     }
 }
 
-/// The due time stays what it was; only the next attempt is placed anew.
-pub(crate) const REOPEN: &str = "
-    WITH gone AS (
-        DELETE FROM outcome WHERE id = $1
-    ), placed AS (
-        INSERT INTO due (shard, id, at, attempt, destination) VALUES ($2, $1, $3, 0, $4)
-    )
-    UPDATE definition SET due_at = $3, updated_at = $3, revision = $5 WHERE id = $1";
+pub(crate) const REOPEN: &str = sql!("sql/reopen.sql");
 
 pub struct Reopen {
     pub id: TimerId,
@@ -116,7 +101,7 @@ pub struct Reopen {
     pub shards: u16,
 }
 
-impl Call for Reopen {
+impl Call<Sessions> for Reopen {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;

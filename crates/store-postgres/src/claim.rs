@@ -14,158 +14,19 @@ use sqlx::{
     types::Uuid,
 };
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::{Bulkhead, Call},
     due::entry,
-    failure::{Failure, Step},
-    rows::{self, Standing, definition_columns, shard_column},
+    failure::{Failure, Step, Verdict},
+    rows::{self, Standing, shard_column},
+    sessions::{Bulkhead, Sessions},
 };
 
-/// The database's clock in microseconds. It runs on within a statement, so it is asked once.
-macro_rules! clock {
-    () => {
-        "clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now)"
-    };
-}
-
-/// The current shard leases of the shards in `$1`.
-macro_rules! held {
-    () => {
-        "held AS MATERIALIZED (SELECT shard, epoch FROM shard WHERE shard = ANY ($1::smallint[]))"
-    };
-}
-
-pub(crate) use {clock, held};
-
-/// The entries that are asked for, in `$1` to `$4`.
-macro_rules! wanted {
-    () => {
-        "(
-            SELECT
-                unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
-                unnest($4::bigint[]) AS epoch
-        ) AS e"
-    };
-}
-
-/// What a claim writes. It changes no column that an index names, so the row stays on its page.
-macro_rules! take {
-    () => {
-        "UPDATE due d
-        SET claim = $5::bigint, epoch = e.epoch, lease_until = (SELECT now FROM clock) + $6::bigint, attempt = d.attempt + 1"
-    };
-}
-
-/// Which rows a claim may take. `IS TRUE` keeps the subquery a hash table.
-macro_rules! may_be_taken {
-    ($due:literal) => {
-        concat!(
-            $due,
-            ".shard = ANY (ARRAY[e.shard]) AND ",
-            $due,
-            ".at = e.at AND ",
-            $due,
-            ".id = e.id AND ",
-            $due,
-            ".claim IS NULL AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
-        )
-    };
-}
-
-/// How long a claim waits for a row that somebody else is changing: all its neighbours wait with it.
-macro_rules! lock_wait_max {
-    () => {
-        "200ms"
-    };
-}
-
-/// Sets the limit before the first row is looked at; it ends with the statement.
-macro_rules! waits_briefly {
-    () => {
-        concat!("(SELECT set_config('lock_timeout', '", lock_wait_max!(), "', true)) IS NOT NULL")
-    };
-}
-
-/// More than this of a timer is not read along with the claim: a thousand of the largest would be too much at once.
-macro_rules! small_bytes_max {
-    () => {
-        "4096"
-    };
-}
-
-/// Takes timers and reads them along. A row that is changed while the statement runs is passed over: it is reached once as
-/// the statement saw it when it began, and taken only if it is still that very version (its `ctid`). So it never comes with a
-/// definition that is older than the row; whoever changes the definition of a pending timer changes its row as well.
-pub(crate) const CLAIM_AND_READ: &str = concat!(
-    "WITH ",
-    clock!(),
-    ", ",
-    held!(),
-    " ",
-    take!(),
-    " FROM ",
-    wanted!(),
-    " JOIN due seen ON ",
-    may_be_taken!("seen"),
-    " LEFT JOIN definition f ON f.id = ANY (ARRAY[seen.id])
-    CROSS JOIN LATERAL (
-        SELECT (octet_length(f.callback_config) + coalesce(octet_length(f.metadata), 0) > ",
-    small_bytes_max!(),
-    ") IS NOT TRUE AS is_small
-    ) size
-    WHERE ",
-    waits_briefly!(),
-    " AND d.ctid = seen.ctid
-    RETURNING d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, size.is_small, f.namespace, f.key,
-        f.asked, f.execute_at, CASE WHEN size.is_small THEN f.callback_config END AS callback_config,
-        CASE WHEN size.is_small THEN f.metadata END AS metadata, f.correlation_id, f.retry_policy, f.delivery, f.revision,
-        f.created_at, f.updated_at"
-);
-
-/// Takes them as they are once nobody changes them any more.
-pub(crate) const CLAIM: &str = concat!(
-    "WITH ",
-    clock!(),
-    ", ",
-    held!(),
-    " ",
-    take!(),
-    " FROM ",
-    wanted!(),
-    " WHERE ",
-    waits_briefly!(),
-    " AND ",
-    may_be_taken!("d")
-);
-
-/// Takes what nobody else holds, and waits for nothing.
-pub(crate) const CLAIM_UNHELD: &str = concat!(
-    "WITH ",
-    clock!(),
-    ", ",
-    held!(),
-    ", unheld AS MATERIALIZED (
-        SELECT e.shard, e.at, e.id, e.epoch FROM ",
-    wanted!(),
-    " JOIN due d ON ",
-    may_be_taken!("d"),
-    " FOR UPDATE OF d SKIP LOCKED
-    ) ",
-    take!(),
-    " FROM unheld e WHERE ",
-    may_be_taken!("d")
-);
-
-/// Asks for nothing but the token and the epoch: a claim is its maker's until somebody else has settled it.
-pub(crate) const READ_CLAIMED: &str = concat!(
-    "SELECT d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
-    definition_columns!(),
-    "
-    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[]) AS e (shard, at, id, epoch)
-    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = $5::bigint AND d.epoch = e.epoch
-    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])"
-);
+pub(crate) const CLAIM_AND_READ: &str = sql!("sql/claim_and_read.sql");
+pub(crate) const CLAIM: &str = sql!("sql/claim.sql");
+pub(crate) const CLAIM_UNHELD: &str = sql!("sql/claim_unheld.sql");
+pub(crate) const READ_CLAIMED: &str = sql!("sql/read_claimed.sql");
 
 /// How many whole timers are read by one statement. With the largest payloads that is 40 MiB, which a slow wire still
 /// carries before the deadline; small ones cost a round trip more for each portion.
@@ -175,7 +36,7 @@ pub fn portions(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(PORTION).map(move |start| start..count.min(start + PORTION))
 }
 
-/// Tenures as two arrays.
+/// Shard leases as two arrays.
 #[derive(Debug, Clone, Default)]
 pub struct ShardLeaseColumns {
     pub shards: Vec<i16>,
@@ -206,7 +67,7 @@ pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], sha
         return Ok(Vec::new());
     }
     let mut claimed = match bulkhead.attempt(TakeAndRead(Arc::clone(&wanted))).await {
-        Err(failure) if failure.met_a_lock && claim.on_locked == OnLocked::Skip => {
+        Err(failure) if failure.verdict == Verdict::Locked && claim.on_locked == OnLocked::Skip => {
             metrics::counter!("timer_postgres_contention_total").increment(1);
             Vec::new()
         }
@@ -312,7 +173,7 @@ impl Wanted {
 /// The short way: see [`CLAIM_AND_READ`].
 struct TakeAndRead(Arc<Wanted>);
 
-impl Call for TakeAndRead {
+impl Call<Sessions> for TakeAndRead {
     type Answer = Vec<Claimed>;
     const WRITES: bool = true;
 
@@ -334,7 +195,7 @@ enum Claiming {
     Read(Arc<Wanted>, Range<usize>),
 }
 
-impl Call for Claiming {
+impl Call<Sessions> for Claiming {
     type Answer = Vec<Claimed>;
     const WRITES: bool = true;
 

@@ -8,64 +8,23 @@ use std::sync::Arc;
 use domain::{Definition, Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Timestamp, resolve};
 use sqlx::{Connection, PgConnection, Row};
 use store::Created;
+use store_sql::{Call, as_created, sql};
 
 use crate::{
-    bulkhead::Call,
-    create::as_created,
     failure::{Failure, Step},
-    rows::{self, DefinitionColumns, Standing, definition_columns, shard_column},
+    rows::{self, DefinitionColumns, Standing, shard_column},
+    sessions::Sessions,
 };
 
 /// How often a timer may move while we try to get hold of it.
 const CHASES_MAX: usize = 8;
 
-/// When the row was moved by somebody we had to wait for, it no longer fits the definition as this statement sees it, and
-/// nothing is found.
-pub(crate) const LOCK_DUE: &str = "
-    SELECT d.at, d.claim IS NOT NULL AS claimed, d.attempt, d.last_error
-    FROM definition f
-    JOIN due d ON d.shard = $2 AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id
-    WHERE f.id = $1
-    FOR UPDATE OF d";
-pub(crate) const LOCK_OUTCOME: &str =
-    "SELECT status, attempt, last_error, executed_at, finished_at FROM outcome WHERE id = $1 FOR UPDATE";
-pub(crate) const READ_DEFINITION: &str =
-    concat!("SELECT ", definition_columns!(), ", f.fingerprint FROM definition f WHERE f.id = $1");
-
-macro_rules! replace_definition {
-    () => {
-        "
-    UPDATE definition SET
-        namespace = $2, key = $3, asked = $4, execute_at = $5, due_at = $6, callback_type = $7, callback_config = $8,
-        metadata = $9, correlation_id = $10, retry_policy = $11, delivery = $12, fingerprint = $13, created_at = $14,
-        updated_at = $15, revision = $16
-    WHERE id = $1"
-    };
-}
-/// All replace the definition. The first two place the timer anew, after it was pending and after it had ended; the third
-/// leaves it waiting for the attempt it waits for, and only sends that where the new callback says.
-pub(crate) const REPLACE_PENDING: &str = concat!(
-    "WITH placed AS (
-        UPDATE due SET at = $5, attempt = 0, last_error = NULL, destination = $17
-        WHERE shard = $18 AND at = $19 AND id = $1
-    )",
-    replace_definition!()
-);
-pub(crate) const REPLACE_FINISHED: &str = concat!(
-    "WITH gone AS (
-        DELETE FROM outcome WHERE id = $1
-    ), placed AS (
-        INSERT INTO due (shard, id, at, attempt, destination) VALUES ($18, $1, $5, 0, $17)
-    )",
-    replace_definition!()
-);
-
-pub(crate) const READDRESS_PENDING: &str = concat!(
-    "WITH placed AS (
-        UPDATE due SET destination = $17 WHERE shard = $18 AND at = $19 AND id = $1
-    )",
-    replace_definition!()
-);
+pub(crate) const LOCK_DUE: &str = sql!("sql/lock_due.sql");
+pub(crate) const LOCK_OUTCOME: &str = sql!("sql/lock_outcome.sql");
+pub(crate) const READ_DEFINITION: &str = sql!("sql/read_definition.sql");
+pub(crate) const REPLACE_PENDING: &str = sql!("sql/replace_pending.sql");
+pub(crate) const REPLACE_FINISHED: &str = sql!("sql/replace_finished.sql");
+pub(crate) const READDRESS_PENDING: &str = sql!("sql/readdress_pending.sql");
 
 /// When a timer that was changed is tried next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,7 +162,7 @@ impl Resolve {
     }
 }
 
-impl Call for Resolve {
+impl Call<Sessions> for Resolve {
     /// `None` when nothing is in the way any more.
     type Answer = Option<Created>;
     const WRITES: bool = true;

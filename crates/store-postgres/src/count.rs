@@ -3,10 +3,12 @@
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, postgres::PgArguments, query::QueryScalar};
 use store::{COUNTED_MAX, Filter};
 
+use store_sql::Call;
+
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     read::{NOT_THE_DEFAULT, definition_conditions, key_prefix_column, namespace_column, whereabouts},
+    sessions::Sessions,
 };
 
 /// How many timers match.
@@ -47,7 +49,7 @@ impl Count {
     }
 }
 
-impl Call for Count {
+impl Call<Sessions> for Count {
     type Answer = store::Count;
     const WRITES: bool = false;
 

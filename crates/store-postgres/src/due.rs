@@ -3,24 +3,15 @@
 use domain::{TimerId, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{DueEntry, ShardCursor};
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     rows,
+    sessions::Sessions,
 };
 
-/// The key has them in this order: a page reads what it shows, however many are due at the same moment.
-pub(crate) const DUE: &str = "
-    SELECT c.shard, p.at, p.id, p.destination
-    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[]) AS c (shard, at, id)
-    CROSS JOIN LATERAL (
-        SELECT d.at, d.id, d.destination
-        FROM due d
-        WHERE d.shard = c.shard AND d.at <= $4::bigint AND (d.at, d.id) > (c.at, c.id) AND d.claim IS NULL
-        ORDER BY d.at, d.id
-        LIMIT $5::bigint
-    ) p";
+pub(crate) const DUE: &str = sql!("sql/due.sql");
 
 /// Before every timer there can be.
 pub const BEGINNING: (i64, Uuid) = (i64::MIN, Uuid::nil());
@@ -53,7 +44,7 @@ impl Due {
     }
 }
 
-impl Call for Due {
+impl Call<Sessions> for Due {
     type Answer = Vec<DueEntry>;
     const WRITES: bool = false;
 

@@ -8,13 +8,13 @@ use std::{
 
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Claimed, ShardLease, StoreResult};
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::{Bulkhead, Call},
-    claim::{ShardLeaseColumns, claimed, clock, held, portions},
+    claim::{ShardLeaseColumns, claimed, portions},
     due::BEGINNING,
     failure::{Failure, Step},
-    rows::definition_columns,
+    sessions::{Bulkhead, Sessions},
 };
 
 /// How many rows of a shard one call looks at. Behind a destination that hangs there may be millions that are due and not claimed.
@@ -23,51 +23,8 @@ const LOOKED_AT_MAX: i64 = 1_024;
 /// How often one call looks on where it found nothing.
 const PAGES_MAX: usize = 16;
 
-/// A claimed row was due, so it lies in the past; one minute more allows for a node whose clock runs ahead. Of each shard the rows
-/// after the position in `$3` and `$4` are looked at, and the last one that may be is shown in any case: there the next call goes on.
-///
-/// `kept` has the earlier shard leases whose owners live: what was claimed under those is still theirs.
-pub(crate) const EXPIRED: &str = concat!(
-    "WITH ",
-    clock!(),
-    ", ",
-    held!(),
-    ", kept AS MATERIALIZED (
-        SELECT h.shard, h.epoch
-        FROM held t
-        JOIN tenure h ON h.shard = ANY (ARRAY[t.shard])
-        JOIN node n ON n.id = ANY (ARRAY[h.node])
-        WHERE n.lease_until > (SELECT now FROM clock)
-    )
-    SELECT c.shard, d.at, d.id, d.claim, c.epoch, d.is_last, d.is_left
-    FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::uuid[]) AS c (shard, epoch, at, id)
-    CROSS JOIN LATERAL (
-        SELECT
-            w.at, w.id, w.claim, w.number = $5::bigint AS is_last,
-            (w.claim IS NOT NULL
-                AND (w.lease_until <= (SELECT now FROM clock)
-                    OR (w.epoch < c.epoch AND ((c.shard, w.epoch) IN (SELECT shard, epoch FROM kept)) IS NOT TRUE))) AS is_left
-        FROM (
-            SELECT due.at, due.id, due.claim, due.epoch, due.lease_until, row_number() OVER (ORDER BY due.at, due.id) AS number
-            FROM due
-            WHERE due.shard = c.shard AND (due.at, due.id) > (c.at, c.id)
-                AND due.at <= (SELECT now + 60000000 FROM clock)
-            ORDER BY due.at, due.id
-            LIMIT $5::bigint
-        ) w
-    ) d
-    WHERE (d.is_last OR d.is_left) AND ((c.shard, c.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE"
-);
-
-/// Those of the claims that were found that nobody has settled since.
-pub(crate) const READ_EXPIRED: &str = concat!(
-    "SELECT d.shard, e.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, ",
-    definition_columns!(),
-    "
-    FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[]) AS e (shard, at, id, token, epoch)
-    JOIN due d ON d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
-    LEFT JOIN definition f ON f.id = ANY (ARRAY[e.id])"
-);
+pub(crate) const EXPIRED: &str = sql!("sql/expired.sql");
+pub(crate) const READ_EXPIRED: &str = sql!("sql/read_expired.sql");
 
 /// How far each shard has been looked through. Where little is overdue, everything is looked at each time.
 #[derive(Debug, Default)]
@@ -153,7 +110,7 @@ impl Found {
     }
 }
 
-impl Call for FindExpired {
+impl Call<Sessions> for FindExpired {
     type Answer = Vec<Found>;
     const WRITES: bool = false;
 
@@ -173,7 +130,7 @@ impl Call for FindExpired {
 
 struct ReadExpired(Arc<Vec<Found>>, Range<usize>);
 
-impl Call for ReadExpired {
+impl Call<Sessions> for ReadExpired {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 

@@ -13,14 +13,12 @@
 //! Each bulkhead has sessions of its own, so that no list and no flood of requests keeps a due timer waiting, and no flood of due
 //! timers costs this node its shards. Every call is one or
 //! a few statements over whole arrays; one statement is one commit. The statements run at READ COMMITTED and are
-//! written for it: a row that somebody else holds is waited for, then looked at again as it is now. The database's clock alone
+//! written for it: a row that another session holds is waited for, then looked at again as it is now. The database's clock alone
 //! decides about leases.
 
 mod access;
 mod attempts;
-mod batch;
 mod bulk;
-mod bulkhead;
 mod change;
 mod claim;
 mod conflict;
@@ -39,7 +37,7 @@ mod ownership;
 mod purge;
 mod read;
 mod rows;
-mod session_pool;
+mod sessions;
 mod settle;
 #[doc(hidden)]
 pub mod statements;
@@ -61,9 +59,9 @@ use store::{
 };
 
 use crate::{
-    bulkhead::{Bulkhead, LaneLimits},
     create::Creates,
     nudge::{Inbox, Nudge, Sender},
+    sessions::{Bulkhead, Lane},
 };
 pub use crate::{
     open::{Durability, OpenError},
@@ -73,21 +71,21 @@ pub use crate::{
 /// Until the database says otherwise.
 const SHARDS: u16 = 64;
 
-const CALLERS: LaneLimits = LaneLimits {
+const CALLERS: Lane = Lane {
     name: "callers",
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
     is_keyed: true,
 };
-const LISTS: LaneLimits = LaneLimits {
+const LISTS: Lane = Lane {
     name: "lists",
     sessions_max: 2,
     statement_timeout: Duration::from_secs(8),
     deadline: Duration::from_secs(10),
     is_keyed: false,
 };
-const SCHEDULER: LaneLimits = LaneLimits {
+const SCHEDULER: Lane = Lane {
     name: "scheduler",
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
@@ -95,7 +93,7 @@ const SCHEDULER: LaneLimits = LaneLimits {
     is_keyed: true,
 };
 /// Shorter than a node's lease: a session that hangs must leave time for another try before the shards are lost.
-const OWNERSHIP: LaneLimits = LaneLimits {
+const OWNERSHIP: Lane = Lane {
     name: "ownership",
     sessions_max: 2,
     statement_timeout: Duration::from_millis(1_500),
@@ -103,8 +101,8 @@ const OWNERSHIP: LaneLimits = LaneLimits {
     is_keyed: true,
 };
 
-/// Nobody waits for these, and a late one is worth nothing.
-const NUDGES: LaneLimits = LaneLimits {
+/// No call waits for these, and a late one is worth nothing.
+const NUDGES: Lane = Lane {
     name: "nudges",
     sessions_max: 1,
     statement_timeout: Duration::from_millis(1_500),
@@ -137,16 +135,16 @@ impl PostgresStore {
         let options = options.connect_options()?;
         let found = open::look(&options).await?;
         let shards = Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
-        let callers = Bulkhead::new(&options, CALLERS);
+        let callers = CALLERS.bulkhead(&options);
         Ok(Self {
             durability: found.durability,
-            lists: Bulkhead::new(&options, LISTS),
-            scheduler: Bulkhead::new(&options, SCHEDULER),
-            ownership: Bulkhead::new(&options, OWNERSHIP),
-            nudges: Bulkhead::new(&options.clone().options(NUDGES_SESSION), NUDGES),
+            lists: LISTS.bulkhead(&options),
+            scheduler: SCHEDULER.bulkhead(&options),
+            ownership: OWNERSHIP.bulkhead(&options),
+            nudges: NUDGES.bulkhead(&options.clone().options(NUDGES_SESSION)),
             inbox: Inbox::new(&options),
             sender: Sender::random(),
-            creates: Creates::start(callers.clone(), Arc::clone(&shards)),
+            creates: Creates::start(create::Statements { bulkhead: callers.clone(), shards: Arc::clone(&shards) }),
             expired: expired::Search::default(),
             options,
             shards,

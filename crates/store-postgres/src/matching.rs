@@ -12,12 +12,13 @@
 use domain::{JsonText, Status, TimerId};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::Filter;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
     read::{definition_conditions, key_prefix_column, namespace_column, whereabouts},
     rows,
+    sessions::Sessions,
 };
 
 /// For each timer that is wanted, so many are looked at on a walk.
@@ -79,7 +80,7 @@ impl Matching {
     }
 }
 
-impl Call for Matching {
+impl Call<Sessions> for Matching {
     type Answer = Vec<TimerId>;
     const WRITES: bool = false;
 
@@ -124,16 +125,7 @@ fn walk_result(rows: &[PgRow], looked_at: i64) -> Result<(Vec<TimerId>, bool), s
     Ok((found, is_all))
 }
 
-/// What is too much is told by its length alone, which the server knows without reading it.
-pub(crate) const METADATA: &str = "
-    SELECT s.metadata
-    FROM (
-        SELECT w.n, f.metadata, sum(octet_length(f.metadata)) OVER (ORDER BY w.n) AS bytes
-        FROM unnest($1::uuid[]) WITH ORDINALITY AS w (id, n)
-        LEFT JOIN definition f ON f.id = ANY (ARRAY[w.id])
-    ) s
-    WHERE s.n = 1 OR coalesce(s.bytes, 0) <= $2
-    ORDER BY s.n";
+pub(crate) const METADATA: &str = sql!("sql/metadata.sql");
 
 /// The metadata of timers, as far as it takes no more than so many bytes.
 pub struct Metadata {
@@ -147,7 +139,7 @@ impl Metadata {
     }
 }
 
-impl Call for Metadata {
+impl Call<Sessions> for Metadata {
     type Answer = Vec<Option<JsonText>>;
     const WRITES: bool = false;
 

@@ -4,97 +4,25 @@
 use domain::{Span, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, NodeId, ShardState};
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
-    claim::{clock, lease_column},
+    claim::lease_column,
     failure::{Failure, Step},
     ownership::{shard_lease, uuid},
     rows::text_column,
+    sessions::Sessions,
 };
 
-/// What `node` has, as [`member`] reads it.
-macro_rules! member_columns {
-    () => {
-        "id, name, version, started_at, takes_shards, skew_micros, lease_until"
-    };
-}
-
-/// The same columns in a row that is about something else.
-macro_rules! no_member {
-    () => {
-        "NULL::uuid AS id, NULL::text AS name, NULL::text AS version, NULL::bigint AS started_at, NULL::boolean AS takes_shards, \
-         NULL::bigint AS skew_micros, NULL::bigint AS lease_until"
-    };
-}
-
-/// Writes one row and reads two small tables. The reading sees the table of nodes as it was before the writing, so the node itself
-/// comes from what was written.
-pub(crate) const HEARTBEAT: &str = concat!(
-    "WITH ",
-    clock!(),
-    ", beat AS (
-        INSERT INTO node (",
-    member_columns!(),
-    ")
-        SELECT $1::uuid, $2::text, $3::text, $4::bigint, $5::boolean, $6::bigint, now + $7::bigint FROM clock
-        ON CONFLICT (id) DO UPDATE SET
-            name = excluded.name, version = excluded.version, started_at = excluded.started_at,
-            takes_shards = excluded.takes_shards, skew_micros = excluded.skew_micros, lease_until = excluded.lease_until
-        RETURNING ",
-    member_columns!(),
-    ")
-    SELECT now, ",
-    no_member!(),
-    ", NULL::smallint AS shard, NULL::bigint AS epoch FROM clock
-    UNION ALL
-    SELECT NULL, ",
-    member_columns!(),
-    ", NULL, NULL FROM beat WHERE lease_until > (SELECT now FROM clock)
-    UNION ALL
-    SELECT NULL, ",
-    member_columns!(),
-    ", NULL, NULL FROM node WHERE lease_until > (SELECT now FROM clock) AND id <> $1::uuid
-    UNION ALL
-    SELECT NULL, ",
-    no_member!(),
-    ", shard, epoch FROM shard WHERE owner = $1::uuid"
-);
-
-/// The first timer of each shard is found by the key, which has them in the order in which they are due.
-pub(crate) const CLUSTER: &str = concat!(
-    "WITH ",
-    clock!(),
-    "
-    SELECT now, (
-        SELECT min(first.at)
-        FROM shard s
-        CROSS JOIN LATERAL (
-            SELECT d.at
-            FROM due d
-            WHERE d.shard = s.shard AND d.at <= (SELECT now FROM clock) AND d.claim IS NULL
-            ORDER BY d.at
-            LIMIT 1
-        ) first
-    ) AS overdue, ",
-    no_member!(),
-    ", NULL::smallint AS shard, NULL::bigint AS epoch, NULL::uuid AS owner FROM clock
-    UNION ALL
-    SELECT NULL, NULL, ",
-    member_columns!(),
-    ", NULL, NULL, NULL FROM node WHERE lease_until > (SELECT now FROM clock) - $1::bigint
-    UNION ALL
-    SELECT NULL, NULL, ",
-    no_member!(),
-    ", shard, epoch, owner FROM shard"
-);
+pub(crate) const HEARTBEAT: &str = sql!("sql/heartbeat.sql");
+pub(crate) const CLUSTER: &str = sql!("sql/cluster.sql");
 
 pub struct Heartbeat {
     pub member: Member,
     pub lease: Span,
 }
 
-impl Call for Heartbeat {
+impl Call<Sessions> for Heartbeat {
     type Answer = HeartbeatReply;
     const WRITES: bool = true;
 
@@ -131,7 +59,7 @@ fn reply(rows: &[PgRow]) -> Result<HeartbeatReply, sqlx::Error> {
 
 pub struct Look;
 
-impl Call for Look {
+impl Call<Sessions> for Look {
     type Answer = Cluster;
     const WRITES: bool = false;
 

@@ -20,25 +20,19 @@ use sqlx::{
     types::Uuid,
 };
 use store::{DueEntry, StoreError, StoreResult};
+use store_sql::{Call, sql};
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step, describe},
+    sessions::Sessions,
 };
 
-/// Notifications are for a whole database. The number of a table of ours tells apart those who use it under different schemas.
-macro_rules! channel {
-    () => {
-        "'timer_due_' || to_regclass('shard')::oid"
-    };
-}
-
-pub(crate) const NUDGE: &str = concat!("SELECT pg_notify(", channel!(), ", payload) FROM unnest($1::text[]) AS payload");
-const CHANNEL: &str = concat!("SELECT ", channel!());
+pub(crate) const NUDGE: &str = sql!("sql/nudge.sql");
+const CHANNEL: &str = sql!("sql/channel.sql");
 
 const SENDER_BYTES: usize = 8;
 /// Due time, id and destination.
@@ -72,7 +66,7 @@ impl Nudge {
     }
 }
 
-impl Call for Nudge {
+impl Call<Sessions> for Nudge {
     type Answer = ();
     const WRITES: bool = true;
 

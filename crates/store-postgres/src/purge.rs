@@ -2,32 +2,21 @@
 
 use domain::Timestamp;
 use sqlx::PgConnection;
+use store_sql::{Call, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
+    sessions::Sessions,
 };
 
-/// Locks each outcome first, as a revival does: one that is being revived is passed over, one that is being purged is gone when
-/// the revival gets to it.
-pub(crate) const PURGE: &str = "
-    WITH old AS MATERIALIZED (
-        SELECT id FROM outcome WHERE finished_at < $1::bigint ORDER BY finished_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED
-    ), gone AS (
-        DELETE FROM outcome o USING old WHERE o.id = ANY (ARRAY[old.id]) RETURNING o.id
-    ), dropped AS (
-        DELETE FROM definition f USING gone WHERE f.id = ANY (ARRAY[gone.id])
-    ), forgotten AS (
-        DELETE FROM attempt a USING gone WHERE a.id = ANY (ARRAY[gone.id])
-    )
-    SELECT count(*) FROM gone";
+pub(crate) const PURGE: &str = sql!("sql/purge.sql");
 
 pub struct Purge {
     pub before: Timestamp,
     pub limit: i64,
 }
 
-impl Call for Purge {
+impl Call<Sessions> for Purge {
     type Answer = usize;
     const WRITES: bool = true;
 

@@ -2,40 +2,23 @@
 
 use std::collections::HashMap;
 
-use domain::{CorrelationId, Fingerprint, Key, Namespace, Status, Timer, TimerId, Timestamp};
+use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
+use store_sql::{Call, Met, sql};
 
 use crate::{
-    bulkhead::Call,
     failure::{Failure, Step},
-    rows::{self, Standing, definition_columns, shard_column, standing_columns},
+    rows::{self, Standing, shard_column},
+    sessions::Sessions,
 };
 
-/// One snapshot shows each timer in exactly one place: every change of place is one commit.
-pub(crate) const READ: &str = concat!(
-    "SELECT f.id, ",
-    definition_columns!(),
-    ", f.fingerprint, ",
-    standing_columns!(),
-    "
-    FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
-    JOIN definition f ON f.id = ANY (ARRAY[w.id])
-    LEFT JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = w.id
-    LEFT JOIN outcome o ON o.id = ANY (ARRAY[w.id])"
-);
+pub(crate) const READ: &str = sql!("sql/read.sql");
 
 /// Timers by their ids.
 pub struct Read {
     ids: Vec<Uuid>,
     shards: Vec<i16>,
-}
-
-/// A timer as it was met, with the fingerprint that is stored with it.
-#[derive(Debug)]
-pub struct Met {
-    pub timer: Timer,
-    pub fingerprint: Fingerprint,
 }
 
 impl Read {
@@ -47,7 +30,7 @@ impl Read {
     }
 }
 
-impl Call for Read {
+impl Call<Sessions> for Read {
     type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
     const WRITES: bool = false;
 
@@ -164,26 +147,24 @@ impl List {
 const STRETCH_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.due_at, f.created_at, \
                                f.updated_at";
 
-const SUMMARY_COLUMNS: &str = concat!(
-    "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, ",
-    standing_columns!()
-);
+/// What a summary is made of, with where the timer stands: see [`Standing::of_row`].
+const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, \
+    d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
+    coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at";
+
+/// The row in `due` of a definition. `$3` is the number of shards.
+const JOIN_DUE: &str = "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $3)::smallint \
+    AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id";
 
 /// Finished timers have no row in `due` and others none in `outcome`: where the status is known, one look-up less is needed, and
-/// the rare ones can be found from their own side. `$3` is the number of shards.
-fn joins(filter: &Filter) -> &'static str {
-    macro_rules! due {
-        () => {
-            "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $3)::smallint \
-             AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id"
-        };
-    }
+/// the rare ones can be found from their own side.
+fn joins(filter: &Filter) -> String {
     match filter.status {
-        None => concat!("LEFT ", due!(), " LEFT JOIN outcome o ON o.id = f.id"),
-        Some(Status::Pending) => concat!(due!(), " AND d.claim IS NULL LEFT JOIN outcome o ON false"),
-        Some(Status::Executing) => concat!(due!(), " AND d.claim IS NOT NULL LEFT JOIN outcome o ON false"),
+        None => format!("LEFT {JOIN_DUE} LEFT JOIN outcome o ON o.id = f.id"),
+        Some(Status::Pending) => format!("{JOIN_DUE} AND d.claim IS NULL LEFT JOIN outcome o ON false"),
+        Some(Status::Executing) => format!("{JOIN_DUE} AND d.claim IS NOT NULL LEFT JOIN outcome o ON false"),
         Some(Status::Completed | Status::Failed | Status::Canceled) => {
-            concat!("JOIN outcome o ON o.id = f.id LEFT ", due!(), " AND false")
+            format!("JOIN outcome o ON o.id = f.id LEFT {JOIN_DUE} AND false")
         }
     }
 }
@@ -202,21 +183,15 @@ fn status_condition(filter: &Filter) -> String {
 }
 
 /// The index of namespaces leaves the default one out, and the planner cannot see into `$1`.
-macro_rules! not_the_default {
-    () => {
-        " AND f.namespace <> 'default'"
-    };
-}
-
-pub const NOT_THE_DEFAULT: &str = not_the_default!();
+pub const NOT_THE_DEFAULT: &str = " AND f.namespace <> 'default'";
 
 /// No index knows the keys: every insert would have to find its place in it, for the sake of a question that is asked now and
 /// then. Within a namespace, its index leads to the timers whose keys are then looked at.
 pub fn definition_conditions(filter: &Filter) -> String {
     let namespace = match &filter.namespace {
-        None => " AND $1::text IS NULL",
-        Some(namespace) if namespace.as_str() == Namespace::DEFAULT => " AND f.namespace = $1",
-        Some(_) => concat!(" AND f.namespace = $1", not_the_default!()),
+        None => " AND $1::text IS NULL".to_owned(),
+        Some(namespace) if namespace.as_str() == Namespace::DEFAULT => " AND f.namespace = $1".to_owned(),
+        Some(_) => format!(" AND f.namespace = $1{NOT_THE_DEFAULT}"),
     };
     let key_prefix = if filter.key_prefix.is_some() { " AND starts_with(f.key, $2)" } else { " AND $2::text IS NULL" };
     format!("{namespace}{key_prefix}")
@@ -231,7 +206,7 @@ pub fn key_prefix_column(filter: &Filter) -> Option<&str> {
     filter.key_prefix.as_deref().filter(|prefix| !prefix.contains('\0'))
 }
 
-impl Call for List {
+impl Call<Sessions> for List {
     type Answer = Page;
     const WRITES: bool = false;
 
@@ -311,21 +286,15 @@ pub fn whereabouts(filter: &Filter, asks_the_definition: bool) -> String {
     format!("{table} t{joined} WHERE {status}")
 }
 
-/// Takes space on the server's disk for a moment: a temporary table of a quarter of a megabyte, which is given back at once even when
-/// the disk is full. A role that may not make one writes a small row instead.
+/// Takes space on the server's disk for a moment. A role that may not create temporary tables writes a small row instead.
 pub struct Probe;
 
-const PROBE: &str = "CREATE TEMPORARY TABLE timer_probe AS SELECT g, md5(g::text) FROM generate_series(1, 4096) AS g; \
-     DROP TABLE timer_probe";
-
-/// Both in one transaction, so that no session ever sees the row. Two sessions do not meet: each process of the server has its number.
-const PROBE_WITHOUT_TEMPORARY_TABLES: &str = "INSERT INTO attempt (id, seq, started_at, took, number, outcome) \
-         VALUES ('00000000-0000-0000-0000-000000000000', pg_backend_pid(), 0, 0, 0, 'probe'); \
-     DELETE FROM attempt WHERE id = '00000000-0000-0000-0000-000000000000' AND seq = pg_backend_pid()";
+const PROBE: &str = sql!("sql/probe.sql");
+const PROBE_WITHOUT_TEMPORARY_TABLES: &str = sql!("sql/probe_without_temporary_tables.sql");
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-impl Call for Probe {
+impl Call<Sessions> for Probe {
     type Answer = ();
     const WRITES: bool = false;
 
@@ -340,10 +309,10 @@ impl Call for Probe {
     }
 }
 
-/// A sign of life.
+/// Asks whether the server answers.
 pub struct Ping;
 
-impl Call for Ping {
+impl Call<Sessions> for Ping {
     type Answer = ();
     const WRITES: bool = false;
 

@@ -6,24 +6,6 @@ use store::{StoredTimer, Unreadable};
 
 use crate::failure::{Failure, Step};
 
-/// What of a definition (called `f`) makes up a timer.
-macro_rules! definition_columns {
-    () => {
-        "f.namespace, f.key, f.asked, f.execute_at, f.callback_config, f.metadata, f.correlation_id, f.retry_policy, \
-         f.delivery, f.revision, f.created_at, f.updated_at"
-    };
-}
-
-/// Where a timer stands, from its rows in `due` (called `d`) and `outcome` (called `o`); see [`Standing::of_row`].
-macro_rules! standing_columns {
-    () => {
-        "d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
-         coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at"
-    };
-}
-
-pub(crate) use {definition_columns, standing_columns};
-
 /// What changes about a timer without its definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
@@ -35,6 +17,7 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// From a row with `waits`, `claimed`, `attempt`, `last_error`, `status`, `executed_at` and `finished_at`.
     pub fn of_row(row: &PgRow) -> Result<Self, Failure> {
         let finished: Option<String> = row.try_get("status").or_not_done()?;
         let status = match (row.try_get("waits").or_not_done()?, row.try_get("claimed").or_not_done()?) {
@@ -52,7 +35,7 @@ impl Standing {
     }
 }
 
-/// The timer in a row with [`definition_columns`], standing as given.
+/// The timer in a row with the columns of its definition, standing as given.
 pub fn timer(id: TimerId, row: &PgRow, standing: Standing) -> Result<Timer, Failure> {
     Ok(stored(id, row, standing).or_not_done()?.into_timer()?)
 }

@@ -4,107 +4,22 @@
 use domain::{Next, Status, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
 use store::{Settlement, StoreError, StoreResult};
+use store_sql::{Call, sql};
 
 use crate::{
-    attempts::{AttemptColumns, attempt_arrays, attempt_columns, remember},
-    bulkhead::{Bulkhead, Call},
-    claim::held,
-    failure::{Failure, Step},
+    attempts::AttemptColumns,
+    failure::{Failure, Step, Verdict},
     rows::{shard_column, text_column},
+    sessions::{Bulkhead, Sessions},
 };
 
-/// Each row leaves `due` and appears in `outcome` in one commit.
-macro_rules! finish {
-    ($arrays:expr, $returned:expr, $if_there:expr, $remember:expr) => {
-        concat!(
-            "WITH ",
-            held!(),
-            ", settled AS (
-                DELETE FROM due d
-                USING (
-                    SELECT
-                        unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
-                        unnest($4::bigint[]) AS token, unnest($5::bigint[]) AS place, unnest($6::text[]) AS status,
-                        unnest($7::text[]) AS error, unnest($8::bigint[]) AS finished_at, unnest($9::bigint[]) AS epoch,
-                        unnest($10::integer[]) AS unsent",
-            $arrays,
-            ") e
-                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
-                    AND (d.epoch = e.epoch OR ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE)
-                RETURNING d.id, d.attempt - e.unsent AS attempt, e.place, e.status, e.error, e.finished_at",
-            $returned,
-            "), kept AS (
-                INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-                SELECT id, status, attempt, error, finished_at, finished_at FROM settled",
-            $if_there,
-            ")",
-            $remember,
-            " SELECT place FROM settled"
-        )
-    };
-}
-
-/// The definition follows only when something it says has changed; its revision rises with a new due time.
-macro_rules! postpone {
-    ($arrays:expr, $returned:expr, $remember:expr) => {
-        concat!(
-            "WITH ",
-            held!(),
-            ", settled AS (
-                UPDATE due d
-                SET at = e.next_at, attempt = e.attempt, last_error = e.error,
-                    claim = NULL, epoch = NULL, lease_until = NULL
-                FROM (
-                    SELECT
-                        unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
-                        unnest($4::bigint[]) AS token, unnest($5::bigint[]) AS place, unnest($6::bigint[]) AS next_at,
-                        unnest($7::integer[]) AS attempt, unnest($8::text[]) AS error, unnest($9::boolean[]) AS again,
-                        unnest($10::bigint[]) AS epoch",
-            $arrays,
-            ") e
-                WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim = e.token
-                    AND (d.epoch = e.epoch OR ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE)
-                RETURNING d.id, e.place, e.at, e.next_at, e.again",
-            $returned,
-            "), followed AS (
-                UPDATE definition f
-                SET due_at = CASE WHEN s.again THEN NULL ELSE s.next_at END,
-                    execute_at = CASE WHEN s.again THEN s.next_at ELSE f.execute_at END,
-                    revision = f.revision + s.again::integer
-                FROM settled s
-                WHERE f.id = ANY (ARRAY[s.id]) AND (s.again OR s.next_at <> s.at)
-            )",
-            $remember,
-            " SELECT place FROM settled"
-        )
-    };
-}
-
-/// There cannot be an outcome already. If a damaged database has one, it must not hold up the whole batch; but to look for it each
-/// time would cost more than a tenth.
-macro_rules! replacing {
-    () => {
-        " ON CONFLICT (id) DO UPDATE SET
-            status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
-            executed_at = excluded.executed_at, finished_at = excluded.finished_at"
-    };
-}
-
-/// Each in two forms: most batches carry no attempt, and then nothing is paid for one.
-pub(crate) const FINISH: &str = finish!("", "", "", "");
-pub(crate) const FINISH_REMEMBERING: &str =
-    finish!(concat!(", ", attempt_arrays!(11, 12, 13, 14, 15, 16)), concat!(", ", attempt_columns!("e.")), "", remember!(17));
-/// The same for a batch that met an outcome.
-pub(crate) const FINISH_AGAIN: &str = finish!("", "", replacing!(), "");
-pub(crate) const FINISH_AGAIN_REMEMBERING: &str = finish!(
-    concat!(", ", attempt_arrays!(11, 12, 13, 14, 15, 16)),
-    concat!(", ", attempt_columns!("e.")),
-    replacing!(),
-    remember!(17)
-);
-pub(crate) const POSTPONE: &str = postpone!("", "", "");
-pub(crate) const POSTPONE_REMEMBERING: &str =
-    postpone!(concat!(", ", attempt_arrays!(11, 12, 13, 14, 15, 16)), concat!(", ", attempt_columns!("e.")), remember!(17));
+// Each in two forms: most batches carry no attempt, and then nothing is paid for one. `…_AGAIN` is for a batch that met an outcome.
+pub(crate) const FINISH: &str = sql!("sql/finish.sql");
+pub(crate) const FINISH_REMEMBERING: &str = sql!("sql/finish_remembering.sql");
+pub(crate) const FINISH_AGAIN: &str = sql!("sql/finish_again.sql");
+pub(crate) const FINISH_AGAIN_REMEMBERING: &str = sql!("sql/finish_again_remembering.sql");
+pub(crate) const POSTPONE: &str = sql!("sql/postpone.sql");
+pub(crate) const POSTPONE_REMEMBERING: &str = sql!("sql/postpone_remembering.sql");
 
 /// The rows that are meant, and where their settlements stand in the batch.
 #[derive(Debug, Default)]
@@ -166,14 +81,14 @@ impl Finish {
     }
 }
 
-impl Call for Finish {
+impl Call<Sessions> for Finish {
     type Answer = Vec<i64>;
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<i64>, Failure> {
         let is_plain = self.keys.attempts.is_empty();
         let finished = match self.execute(if is_plain { FINISH } else { FINISH_REMEMBERING }, session).await {
-            Err(failure) if failure.met_a_duplicate => {
+            Err(failure) if failure.verdict == Verdict::Duplicate => {
                 self.execute(if is_plain { FINISH_AGAIN } else { FINISH_AGAIN_REMEMBERING }, session).await
             }
             finished => finished,
@@ -182,7 +97,7 @@ impl Call for Finish {
     }
 }
 
-impl Call for Postpone {
+impl Call<Sessions> for Postpone {
     type Answer = Vec<i64>;
     const WRITES: bool = true;
 

@@ -3,14 +3,14 @@
 use domain::{Access, AccessKey, AccessKeyId, Namespace, Namespaces, Rights, Timestamp};
 use rusqlite::{Connection, Row, params};
 use store::Unreadable;
+use store_sql::{column, sql};
 use uuid::Uuid;
 
 use crate::{failure::Failure, tally::Tally, writer::Write};
 
-const ADD: &str = "INSERT INTO access_key (id, name, hash, namespaces, rights, created_at, revoked_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
-const KEYS: &str = "SELECT id, name, hash, namespaces, rights, created_at, revoked_at FROM access_key ORDER BY created_at, id";
-const REVOKE: &str = "UPDATE access_key SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
+const ADD: &str = sql!("sql/add_key.sql");
+const KEYS: &str = sql!("sql/keys.sql");
+const REVOKE: &str = sql!("sql/revoke_key.sql");
 
 pub struct AddKey {
     pub key: AccessKey,
@@ -72,8 +72,9 @@ pub fn keys(connection: &Connection) -> Result<Vec<AccessKey>, Failure> {
 }
 
 fn key(row: &Row<'_>) -> rusqlite::Result<Result<AccessKey, Unreadable>> {
-    let id = AccessKeyId(Uuid::from_bytes(row.get(0)?));
-    let (namespaces, rights): (Option<String>, String) = (row.get(3)?, row.get(4)?);
+    let id = AccessKeyId(Uuid::from_bytes(row.get(column!(KEYS, "id"))?));
+    let (namespaces, rights): (Option<String>, String) =
+        (row.get(column!(KEYS, "namespaces"))?, row.get(column!(KEYS, "rights"))?);
     let (namespaces, rights) = match (from_column(namespaces.as_deref()), Rights::parse(&rights)) {
         (Some(namespaces), Some(rights)) => (namespaces, rights),
         (None, _) => return Ok(Err(Unreadable(format!("the namespaces of key {id} are not known")))),
@@ -81,11 +82,11 @@ fn key(row: &Row<'_>) -> rusqlite::Result<Result<AccessKey, Unreadable>> {
     };
     Ok(Ok(AccessKey {
         id,
-        name: row.get(1)?,
-        hash: row.get(2)?,
+        name: row.get(column!(KEYS, "name"))?,
+        hash: row.get(column!(KEYS, "hash"))?,
         access: Access { namespaces, rights },
-        created_at: Timestamp::from_micros(row.get(5)?),
-        revoked_at: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_micros),
+        created_at: Timestamp::from_micros(row.get(column!(KEYS, "created_at"))?),
+        revoked_at: row.get::<_, Option<i64>>(column!(KEYS, "revoked_at"))?.map(Timestamp::from_micros),
     }))
 }
 

@@ -2,15 +2,15 @@
 
 use domain::{Attempt, Span, TimerId, Timestamp, limits};
 use rusqlite::{CachedStatement, Connection, Row, params};
+use store_sql::{column, sql};
 
 use crate::{failure::Failure, rows::Id};
 
-pub const LAST_SEQ: &str = "SELECT coalesce(max(seq), 0) FROM attempt WHERE id = ?1";
-pub const INSERT_ATTEMPT: &str = "INSERT INTO attempt (id, seq, number, started_at, took, outcome, status, detail) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-pub const FORGET_EARLIER: &str = "DELETE FROM attempt WHERE id = ?1 AND seq <= ?2";
-pub const DELETE_ATTEMPTS: &str = "DELETE FROM attempt WHERE id = ?1";
-pub const ATTEMPTS: &str = "SELECT number, started_at, took, outcome, status, detail FROM attempt WHERE id = ?1 ORDER BY seq";
+pub const LAST_SEQ: &str = sql!("sql/last_seq.sql");
+pub const INSERT_ATTEMPT: &str = sql!("sql/insert_attempt.sql");
+pub const FORGET_EARLIER: &str = sql!("sql/forget_earlier.sql");
+pub const DELETE_ATTEMPTS: &str = sql!("sql/delete_attempts.sql");
+pub const ATTEMPTS: &str = sql!("sql/attempts.sql");
 
 const KEPT: i64 = limits::ATTEMPTS_KEPT as i64;
 
@@ -31,7 +31,7 @@ impl<'connection> Memory<'connection> {
     }
 
     pub fn keep(&mut self, id: Id, attempt: &Attempt) -> rusqlite::Result<()> {
-        let last: i64 = self.last_seq.query_row([id], |row| row.get(0))?;
+        let last: i64 = self.last_seq.query_row([id], |row| row.get(column!(LAST_SEQ, "seq")))?;
         let seq = last + 1;
         self.insert.execute(params![
             id,
@@ -59,11 +59,11 @@ pub fn attempts(connection: &Connection, id: TimerId) -> Result<Vec<Attempt>, Fa
 
 fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
-        number: row.get(0)?,
-        started_at: Timestamp::from_micros(row.get(1)?),
-        took: Span::from_micros_clamped(row.get(2)?),
-        outcome: row.get(3)?,
-        status: row.get(4)?,
-        detail: row.get(5)?,
+        number: row.get(column!(ATTEMPTS, "number"))?,
+        started_at: Timestamp::from_micros(row.get(column!(ATTEMPTS, "started_at"))?),
+        took: Span::from_micros_clamped(row.get(column!(ATTEMPTS, "took"))?),
+        outcome: row.get(column!(ATTEMPTS, "outcome"))?,
+        status: row.get(column!(ATTEMPTS, "status"))?,
+        detail: row.get(column!(ATTEMPTS, "detail"))?,
     })
 }

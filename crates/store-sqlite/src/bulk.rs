@@ -3,6 +3,7 @@
 use domain::{JsonText, Status, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, ToSql};
 use store::Filter;
+use store_sql::{column, sql};
 
 use crate::{
     change::Canceling,
@@ -13,8 +14,8 @@ use crate::{
     writer::Write,
 };
 
-pub const METADATA: &str = "SELECT metadata FROM definition WHERE id = ?1";
-pub const DUE_MINUTE: &str = "SELECT due_minute FROM definition WHERE id = ?1";
+pub const METADATA: &str = sql!("sql/metadata.sql");
+pub const DUE_MINUTE: &str = sql!("sql/due_minute.sql");
 
 /// Where the search for what matches starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +85,8 @@ pub fn metadata(connection: &Connection, ids: &[TimerId], bytes_max: usize) -> R
     let mut found = Vec::new();
     let mut bytes = 0;
     for id in ids.iter().copied().map(Id::of) {
-        let metadata: Option<String> = statement.query_row([id], |row| row.get(0)).optional()?.flatten();
+        let metadata: Option<String> =
+            statement.query_row([id], |row| row.get(column!(METADATA, "metadata"))).optional()?.flatten();
         bytes += metadata.as_ref().map_or(0, String::len);
         if bytes > bytes_max && !found.is_empty() {
             break;
@@ -144,7 +146,7 @@ impl Write for CancelAll {
         let mut canceling = Canceling::prepare(connection)?;
         let mut canceled = Vec::with_capacity(self.ids.len());
         for id in self.ids.iter().copied().map(Id::of) {
-            let minute: Option<i64> = due_minute.query_row([id], |row| row.get(0)).optional()?;
+            let minute: Option<i64> = due_minute.query_row([id], |row| row.get(column!(DUE_MINUTE, "due_minute"))).optional()?;
             canceled.push(match minute {
                 Some(minute) => canceling.run(minute, id, self.now, tally)?,
                 None => false,

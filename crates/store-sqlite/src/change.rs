@@ -3,6 +3,7 @@
 use domain::{Definition, Event, RequestedTime, Status, Timer, TimerId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::Changed;
+use store_sql::{column, sql};
 
 use crate::{
     create::{DELETE_OUTCOME, INSERT_DUE, read_back},
@@ -13,24 +14,12 @@ use crate::{
     writer::Write,
 };
 
-pub const REPLACE_DEFINITION: &str = "UPDATE definition SET namespace = ?2, key = ?3, asked = ?4, execute_at = ?5, execute_minute = ?6, due_minute = ?15, \
-     callback_type = ?7, delivery = ?8, revision = revision + 1, updated_at = ?9, fingerprint = ?10, correlation_id = ?11, \
-     retry_policy = ?12, metadata = ?13, callback_config = ?14 WHERE id = ?1";
-pub const MOVE_DEFINITION: &str = "UPDATE definition SET asked = ?2, execute_at = ?3, execute_minute = ?4, due_minute = ?4, revision = revision + 1, \
-     updated_at = ?5 WHERE id = ?1";
-/// A new due time: attempts start over. The destination stays unless a new one is given.
-pub const RESET_DUE: &str = "UPDATE due SET minute = ?3, at = ?4, execute_at = NULL, attempt = 0, last_error = NULL, \
-     destination = coalesce(?5, destination), namespace = ?6 \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
-/// The next attempt stays when it was, and goes where the new callback says.
-pub const READDRESS_DUE: &str =
-    "UPDATE due SET destination = ?3, namespace = ?4 WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
-pub const PENDING: &str = "SELECT attempt, coalesce(execute_at, at), namespace, last_error FROM due \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND claim IS NULL";
-
-/// The next attempt is due at another time; `execute_at` stays.
-pub const REOPEN_DEFINITION: &str =
-    "UPDATE definition SET due_minute = ?2, revision = revision + 1, updated_at = ?3 WHERE id = ?1";
+pub const REPLACE_DEFINITION: &str = sql!("sql/replace_definition.sql");
+pub const MOVE_DEFINITION: &str = sql!("sql/move_definition.sql");
+pub const RESET_DUE: &str = sql!("sql/reset_due.sql");
+pub const READDRESS_DUE: &str = sql!("sql/readdress_due.sql");
+pub const PENDING: &str = sql!("sql/pending.sql");
+pub const REOPEN_DEFINITION: &str = sql!("sql/reopen_definition.sql");
 
 /// What takes the place of a pending timer's content.
 pub struct Replacement<'a> {
@@ -214,7 +203,14 @@ impl<'connection> Canceling<'connection> {
 
     /// Whether the timer was pending.
     pub fn run(&mut self, due_minute: i64, id: Id, now: Timestamp, tally: &mut Tally) -> rusqlite::Result<bool> {
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.get(column!(PENDING, "attempt"))?,
+                row.get(column!(PENDING, "execute_at"))?,
+                row.get(column!(PENDING, "namespace"))?,
+                row.get(column!(PENDING, "last_error"))?,
+            ))
+        };
         let found = self.pending.query_row(params![due_minute, id], row).optional()?;
         let Some((attempt, execute_at, namespace, last_error)) = found else { return Ok(false) };
         let (namespace, last_error): (Option<String>, Option<String>) = (namespace, last_error);

@@ -5,25 +5,20 @@ use std::collections::HashSet;
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, ShardLease, StoredTimer, Unreadable};
+use store_sql::{column, sql};
 
 use crate::{
     failure::Failure,
     migrate::SHARDS,
     ownership::{Nodes, is_current},
-    rows::{Id, definition, definition_columns, from_column, is_senseless},
+    rows::{DEFINITION_BY_ID, Id, definition, from_column, is_senseless},
     tally::Tally,
     writer::Write,
 };
 
-/// Pending, or taken by an earlier call with the same token.
-pub const STANDING: &str = "SELECT attempt, last_error, destination, claim, namespace FROM due \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND (claim IS NULL OR (claim = ?4 AND epoch = ?5))";
-pub const TAKE: &str = "UPDATE due SET claim = ?3, epoch = ?4, lease_until = ?5, attempt = ?6 \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2";
-pub const DEFINITION_BY_ID: &str = concat!("SELECT ", definition_columns!(), " FROM definition d WHERE d.id = ?1");
-/// Along an index that holds what is claimed and nothing else, however long the backlog is.
-pub const EXPIRED: &str = "SELECT id, at, destination, claim, attempt, last_error, epoch, lease_until FROM due INDEXED BY due_claimed \
-     WHERE claim IS NOT NULL AND shard = ?1 AND (epoch < ?2 OR lease_until <= ?3)";
+pub const STANDING: &str = sql!("sql/standing.sql");
+pub const TAKE: &str = sql!("sql/take.sql");
+pub const EXPIRED: &str = sql!("sql/expired.sql");
 
 /// A claimed timer whose texts are still to be understood, which is the caller's work.
 pub struct Taken {
@@ -79,11 +74,11 @@ impl Write for Take {
             let row = standing
                 .query_row(params![minute, id, entry.at.as_micros(), token.0, epoch], |row| {
                     Ok((
-                        row.get::<_, i64>(0)?,
-                        row.get(1)?,
-                        row.get(2)?,
-                        row.get::<_, Option<i64>>(3)?,
-                        row.get::<_, Option<String>>(4)?,
+                        row.get::<_, i64>(column!(STANDING, "attempt"))?,
+                        row.get(column!(STANDING, "last_error"))?,
+                        row.get(column!(STANDING, "destination"))?,
+                        row.get::<_, Option<i64>>(column!(STANDING, "claim"))?,
+                        row.get::<_, Option<String>>(column!(STANDING, "namespace"))?,
                     ))
                 })
                 .optional()?;
@@ -139,17 +134,28 @@ pub fn expired(
         while expired.len() < limit
             && let Some(row) = rows.next()?
         {
-            let claimed_under = ShardLease { shard: shard_lease.shard, epoch: Epoch(row.get(6)?) };
+            let claimed_under = ShardLease { shard: shard_lease.shard, epoch: Epoch(row.get(column!(EXPIRED, "epoch"))?) };
             // What an earlier owner has claimed is its own for as long as it lives.
-            if row.get::<_, i64>(7)? > now.as_micros() && nodes.is_alive_who_held(claimed_under, now) {
+            if row.get::<_, i64>(column!(EXPIRED, "lease_until"))? > now.as_micros()
+                && nodes.is_alive_who_held(claimed_under, now)
+            {
                 continue;
             }
-            let id: Id = row.get(0)?;
-            let entry =
-                DueEntry { at: Timestamp::from_micros(row.get(1)?), id: id.timer(), destination: from_column(row.get(2)?) };
-            let attempt = row.get(4)?;
-            let timer = executing(&mut whole, id, attempt, row.get(5)?)?;
-            expired.push(Taken { entry, shard_lease: *shard_lease, token: ClaimToken(row.get(3)?), attempt, timer });
+            let id: Id = row.get(column!(EXPIRED, "id"))?;
+            let entry = DueEntry {
+                at: Timestamp::from_micros(row.get(column!(EXPIRED, "at"))?),
+                id: id.timer(),
+                destination: from_column(row.get(column!(EXPIRED, "destination"))?),
+            };
+            let attempt = row.get(column!(EXPIRED, "attempt"))?;
+            let timer = executing(&mut whole, id, attempt, row.get(column!(EXPIRED, "last_error"))?)?;
+            expired.push(Taken {
+                entry,
+                shard_lease: *shard_lease,
+                token: ClaimToken(row.get(column!(EXPIRED, "claim"))?),
+                attempt,
+                timer,
+            });
         }
     }
     Ok(expired)

@@ -3,6 +3,7 @@
 use domain::{Content, NewTimer, RequestedTime, Resolution, Status, Timer, resolve};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{Created, StoreError};
+use store_sql::sql;
 
 use crate::{
     change::{self, NextAttempt, Replacement},
@@ -12,13 +13,10 @@ use crate::{
     writer::Write,
 };
 
-pub const INSERT_DEFINITION: &str = "INSERT INTO definition (id, namespace, key, asked, execute_at, execute_minute, due_minute, callback_type, delivery, \
-     revision, created_at, updated_at, fingerprint, correlation_id, retry_policy, metadata, callback_config) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?15, ?9, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (id) DO NOTHING";
-pub const INSERT_DUE: &str = "INSERT INTO due (shard, minute, id, at, attempt, destination, execute_at, namespace) \
-     VALUES (0, ?1, ?2, ?3, 0, ?4, ?5, ?6)";
-pub const DELETE_OUTCOME: &str = "DELETE FROM outcome WHERE minute = ?1 AND id = ?2";
-pub const DELETE_DEFINITION: &str = "DELETE FROM definition WHERE id = ?1";
+pub const INSERT_DEFINITION: &str = sql!("sql/insert_definition.sql");
+pub const INSERT_DUE: &str = sql!("sql/insert_due.sql");
+pub const DELETE_OUTCOME: &str = sql!("sql/delete_outcome.sql");
+pub const DELETE_DEFINITION: &str = sql!("sql/delete_definition.sql");
 
 const FIRST_REVISION: i64 = 1;
 

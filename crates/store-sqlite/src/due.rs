@@ -3,15 +3,14 @@
 use domain::{TimerId, Timestamp};
 use rusqlite::{Connection, Row, params};
 use store::{DueEntry, ShardCursor};
+use store_sql::{column, sql};
 
 use crate::{
     failure::Failure,
     rows::{Id, from_column},
 };
 
-/// The minute orders coarsely and comes from the key; the order inside a minute is made in memory.
-pub const DUE: &str = "SELECT minute, at, id, destination FROM due \
-     WHERE shard = ?1 AND minute >= ?2 AND minute <= ?3 AND claim IS NULL AND at <= ?4 ORDER BY minute";
+pub const DUE: &str = sql!("sql/due.sql");
 
 pub fn due(connection: &Connection, from: &[ShardCursor], until: Timestamp, limit: usize) -> Result<Vec<DueEntry>, Failure> {
     let mut statement = connection.prepare_cached(DUE)?;
@@ -22,7 +21,7 @@ pub fn due(connection: &Connection, from: &[ShardCursor], until: Timestamp, limi
         let mut page = Earliest { entries: Vec::new(), sorted: 0, limit };
         let mut minute = i64::MIN;
         while let Some(row) = rows.next()? {
-            let of: i64 = row.get(0)?;
+            let of: i64 = row.get(column!(DUE, "minute"))?;
             if of != minute {
                 minute = of;
                 // Whatever follows is later than all there is.
@@ -40,9 +39,9 @@ pub fn due(connection: &Connection, from: &[ShardCursor], until: Timestamp, limi
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<DueEntry> {
     Ok(DueEntry {
-        at: Timestamp::from_micros(row.get(1)?),
-        id: row.get::<_, Id>(2)?.timer(),
-        destination: from_column(row.get(3)?),
+        at: Timestamp::from_micros(row.get(column!(DUE, "at"))?),
+        id: row.get::<_, Id>(column!(DUE, "id"))?.timer(),
+        destination: from_column(row.get(column!(DUE, "destination"))?),
     })
 }
 

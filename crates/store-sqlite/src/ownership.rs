@@ -12,23 +12,23 @@ use std::{
 use domain::{Shard, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use store::{Cluster, DEAD_MEMBERS_KEPT, Epoch, Member, NodeId, ShardLease, ShardState};
+use store_sql::{column, sql};
 
 use crate::{failure::Failure, rows::Id, tally::Tally, writer::Write};
 
-pub const EPOCH: &str = "SELECT epoch FROM shard WHERE shard = ?1";
-pub const HOLDING: &str = "SELECT epoch, owner FROM shard WHERE shard = ?1";
-pub const TAKE: &str = "UPDATE shard SET epoch = ?2, owner = ?3 WHERE shard = ?1";
-pub const RELEASE: &str = "UPDATE shard SET owner = NULL WHERE shard = ?1 AND epoch = ?2 AND owner = ?3";
-// These walk over the one row there is.
-const LEAVE: &str = "UPDATE shard SET owner = NULL WHERE owner = ?1";
-const HELD: &str = "SELECT shard, epoch FROM shard WHERE owner = ?1 ORDER BY shard";
-const SHARDS: &str = "SELECT shard, epoch, owner FROM shard ORDER BY shard";
-pub const OVERDUE: &str = "SELECT at FROM due WHERE shard = ?1 AND minute <= ?2 AND at <= ?3 AND claim IS NULL \
-     ORDER BY minute, at LIMIT 1";
+pub const EPOCH: &str = sql!("sql/epoch.sql");
+pub const HOLDING: &str = sql!("sql/holding.sql");
+pub const TAKE: &str = sql!("sql/take_shard.sql");
+pub const RELEASE: &str = sql!("sql/release_shard.sql");
+const LEAVE: &str = sql!("sql/leave.sql");
+const HELD: &str = sql!("sql/held.sql");
+const SHARDS: &str = sql!("sql/shards.sql");
+pub const OVERDUE: &str = sql!("sql/overdue.sql");
 
 /// Whether nobody has taken the shard since.
 pub fn is_current(connection: &Connection, shard_lease: ShardLease) -> Result<bool, Failure> {
-    let epoch: Option<i64> = connection.prepare_cached(EPOCH)?.query_row([shard_lease.shard.0], |row| row.get(0)).optional()?;
+    let epoch: Option<i64> =
+        connection.prepare_cached(EPOCH)?.query_row([shard_lease.shard.0], |row| row.get(column!(EPOCH, "epoch"))).optional()?;
     Ok(epoch == Some(shard_lease.epoch.0))
 }
 
@@ -126,8 +126,11 @@ impl Write for Acquire {
         let mut take = connection.prepare_cached(TAKE)?;
         let mut shard_leases = Vec::new();
         for shard in &self.shards {
-            let found =
-                holding.query_row([shard.0], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<Id>>(1)?))).optional()?;
+            let found = holding
+                .query_row([shard.0], |row| {
+                    Ok((row.get::<_, i64>(column!(HOLDING, "epoch"))?, row.get::<_, Option<Id>>(column!(HOLDING, "owner"))?))
+                })
+                .optional()?;
             let Some((epoch, owner)) = found else { continue };
             let owner = owner.map(node);
             if owner == Some(self.node) {
@@ -188,8 +191,9 @@ impl Write for Leave {
 /// What a node holds, by shard.
 pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<ShardLease>, Failure> {
     let mut statement = connection.prepare_cached(HELD)?;
-    let shard_leases =
-        statement.query_map([column(node)], |row| Ok(ShardLease { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?) }))?;
+    let shard_leases = statement.query_map([column(node)], |row| {
+        Ok(ShardLease { shard: Shard(row.get(column!(HELD, "shard"))?), epoch: Epoch(row.get(column!(HELD, "epoch"))?) })
+    })?;
     Ok(shard_leases.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -197,15 +201,19 @@ pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<ShardLease>, Fa
 pub fn cluster(connection: &Connection, nodes: &Nodes, now: Timestamp) -> Result<Cluster, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let state = |row: &rusqlite::Row<'_>| {
-        let owner = row.get::<_, Option<Id>>(2)?.map(node);
-        Ok(ShardState { shard: Shard(row.get(0)?), epoch: Epoch(row.get(1)?), owner })
+        let owner = row.get::<_, Option<Id>>(column!(SHARDS, "owner"))?.map(node);
+        Ok(ShardState {
+            shard: Shard(row.get(column!(SHARDS, "shard"))?),
+            epoch: Epoch(row.get(column!(SHARDS, "epoch"))?),
+            owner,
+        })
     };
     let shards: Vec<_> = snapshot.prepare_cached(SHARDS)?.query_map([], state)?.collect::<rusqlite::Result<_>>()?;
     let mut overdue = snapshot.prepare_cached(OVERDUE)?;
     let mut oldest_overdue: Option<Timestamp> = None;
     for state in &shards {
         let first = overdue
-            .query_row(params![state.shard.0, now.minute(), now.as_micros()], |row| row.get(0))
+            .query_row(params![state.shard.0, now.minute(), now.as_micros()], |row| row.get(column!(OVERDUE, "at")))
             .optional()?
             .map(Timestamp::from_micros);
         oldest_overdue = [oldest_overdue, first].into_iter().flatten().min();

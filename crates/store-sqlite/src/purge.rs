@@ -2,6 +2,7 @@
 
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, params};
+use store_sql::{column, sql};
 
 use crate::{
     attempts::DELETE_ATTEMPTS,
@@ -12,8 +13,7 @@ use crate::{
     writer::Write,
 };
 
-pub const FINISHED_BEFORE: &str =
-    "SELECT minute, id, namespace, status FROM outcome WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2";
+pub const FINISHED_BEFORE: &str = sql!("sql/finished_before.sql");
 
 pub struct Purge {
     pub before: Timestamp,
@@ -30,7 +30,14 @@ impl Write for Purge {
 
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<usize, Failure> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.get(column!(FINISHED_BEFORE, "minute"))?,
+                row.get(column!(FINISHED_BEFORE, "id"))?,
+                row.get(column!(FINISHED_BEFORE, "namespace"))?,
+                row.get(column!(FINISHED_BEFORE, "status"))?,
+            ))
+        };
         let finished: Vec<(i64, Id, Option<String>, String)> = connection
             .prepare_cached(FINISHED_BEFORE)?
             .query_map(params![self.before.as_micros(), limit], row)?

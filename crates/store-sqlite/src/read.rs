@@ -3,11 +3,12 @@
 use domain::{Namespace, Status, Timer, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, ToSql};
 use store::{Count, Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
+use store_sql::column;
 
 use crate::{
     by_time,
     failure::Failure,
-    rows::{CREATED_AT, EXECUTE_AT, Id, SUMMARY_COLUMNS, TIMER_BY_ID, found, summary},
+    rows::{Id, SUMMARY_BY_ID, SUMMARY_COLUMNS, TIMER_BY_ID, found, summary},
     tally,
 };
 
@@ -70,10 +71,10 @@ pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure>
         }
         seen += 1;
         let at = Timestamp::from_micros(row.get(match query.sort {
-            Sort::CreatedAt => CREATED_AT,
-            Sort::ExecuteAt => EXECUTE_AT,
+            Sort::CreatedAt => column!(SUMMARY_BY_ID, "created_at"),
+            Sort::ExecuteAt => column!(SUMMARY_BY_ID, "execute_at"),
         })?);
-        last = Some(Cursor { at, id: row.get::<_, Id>(0)?.timer() });
+        last = Some(Cursor { at, id: row.get::<_, Id>(column!(SUMMARY_BY_ID, "id"))?.timer() });
         show(&mut page, summary(row)?);
     }
     Ok(page)

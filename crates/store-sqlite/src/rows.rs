@@ -6,6 +6,7 @@ use rusqlite::{
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
 };
 use store::{StoredTimer, Summary, Unreadable};
+use store_sql::{column, sql};
 use uuid::Uuid;
 
 /// An id as its sixteen bytes, which sort as the id does.
@@ -38,26 +39,8 @@ impl FromSql for Id {
     }
 }
 
-/// Columns of a definition `d`, as [`definition`] reads them.
-macro_rules! definition_columns {
-    () => {
-        "d.id, d.namespace, d.key, d.asked, d.callback_config, d.metadata, d.correlation_id, d.retry_policy, d.delivery, \
-         d.execute_at, d.created_at, d.updated_at, d.revision"
-    };
-}
-pub(crate) use definition_columns;
-
-/// A timer by its id, whatever its status, with what a conflict is decided by.
-pub const TIMER_BY_ID: &str = concat!(
-    "SELECT ",
-    definition_columns!(),
-    ", u.id IS NOT NULL, u.claim, u.attempt, u.last_error, o.status, o.attempt, o.last_error, o.executed_at, o.finished_at, \
-     d.fingerprint, d.due_minute
-     FROM definition d
-     LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id
-     LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id
-     WHERE d.id = ?1"
-);
+pub const DEFINITION_BY_ID: &str = sql!("sql/definition_by_id.sql");
+pub const TIMER_BY_ID: &str = sql!("sql/timer_by_id.sql");
 
 /// What [`TIMER_BY_ID`] finds.
 pub struct Found {
@@ -72,22 +55,25 @@ impl Found {
     }
 }
 
+// What reads a definition reads it from rows of both.
+const _: () = assert!(store_sql::are_first_columns_of(DEFINITION_BY_ID, TIMER_BY_ID));
+
 /// The part of a timer that its definition holds; what the rest of the row says is for the caller to fill in.
 pub fn definition(row: &Row<'_>) -> rusqlite::Result<StoredTimer> {
     Ok(StoredTimer {
-        id: row.get::<_, Id>(0)?.timer(),
-        namespace: row.get(1)?,
-        key: row.get(2)?,
-        asked: row.get(3)?,
-        callback_config: row.get(4)?,
-        metadata: row.get(5)?,
-        correlation_id: row.get(6)?,
-        retry_policy: row.get(7)?,
-        delivery: row.get(8)?,
-        execute_at: row.get(9)?,
-        created_at: row.get(10)?,
-        updated_at: row.get(11)?,
-        revision: row.get(12)?,
+        id: row.get::<_, Id>(column!(DEFINITION_BY_ID, "id"))?.timer(),
+        namespace: row.get(column!(DEFINITION_BY_ID, "namespace"))?,
+        key: row.get(column!(DEFINITION_BY_ID, "key"))?,
+        asked: row.get(column!(DEFINITION_BY_ID, "asked"))?,
+        callback_config: row.get(column!(DEFINITION_BY_ID, "callback_config"))?,
+        metadata: row.get(column!(DEFINITION_BY_ID, "metadata"))?,
+        correlation_id: row.get(column!(DEFINITION_BY_ID, "correlation_id"))?,
+        retry_policy: row.get(column!(DEFINITION_BY_ID, "retry_policy"))?,
+        delivery: row.get(column!(DEFINITION_BY_ID, "delivery"))?,
+        execute_at: row.get(column!(DEFINITION_BY_ID, "execute_at"))?,
+        created_at: row.get(column!(DEFINITION_BY_ID, "created_at"))?,
+        updated_at: row.get(column!(DEFINITION_BY_ID, "updated_at"))?,
+        revision: row.get(column!(DEFINITION_BY_ID, "revision"))?,
         status: Status::Pending,
         attempt: 0,
         last_error: None,
@@ -98,52 +84,35 @@ pub fn definition(row: &Row<'_>) -> rusqlite::Result<StoredTimer> {
 /// Reads a row of [`TIMER_BY_ID`].
 pub fn found(row: &Row<'_>) -> rusqlite::Result<Result<Found, Unreadable>> {
     let mut timer = definition(row)?;
-    if row.get(13)? {
-        let claim: Option<i64> = row.get(14)?;
+    if row.get(column!(TIMER_BY_ID, "waits"))? {
+        let claim: Option<i64> = row.get(column!(TIMER_BY_ID, "claim"))?;
         timer.status = if claim.is_some() { Status::Executing } else { Status::Pending };
-        timer.attempt = row.get(15)?;
-        timer.last_error = row.get(16)?;
+        timer.attempt = row.get(column!(TIMER_BY_ID, "due_attempt"))?;
+        timer.last_error = row.get(column!(TIMER_BY_ID, "due_last_error"))?;
     } else {
-        let status: Option<String> = row.get(17)?;
+        let status: Option<String> = row.get(column!(TIMER_BY_ID, "status"))?;
         let Some(status) = status.as_deref().and_then(Status::parse) else {
             return Ok(Err(Unreadable(format!("timer {} is neither due nor finished", timer.id))));
         };
         timer.status = status;
-        timer.attempt = row.get(18)?;
-        timer.last_error = row.get(19)?;
-        timer.executed_at = row.get(20)?;
-        timer.updated_at = row.get(21)?;
+        timer.attempt = row.get(column!(TIMER_BY_ID, "outcome_attempt"))?;
+        timer.last_error = row.get(column!(TIMER_BY_ID, "outcome_last_error"))?;
+        timer.executed_at = row.get(column!(TIMER_BY_ID, "executed_at"))?;
+        timer.updated_at = row.get(column!(TIMER_BY_ID, "finished_at"))?;
     }
-    let fingerprint = Fingerprint(row.get(22)?);
-    Ok(Ok(Found { timer, fingerprint, due_minute: row.get(23)? }))
+    let fingerprint = Fingerprint(row.get(column!(TIMER_BY_ID, "fingerprint"))?);
+    Ok(Ok(Found { timer, fingerprint, due_minute: row.get(column!(TIMER_BY_ID, "due_minute"))? }))
 }
 
-/// Columns of a list, as [`summary`] reads them.
-macro_rules! summary_columns {
-    () => {
-        "d.id, d.namespace, d.key, d.callback_type, d.correlation_id, d.execute_at, d.created_at, \
-         coalesce(o.finished_at, d.updated_at), \
-         CASE WHEN o.id IS NOT NULL THEN o.status WHEN u.claim IS NOT NULL THEN 'executing' ELSE 'pending' END, \
-         coalesce(u.attempt, o.attempt, 0), coalesce(u.last_error, o.last_error), o.executed_at"
-    };
-}
-pub const SUMMARY_COLUMNS: &str = summary_columns!();
-pub const SUMMARY_BY_ID: &str = concat!(
-    "SELECT ",
-    summary_columns!(),
-    " FROM definition d LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
-     LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id WHERE d.id = ?1"
-);
-
-/// Where a list finds the times it can be sorted by.
-pub const EXECUTE_AT: usize = 5;
-pub const CREATED_AT: usize = 6;
+pub const SUMMARY_BY_ID: &str = sql!("sql/summary_by_id.sql");
+/// The same columns, for the other statements of lists.
+pub const SUMMARY_COLUMNS: &str = store_sql::columns(SUMMARY_BY_ID);
 
 pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
-    let namespace: String = row.get(1)?;
-    let key: Option<String> = row.get(2)?;
-    let correlation_id: Option<String> = row.get(4)?;
-    let status: String = row.get(8)?;
+    let namespace: String = row.get(column!(SUMMARY_BY_ID, "namespace"))?;
+    let key: Option<String> = row.get(column!(SUMMARY_BY_ID, "key"))?;
+    let correlation_id: Option<String> = row.get(column!(SUMMARY_BY_ID, "correlation_id"))?;
+    let status: String = row.get(column!(SUMMARY_BY_ID, "status"))?;
     let parse = || -> Result<_, Unreadable> {
         let unreadable = |invalid: domain::Invalid| Unreadable(invalid.to_string());
         Ok((
@@ -158,18 +127,18 @@ pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
         Err(unreadable) => return Ok(Err(unreadable)),
     };
     Ok(Ok(Summary {
-        id: row.get::<_, Id>(0)?.timer(),
+        id: row.get::<_, Id>(column!(SUMMARY_BY_ID, "id"))?.timer(),
         namespace,
         key,
-        callback_kind: row.get(3)?,
+        callback_kind: row.get(column!(SUMMARY_BY_ID, "callback_type"))?,
         correlation_id,
-        execute_at: Timestamp::from_micros(row.get(EXECUTE_AT)?),
+        execute_at: Timestamp::from_micros(row.get(column!(SUMMARY_BY_ID, "execute_at"))?),
         status,
-        attempt: row.get(9)?,
-        last_error: row.get(10)?,
-        executed_at: row.get::<_, Option<i64>>(11)?.map(Timestamp::from_micros),
-        created_at: Timestamp::from_micros(row.get(CREATED_AT)?),
-        updated_at: Timestamp::from_micros(row.get(7)?),
+        attempt: row.get(column!(SUMMARY_BY_ID, "attempt"))?,
+        last_error: row.get(column!(SUMMARY_BY_ID, "last_error"))?,
+        executed_at: row.get::<_, Option<i64>>(column!(SUMMARY_BY_ID, "executed_at"))?.map(Timestamp::from_micros),
+        created_at: Timestamp::from_micros(row.get(column!(SUMMARY_BY_ID, "created_at"))?),
+        updated_at: Timestamp::from_micros(row.get(column!(SUMMARY_BY_ID, "updated_at"))?),
     }))
 }
 

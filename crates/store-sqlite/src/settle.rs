@@ -3,23 +3,16 @@
 use domain::{Next, Status, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{DueEntry, Settlement, ShardLease};
+use store_sql::{column, sql};
 
 use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, tally::Tally, writer::Write};
 
-/// The claim, if it still stands. It must have been made under the shard lease of the settlement, unless that is the current one.
-pub const CLAIMED: &str = "SELECT attempt, coalesce(execute_at, at), namespace FROM due \
-     WHERE shard = 0 AND minute = ?1 AND id = ?2 AND at = ?3 AND claim = ?4 AND (?5 OR epoch = ?6)";
-/// There cannot be an outcome already. If a damaged database has one, it must not hold up the whole batch.
-pub const INSERT_OUTCOME: &str = "INSERT INTO outcome (minute, id, execute_at, status, attempt, namespace, last_error, executed_at, finished_at) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
-     ON CONFLICT (minute, id) DO UPDATE SET execute_at = excluded.execute_at, status = excluded.status, attempt = excluded.attempt, \
-     namespace = excluded.namespace, last_error = excluded.last_error, executed_at = excluded.executed_at, finished_at = excluded.finished_at";
-pub const DELETE_DUE: &str = "DELETE FROM due WHERE shard = 0 AND minute = ?1 AND id = ?2";
-pub const RELEASE: &str = "UPDATE due SET minute = ?3, at = ?4, execute_at = ?5, attempt = ?6, last_error = ?7, claim = NULL, epoch = NULL, \
-     lease_until = NULL WHERE shard = 0 AND minute = ?1 AND id = ?2";
-pub const FOLLOW_DUE: &str = "UPDATE definition SET due_minute = ?2 WHERE id = ?1";
-pub const FOLLOW_AGAIN: &str =
-    "UPDATE definition SET due_minute = ?2, execute_minute = ?2, execute_at = ?3, revision = revision + 1 WHERE id = ?1";
+pub const CLAIMED: &str = sql!("sql/claimed.sql");
+pub const INSERT_OUTCOME: &str = sql!("sql/insert_outcome.sql");
+pub const DELETE_DUE: &str = sql!("sql/delete_due.sql");
+pub const RELEASE: &str = sql!("sql/release.sql");
+pub const FOLLOW_DUE: &str = sql!("sql/follow_due.sql");
+pub const FOLLOW_AGAIN: &str = sql!("sql/follow_again.sql");
 
 pub struct Settle {
     pub batch: Vec<Settlement>,
@@ -88,7 +81,13 @@ impl<'connection> Statements<'connection> {
         let (minute, id) = (was_due_at.minute(), Id::of(id));
         let (token, epoch) = (settlement.token.0, settlement.shard_lease.epoch.0);
         let key = params![minute, id, was_due_at.as_micros(), token, is_current, epoch];
-        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?));
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok((
+                row.get(column!(CLAIMED, "attempt"))?,
+                row.get(column!(CLAIMED, "execute_at"))?,
+                row.get::<_, Option<String>>(column!(CLAIMED, "namespace"))?,
+            ))
+        };
         let Some((attempt, execute_at, namespace)) = self.claimed.query_row(key, row).optional()? else { return Ok(false) };
         let execute_at = Timestamp::from_micros(execute_at);
         let finished = |status, attempt, last_error, at| Finished {

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use domain::{Namespace, Status};
 use rusqlite::{Connection, params};
 use store::Filter;
+use store_sql::{column, sql};
 
 use crate::failure::Failure;
 
-pub const ADD: &str = "INSERT INTO tally (namespace, status, timers) VALUES (?1, ?2, ?3) \
-     ON CONFLICT DO UPDATE SET timers = timers + excluded.timers";
-pub const FORGET_NONE: &str = "DELETE FROM tally WHERE namespace = ?1 AND status = ?2 AND timers = 0";
-pub const COUNT: &str = "SELECT coalesce(sum(timers), 0) FROM tally WHERE namespace = ?1 AND status = ?2";
-pub const COUNT_NAMESPACE: &str = "SELECT coalesce(sum(timers), 0) FROM tally WHERE namespace = ?1";
-pub const COUNT_STATUS: &str = "SELECT coalesce(sum(timers), 0) FROM tally WHERE status = ?1";
-pub const COUNT_ALL: &str = "SELECT coalesce(sum(timers), 0) FROM tally";
+pub const ADD: &str = sql!("sql/add_to_tally.sql");
+pub const FORGET_NONE: &str = sql!("sql/forget_none.sql");
+pub const COUNT: &str = sql!("sql/count.sql");
+pub const COUNT_NAMESPACE: &str = sql!("sql/count_namespace.sql");
+pub const COUNT_STATUS: &str = sql!("sql/count_status.sql");
+pub const COUNT_ALL: &str = sql!("sql/count_all.sql");
 
 type Changes = [i64; Status::ALL.len()];
 
@@ -83,10 +83,16 @@ pub fn namespace_column(namespace: &str) -> Option<&str> {
 pub fn count(connection: &Connection, filter: &Filter) -> Result<u64, Failure> {
     let status = filter.status.map(Status::as_str);
     let timers: i64 = match (filter.namespace.as_ref().map(Namespace::as_str), status) {
-        (Some(namespace), Some(status)) => connection.prepare_cached(COUNT)?.query_row((namespace, status), |row| row.get(0))?,
-        (Some(namespace), None) => connection.prepare_cached(COUNT_NAMESPACE)?.query_row([namespace], |row| row.get(0))?,
-        (None, Some(status)) => connection.prepare_cached(COUNT_STATUS)?.query_row([status], |row| row.get(0))?,
-        (None, None) => connection.prepare_cached(COUNT_ALL)?.query_row([], |row| row.get(0))?,
+        (Some(namespace), Some(status)) => {
+            connection.prepare_cached(COUNT)?.query_row((namespace, status), |row| row.get(column!(COUNT, "timers")))?
+        }
+        (Some(namespace), None) => connection
+            .prepare_cached(COUNT_NAMESPACE)?
+            .query_row([namespace], |row| row.get(column!(COUNT_NAMESPACE, "timers")))?,
+        (None, Some(status)) => {
+            connection.prepare_cached(COUNT_STATUS)?.query_row([status], |row| row.get(column!(COUNT_STATUS, "timers")))?
+        }
+        (None, None) => connection.prepare_cached(COUNT_ALL)?.query_row([], |row| row.get(column!(COUNT_ALL, "timers")))?,
     };
     Ok(u64::try_from(timers).unwrap_or_default())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Attempt, Namespace, Next, Shard, Status, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Changed, ClaimToken, DueEntry, Epoch, Filter, NodeId, Settlement, ShardLease, Store};
+use store::{Changed, ClaimToken, Created, DueEntry, Epoch, Filter, NodeId, Settlement, ShardLease, Store};
 use store_conformance::{NOW, ahead, millis, secs, timer};
 use tokio::time::timeout;
 
@@ -95,6 +95,14 @@ async fn timers_of_version_1_live_on() {
     assert_eq!(store.claim(&claim(7, &shard_leases), &due).await.unwrap().len(), 2);
     assert_eq!(store.purge(ahead(secs(60)), 10).await.unwrap(), 5);
     assert_eq!(store.attempts(numbered(3)).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_create_that_is_repeated_after_the_upgrade_is_the_same_timer() {
+    let store = open(&of_version_1()).await;
+    let order = timer("http://a.example/hook").namespace("tenant").key("order-7").payload(r#"{"n": 1.0}"#).metadata(r#"{"a":1}"#);
+    let repeated = store.create(vec![order.due_at(NOW).build()]).await.unwrap();
+    assert!(matches!(repeated.as_slice(), [Created::Existing(_)]), "{repeated:?}");
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         due::DUE,
         claims::STANDING,
         claims::TAKE,
-        claims::DEFINITION_BY_ID,
+        rows::DEFINITION_BY_ID,
         settle::CLAIMED,
         settle::DELETE_DUE,
         settle::RELEASE,

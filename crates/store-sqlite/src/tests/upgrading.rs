@@ -3,7 +3,7 @@
 use domain::{
     Access, AccessKey, AccessKeyId, Attempt, Namespace, NewTimer, Next, RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
 };
-use store::{Changed, Filter, ListQuery, Order, Settlement, Sort, Store};
+use store::{Changed, Created, Filter, ListQuery, Order, Settlement, Sort, Store};
 use store_conformance::{NOW, secs, timer};
 
 use super::{LATER, Place, own};
@@ -141,6 +141,16 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     assert_eq!(store.purge(RETRY_AT, 10).await.unwrap(), 5);
     assert_eq!(store.attempts(executing).await.unwrap(), []);
     assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_create_that_is_repeated_after_the_upgrade_is_the_same_timer() {
+    for place in [version_1(), version_2(), version_3()] {
+        let keyed: Vec<_> = registered().into_iter().filter(|new| new.definition.key.is_some()).collect();
+        let repeated = place.open().create(keyed).await.unwrap();
+        assert_eq!(repeated.len(), 3);
+        assert!(repeated.iter().all(|created| matches!(created, Created::Existing(_))), "{repeated:?}");
+    }
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@
 //!                            └─▶ worker: the same, while the first one writes and there is enough to do
 //! ```
 //!
-//! Alone, an order is written at once. Beside a batch that is being written, the next one waits until it is worth its own commit:
-//! until many have come together, or the other one is done, and never for long.
+//! This is group commit. Alone, an order is written at once. Beside a batch that is being written, the next one lingers: until many
+//! have come together, or the other one is done, and never for long.
 
 use std::{
     future::Future,
@@ -43,7 +43,7 @@ pub struct BatchLimits {
 struct Flow {
     items_queued: AtomicUsize,
     batches_under_way: AtomicUsize,
-    /// One of the two has changed in favour of whoever waits.
+    /// One of the two has changed in favour of the batch that waits.
     changed: Notify,
 }
 
@@ -69,7 +69,8 @@ impl Flow {
     }
 }
 
-/// Items that count as queued, although nobody has taken them in yet. Whoever does counts them out again; otherwise this does.
+/// Items that count as queued before the queue has taken them in. The worker that takes them counts them out again; where the queue
+/// does not take them, this does.
 struct Entered<'a> {
     flow: &'a Flow,
     items: usize,
@@ -133,7 +134,7 @@ impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
         let count = items.len();
         let (answer, answered) = oneshot::channel();
         let order = Order { bytes: items.iter().map(self.weigh).sum(), items, since: Instant::now(), answer };
-        // First: whoever takes it counts it out again.
+        // First: the worker that takes it counts it out again.
         let entered = self.flow.enter(count, self.limits.items_worthwhile);
         let sent = match self.orders.try_send(order) {
             Err(mpsc::error::TrySendError::Full(order)) => {
@@ -159,7 +160,7 @@ async fn gather<Item, Answer>(
     limits: &BatchLimits,
 ) -> Option<Vec<Order<Item, Answer>>> {
     let mut next = queue.recv().await?;
-    // Whether it is or not: nobody waits longer.
+    // Whether it is or not: no batch waits longer.
     drop(timeout(limits.linger_max, flow.is_worthwhile(limits.items_worthwhile)).await);
     flow.batches_under_way.fetch_add(1, Ordering::Relaxed);
     let mut batch = Vec::new();
@@ -337,9 +338,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_orders_wait_for_nobody() {
+    async fn many_orders_do_not_wait() {
         let limits = BatchLimits { items_worthwhile: 4, linger_max: Duration::from_secs(3_600), ..limits(2) };
-        // Both batches are at the gate before anybody passes.
+        // Both batches are at the gate before either passes.
         let answers = beside_a_batch(limits, &[1, 2, 3, 4], async |gate| {
             tokio::task::yield_now().await;
             gate.add_permits(2);
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_long_for_a_batch_that_hangs() {
+    async fn no_order_waits_for_long_for_a_batch_that_hangs() {
         let limits = BatchLimits { items_worthwhile: 4, ..limits(2) };
         let answers = beside_a_batch(limits, &[1, 2], async |gate| {
             tokio::time::sleep(limits.linger_max * 2).await;
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_who_goes_away_before_there_is_room_leaves_nothing_behind() {
+    async fn a_caller_that_goes_away_before_the_queue_takes_it_leaves_nothing_behind() {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let batcher = sizes(BatchLimits { orders_queued_max: 1, ..limits(1) }, &gate);
         let submit = |item| {
@@ -414,7 +415,7 @@ mod tests {
         }
         tokio::select! {
             biased;
-            _ = batcher.submit(vec![3, 4]) => panic!("there is no room"),
+            _ = batcher.submit(vec![3, 4]) => panic!("the queue is full"),
             () = std::future::ready(()) => {}
         }
         assert_eq!(batcher.flow.items_queued.load(Ordering::Relaxed), 1);

@@ -1,0 +1,70 @@
+//! Sessions with PostgreSQL, and the bulkheads that they are divided among.
+
+use std::time::Duration;
+
+use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
+use store_sql::{BulkheadLimits, Driver, NoSession};
+
+use crate::{failure::describe, options::KEYED_STATEMENTS};
+
+pub type Bulkhead = store_sql::Bulkhead<Sessions>;
+
+/// Opens sessions that are set up alike.
+#[derive(Debug)]
+pub struct Sessions(PgConnectOptions);
+
+impl Driver for Sessions {
+    const SERVER: &'static str = "PostgreSQL";
+    const SESSIONS_DISCARDED: &'static str = "timer_postgres_sessions_discarded_total";
+    const CONTENTION: &'static str = "timer_postgres_contention_total";
+
+    type Session = PgConnection;
+
+    async fn open(&self) -> Result<PgConnection, NoSession> {
+        self.0.connect().await.map_err(|error| NoSession { cause: describe(&error), is_passing: is_passing(&error) })
+    }
+
+    async fn answers(session: &mut PgConnection) -> bool {
+        session.ping().await.is_ok()
+    }
+
+    async fn close(session: PgConnection) {
+        drop(Connection::close(session).await);
+    }
+}
+
+/// Whether the same may succeed a moment later: nobody listens yet, the server is starting, or it has too many sessions.
+fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => matches!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::ConnectionAborted | std::io::ErrorKind::ConnectionReset
+        ),
+        sqlx::Error::Database(reported) => matches!(reported.code().as_deref(), Some("57P03" | "53300")),
+        _ => false,
+    }
+}
+
+/// How much a bulkhead may take, and what its statements are like.
+#[derive(Debug, Clone, Copy)]
+pub struct Lane {
+    pub name: &'static str,
+    pub sessions_max: usize,
+    /// The server ends a statement before we give up on it: then it is certain that nothing was done.
+    pub statement_timeout: Duration,
+    pub deadline: Duration,
+    /// Whether its statements reach every row through its key, see [`KEYED_STATEMENTS`].
+    pub is_keyed: bool,
+}
+
+impl Lane {
+    /// Opens no session yet.
+    pub fn bulkhead(self, options: &PgConnectOptions) -> Bulkhead {
+        let Self { name, sessions_max, statement_timeout, deadline, is_keyed } = self;
+        let mut options = options.clone().options([("statement_timeout", format!("{}ms", statement_timeout.as_millis()))]);
+        if is_keyed {
+            options = options.options(KEYED_STATEMENTS);
+        }
+        Bulkhead::new(Sessions(options), BulkheadLimits { name, sessions_max, deadline })
+    }
+}

@@ -1,0 +1,24 @@
+-- Claims those due timers that no other session holds, and waits for nothing.
+-- $1 shards, $2 due times, $3 ids, $4 epochs, one of each for every entry; $5 token, $6 lease in
+-- microseconds
+WITH clock AS MATERIALIZED (
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+), held AS MATERIALIZED (
+    SELECT shard, epoch FROM shard WHERE shard = ANY ($1::smallint[])
+), unheld AS MATERIALIZED (
+    SELECT e.shard, e.at, e.id, e.epoch
+    FROM (
+        SELECT
+            unnest($1::smallint[]) AS shard, unnest($2::bigint[]) AS at, unnest($3::uuid[]) AS id,
+            unnest($4::bigint[]) AS epoch
+    ) AS e
+    JOIN due d
+        ON d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim IS NULL
+        AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE
+    FOR UPDATE OF d SKIP LOCKED
+)
+UPDATE due d
+SET claim = $5::bigint, epoch = e.epoch, lease_until = (SELECT now FROM clock) + $6::bigint, attempt = d.attempt + 1
+FROM unheld e
+WHERE d.shard = ANY (ARRAY[e.shard]) AND d.at = e.at AND d.id = e.id AND d.claim IS NULL
+    AND ((e.shard, e.epoch) IN (SELECT shard, epoch FROM held)) IS TRUE

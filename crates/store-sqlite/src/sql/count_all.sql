@@ -1,0 +1,3 @@
+-- How many timers there are.
+SELECT coalesce(sum(timers), 0) AS timers
+FROM tally

@@ -1,0 +1,4 @@
+-- Forgets all attempts of a timer.
+-- ?1 id
+DELETE FROM attempt
+WHERE id = ?1

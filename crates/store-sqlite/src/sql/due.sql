@@ -1,0 +1,7 @@
+-- What is due. The minute orders coarsely and comes from the key; the order inside a minute is made
+-- in memory.
+-- ?1 shard, ?2 and ?3 the first and the last minute, ?4 until
+SELECT minute, at, id, destination
+FROM due
+WHERE shard = ?1 AND minute >= ?2 AND minute <= ?3 AND claim IS NULL AND at <= ?4
+ORDER BY minute
