@@ -116,7 +116,7 @@ mod tests {
             ..definition(FULL)
         };
         let default_policy = Definition { retry_policy: Some(RetryPolicy::default()), ..definition(PLAIN) };
-        let event = Definition { callback: Callback::Event, ..definition(PLAIN) };
+        let event = Definition { callback: Callback::EVENT, ..definition(PLAIN) };
         // The last two are from databases that the first version wrote.
         let order_5 = Key::parse("order-5").unwrap();
         let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
