@@ -90,7 +90,7 @@ impl Secret {
         Self(text)
     }
 
-    /// The text itself, for those places that need it.
+    /// The text itself, for the code that sends it or compares with it.
     pub fn expose(&self) -> &str {
         &self.0
     }

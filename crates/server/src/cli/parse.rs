@@ -28,8 +28,8 @@ pub fn parse() -> Result<Command, Failure> {
     })
 }
 
-/// A setting that is empty counts as not set: that is how compose files and scripts leave settings out. This is the only place
-/// that knows it; what is parsed has no empty settings any more.
+/// A setting that is empty counts as not set: that is how compose files and scripts leave settings out. No other code
+/// knows it: what is parsed has no empty settings any more.
 pub fn try_parse(args: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Command, clap::Error> {
     let command = without_empty_variables(Cli::command());
     let args = without_empty_flags(args.into_iter().map(Into::into), &setting_flags(&Cli::command()));
