@@ -69,7 +69,7 @@ impl Events {
         Self { name, place, settings, inbox, heard: Mutex::default(), changed: watch::Sender::new(()) }
     }
 
-    /// Takes one event in. It never waits: whoever comes after an event relies on it having been taken in.
+    /// Takes one event in. It never waits: what comes after an event relies on it having been taken in.
     pub fn take(&self, event: Event) {
         self.heard().events += 1;
         match event {
@@ -135,7 +135,7 @@ impl Events {
         self.changed.subscribe()
     }
 
-    /// Lets everybody look again who waits for a change.
+    /// Wakes all tasks that wait for a change.
     pub fn nudge(&self) {
         self.changed.send_replace(());
     }

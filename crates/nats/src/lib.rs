@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Both confirmations are messages to a subject of our own, the `inbox`. That of a stream comes from the stream. That of a plain
-//! publish we send to ourselves: a server takes what comes over one connection in order, so whoever gets back the marker that
-//! was sent last knows that everything before it was taken (`rounds` has the proof).
+//! publish we send to ourselves: a server takes what comes over one connection in order, so that the marker that was sent last, when it
+//! comes back, proves that everything before it was taken (`rounds` has the proof).
 //!
 //! Each connection has a thread with a small runtime of its own. The proof needs to know that what the server said before the
 //! marker has been heard when the marker is, and only one thread has such an order of things. It also keeps pings and
@@ -26,6 +26,7 @@ mod error;
 mod events;
 mod inbox;
 mod link;
+mod listening;
 mod message;
 mod metrics;
 mod options;
