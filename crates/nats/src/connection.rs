@@ -10,9 +10,9 @@ use tokio::{
 use crate::{
     CONFIRMED_WITHIN, Options, Outgoing, PublishError, Stored,
     events::Events,
-    inbox::{self, Inbox},
+    inbox::Inbox,
     link::Link,
-    metrics,
+    listening, metrics,
     options::Login,
     rounds::{self, Job, QUEUE_MAX},
     stream::{self, IN_FLIGHT_MAX},
@@ -178,7 +178,7 @@ fn run(
                 Err(error) => return tracing::error!(nats.connection = name, %error, "the connection to NATS cannot be set up"),
             };
             links.send_replace(Some(link.clone()));
-            let listening = tokio::spawn(inbox::listen(link.clone()));
+            let listening = tokio::spawn(listening::listen(link.clone()));
             let mut rounds = tokio::spawn(rounds::run(link, jobs.clone()));
             tokio::select! {
                 _ = &mut stopped => return,

@@ -26,6 +26,7 @@ mod error;
 mod events;
 mod inbox;
 mod link;
+mod listening;
 mod message;
 mod metrics;
 mod options;

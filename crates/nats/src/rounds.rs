@@ -37,8 +37,9 @@ use tokio::{
 use crate::{
     CONFIRMED_WITHIN, Outgoing, PublishError,
     events::{Denials, EVENTS_HELD_MAX, Since},
-    inbox::{self, Need},
+    inbox::Need,
     link::Link,
+    listening,
     message::Encoded,
     metrics,
 };
@@ -123,7 +124,7 @@ async fn round(link: &Link, mut waiting: VecDeque<Job>) {
 
 /// Sends the round and waits until all of it is known to be accepted, except messages to subjects that were denied.
 async fn confirm(link: &Link, waiting: &mut VecDeque<Job>, sent: &mut Vec<Sent>) -> Result<Denials, PublishError> {
-    inbox::ready(link, Need::Marker).await?;
+    listening::ready(link, Need::Marker).await?;
     let number = link.number();
     let heard = link.events.count();
     let marked = async {

@@ -11,8 +11,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     Outgoing, PublishError,
-    inbox::{self, Need},
+    inbox::Need,
     link::Link,
+    listening,
     rounds::{self, Job},
 };
 
@@ -30,7 +31,7 @@ pub struct Stored {
 
 /// Publishes the message and waits for the answer of the stream.
 pub(crate) async fn store(link: &Link, rounds: &mpsc::Sender<Job>, message: Outgoing) -> Result<Stored, PublishError> {
-    inbox::ready(link, Need::Answer).await?;
+    listening::ready(link, Need::Answer).await?;
     let subject = message.subject.clone();
     let mut expected = link.inbox.expect();
     let reply = expected.address.clone();
