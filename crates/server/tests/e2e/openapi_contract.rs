@@ -64,7 +64,7 @@ async fn keep_from_firing(backend: &Backend, client: &Client) {
     let another = "INSERT INTO node (id, started_at, skew_micros, lease_until, takes_shards, name, version)
         SELECT '00000000-0000-0000-0000-000000000001', 0, 0, (extract(epoch FROM now()) * 1e6)::bigint + 86400000000, true, 'no', '0';
         UPDATE shard SET owner = '00000000-0000-0000-0000-000000000001', epoch = epoch + 1";
-    backend.execute("", another);
+    backend.execute(another);
     eventually("the service has no shard", SOON, async || {
         (client.get("/healthz").await.json()["data"]["shards"] == 0).then_some(())
     })

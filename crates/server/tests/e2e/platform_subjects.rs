@@ -136,7 +136,7 @@ async fn a_stored_callback_to_a_subject_of_the_platform_is_never_published(backe
         planted.push(stage.attacker.create(&timer(stored_at(&format!("{old}.{VICTIM}"), forged))).await);
         // As the version before has let them in.
         let sql = format!("UPDATE definition SET callback_config = replace(callback_config, '{old}', '{new}')");
-        blocking(|| backend.execute(&sql, &sql));
+        blocking(|| backend.execute(&sql));
     }
     for id in &planted {
         let fired = stage.attacker.send("POST", &format!("/timers/{id}/fire"), Some(&json!({}))).await;
