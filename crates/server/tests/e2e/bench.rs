@@ -1,4 +1,4 @@
-//! `timer bench`: its figures add up, it leaves nothing behind, and its page can be made.
+//! `timer bench`: its measurements add up, it leaves nothing behind, and its page can be made.
 
 use std::{fs, path::Path, process::Output};
 

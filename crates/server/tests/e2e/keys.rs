@@ -61,7 +61,7 @@ fn id_of(key: &str) -> String {
     format!("{}-{}-{}-{}-{}", &id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..])
 }
 
-/// What nobody but the holder may know.
+/// What only the holder may know.
 fn secret_of(key: &str) -> &str {
     key.rsplit('_').next().expect("a secret in the key")
 }
@@ -280,7 +280,7 @@ async fn a_second_process_learns_of_a_key_at_once_and_of_its_end_within_a_second
     second.stop().await;
 }
 
-/// Nobody can tell whether a key still opens something. It is not said to be wrong.
+/// The service cannot tell whether a key still opens something. It is not said to be wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_database_is_away_a_key_is_neither_right_nor_wrong() {
     let _machine = beside_others().await;

@@ -58,7 +58,7 @@ async fn one_of_each_status(client: &Client) {
     assert_eq!(client.try_cancel(&id).await.expect("an answer").status, 200);
 }
 
-/// Gives every shard to a node that does not exist and yet lives for a day. The service answers requests as before and calls nobody:
+/// Gives every shard to a node that does not exist and yet lives for a day. The service answers requests as before and calls no receiver:
 /// the addresses that will be registered from here on are made up and must not be dialled.
 async fn keep_from_firing(backend: &Backend, client: &Client) {
     let another = "INSERT INTO node (id, started_at, skew_micros, lease_until, takes_shards, name, version)

@@ -97,7 +97,7 @@ async fn purging_a_million_does_not_double_the_lateness_of_what_fires(backend: B
     // In portions, so that no log of one huge transaction takes as much room again as the timers.
     let portion = |n: usize| finished_ago(MILLION / PORTIONS, (2 + n as i64) * HOUR_MICROS, "completed");
     fill(&backend, &(0..PORTIONS).rev().map(portion).collect::<Vec<_>>()).await;
-    // What the filling left in memory would be written while the first figures are taken.
+    // What the filling left in memory would be written while the first measurements are taken.
     assert!(std::process::Command::new("sync").status().expect("sync runs").success());
 
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("RETENTION", "1000d")]).await;
