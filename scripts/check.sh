@@ -1,25 +1,21 @@
 #!/usr/bin/env bash
 # What to run after each small change: formatting, lints, unit tests, conformance on SQLite and the model, 200 seeds of the
-# simulation. No database server and no NATS server is started; `make test` does all the rest.
+# simulation. No database server and no NATS server is started; `make test` does all the rest, and shares what is compiled here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 heading() { printf '\n=== %s ===\n' "$1"; }
 
-scripts/need_rust.sh with-lints
+scripts/lint.sh text
 
-heading "formatting"
-cargo fmt --all --check
+heading "build and clippy"
+source scripts/lint_while_building.sh
+cargo test --workspace --locked --no-run
 
-heading "arrows between crates"
-scripts/check_arrows.py
-
-heading "clippy"
-cargo clippy --workspace --all-targets --locked -- -D warnings
-
+# Of these crates the unit tests start servers.
+servers=(nats store-postgres throwaway)
 heading "unit tests, simulation with 200 seeds"
-SIM_SEEDS=${SIM_SEEDS:-200} cargo test --workspace --locked --lib --bins \
-  --exclude nats --exclude store-postgres --exclude throwaway -- --skip nats::tests
+SIM_SEEDS=${SIM_SEEDS:-200} cargo test --workspace --locked --lib --bins "${servers[@]/#/--exclude=}" -- --skip nats::tests
 
 heading "conformance on SQLite and the model, scheduler"
-cargo test --locked --package store-conformance --package store-sqlite --package scheduler --tests
+cargo test --workspace --locked --test conformance --test model --test planted_bugs --test scheduler

@@ -20,5 +20,8 @@ heading "fairness between tenants"
 cargo build --release --locked --package server
 scripts/fairness.py "${CARGO_TARGET_DIR:-target}/release/timer"
 
+heading "instructions of a create and of a fire"
+scripts/instructions.sh
+
 heading "faults"
 scripts/fault.sh

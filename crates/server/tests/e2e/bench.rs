@@ -1,4 +1,4 @@
-//! `timer bench`: its figures add up, it leaves nothing behind, and its page can be made.
+//! `timer bench`: its measurements add up, it leaves nothing behind, and its page can be made.
 
 use std::{fs, path::Path, process::Output};
 
@@ -23,7 +23,7 @@ async fn a_service_of_its_own_is_measured_and_a_page_made_of_it(backend: Backend
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let record: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let store = record["service"]["store"].as_str().expect("a store");
-    assert!(store.starts_with(if backend.is_sqlite() { "SQLite" } else { "PostgreSQL " }), "{store}");
+    assert!(store.starts_with(backend.name()), "{store}");
     assert_eq!(record["service"]["version"], env!("CARGO_PKG_VERSION"));
     check_runs(&record);
     assert!(record["ceilings"][0]["posts_per_second"].as_f64() > Some(0.0), "{record}");

@@ -84,7 +84,7 @@ async fn an_event_that_was_published_but_not_recorded_stands_in_the_stream_once(
         list["data"]["timers"][0]["id"].as_str().map(ToOwned::to_owned)
     })
     .await;
-    // From here the event has only to be written to a socket, which nobody can see from outside.
+    // From here the event has only to be written to a socket, which cannot be seen from outside.
     tokio::time::sleep(tolerated(Duration::from_millis(300))).await;
     service.signal("STOP");
     blocking(|| nats.resume());

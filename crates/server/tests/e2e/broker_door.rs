@@ -228,7 +228,7 @@ async fn commands_that_came_while_nobody_was_there_are_carried_out(backend: Back
         stage.bus.schedule(TENANT, &format!("due {n}"), now()).await;
         stage.bus.schedule(TENANT, &format!("not due {n}"), at).await;
     }
-    // The last word counts, also when nobody has heard the first.
+    // The last command counts, also when no service has read the first.
     stage.bus.schedule(TENANT, "due 100", at).await;
     stage.bus.schedule(TENANT, "due 100", now()).await;
     stage.service.start_again().await;

@@ -1,4 +1,4 @@
-//! Commands that can never work are put aside with the reason, once, and delay nobody.
+//! Commands that can never work are put aside with the reason, once, and delay no other command.
 
 mod malformed;
 
@@ -16,7 +16,7 @@ use crate::{
 use malformed::malformed;
 
 const SOON: Duration = Duration::from_secs(20);
-/// Much sooner than the broker delivers again what it had no answer to: nobody may have to wait for that.
+/// Much sooner than the broker delivers again what it had no answer to: no command may have to wait for that.
 const SETTLED_WITHIN: Duration = Duration::from_secs(6);
 const KINDS_MIN: usize = 50;
 const LATENESS_MILLIS_MAX: f64 = 1_000.0;

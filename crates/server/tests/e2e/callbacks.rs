@@ -115,7 +115,7 @@ async fn a_call_that_fails_makes_a_failed_timer_with_the_reason(backend: Backend
     });
     let mut service = Service::start(&backend).await;
     let client = service.client();
-    // Nobody listens there once the listener is gone.
+    // No receiver listens there once the listener is gone.
     let nobody = format!("http://127.0.0.1:{}/", throwaway::free_port());
     let mut hanging = callback_to(&receiver.url("/hangs"), &json!(1));
     hanging["timeout"] = json!("200ms");

@@ -31,14 +31,7 @@ async fn an_outcome_of_a_pending_timer_holds_up_nothing(backend: Backend) {
     let ids = due_together(&service, &receiver).await;
     for id in [&ids[7], &ids[20]] {
         // Recent, so that the purge of old outcomes does not come first.
-        let (blob, now) = (id.replace('-', ""), now());
-        backend.execute(
-            &format!(
-                "INSERT INTO outcome (minute, id, execute_at, status, attempt, finished_at)
-                 SELECT execute_minute, id, execute_at, 'completed', 1, {now} FROM definition WHERE id = x'{blob}'"
-            ),
-            &format!("INSERT INTO outcome (id, status, attempt, finished_at) VALUES ('{id}', 'completed', 1, {now})"),
-        );
+        backend.complete_what_is_due(id, now());
     }
 
     receiver.wait_for(TIMERS, SOON).await;
@@ -60,18 +53,7 @@ async fn a_row_that_cannot_be_recorded_is_set_aside(backend: Backend) {
     let mut service = Service::start(&backend).await;
     let ids = due_together(&service, &receiver).await;
     let damaged = &ids[7];
-    let blob = damaged.replace('-', "");
-    backend.execute(
-        &format!(
-            "CREATE TRIGGER refuse BEFORE DELETE ON due WHEN old.id = x'{blob}' BEGIN SELECT RAISE(ABORT, 'this row is damaged'); END"
-        ),
-        &format!(
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                 RAISE EXCEPTION 'this row is damaged' USING ERRCODE = 'data_corrupted';
-             END $$;
-             CREATE TRIGGER refuse BEFORE DELETE ON due FOR EACH ROW WHEN (old.id = '{damaged}') EXECUTE FUNCTION refuse()"
-        ),
-    );
+    backend.damage(damaged);
 
     receiver.wait_for(TIMERS, SOON).await;
     let client = service.client();

@@ -16,7 +16,7 @@ use crate::rig::{
 };
 
 /// Back at once, back as soon as `/healthz` tells of it (which takes as long as the lease of a shard, 3 s), and much longer than the
-/// lease, which nobody can renew meanwhile.
+/// lease, which no node can renew meanwhile.
 const OUTAGES: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(6)];
 /// There are always calls under way, whose results have to wait for the database.
 const CALL_TIME: Duration = Duration::from_millis(200);

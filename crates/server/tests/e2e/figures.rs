@@ -1,4 +1,4 @@
-//! How measured figures are summed up.
+//! How measurements are summed up.
 
 /// Latenesses in microseconds, shown in milliseconds.
 pub struct Lateness(Vec<i64>);

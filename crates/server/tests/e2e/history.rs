@@ -92,7 +92,7 @@ impl History {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be told before the question is sent: it may be carried out although nobody answers.
+    /// To be told before the question is sent: it may be carried out although no answer comes.
     pub fn ask(&self, key: &str, act: Act, due_at_least: Option<i64>) -> Question {
         let mut told = self.told();
         let told = told.entry(key.to_owned()).or_default();

@@ -1,4 +1,4 @@
-//! A receiver that hangs delays nobody else, and costs no memory.
+//! A receiver that hangs delays no other receiver, and costs no memory.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -1,7 +1,6 @@
-//! Keys for others, as a person issues, lists and revokes them; and what becomes of them when processes die or are several.
+//! Issued API keys, as a person issues, lists and revokes them; and what becomes of them when processes die or are several.
 
 use std::{
-    fs,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -62,7 +61,7 @@ fn id_of(key: &str) -> String {
     format!("{}-{}-{}-{}-{}", &id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..])
 }
 
-/// What nobody but the holder may know.
+/// What only the holder may know.
 fn secret_of(key: &str) -> &str {
     key.rsplit('_').next().expect("a secret in the key")
 }
@@ -236,27 +235,16 @@ async fn what_opens_something_is_written_down_nowhere(backend: Backend) {
         let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
         assert!(!has(secret.as_bytes()) && !has(&raw) && !has(&wrong.as_bytes()[36..]), "the secret of a key stands in {what}");
     };
-    let kept = stored(&backend);
+    let kept = backend.contents();
     assert!(kept.iter().any(|(_, bytes)| bytes.windows(4).any(|window| window == b"acme")), "what is kept was looked at");
     kept.iter().for_each(|(what, bytes)| check(what, bytes));
     service.stop().await;
-    stored(&backend).iter().for_each(|(what, bytes)| check(what, bytes));
+    backend.contents().iter().for_each(|(what, bytes)| check(what, bytes));
     let log = service.log();
     assert!(log.contains("a key was issued") && log.contains(&id_of(&key)), "{log}");
     check("the log", log.as_bytes());
     let call = &receiver.calls()[0];
     check("the call", format!("{call:?}").as_bytes());
-}
-
-/// Everything that the database keeps.
-fn stored(backend: &Backend) -> Vec<(String, Vec<u8>)> {
-    if !backend.is_sqlite() {
-        let dump = "SET xmlbinary = hex; SELECT database_to_xml(false, false, '')";
-        return vec![("the database".to_owned(), throwaway::postgres().query(backend.url(), dump).into_bytes())];
-    }
-    let files = backend.home().read_dir().expect("the directory").flatten();
-    let files = files.filter(|file| file.file_name().to_string_lossy().starts_with("timers.db"));
-    files.map(|file| (file.file_name().to_string_lossy().into_owned(), fs::read(file.path()).expect("a file"))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -292,7 +280,7 @@ async fn a_second_process_learns_of_a_key_at_once_and_of_its_end_within_a_second
     second.stop().await;
 }
 
-/// Nobody can tell whether a key still opens something. It is not said to be wrong.
+/// The service cannot tell whether a key still opens something. It is not said to be wrong.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_database_is_away_a_key_is_neither_right_nor_wrong() {
     let _machine = beside_others().await;

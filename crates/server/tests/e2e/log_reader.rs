@@ -1,4 +1,4 @@
-//! Whoever reads the log goes away: the work goes on.
+//! The reader of the log goes away: the work goes on.
 
 use std::time::Duration;
 

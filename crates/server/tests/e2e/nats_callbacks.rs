@@ -124,7 +124,7 @@ async fn a_stream_holds_a_message_once_under_its_webhook_id(backend: Backend) {
     let id = client.create(&json!({"delay": "1ms", "callback": callback})).await;
     client.wait_for_status(&id, "completed").await;
 
-    // It is completed, so it is there: nobody waits for it.
+    // It is completed, so it is there: the test does not wait for it.
     let stored = bus.witness(&stream).read().await.to_vec();
     assert_eq!(stored.len(), 1, "{stored:?}");
     assert_eq!((stored[0].text(), stored[0].subject.as_str()), (r#"{"n":1}"#, topic.as_str()));

@@ -34,10 +34,10 @@ struct Fired {
 ///
 /// - With `jetstream`, `completed` means that the stream has it. Its content is the proof, and what it acknowledged survives
 ///   the kill of a process.
-/// - Without, `completed` means that the server has taken it. A server that is killed right then may have passed it to nobody,
-///   and nobody could tell. So two things are asked. Whoever was due while the server was dead, and had its result while it was
-///   dead, cannot be completed: there was nobody to take anything. And whoever was completed well before the next kill stands in
-///   a stream that listens to the subject, as any subscriber that was connected would.
+/// - Without, `completed` means that the server has taken it. A server that is killed right then may have passed it to no
+///   subscriber, and no client could tell. So two things are asked. A timer that was due while the server was dead, and had its
+///   result while it was dead, cannot be completed: no server could take anything. And a timer that was completed well before the
+///   next kill stands in a stream that listens to the subject, as any subscriber that was connected would have it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_completed_was_taken_whenever_the_server_was_killed() {
     let _machine = heavy().await;

@@ -1,4 +1,4 @@
-//! Several services on one PostgreSQL: they share the work, and nobody is called twice for it.
+//! Several services on one PostgreSQL: they share the work, and no receiver is called twice for it.
 
 mod division;
 mod lateness;

@@ -58,13 +58,13 @@ async fn one_of_each_status(client: &Client) {
     assert_eq!(client.try_cancel(&id).await.expect("an answer").status, 200);
 }
 
-/// Gives every shard to a node that does not exist and yet lives for a day. The service answers requests as before and calls nobody:
+/// Gives every shard to a node that does not exist and yet lives for a day. The service answers requests as before and calls no receiver:
 /// the addresses that will be registered from here on are made up and must not be dialled.
 async fn keep_from_firing(backend: &Backend, client: &Client) {
     let another = "INSERT INTO node (id, started_at, skew_micros, lease_until, takes_shards, name, version)
         SELECT '00000000-0000-0000-0000-000000000001', 0, 0, (extract(epoch FROM now()) * 1e6)::bigint + 86400000000, true, 'no', '0';
         UPDATE shard SET owner = '00000000-0000-0000-0000-000000000001', epoch = epoch + 1";
-    backend.execute("", another);
+    backend.execute(another);
     eventually("the service has no shard", SOON, async || {
         (client.get("/healthz").await.json()["data"]["shards"] == 0).then_some(())
     })

@@ -31,7 +31,7 @@ for_each_store!(
     a_namespace_publishes_only_to_its_own_subjects,
 );
 
-/// A broker of its own, a service that takes commands, and a tenant with two timers that nobody else may touch.
+/// A broker of its own, a service that takes commands, and a tenant with two timers that no other tenant may touch.
 struct Stage {
     service: Service,
     admin: Client,
@@ -58,7 +58,7 @@ impl Stage {
         Self { service, admin, attacker, bus, ids: [http, event], before, _nats: nats, _receiver: receiver }
     }
 
-    /// Commands that would fire, move and plant timers of the victim, and an event that nobody owes.
+    /// Commands that would fire, move and plant timers of the victim, and an event that belongs to no timer.
     fn forgeries(&self) -> [Value; 4] {
         let event = json!({"id": "forged", "type": "DueTimeReached", "tenantId": VICTIM, "timestampMs": 1,
             "payload": {"tenantId": VICTIM, "serviceCallId": "call", "reachedAt": "2026-01-01T00:00:00Z"}});
@@ -136,7 +136,7 @@ async fn a_stored_callback_to_a_subject_of_the_platform_is_never_published(backe
         planted.push(stage.attacker.create(&timer(stored_at(&format!("{old}.{VICTIM}"), forged))).await);
         // As the version before has let them in.
         let sql = format!("UPDATE definition SET callback_config = replace(callback_config, '{old}', '{new}')");
-        blocking(|| backend.execute(&sql, &sql));
+        blocking(|| backend.execute(&sql));
     }
     for id in &planted {
         let fired = stage.attacker.send("POST", &format!("/timers/{id}/fire"), Some(&json!({}))).await;
@@ -241,7 +241,7 @@ async fn mapped_forms_of_the_platforms_subjects_are_closed_too() {
     let sourced = stream::Source { name: "ARCHIVE".to_owned(), ..stream::Source::default() };
     bus.make_stream_as(listening_on("ARCHIVE", &["archive.*.due"])).await;
     bus.make_stream_as(stream::Config { sources: Some(vec![sourced]), ..listening_on(EVENTS, &["timer.events.>"]) }).await;
-    // Which nobody sees who looks at the streams of the platform.
+    // Which the streams of the platform do not show.
     let (source, destination) = ("bridge.>".to_owned(), "timer.commands.>".to_owned());
     let republish = Republish { source, destination, headers_only: false };
     bus.make_stream_as(stream::Config { republish: Some(republish), ..listening_on("BRIDGE", &["bridge.>"]) }).await;

@@ -7,19 +7,13 @@ use serde_json::json;
 use crate::{
     figures::Lateness,
     rig::{
-        Backend, Client, Receiver, Service, alone, callback_to, eventually, for_each_store, heavy, instant, now, wait_for_wall,
+        Backend, Client, Finished, Receiver, Service, alone, callback_to, eventually, for_each_store, heavy, instant, now,
+        wait_for_wall,
     },
 };
 
 const KEPT: &str = "1h";
 const HOUR_MICROS: i64 = 3_600_000_000;
-
-/// How many timers there are, when they finished, and how.
-struct Finished {
-    count: usize,
-    ago_micros: i64,
-    status: &'static str,
-}
 
 for_each_store!(what_is_kept_long_enough_goes_and_nothing_else);
 
@@ -31,8 +25,8 @@ async fn what_is_kept_long_enough_goes_and_nothing_else(backend: Backend) {
 
     let _machine = heavy().await;
     let receiver = Receiver::start();
-    let old = |count, status| Finished { count, ago_micros: 2 * HOUR_MICROS, status };
-    let young = |count, status| Finished { count, ago_micros: HOUR_MICROS / 2, status };
+    let old = |count, status| finished_ago(count, 2 * HOUR_MICROS, status);
+    let young = |count, status| finished_ago(count, HOUR_MICROS / 2, status);
     let finished = [
         old(OLD - 2_000, "completed"),
         old(1_000, "failed"),
@@ -50,7 +44,7 @@ async fn what_is_kept_long_enough_goes_and_nothing_else(backend: Backend) {
     before.stop().await;
     let aged =
         format!("UPDATE definition SET created_at = {0}, updated_at = {0} WHERE namespace = 'waiting'", now() - 3 * HOUR_MICROS);
-    backend.execute(&aged, &aged);
+    backend.execute(&aged);
 
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("RETENTION", KEPT)]).await;
     let client = service.client();
@@ -101,10 +95,9 @@ for_each_store!(soak: purging_a_million_does_not_double_the_lateness_of_what_fir
 async fn purging_a_million_does_not_double_the_lateness_of_what_fires(backend: Backend) {
     let _machine = alone().await;
     // In portions, so that no log of one huge transaction takes as much room again as the timers.
-    let portion =
-        |n: usize| Finished { count: MILLION / PORTIONS, ago_micros: (2 + n as i64) * HOUR_MICROS, status: "completed" };
+    let portion = |n: usize| finished_ago(MILLION / PORTIONS, (2 + n as i64) * HOUR_MICROS, "completed");
     fill(&backend, &(0..PORTIONS).rev().map(portion).collect::<Vec<_>>()).await;
-    // What the filling left in memory would be written while the first figures are taken.
+    // What the filling left in memory would be written while the first measurements are taken.
     assert!(std::process::Command::new("sync").status().expect("sync runs").success());
 
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("RETENTION", "1000d")]).await;
@@ -162,8 +155,12 @@ async fn purged(client: &Client) -> u64 {
     client.metric("timer_purged_total").await.unwrap_or_default() as u64
 }
 
-/// Copies a timer that the service has completed itself, with other ends. Ids are as the service makes them: in the order of
-/// creation, and random at their end.
+/// So many timers, the last of which finished so long ago.
+fn finished_ago(count: usize, micros: i64, status: &'static str) -> Finished {
+    Finished { count, first_at: now() - micros - i64::try_from(count).expect("few"), status }
+}
+
+/// Copies a timer that the service has completed itself, with other ends.
 async fn fill(backend: &Backend, finished: &[Finished]) {
     let receiver = Receiver::start();
     let mut service = Service::start(backend).await;
@@ -171,42 +168,5 @@ async fn fill(backend: &Backend, finished: &[Finished]) {
     let id = client.create(&json!({"delay": "0s", "callback": callback_to(&receiver.url("/first"), &json!({"order": 1}))})).await;
     client.wait_for_status(&id, "completed").await;
     service.stop().await;
-    let columns =
-        "namespace, key, callback_type, delivery, revision, fingerprint, correlation_id, retry_policy, metadata, callback_config";
-    for Finished { count, ago_micros, status } in finished {
-        let (last, at) = (count - 1, now() - ago_micros - *count as i64);
-        let sqlite = format!(
-            "PRAGMA synchronous = OFF;
-             BEGIN;
-             CREATE TEMP TABLE copy AS
-               WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < {last})
-               SELECT CAST(unhex(printf('%012x', {at} / 1000 + n / 100)) || unhex('7000') || randomblob(8) AS BLOB) AS id, {at} + n AS at FROM n;
-             INSERT INTO definition (id, asked, execute_at, execute_minute, due_minute, created_at, updated_at, {columns})
-               SELECT copy.id, at, at, at / 60000000, at / 60000000, at, at, {columns}
-               FROM copy, (SELECT {columns} FROM definition LIMIT 1) ORDER BY copy.id;
-             INSERT INTO outcome (minute, id, execute_at, status, attempt, executed_at, finished_at)
-               SELECT at / 60000000, id, at, '{status}', 1, at, at FROM copy ORDER BY 1, 2;
-             INSERT INTO tally VALUES ('default', '{status}', {count}) ON CONFLICT DO UPDATE SET timers = timers + {count};
-             DROP TABLE copy;
-             COMMIT;
-             PRAGMA wal_checkpoint(TRUNCATE);"
-        );
-        let postgres = format!(
-            "CREATE TEMP TABLE copy AS
-               SELECT (lpad(to_hex({at} / 1000 + n / 100), 12, '0') || '7000' || substr(md5('{status}' || n), 1, 16))::uuid AS id, {at} + n AS at
-               FROM generate_series(0, {last}) AS n;
-             INSERT INTO definition (id, asked, execute_at, created_at, updated_at, {columns})
-               SELECT copy.id, at, at, at, at, {columns} FROM copy, (SELECT {columns} FROM definition LIMIT 1) AS one;
-             INSERT INTO outcome (id, status, attempt, executed_at, finished_at) SELECT id, '{status}', 1, at, at FROM copy;
-             DROP TABLE copy;"
-        );
-        backend.execute(&sqlite, &postgres);
-    }
-    // The model itself goes, so that only the copies are counted.
-    let model = "DELETE FROM outcome WHERE finished_at = (SELECT max(finished_at) FROM outcome)";
-    let its_definition = "DELETE FROM definition WHERE NOT EXISTS (SELECT 1 FROM outcome WHERE outcome.id = definition.id)";
-    let statements = format!("{model}; {its_definition};");
-    let counted = "UPDATE tally SET timers = timers - 1 WHERE namespace = 'default' AND status = 'completed'";
-    // Statistics as after days of running: without them the first plans are guesses.
-    backend.execute(&format!("{statements} {counted};"), &format!("{statements} ANALYZE definition; ANALYZE outcome;"));
+    backend.add_finished(finished);
 }

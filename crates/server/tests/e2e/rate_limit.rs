@@ -80,7 +80,7 @@ async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) 
     assert_eq!(acme.with_key("wrong").get("/timers").await.status, 401);
     assert_eq!((bolt.get("/timers").await.status, admin.get("/timers").await.status), (200, 200));
 
-    // Refusals cost nothing: whoever waits as told is let in.
+    // Refusals cost nothing: a client that waits as told is let in.
     for _ in 0..3 {
         let (_, refusal) = exhaust(&acme, "/timers").await;
         tokio::time::sleep(wait_of(&refusal)).await;

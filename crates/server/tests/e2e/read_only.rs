@@ -18,7 +18,7 @@ fn allow_writing(backend: &Backend, allow: bool) {
          SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()"
     );
-    blocking(|| backend.execute("", &sql));
+    blocking(|| backend.execute(&sql));
 }
 
 async fn create(client: &Client) -> u16 {

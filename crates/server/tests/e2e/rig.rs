@@ -18,7 +18,7 @@ mod tolerance;
 
 use std::{future::Future, time::Duration};
 
-pub use backend::Backend;
+pub use backend::{Backend, Finished, Pending};
 pub use chance::{Chance, scaled};
 pub use client::{Answer, Client, callback_to, stored_at, told_to};
 pub use clock::{instant, micros, now, wait_for_wall};

@@ -1,4 +1,4 @@
-//! Signatures of real calls, verified by somebody else's implementation of Standard Webhooks.
+//! Signatures of real calls, verified by an independent implementation of Standard Webhooks.
 
 mod bodies;
 

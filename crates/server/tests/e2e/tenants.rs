@@ -23,7 +23,7 @@ for_each_store!(
     commands_with_the_same_names_lead_to_events_of_their_own,
 );
 
-/// A namespace, a key that opens it, and somebody who is called.
+/// A namespace, a key that opens it, and a receiver.
 struct Tenant {
     namespace: &'static str,
     client: Client,
@@ -126,7 +126,7 @@ impl Refusal {
     }
 }
 
-/// Every call that could reach a timer of `victim`, and what somebody else is told.
+/// Every call that could reach a timer of `victim`, and what another tenant is told.
 fn trespasses(victim: &Tenant, key: &str, id: &str) -> Vec<(&'static str, String, Option<Value>, Refusal)> {
     use Refusal::{Closed, Keys, Missing};
     let name = victim.namespace;
@@ -277,7 +277,7 @@ async fn nobody_touches_the_timers_of_another(backend: Backend) {
     a.client.wait_for_status(&id, "failed").await;
     assert_eq!((a.receiver.count(), b.receiver.count(), b.everything().await), (3, 2, before[1].clone()));
 
-    // A key of its own does not open what a caller leaves out: the default namespace is nobody's here.
+    // A key of its own does not open what a caller leaves out: the default namespace belongs to no key here.
     let nameless = json!({"delay": "1h", "callback": callback_to(&a.receiver.url("/"), &json!(1))});
     Refusal::Closed.is_told_by(&a.client.post(&nameless.to_string()).await, "POST /timers");
     service.stop().await;
@@ -328,7 +328,7 @@ async fn what_is_done_to_many_ends_at_the_namespace(backend: Backend) {
     Refusal::Closed.is_told_by(&a.cancel_matching(json!({"namespace": "bolt"})).await, "POST /timers/cancel");
     assert_eq!(b.everything().await, theirs);
 
-    // Whoever has several namespaces says which is meant, and sees no third.
+    // A key with several namespaces says which is meant, and sees no third.
     let admin = service.client();
     let wanted = json!({"name": "both", "namespaces": ["acme", "bolt"], "rights": "write"});
     let issued = admin.send("POST", "/keys", Some(&wanted)).await.json();

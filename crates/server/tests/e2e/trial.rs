@@ -39,7 +39,7 @@ pub struct Trial {
 /// What a run came to.
 pub struct Outcome {
     pub summary: Summary,
-    /// For how much of the time each shard was somebody's, at the least.
+    /// For how much of the time each shard had an owner, at the least.
     pub least_held: f64,
 }
 

@@ -32,7 +32,7 @@ async fn a_database_that_falls_over_and_comes_back_costs_moments_and_nobody_is_c
         let from = now();
         blocking(|| postgres.stop_immediate());
         if round.is_multiple_of(LONG_ONE_IN) {
-            // Longer than every lease: whoever comes back first must not take the others for dead.
+            // Longer than every lease: the node that comes back first must not take the other nodes for dead.
             wait_for_wall(from + LEASE_MICROS + 500_000).await;
         }
         blocking(|| postgres.start_again());

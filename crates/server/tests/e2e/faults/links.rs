@@ -1,4 +1,4 @@
-//! The ways to the database break: answers are lost, or nothing passes any more and nobody is told.
+//! The links to the database break: answers are lost, or nothing passes any more and neither side is told.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ async fn a_node_that_is_cut_off_without_being_told_is_replaced_and_comes_back() 
         let from = now();
         silent.iter().for_each(|number| trial.nodes.links[*number].fall_silent());
         trial.faults.extend([Fault::silence(from)]);
-        // Whoever asks them is told, and soon.
+        // A client that asks them is told, and soon.
         let answers = join_all(silent.iter().map(|number| {
             let client = trial.nodes.services[*number].client();
             async move { (client.get(NOBODYS_TIMER).await.status, (now() - from) as f64 / 1e6) }

@@ -6,7 +6,7 @@ pub struct Fault {
     pub from: i64,
     /// Until then calls may have been made whose results are not on record.
     pub sent_until: i64,
-    /// Until then it was nobody's turn to fire.
+    /// Until then the timers had no owner that could fire them.
     pub over: i64,
     /// When a paused node went on.
     resumed: Option<i64>,
@@ -31,7 +31,7 @@ impl Fault {
         Self { sent_until: from + LEASE_MICROS, ..Self::kill(from) }
     }
 
-    /// The database was away for everybody from then to then: everybody keeps what is theirs.
+    /// The database was away for every node from then to then: every node keeps its shards.
     pub fn outage(from: i64, to: i64) -> Self {
         Self { from, sent_until: i64::MIN, over: to, resumed: None }
     }

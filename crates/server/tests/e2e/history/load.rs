@@ -238,7 +238,7 @@ impl Asker {
                 let status = if met == "pending" { Status::Live } else { order::status(&json!(met)) };
                 self.history.answered(question, Act::Met(status));
             }
-            // Somebody else changes it all the time: this one was not done.
+            // Another client changes it all the time: this one was not done.
             409 => self.history.answered(question, Act::Nothing),
             503 => {}
             _ => panic!("an acknowledged timer cannot be changed: {answer:?}"),

@@ -73,7 +73,7 @@ impl State {
                 self.status.is_none().then_some(Self { status: Some(Status::Live), version, was_called: false })
             }
             Act::Update { version } => is_live.then_some(Self { version, was_called: false, ..self }),
-            // Whoever cancels what is canceled already has what was wanted.
+            // A client that cancels what is canceled already has what it wanted.
             Act::Cancel if self.status == Some(Status::Canceled) => Some(self),
             Act::Cancel => is_live.then_some(Self { status: Some(Status::Canceled), ..self }),
             Act::Call { version } => (is_live && version == self.version).then_some(Self { was_called: true, ..self }),

@@ -1,4 +1,4 @@
-//! SIGTERM to one of several: the others have its shards at once, what it has under way it finishes, and nobody is called twice.
+//! SIGTERM to one of several: the other nodes own its shards at once, what it has under way it finishes, and no receiver is called twice.
 
 use std::{
     collections::HashSet,

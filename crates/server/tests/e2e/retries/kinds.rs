@@ -17,12 +17,12 @@ pub struct Kind {
     /// Also its path at the receiver.
     pub path: &'static str,
     pub door: Door,
-    /// `None`: nobody listens.
+    /// `None`: no receiver listens.
     pub fail: Option<fn() -> Act>,
     /// How the record of an attempt calls it, and the status that it shows.
     pub outcome: &'static str,
     pub status: Option<u16>,
-    /// What the reason says to whoever owns the timer.
+    /// What the reason says to the owner of the timer.
     pub reason: &'static str,
     pub max_interval: &'static str,
 }

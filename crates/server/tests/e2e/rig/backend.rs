@@ -1,23 +1,88 @@
+mod postgres;
+mod sqlite;
+
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use postgres::Postgres;
+use sqlite::Sqlite;
+
 /// A fresh, empty store, and the directory in which its service runs.
 pub struct Backend {
-    url: String,
+    database: Box<dyn Database>,
     home: TempDir,
 }
+
+/// What tests do to a database past the service: for what would take a service days, or what it never does.
+///
+/// A further database is an implementation of this, a constructor of [`Backend`] and a line in `on_each_store!`.
+trait Database: Send + Sync {
+    /// For printed measurements, and as `timer bench` names it.
+    fn name(&self) -> &'static str;
+
+    fn url(&self) -> &str;
+
+    /// Where it is, if it is a file.
+    fn file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn execute(&self, statements: &str);
+
+    /// Everything that it keeps: where, and the bytes.
+    fn contents(&self) -> Vec<(String, Vec<u8>)>;
+
+    /// Statements that copy a timer that the service has registered itself. Ids are as the service makes them: in the order of
+    /// creation, and random at their end.
+    fn copy_pending(&self, copies: &Pending) -> String;
+
+    /// Statements that copy a timer that the service has completed itself, with other ends. Ids are as above.
+    fn copy_finished(&self, copies: &Finished) -> String;
+
+    /// Statements after the copying: the timer that finished last goes, which is the one that was copied, and statistics are as after
+    /// days of running.
+    fn forget_the_copied(&self) -> String;
+
+    /// Statements that record a pending timer as completed although it is still due.
+    fn complete_what_is_due(&self, id: &str, at: i64) -> String;
+
+    /// Statements after which this timer cannot be taken from the table of due timers: `this row is damaged`.
+    fn damage(&self, id: &str) -> String;
+}
+
+/// Pending timers that no client has to register one by one.
+pub struct Pending<'a> {
+    pub count: usize,
+    pub created_at: i64,
+    /// When the n-th is due, in microseconds, as every database understands it.
+    pub due_at: &'a str,
+}
+
+/// How many timers there are, when the first of them finished, and how.
+pub struct Finished {
+    pub count: usize,
+    pub first_at: i64,
+    pub status: &'static str,
+}
+
+/// What a copy has in common with the timer it was copied from, besides its times.
+const COPIED: &str =
+    "namespace, key, callback_type, delivery, revision, fingerprint, correlation_id, retry_policy, metadata, callback_config";
+
+/// What removes the timer that finished last.
+const FORGET_THE_COPIED: &str = "DELETE FROM outcome WHERE finished_at = (SELECT max(finished_at) FROM outcome);
+     DELETE FROM definition WHERE NOT EXISTS (SELECT 1 FROM outcome WHERE outcome.id = definition.id);";
 
 impl Backend {
     pub fn sqlite() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        Self { url: format!("sqlite://{}", home.path().join("timers.db").display()), home }
+        Self { database: Box::new(Sqlite::in_directory(home.path())), home }
     }
 
     /// A file in a directory of the test. Its service runs elsewhere.
     pub fn sqlite_in(directory: &Path) -> Self {
-        let url = format!("sqlite://{}", directory.join("timers.db").display());
-        Self { url, home: tempfile::tempdir().expect("a temporary directory") }
+        Self::on(Sqlite::in_directory(directory))
     }
 
     pub fn postgres() -> Self {
@@ -26,39 +91,55 @@ impl Backend {
 
     /// A database of a server that the test has for itself.
     pub fn postgres_at(url: String) -> Self {
-        Self { url, home: tempfile::tempdir().expect("a temporary directory") }
+        Self::on(Postgres::at(url))
     }
 
-    pub fn url(&self) -> &str {
-        &self.url
+    fn on(database: impl Database + 'static) -> Self {
+        Self { database: Box::new(database), home: tempfile::tempdir().expect("a temporary directory") }
     }
 
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    pub fn is_sqlite(&self) -> bool {
-        self.sqlite_file().is_some()
+    pub fn url(&self) -> &str {
+        self.database.url()
     }
 
-    /// For printed figures.
     pub fn name(&self) -> &'static str {
-        if self.is_sqlite() { "SQLite" } else { "PostgreSQL" }
+        self.database.name()
     }
 
     /// Where the database is, if it is a file.
     pub fn sqlite_file(&self) -> Option<PathBuf> {
-        self.url.strip_prefix("sqlite://").map(PathBuf::from)
+        self.database.file()
     }
 
-    /// Runs statements straight in the database, past the service: for what would take a service days.
-    pub fn execute(&self, sqlite: &str, postgres: &str) {
-        match self.sqlite_file() {
-            Some(file) => {
-                let connection = rusqlite::Connection::open(file).expect("the database of the service");
-                connection.execute_batch(sqlite).expect("statements that SQLite understands");
-            }
-            None => drop(throwaway::postgres().query(&self.url, postgres)),
+    /// Runs statements that every database understands.
+    pub fn execute(&self, statements: &str) {
+        self.database.execute(statements);
+    }
+
+    pub fn contents(&self) -> Vec<(String, Vec<u8>)> {
+        self.database.contents()
+    }
+
+    pub fn add_pending(&self, copies: &Pending) {
+        self.database.execute(&self.database.copy_pending(copies));
+    }
+
+    pub fn add_finished(&self, copies: &[Finished]) {
+        for copies in copies {
+            self.database.execute(&self.database.copy_finished(copies));
         }
+        self.database.execute(&self.database.forget_the_copied());
+    }
+
+    pub fn complete_what_is_due(&self, id: &str, at: i64) {
+        self.database.execute(&self.database.complete_what_is_due(id, at));
+    }
+
+    pub fn damage(&self, id: &str) {
+        self.database.execute(&self.database.damage(id));
     }
 }

@@ -199,7 +199,7 @@ pub fn stored_at(topic: &str, payload: &Value) -> Value {
     json!({"type": "nats", "topic": topic, "jetstream": true, "payload": payload})
 }
 
-/// A callback of type `nats` for whoever listens.
+/// A callback of type `nats` for any subscriber.
 pub fn told_to(topic: &str, payload: &Value) -> Value {
     json!({"type": "nats", "topic": topic, "payload": payload})
 }

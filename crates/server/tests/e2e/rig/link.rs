@@ -33,7 +33,7 @@ struct State {
 enum Passes {
     #[default]
     Everything,
-    /// The server hears everything, and nobody hears the server.
+    /// The server hears everything, and the client hears nothing of the server.
     Questions,
     /// Neither side hears anything, and neither is told: a connection that is half open.
     Nothing,
@@ -84,7 +84,7 @@ impl Link {
         self.set(Passes::Everything);
     }
 
-    /// For this long the server does what it is asked and nobody hears its answers; then every connection breaks.
+    /// For this long the server does what it is asked and its answers are lost; then every connection breaks.
     pub async fn lose_answers(&self, during: Duration) {
         self.set(Passes::Questions);
         // The length of the loss is what is wanted.

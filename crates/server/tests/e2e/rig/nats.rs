@@ -1,4 +1,4 @@
-//! The other side of NATS: somebody who publishes, listens, and reads what a stream holds.
+//! The other side of NATS: a client that publishes, listens, and reads what a stream holds.
 
 mod door;
 mod listener;
@@ -106,7 +106,7 @@ impl Bus {
     }
 
     /// The streams and the consumer of the door as the service makes them, except that the broker delivers again sooner what was not
-    /// acknowledged: nobody has to wait for that as long as in earnest.
+    /// acknowledged: no test has to wait for that as long as in production.
     pub async fn make_impatient_door(&self, delivered_again_after: Duration) {
         self.make_stream(COMMANDS, "timer.commands.>", 1).await;
         self.make_stream(EVENTS, "timer.events.>", 1).await;

@@ -47,7 +47,7 @@ pub struct Scripted {
     exchanges: Exchanges,
 }
 
-/// The address of a receiver that is not there yet: nobody else gets it, and whoever calls it is refused.
+/// The address of a receiver that is not there yet: no other test gets it, and a call to it is refused.
 pub struct Absent {
     socket: TcpSocket,
     address: SocketAddr,
@@ -121,7 +121,7 @@ async fn exchange(mut stream: TcpStream, exchanges: Exchanges, script: Script) {
     let text = match act {
         Act::Say(text) => text,
         Act::SayOnce(mut may_speak, text) => {
-            // Whoever held the answer back is gone, and the test with it.
+            // The task that held the answer back is gone, and the test with it.
             if may_speak.wait_for(|may_speak| *may_speak).await.is_err() {
                 return;
             }

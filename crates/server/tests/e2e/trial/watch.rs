@@ -46,7 +46,7 @@ async fn look_on(doors: Doors, stop: CancellationToken) -> Seen {
     let mut numbers = StdRng::seed_from_u64(0);
     let mut seen = Seen { held: vec![0; SHARDS], last: vec![0; SHARDS], ..Seen::default() };
     while !stop.is_cancelled() {
-        // Whoever is asked may be paused, or about to be killed.
+        // The node that is asked may be paused, or about to be killed.
         let door = doors.any(&mut numbers);
         if let Ok(Some(cluster)) = tokio::time::timeout(4 * INTERVAL, door.try_cluster()).await {
             seen.add(&cluster);
