@@ -8,11 +8,7 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{
-    Headers, Invalid, JsonText, RetryPolicy, Span, Subject,
-    json::{parse_object, string_in},
-    limits,
-};
+use crate::{Headers, Invalid, JsonText, RetryPolicy, Span, Subject, limits, read_object_in, string_in};
 use text::ObjectText;
 pub use url::CallbackUrl;
 
@@ -130,13 +126,13 @@ impl Callback {
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields = parse_object("callback", text, &FIELDS)?;
+        let fields: Fields = read_object_in("callback", text)?;
         fields.into_callback(Trust::None).map_err(|invalid| invalid.within("callback"))
     }
 
     /// Reads what [`Callback::to_json`] wrote when the timer was stored. What is dear to check was checked then.
     pub fn from_stored(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields = parse_object("callback", text, &FIELDS)?;
+        let fields: Fields = read_object_in("callback", text)?;
         fields.into_callback(Trust::Stored).map_err(|invalid| invalid.within("callback"))
     }
 }
@@ -176,8 +172,6 @@ struct Fields<'a> {
     #[serde(borrow)]
     jetstream: Option<&'a RawValue>,
 }
-
-const FIELDS: [&str; 9] = ["type", "url", "topic", "key", "headers", "payload", "timeout", "protocol", "jetstream"];
 
 /// Where a text comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-/// Input that breaks a rule: the field and the rule, in words for whoever sent it.
+/// Input that breaks a rule: the field and the rule, in words for the client that sent it.
 ///
 /// It reads as one sentence: `execute_at must be in the future`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,12 @@ impl Invalid {
     /// The same complaint, seen from the object that holds the field: `url` becomes `callback.url`.
     pub fn within(mut self, parent: &str) -> Self {
         self.field = format!("{parent}.{}", self.field);
+        self
+    }
+
+    /// The same complaint about a field that has another name here.
+    pub fn named(mut self, field: &str) -> Self {
+        field.clone_into(&mut self.field);
         self
     }
 }

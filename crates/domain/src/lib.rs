@@ -1,7 +1,7 @@
 //! What a timer is: its identity, when it is due, whom it calls, and how its status may change.
 //!
 //! Everything here is pure: no I/O, no async, and the current time is always an argument. Values are parsed
-//! once, at a door; past it they are right by construction.
+//! once, by an API; past it they are right by construction.
 
 mod access;
 mod attempt;
@@ -12,12 +12,14 @@ mod conflict;
 mod destination;
 mod fair_share;
 mod fingerprint;
+mod given;
 mod headers;
 mod id;
 mod invalid;
 mod json;
 pub mod limits;
 mod metric;
+mod object;
 mod retry;
 mod schedule;
 mod span;
@@ -35,11 +37,13 @@ pub use conflict::{Content, OnConflict, Resolution, resolve};
 pub use destination::{Destination, ReceiverId, TenantId};
 pub use fair_share::FairShare;
 pub use fingerprint::Fingerprint;
+pub use given::{FromMember, Given, Json, Whole};
 pub use headers::Headers;
 pub use id::{CorrelationId, Key, Namespace, Shard, TimerId};
 pub use invalid::Invalid;
-pub use json::{JsonText, quoted, string_in};
+pub use json::{JsonText, string_in};
 pub use metric::{Metric, MetricKind, MetricLabel};
+pub use object::{MemberNames, names_of, quoted, read_object, read_object_in};
 pub use retry::RetryPolicy;
 pub use schedule::{Countdown, Horizon, RequestedTime};
 pub use span::Span;
