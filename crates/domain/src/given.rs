@@ -11,8 +11,8 @@ use crate::{
     Timestamp, string_in,
 };
 
-/// A member that reads as `T`, if it is there. In a struct with `#[serde(default, bound(deserialize = "'de: 'a"))]`, one that is
-/// missing is not given.
+/// A member that reads as `T`, if it is there. It stands in a struct with `#[serde(bound(deserialize = "'de: 'a"))]`, under
+/// `#[serde(default)]`, because one that is missing is not given.
 pub struct Given<'a, T> {
     raw: Option<&'a RawValue>,
     reads_as: PhantomData<fn() -> T>,
@@ -115,6 +115,12 @@ pub struct Json<const BYTES_MAX: usize>(pub JsonText);
 impl<const BYTES_MAX: usize> FromMember<'_> for Json<BYTES_MAX> {
     fn from_member(name: &str, raw: &RawValue) -> Result<Self, Invalid> {
         JsonText::of_raw(name, raw, BYTES_MAX).map(Self)
+    }
+}
+
+impl<const BYTES_MAX: usize> From<Json<BYTES_MAX>> for JsonText {
+    fn from(Json(text): Json<BYTES_MAX>) -> Self {
+        text
     }
 }
 

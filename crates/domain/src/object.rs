@@ -143,10 +143,12 @@ mod tests {
     use super::*;
     use crate::Given;
 
-    #[derive(Default, Deserialize)]
-    #[serde(default, deny_unknown_fields, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
     struct Point<'a> {
+        #[serde(default)]
         on_x: Given<'a, Cow<'a, str>>,
+        #[serde(default)]
         y: Given<'a, Cow<'a, str>>,
     }
 
