@@ -10,24 +10,33 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use commands::{Commands, NewTimerRequest};
-use domain::{Invalid, limits::CREATED_AT_ONCE_MAX};
+use domain::{Given, limits::CREATED_AT_ONCE_MAX};
 use http::request::Parts;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
     Api,
     auth::{Permitted, Writing},
     body::JsonBody,
-    create::{self, Form},
+    create::{self, CreateTimer, Form},
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::{ApiError, PartlyFailed},
     limits,
-    object::Object,
     permits::Permit,
-    schema,
+    request::{self, Elements},
     view::TimerView,
 };
+
+/// Many timers to be made at once.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(crate) struct CreateTimers<'a> {
+    /// Each in the long or the short form.
+    #[schema(value_type = Vec<CreateTimer>, required = true, min_items = 1, max_items = 1000)]
+    #[serde(default)]
+    timers: Given<'a, Elements<'a, CREATED_AT_ONCE_MAX>>,
+}
 
 /// What became of a batch.
 #[derive(Debug, Serialize, ToSchema)]
@@ -76,7 +85,7 @@ impl BatchResult {
 /// Give every timer a `key`, and the whole batch can be repeated safely.
 #[utoipa::path(
     post, path = "/timers/batch", tag = "timers", operation_id = "createTimers", security(("ApiKey" = [])),
-    request_body(content = schema::CreateTimers, description = "The timers that are wanted: at least one, at most 1000.",
+    request_body(content = CreateTimers, description = "The timers that are wanted: at least one, at most 1000.",
         example = json!({"timers": [
             {"delay": "1h", "key": "plant-7", "callback": {"type": "http", "url": "https://api.example.com/webhook"}},
             {"minutes": 5, "url": "https://api.example.com/done"},
@@ -111,8 +120,8 @@ pub(crate) async fn batch(
 
 /// The requests of a batch, each read for itself.
 fn parse(text: &str) -> Result<Vec<Result<NewTimerRequest, ApiError>>, ApiError> {
-    let object = Object::parse(text, &["timers"])?;
-    let elements = object.elements("timers", CREATED_AT_ONCE_MAX)?.ok_or_else(|| Invalid::new("timers", "is required"))?;
+    let request: CreateTimers<'_> = request::read(text)?;
+    let Elements(elements) = request.timers.required("timers")?;
     Ok(elements.into_iter().map(|raw| create::parse("the timer", raw.get())).collect())
 }
 

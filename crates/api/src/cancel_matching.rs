@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use commands::{CanceledMany, Filter, Members, Selection};
-use domain::{Invalid, Key, Namespace, Status, limits};
-use serde::Serialize;
+use domain::{Given, Invalid, Json, Key, Namespace, Status, Whole, limits, names_of};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
@@ -12,12 +12,40 @@ use crate::{
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
-    object::Object,
-    schema,
+    request, schema,
 };
 
-pub(crate) const CONDITIONS: [&str; 4] = ["namespace", "status", "key_prefix", "metadata"];
-pub(crate) const GUARD: &str = "expected_max";
+/// Which timers are to be canceled: those for which everything holds that is said here. At least one condition is needed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(crate) struct CancelTimers<'a> {
+    /// Only timers of this namespace.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "default")]
+    #[serde(default)]
+    namespace: Given<'a, Namespace>,
+    /// Nothing else can be canceled: say it to mean all of them.
+    #[schema(value_type = schema::PendingStatus, required = false)]
+    #[serde(default)]
+    status: Given<'a, Cow<'a, str>>,
+    /// Only timers whose key begins with this.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-")]
+    #[serde(default)]
+    key_prefix: Given<'a, Key>,
+    /// Only timers whose metadata is an object with all of these members, written in the same way: blanks mean nothing, but `1`
+    /// is not `1.0`. At most 64 KiB, nested at most 64 deep.
+    #[schema(value_type = schema::Members, required = false)]
+    #[serde(default)]
+    metadata: Given<'a, Json<{ limits::METADATA_BYTES_MAX }>>,
+    /// If more timers match than this, none of them is canceled.
+    #[schema(value_type = u32, required = true, minimum = 1, maximum = 10000, example = 100)]
+    #[serde(default)]
+    expected_max: Given<'a, Whole<1, { limits::CANCELED_AT_ONCE_MAX as u32 }>>,
+}
+
+/// The names of the conditions.
+pub(crate) fn conditions() -> Vec<&'static str> {
+    names_of::<CancelTimers<'_>>().iter().copied().filter(|name| *name != "expected_max").collect()
+}
 
 /// How many timers were canceled.
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,7 +71,7 @@ impl From<CanceledMany> for CanceledView {
 /// `expected_max`, none of them is canceled. Timers that are registered meanwhile may be left alone. Repeating it is safe.
 #[utoipa::path(
     post, path = "/timers/cancel", tag = "timers", operation_id = "cancelTimers", security(("ApiKey" = [])),
-    request_body(content = schema::CancelTimers, description = "Which timers are meant, and how many are expected.",
+    request_body(content = CancelTimers, description = "Which timers are meant, and how many are expected.",
         example = json!({"namespace": "default", "key_prefix": "order-456-", "metadata": {"owner": "ada"}, "expected_max": 10})),
     responses(
         (status = 200, description = "They are canceled, perhaps none: `timers canceled successfully`.", body = Envelope<CanceledView>),
@@ -61,30 +89,27 @@ pub(crate) async fn cancel_matching(Writing(commands): Writing, body: JsonBody) 
 }
 
 fn parse(text: &str) -> Result<Selection, ApiError> {
-    let object = Object::parse(text, &[CONDITIONS.as_slice(), &[GUARD]].concat())?;
-    let expected_max =
-        object.whole_in(GUARD, 1..=limits::CANCELED_AT_ONCE_MAX as u32)?.ok_or_else(|| Invalid::new(GUARD, "is required"))?;
-    if object.first_of(&CONDITIONS).is_none() {
-        return Err(Invalid::new(CONDITIONS.join(", "), "must not all be missing: say which timers are meant").into());
+    let CancelTimers { namespace, status, key_prefix, metadata, expected_max } = request::read(text)?;
+    let Whole(expected_max) = expected_max.required("expected_max")?;
+    if !namespace.is_given() && !status.is_given() && !key_prefix.is_given() && !metadata.is_given() {
+        return Err(Invalid::new(conditions().join(", "), "must not all be missing: say which timers are meant").into());
     }
-    if object.string("status")?.is_some_and(|status| status != Status::Pending.as_str()) {
+    if status.read("status")?.is_some_and(|status| status != Status::Pending.as_str()) {
         return Err(Invalid::new("status", "must be pending: no other timers can be canceled").into());
     }
-    let prefix = |text: Cow<'_, str>| Key::parse(&text).map_err(|Invalid { rule, .. }| Invalid::new("key_prefix", rule));
     Ok(Selection {
         filter: Filter {
             status: Some(Status::Pending),
-            namespace: object.string("namespace")?.map(|text| Namespace::parse(&text)).transpose()?,
-            key_prefix: object.string("key_prefix")?.map(prefix).transpose()?.map(|prefix| prefix.as_str().to_owned()),
+            namespace: namespace.read("namespace")?,
+            key_prefix: key_prefix.read("key_prefix")?.map(|prefix| prefix.as_str().to_owned()),
         },
-        metadata: parse_metadata(&object)?,
+        metadata: metadata.read("metadata")?.map(parse_metadata).transpose()?.unwrap_or_default(),
         expected_max: usize::try_from(expected_max).unwrap_or(usize::MAX),
     })
 }
 
 /// An empty object would hold for every timer, which is hardly what was meant.
-fn parse_metadata(object: &Object<'_>) -> Result<Members, Invalid> {
-    let Some(json) = object.json("metadata", limits::METADATA_BYTES_MAX)? else { return Ok(Members::default()) };
+fn parse_metadata(Json(json): Json<{ limits::METADATA_BYTES_MAX }>) -> Result<Members, Invalid> {
     let members = Members::parse("metadata", &json)?;
     if members == Members::default() {
         return Err(Invalid::new("metadata", "must have at least one member"));

@@ -2,8 +2,13 @@
 
 use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Invalid, Key, Namespace, OnConflict, RequestedTime, RetryPolicy,
-    Timestamp, limits,
+    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict, RequestedTime,
+    RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
+};
+use serde::Deserialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{Ref, RefOr, Schema, schema::OneOfBuilder},
 };
 
 use crate::{
@@ -11,24 +16,86 @@ use crate::{
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
-    object::Object,
-    schema, timing,
+    request, schema, timing,
     view::TimerView,
 };
 
-pub(crate) const LONG: [&str; 10] = [
-    "execute_at",
-    "delay",
-    "callback",
-    "namespace",
-    "key",
-    "on_conflict",
-    "metadata",
-    "retry_policy",
-    "delivery",
-    "correlation_id",
-];
-pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
+/// A timer to be made, in the long or the short form.
+pub(crate) enum CreateTimer {}
+
+/// The long form.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(crate) struct LongForm<'a> {
+    /// When to call, RFC 3339 with any offset; kept to the microsecond. At least `MIN_DELAY` ahead; where that is not configured, up to a minute ago counts as now.
+    #[schema(value_type = String, required = false, format = DateTime, example = "2030-01-31T12:00:00Z")]
+    #[serde(default)]
+    execute_at: Given<'a, Timestamp>,
+    /// How long from now: `90s`, `1h30m` or ISO 8601 (`PT15M`). At least `MIN_DELAY`, where that is configured.
+    #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h30m")]
+    #[serde(default)]
+    delay: Given<'a, Span>,
+    #[schema(value_type = schema::Callback, required = true)]
+    #[serde(default)]
+    callback: Given<'a, Callback>,
+    /// The scope in which keys are unique; `default` unless given.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "default")]
+    #[serde(default)]
+    namespace: Given<'a, Namespace>,
+    /// Your own id of the timer: makes repeating the request safe.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-456")]
+    #[serde(default)]
+    key: Given<'a, Key>,
+    /// Only together with `key`; `reject` unless given.
+    #[schema(value_type = schema::OnConflict, required = false)]
+    #[serde(default)]
+    on_conflict: Given<'a, OnConflict>,
+    /// Anything, kept and returned exactly as given: at most 64 KiB, nested at most 64 deep.
+    #[schema(value_type = schema::AnyJson, required = false)]
+    #[serde(default)]
+    metadata: Given<'a, Json<{ limits::METADATA_BYTES_MAX }>>,
+    #[schema(value_type = Option<schema::RetryPolicy>, required = false)]
+    #[serde(default)]
+    retry_policy: Given<'a, RetryPolicy>,
+    /// `at_least_once` unless given.
+    #[schema(value_type = schema::Delivery, required = false)]
+    #[serde(default)]
+    delivery: Given<'a, Delivery>,
+    /// Carried to the call and the logs.
+    #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "req-7f3a")]
+    #[serde(default)]
+    correlation_id: Given<'a, CorrelationId>,
+}
+
+/// The short form: a countdown and a URL, to whose path the id of the timer is appended. Any of the three numbers, together
+/// at least one second.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+#[schema(as = CreateCountdown)]
+pub(crate) struct ShortForm<'a> {
+    #[schema(value_type = u32, required = false, minimum = 0, maximum = 4294967295u32, example = 1)]
+    #[serde(default)]
+    hours: Given<'a, AnyWhole>,
+    #[schema(value_type = u32, required = false, minimum = 0, maximum = 4294967295u32, example = 30)]
+    #[serde(default)]
+    minutes: Given<'a, AnyWhole>,
+    #[schema(value_type = u32, required = false, minimum = 0, maximum = 4294967295u32, example = 0)]
+    #[serde(default)]
+    seconds: Given<'a, AnyWhole>,
+    /// `http` or `https`, without credentials.
+    #[schema(
+        value_type = String,
+        required = true,
+        format = "uri",
+        max_length = 2011,
+        pattern = "^[hH][tT][tT][pP][sS]?://[^/@]",
+        example = "https://api.example.com/done"
+    )]
+    #[serde(default)]
+    url: Given<'a, CallbackUrl>,
+}
+
+type AnyWhole = Whole<0, { u32::MAX }>;
 
 /// Create a timer
 ///
@@ -40,7 +107,7 @@ pub(crate) const SHORT: [&str; 4] = ["hours", "minutes", "seconds", "url"];
 /// With a `key`, repeating a create is safe: the same content is the same timer and fires once.
 #[utoipa::path(
     post, path = "/timers", tag = "timers", operation_id = "createTimer", security(("ApiKey" = [])),
-    request_body(content = schema::CreateTimer, description = "The timer that is wanted, in the long or the short form."),
+    request_body(content = CreateTimer, description = "The timer that is wanted, in the long or the short form."),
     responses(
         (status = 201, description = "The timer is registered: `timer created successfully`.", body = Envelope<TimerView>, links(
             ("read" = (operation_id = "getTimer", parameters(("id" = "$response.body#/data/id")))),
@@ -81,7 +148,7 @@ impl Form {
     }
 }
 
-/// What is said to somebody who wanted a timer in this form.
+/// The answer to a client that wanted a timer in this form.
 pub(crate) fn answer(
     outcome: Result<Outcome, CommandError>,
     form: Form,
@@ -100,56 +167,99 @@ pub(crate) fn answer(
 
 /// Reads a request in either form, from a text that complaints call `subject`.
 pub(crate) fn parse(subject: &str, text: &str) -> Result<NewTimerRequest, ApiError> {
-    let object = Object::parse_as(subject, text, &[LONG.as_slice(), SHORT.as_slice()].concat())?;
-    match (object.first_of(&LONG), object.first_of(&SHORT)) {
+    let long = || read_object(text).map(LongForm::into_request);
+    let short = || read_object(text).map(ShortForm::into_request);
+    if let Some(request) = if begins_short(text) { short().or_else(long) } else { long().or_else(short) } {
+        return Ok(request?);
+    }
+    let (long, short) = (names_of::<LongForm<'_>>(), names_of::<ShortForm<'_>>());
+    let names = request::names_in(subject, text, &[long, short])?;
+    match (names.first_of(long), names.first_of(short)) {
         (Some(long), Some(short)) => {
             Err(Invalid::new(short, format!("belongs to the short form and must not be given together with {long}")).into())
         }
-        (None, Some(_)) => Ok(parse_short(&object)?),
-        (_, None) => Ok(parse_long(&object)?),
+        _ => Err(ApiError::Internal),
     }
 }
 
-fn parse_long(object: &Object<'_>) -> Result<NewTimerRequest, Invalid> {
-    let asked = timing::asked(object)?.ok_or_else(|| Invalid::new("execute_at", "or delay is required"))?;
-    let callback = object.raw("callback").ok_or_else(|| Invalid::new("callback", "is required"))?;
-    let key = object.string("key")?.map(|text| Key::parse(&text)).transpose()?;
-    let on_conflict = object.string("on_conflict")?.map(|text| parse_on_conflict(&text, key.is_some())).transpose()?;
-    Ok(NewTimerRequest {
-        asked,
-        earliest_allowed: EarliestAllowed::MinDelay,
-        target: Target::Callback(Callback::from_json(callback.get())?),
-        namespace: object.string("namespace")?.map(|text| Namespace::parse(&text)).transpose()?.unwrap_or_default(),
-        key,
-        on_conflict: on_conflict.unwrap_or_default(),
-        // `null` says the same as nothing where an update could clear the field, and is refused elsewhere.
-        metadata: object.json("metadata", limits::METADATA_BYTES_MAX)?.filter(|_| !object.is_null("metadata")),
-        correlation_id: match object.is_null("correlation_id") {
-            true => None,
-            false => object.string("correlation_id")?.map(|text| CorrelationId::parse(&text)).transpose()?,
-        },
-        retry_policy: match object.raw("retry_policy") {
-            Some(raw) if raw.get() != "null" => Some(RetryPolicy::from_json(raw.get())?),
-            _ => None,
-        },
-        delivery: object.string("delivery")?.map(|text| parse_delivery(&text)).transpose()?.unwrap_or_default(),
-    })
-}
-
-fn parse_short(object: &Object<'_>) -> Result<NewTimerRequest, Invalid> {
-    let countdown = Countdown {
-        hours: object.whole("hours")?.unwrap_or(0),
-        minutes: object.whole("minutes")?.unwrap_or(0),
-        seconds: object.whole("seconds")?.unwrap_or(0),
+/// Whether the first name is one of the short form, and written without escapes: then it is tried first. A wrong guess costs time
+/// and nothing else.
+fn begins_short(text: &str) -> bool {
+    let Some(name) = text.trim_ascii_start().strip_prefix('{').and_then(|text| text.trim_ascii_start().strip_prefix('"')) else {
+        return false;
     };
-    let span = countdown.span()?;
-    let url = object.string("url")?.ok_or_else(|| Invalid::new("url", "is required"))?;
-    let target = Target::UrlWithId(CallbackUrl::parse(&url)?);
-    // A countdown has a least length of its own: one second.
-    Ok(NewTimerRequest { earliest_allowed: EarliestAllowed::Now, ..NewTimerRequest::new(RequestedTime::After(span), target) })
+    names_of::<ShortForm<'_>>().iter().any(|known| name.strip_prefix(known).is_some_and(|rest| rest.starts_with('"')))
 }
 
-/// A rule that is checked behind the dialect names the fields of the long form; whoever used the short one knows others.
+impl LongForm<'_> {
+    fn into_request(self) -> Result<NewTimerRequest, Invalid> {
+        let asked = timing::requested(&self.execute_at, &self.delay)?;
+        let asked = asked.ok_or_else(|| Invalid::new("execute_at", "or delay is required"))?;
+        let callback = self.callback.required("callback")?;
+        let key = self.key.read("key")?;
+        if self.on_conflict.is_given() && key.is_none() {
+            return Err(Invalid::new("on_conflict", "must not be given without key"));
+        }
+        Ok(NewTimerRequest {
+            asked,
+            earliest_allowed: EarliestAllowed::MinDelay,
+            target: Target::Callback(callback),
+            namespace: self.namespace.read("namespace")?.unwrap_or_default(),
+            key,
+            on_conflict: self.on_conflict.read("on_conflict")?.unwrap_or_default(),
+            // `null` says the same as nothing where an update could clear the field, and is refused elsewhere.
+            metadata: self.metadata.read_unless_null("metadata")?.map(Into::into),
+            correlation_id: self.correlation_id.read_unless_null("correlation_id")?,
+            retry_policy: self.retry_policy.read_unless_null("retry_policy")?,
+            delivery: self.delivery.read("delivery")?.unwrap_or_default(),
+        })
+    }
+}
+
+impl ShortForm<'_> {
+    fn into_request(self) -> Result<NewTimerRequest, Invalid> {
+        let whole = |member: &Given<'_, AnyWhole>, name| Ok(member.read(name)?.map_or(0, |Whole(number)| number));
+        let countdown = Countdown {
+            hours: whole(&self.hours, "hours")?,
+            minutes: whole(&self.minutes, "minutes")?,
+            seconds: whole(&self.seconds, "seconds")?,
+        };
+        let span = countdown.span()?;
+        let target = Target::UrlWithId(self.url.required("url")?);
+        // A countdown has a least length of its own: one second.
+        Ok(NewTimerRequest { earliest_allowed: EarliestAllowed::Now, ..NewTimerRequest::new(RequestedTime::After(span), target) })
+    }
+}
+
+/// Described as three forms: of `execute_at` and `delay`, the long one has exactly one.
+impl PartialSchema for CreateTimer {
+    fn schema() -> RefOr<Schema> {
+        let form = |name: &str| Ref::from_schema_name(name);
+        let forms = OneOfBuilder::new().item(form("CreateTimerAt")).item(form("CreateTimerAfter")).item(form("CreateCountdown"));
+        Schema::OneOf(forms.description(Some("A timer to be made, in the long or the short form.")).build()).into()
+    }
+}
+
+impl ToSchema for CreateTimer {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push(("CreateTimerAt".to_owned(), long_form("The long form with an instant.", "execute_at", "delay")));
+        schemas.push(("CreateTimerAfter".to_owned(), long_form("The long form with a delay.", "delay", "execute_at")));
+        LongForm::schemas(schemas);
+        schemas.push(("CreateCountdown".to_owned(), ShortForm::schema()));
+    }
+}
+
+fn long_form(description: &str, required: &str, left_out: &str) -> RefOr<Schema> {
+    let mut schema = LongForm::schema();
+    if let RefOr::T(Schema::Object(object)) = &mut schema {
+        object.description = Some(description.to_owned());
+        object.properties.shift_remove(left_out);
+        object.required.insert(0, required.to_owned());
+    }
+    schema
+}
+
+/// A rule that is checked behind the dialect names the fields of the long form; a client that used the short one knows its fields only.
 fn in_short_words(error: CommandError) -> CommandError {
     let CommandError::Invalid(Invalid { field, rule }) = error else { return error };
     let field = match field.as_str() {
@@ -158,17 +268,6 @@ fn in_short_words(error: CommandError) -> CommandError {
         _ => field,
     };
     CommandError::Invalid(Invalid { field, rule })
-}
-
-fn parse_on_conflict(text: &str, has_key: bool) -> Result<OnConflict, Invalid> {
-    if !has_key {
-        return Err(Invalid::new("on_conflict", "must not be given without key"));
-    }
-    OnConflict::parse(text).ok_or_else(|| Invalid::new("on_conflict", "must be reject, replace or keep"))
-}
-
-pub(crate) fn parse_delivery(text: &str) -> Result<Delivery, Invalid> {
-    Delivery::parse(text).ok_or_else(|| Invalid::new("delivery", "must be at_least_once or at_most_once"))
 }
 
 #[cfg(test)]

@@ -17,9 +17,6 @@ pub(crate) const READ_AHEAD_BYTES_MAX: usize = 64 * 1024;
 pub const BATCH_BYTES_MAX: usize = 8 * MEBIBYTE;
 pub(crate) const BATCHES_AT_ONCE_MAX: usize = 16;
 pub(crate) const MEBIBYTE: usize = 1024 * 1024;
-/// How many members of one object are looked at. No object has as many known ones, so that one that has more is refused for one of
-/// these, and cannot fill the memory with the others.
-pub(crate) const MEMBERS_READ_MAX: usize = 64;
 /// The largest page of a list, and the usual one.
 pub const PAGE_TIMERS_MAX: u32 = 200;
 pub const PAGE_TIMERS_DEFAULT: u32 = 50;

@@ -1,11 +1,14 @@
 //! `GET /timers`: a page of the timers that match.
 
-use axum::extract::RawQuery;
+use std::borrow::Cow;
+
+use axum::extract::Query;
 use commands::{Filter, ListQuery, Listed, Order, Sort};
-use domain::{Invalid, Namespace, Status, Timestamp, quoted};
-use serde::Serialize;
+use domain::{Invalid, Namespace, Status, Timestamp, names_of, quoted};
+use http::Uri;
+use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     auth::Permitted,
@@ -44,22 +47,14 @@ pub(crate) struct TimerPage {
 /// far one reads; `offset` is for jumping.
 #[utoipa::path(
     get, path = "/timers", tag = "timers", operation_id = "listTimers", security(("ApiKey" = [])),
-    params(
-        ("status" = Option<schema::Status>, Query, description = "Only timers in this status."),
-        ("namespace" = Option<String>, Query, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", description = "Only timers of this namespace."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "How many timers a page has at most; 50 unless given."),
-        ("offset" = Option<u64>, Query, minimum = 0, maximum = 9223372036854775807u64, description = "How many timers to pass over."),
-        ("sort" = Option<schema::Sort>, Query, description = "By which time to sort; `created_at` unless given."),
-        ("order" = Option<schema::Order>, Query, description = "`desc` (latest first) unless given."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of an earlier answer with the same `sort` and `order`."),
-    ),
+    params(Parameters),
     responses(
         (status = 200, description = "The page: `success`.", body = Envelope<TimerPage>),
         (status = 400, description = "A parameter breaks a rule; the message names both.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn list(Permitted(commands): Permitted, RawQuery(query): RawQuery) -> Result<Answer<TimerPage>, ApiError> {
-    let query = parse(query.as_deref().unwrap_or_default())?;
+pub(crate) async fn list(Permitted(commands): Permitted, uri: Uri) -> Result<Answer<TimerPage>, ApiError> {
+    let query = Parameters::read(&uri)?.into_query()?;
     let listed = commands.list(&query).await?;
     Ok(Answer::ok("success", page(listed, &query, commands.clock.now())))
 }
@@ -75,71 +70,84 @@ fn page(listed: Listed, query: &ListQuery, now: Timestamp) -> TimerPage {
     }
 }
 
-#[derive(Default)]
+/// What a query can say; every parameter is a text until it is judged under its name.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Parameters {
+    /// Only timers in this status.
+    #[param(value_type = Option<schema::Status>)]
     status: Option<String>,
+    /// Only timers of this namespace.
+    #[param(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     namespace: Option<String>,
+    /// How many timers a page has at most; 50 unless given.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<String>,
+    /// How many timers to pass over.
+    #[param(value_type = Option<u64>, minimum = 0, maximum = 9223372036854775807u64)]
     offset: Option<String>,
+    /// By which time to sort; `created_at` unless given.
+    #[param(value_type = Option<schema::Sort>)]
     sort: Option<String>,
+    /// `desc` (latest first) unless given.
+    #[param(value_type = Option<schema::Order>)]
     order: Option<String>,
+    /// `next_cursor` of an earlier answer with the same `sort` and `order`.
     cursor: Option<String>,
 }
 
 impl Parameters {
-    fn read(query: &str) -> Result<Self, Invalid> {
-        let mut parameters = Self::default();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let place = match name.as_ref() {
-                "status" => &mut parameters.status,
-                "namespace" => &mut parameters.namespace,
-                "limit" => &mut parameters.limit,
-                "offset" => &mut parameters.offset,
-                "sort" => &mut parameters.sort,
-                "order" => &mut parameters.order,
-                "cursor" => &mut parameters.cursor,
-                _ => return Err(Invalid::new(quoted(&name), "is not a known parameter")),
-            };
+    fn read(uri: &Uri) -> Result<Self, ApiError> {
+        let known = names_of::<Self>();
+        let mut seen: Vec<Cow<'_, str>> = Vec::new();
+        for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+            if !known.contains(&name.as_ref()) {
+                return Err(Invalid::new(quoted(&name), "is not a known parameter").into());
+            }
             // What is no UTF-8 was replaced while it was decoded, and would mean something else now.
             if value.contains(char::REPLACEMENT_CHARACTER) {
-                return Err(Invalid::new(name, "must be valid UTF-8"));
+                return Err(Invalid::new(name, "must be valid UTF-8").into());
             }
-            if place.replace(value.into_owned()).is_some() {
-                return Err(Invalid::new(name, "must not be given twice"));
+            if seen.contains(&name) {
+                return Err(Invalid::new(name, "must not be given twice").into());
             }
+            seen.push(name);
         }
+        // The names are known and there once, and any text will do: nothing is left that could be wrong.
+        let Query(parameters) = Query::try_from_uri(uri).map_err(|_| ApiError::Internal)?;
         Ok(parameters)
     }
-}
 
-fn parse(query: &str) -> Result<ListQuery, Invalid> {
-    let given = Parameters::read(query)?;
-    let status = given.status.map(|text| {
-        Status::parse(&text).ok_or_else(|| Invalid::new("status", "must be pending, executing, completed, failed or canceled"))
-    });
-    let sort = match given.sort.as_deref() {
-        None | Some("created_at") => Sort::CreatedAt,
-        Some("execute_at") => Sort::ExecuteAt,
-        Some(_) => return Err(Invalid::new("sort", "must be created_at or execute_at")),
-    };
-    let order = match given.order.as_deref() {
-        None | Some("desc") => Order::Descending,
-        Some("asc") => Order::Ascending,
-        Some(_) => return Err(Invalid::new("order", "must be asc or desc")),
-    };
-    let limit = whole("limit", given.limit, 1, limits::PAGE_TIMERS_MAX.into())?;
-    Ok(ListQuery {
-        filter: Filter {
-            status: status.transpose()?,
-            namespace: given.namespace.map(|text| Namespace::parse(&text)).transpose()?,
-            key_prefix: None,
-        },
-        sort,
-        order,
-        limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(limits::PAGE_TIMERS_DEFAULT),
-        offset: whole("offset", given.offset, 0, OFFSET_MAX)?.unwrap_or(0),
-        after: given.cursor.map(|token| cursor::read(&token, sort, order)).transpose()?,
-    })
+    fn into_query(self) -> Result<ListQuery, Invalid> {
+        let status = self.status.map(|text| {
+            let rule = "must be pending, executing, completed, failed or canceled";
+            Status::parse(&text).ok_or_else(|| Invalid::new("status", rule))
+        });
+        let sort = match self.sort.as_deref() {
+            None | Some("created_at") => Sort::CreatedAt,
+            Some("execute_at") => Sort::ExecuteAt,
+            Some(_) => return Err(Invalid::new("sort", "must be created_at or execute_at")),
+        };
+        let order = match self.order.as_deref() {
+            None | Some("desc") => Order::Descending,
+            Some("asc") => Order::Ascending,
+            Some(_) => return Err(Invalid::new("order", "must be asc or desc")),
+        };
+        let limit = whole("limit", self.limit, 1, limits::PAGE_TIMERS_MAX.into())?;
+        Ok(ListQuery {
+            filter: Filter {
+                status: status.transpose()?,
+                namespace: self.namespace.map(|text| Namespace::parse(&text)).transpose()?,
+                key_prefix: None,
+            },
+            sort,
+            order,
+            limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(limits::PAGE_TIMERS_DEFAULT),
+            offset: whole("offset", self.offset, 0, OFFSET_MAX)?.unwrap_or(0),
+            after: self.cursor.map(|token| cursor::read(&token, sort, order)).transpose()?,
+        })
+    }
 }
 
 fn whole(name: &str, text: Option<String>, min: u64, max: u64) -> Result<Option<u64>, Invalid> {

@@ -100,7 +100,7 @@ pub(crate) fn document() -> Value {
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
     document["components"]["schemas"]["UpdateTimer"]["not"] = json!({"required": ["execute_at", "delay"]});
     document["components"]["schemas"]["CancelTimers"]["anyOf"] =
-        json!(cancel_matching::CONDITIONS.map(|condition| json!({"required": [condition]})));
+        cancel_matching::conditions().into_iter().map(|condition| json!({"required": [condition]})).collect();
     let two_groups = json!({"required": ["namespace", "groupId"]});
     let two_timeouts = json!({"required": ["callbackTimeout", "callbackTimeoutSeconds"]});
     for (form, refused) in [

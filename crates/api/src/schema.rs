@@ -1,5 +1,4 @@
-//! What requests look like, for the OpenAPI document. Requests are read by hand, so that every complaint names its field;
-//! `openapi` tests hold these types to what is really read.
+//! Values in requests and answers, for the OpenAPI document, where they are read or written by crates that know nothing of it.
 #![expect(dead_code, reason = "these types are only described, never made")]
 
 use utoipa::{
@@ -59,19 +58,6 @@ pub(crate) enum CallbackType {
 pub(crate) enum Rights {
     Read,
     Write,
-}
-
-/// A key for somebody.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CreateKey {
-    /// What to call it, for those who look at the list.
-    #[schema(min_length = 1, max_length = 100, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    name: String,
-    /// The namespaces that it opens; `null` for all of them.
-    #[schema(required = true, min_items = 1, max_items = 100)]
-    namespaces: Option<Vec<NamespaceName>>,
-    rights: Rights,
 }
 
 /// The name of a namespace.
@@ -252,125 +238,6 @@ pub(crate) struct RetryPolicy {
     pub max_duration: Option<String>,
 }
 
-/// A timer to be made, in the long or the short form.
-#[derive(ToSchema)]
-#[serde(untagged)]
-pub(crate) enum CreateTimer {
-    At(CreateTimerAt),
-    After(CreateTimerAfter),
-    Countdown(CreateCountdown),
-}
-
-/// The long form with an instant.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CreateTimerAt {
-    /// When to call, RFC 3339 with any offset; kept to the microsecond. At least `MIN_DELAY` ahead; where that is not configured, up to a minute ago counts as now.
-    #[schema(format = DateTime, example = "2030-01-31T12:00:00Z")]
-    pub execute_at: String,
-    pub callback: Callback,
-    /// The scope in which keys are unique; `default` unless given.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "default")]
-    pub namespace: Option<String>,
-    /// Your own id of the timer: makes repeating the request safe.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-456")]
-    pub key: Option<String>,
-    /// Only together with `key`; `reject` unless given.
-    #[schema(value_type = OnConflict, required = false)]
-    pub on_conflict: Option<OnConflict>,
-    /// Anything, kept and returned exactly as given: at most 64 KiB, nested at most 64 deep.
-    #[schema(required = false)]
-    pub metadata: AnyJson,
-    pub retry_policy: Option<RetryPolicy>,
-    /// `at_least_once` unless given.
-    #[schema(value_type = Delivery, required = false)]
-    pub delivery: Option<Delivery>,
-    /// Carried to the call and the logs.
-    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "req-7f3a")]
-    pub correlation_id: Option<String>,
-}
-
-/// The long form with a delay.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CreateTimerAfter {
-    /// How long from now: `90s`, `1h30m` or ISO 8601 (`PT15M`). At least `MIN_DELAY`, where that is configured.
-    #[schema(pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h30m")]
-    pub delay: String,
-    pub callback: Callback,
-    /// The scope in which keys are unique; `default` unless given.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "default")]
-    pub namespace: Option<String>,
-    /// Your own id of the timer: makes repeating the request safe.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-456")]
-    pub key: Option<String>,
-    /// Only together with `key`; `reject` unless given.
-    #[schema(value_type = OnConflict, required = false)]
-    pub on_conflict: Option<OnConflict>,
-    /// Anything, kept and returned exactly as given: at most 64 KiB, nested at most 64 deep.
-    #[schema(required = false)]
-    pub metadata: AnyJson,
-    pub retry_policy: Option<RetryPolicy>,
-    /// `at_least_once` unless given.
-    #[schema(value_type = Delivery, required = false)]
-    pub delivery: Option<Delivery>,
-    /// Carried to the call and the logs.
-    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "req-7f3a")]
-    pub correlation_id: Option<String>,
-}
-
-/// The short form: a countdown and a URL, to whose path the id of the timer is appended. Any of the three numbers, together
-/// at least one second.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CreateCountdown {
-    #[schema(value_type = u32, required = false, minimum = 0, maximum = 4294967295u32, example = 1)]
-    pub hours: Option<u32>,
-    #[schema(value_type = u32, required = false, minimum = 0, maximum = 4294967295u32, example = 30)]
-    pub minutes: Option<u32>,
-    #[schema(value_type = u32, required = false, minimum = 0, maximum = 4294967295u32, example = 0)]
-    pub seconds: Option<u32>,
-    /// `http` or `https`, without credentials.
-    #[schema(
-        format = "uri",
-        max_length = 2011,
-        pattern = "^[hH][tT][tT][pP][sS]?://[^/@]",
-        example = "https://api.example.com/done"
-    )]
-    pub url: String,
-}
-
-/// Many timers to be made at once.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CreateTimers {
-    /// Each in the long or the short form.
-    #[schema(min_items = 1, max_items = 1000)]
-    pub timers: Vec<CreateTimer>,
-}
-
-/// Which timers are to be canceled: those for which everything holds that is said here. At least one condition is needed.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CancelTimers {
-    /// Only timers of this namespace.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "default")]
-    pub namespace: Option<String>,
-    /// Nothing else can be canceled: say it to mean all of them.
-    #[schema(value_type = PendingStatus, required = false)]
-    pub status: Option<PendingStatus>,
-    /// Only timers whose key begins with this.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-")]
-    pub key_prefix: Option<String>,
-    /// Only timers whose metadata is an object with all of these members, written in the same way: blanks mean nothing, but `1`
-    /// is not `1.0`. At most 64 KiB, nested at most 64 deep.
-    #[schema(value_type = Members, required = false)]
-    pub metadata: Option<Members>,
-    /// If more timers match than this, none of them is canceled.
-    #[schema(minimum = 1, maximum = 10000, example = 100)]
-    pub expected_max: u32,
-}
-
 #[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PendingStatus {
@@ -394,27 +261,15 @@ impl PartialSchema for Members {
 
 impl ToSchema for Members {}
 
-/// What is to change about a timer; everything is optional.
 #[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct UpdateTimer {
-    /// The new instant; not together with `delay`.
-    #[schema(value_type = String, required = false, format = DateTime, example = "2030-01-31T12:00:00Z")]
-    pub execute_at: Option<String>,
-    /// The new time, from now; not together with `execute_at`.
-    #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h30m")]
-    pub delay: Option<String>,
-    /// The new callback, whole.
-    #[schema(value_type = Callback, required = false)]
-    pub callback: Option<Callback>,
-    /// `null` clears it.
-    #[schema(required = false)]
-    pub metadata: AnyJson,
-    /// `null` clears it.
-    pub retry_policy: Option<RetryPolicy>,
-    #[schema(value_type = Delivery, required = false)]
-    pub delivery: Option<Delivery>,
-    /// `null` clears it.
-    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    pub correlation_id: Option<String>,
+#[schema(
+    description = "`timer`: the POST carries `timerId`, `namespace`, `executeAt`, `attempt` and `payload`, and the answer is read as `{\"ok\": bool, \"nextExecuteAt\": …}`. \
+    Every timer of this door is one. `webhook`, `nats` and `event` are timers of other doors: a plain POST, a NATS message, an event of the broker."
+)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum V1Protocol {
+    Timer,
+    Webhook,
+    Nats,
+    Event,
 }

@@ -1,15 +1,12 @@
-use domain::{Invalid, RequestedTime, Span, Timestamp};
-
-use crate::object::Object;
+use domain::{Given, Invalid, RequestedTime, Span, Timestamp};
 
 /// `execute_at` or `delay`, if either is given.
-pub(crate) fn asked(object: &Object<'_>) -> Result<Option<RequestedTime>, Invalid> {
-    let execute_at = object.string("execute_at")?;
-    let delay = object.string("delay")?;
-    match (execute_at, delay) {
-        (Some(_), Some(_)) => Err(Invalid::new("delay", "must not be given together with execute_at")),
-        (Some(text), None) => Timestamp::parse("execute_at", &text).map(|at| Some(RequestedTime::At(at))),
-        (None, Some(text)) => Span::parse("delay", &text).map(|span| Some(RequestedTime::After(span))),
-        (None, None) => Ok(None),
+pub(crate) fn requested(execute_at: &Given<'_, Timestamp>, delay: &Given<'_, Span>) -> Result<Option<RequestedTime>, Invalid> {
+    if execute_at.is_given() && delay.is_given() {
+        return Err(Invalid::new("delay", "must not be given together with execute_at"));
+    }
+    match execute_at.read("execute_at")? {
+        Some(at) => Ok(Some(RequestedTime::At(at))),
+        None => Ok(delay.read("delay")?.map(RequestedTime::After)),
     }
 }

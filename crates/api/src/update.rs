@@ -1,24 +1,56 @@
 //! `PUT /timers/{id}`: changes a pending timer.
 
 use commands::{EarliestAllowed, HttpPatch, Patch};
-use domain::{Callback, CorrelationId, Invalid, RetryPolicy, limits};
+use domain::{Callback, CorrelationId, Delivery, Given, Json, RetryPolicy, Span, Timestamp, limits};
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::{
     auth::Writing,
     body::JsonBody,
-    create::parse_delivery,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     id::PathId,
-    object::Object,
+    request::{self, clearable},
     schema, timing,
     view::TimerView,
 };
 
-pub(crate) const FIELDS: [&str; 7] =
-    ["execute_at", "delay", "callback", "metadata", "retry_policy", "delivery", "correlation_id"];
 /// What makes a timer the one it is cannot change.
 const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
+
+/// What is to change about a timer; everything is optional.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(crate) struct UpdateTimer<'a> {
+    /// The new instant; not together with `delay`.
+    #[schema(value_type = String, required = false, format = DateTime, example = "2030-01-31T12:00:00Z")]
+    #[serde(default)]
+    execute_at: Given<'a, Timestamp>,
+    /// The new time, from now; not together with `execute_at`.
+    #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h30m")]
+    #[serde(default)]
+    delay: Given<'a, Span>,
+    /// The new callback, whole.
+    #[schema(value_type = schema::Callback, required = false)]
+    #[serde(default)]
+    callback: Given<'a, Callback>,
+    /// `null` clears it.
+    #[schema(value_type = schema::AnyJson, required = false)]
+    #[serde(default)]
+    metadata: Given<'a, Json<{ limits::METADATA_BYTES_MAX }>>,
+    /// `null` clears it.
+    #[schema(value_type = Option<schema::RetryPolicy>, required = false)]
+    #[serde(default)]
+    retry_policy: Given<'a, RetryPolicy>,
+    #[schema(value_type = schema::Delivery, required = false)]
+    #[serde(default)]
+    delivery: Given<'a, Delivery>,
+    /// `null` clears it.
+    #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    correlation_id: Given<'a, CorrelationId>,
+}
 
 /// Change a timer
 ///
@@ -28,7 +60,7 @@ const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
 #[utoipa::path(
     put, path = "/timers/{id}", tag = "timers", operation_id = "updateTimer", security(("ApiKey" = [])),
     params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
-    request_body(content = schema::UpdateTimer, description = "What is to change."),
+    request_body(content = UpdateTimer, description = "What is to change."),
     responses(
         (status = 200, description = "It is changed: `timer updated successfully`.", body = Envelope<TimerView>),
         (status = 400, description = "A field breaks a rule, or the timer is not pending: `cannot update timer with status 'completed'`.", body = ErrorEnvelope),
@@ -49,23 +81,16 @@ pub(crate) async fn update(
 }
 
 fn parse(text: &str) -> Result<Patch, ApiError> {
-    let object = Object::parse(text, &[FIELDS.as_slice(), FIXED.as_slice()].concat())?;
-    if let Some(fixed) = object.first_of(&FIXED) {
-        return Err(Invalid::new(fixed, "cannot be changed").into());
-    }
+    let request: UpdateTimer<'_> = request::read_refusing(text, &FIXED, "cannot be changed")?;
     Ok(Patch {
-        asked: timing::asked(&object)?,
+        asked: timing::requested(&request.execute_at, &request.delay)?,
         earliest_allowed: EarliestAllowed::MinDelay,
-        callback: object.raw("callback").map(|raw| Callback::from_json(raw.get())).transpose()?,
+        callback: request.callback.read("callback")?,
         http: HttpPatch::default(),
-        metadata: object.clearable("metadata", |object, name| object.json(name, limits::METADATA_BYTES_MAX))?,
-        correlation_id: object.clearable("correlation_id", |object, name| {
-            object.string(name)?.map(|text| CorrelationId::parse(&text)).transpose()
-        })?,
-        retry_policy: object.clearable("retry_policy", |object, name| {
-            object.raw(name).map(|raw| RetryPolicy::from_json(raw.get())).transpose()
-        })?,
-        delivery: object.string("delivery")?.map(|text| parse_delivery(&text)).transpose()?,
+        metadata: clearable(&request.metadata, "metadata")?,
+        correlation_id: clearable(&request.correlation_id, "correlation_id")?,
+        retry_policy: clearable(&request.retry_policy, "retry_policy")?,
+        delivery: request.delivery.read("delivery")?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The namespaced REST dialect, version 1: camelCase, an id of the caller's own for every timer, and errors in a format of their own.
+//! The namespaced REST dialect, version 1: camelCase, an id of the client's own for every timer, and errors in a format of their own.
 //!
 //! ```text
 //!   /timers, /timers/{groupId}/{timerId}          the first generation ─┐
@@ -12,10 +12,10 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
+mod duration;
 mod error;
 pub(crate) mod get;
 mod policy;
-mod schema;
 mod selection;
 pub(crate) mod update;
 mod view;
@@ -57,9 +57,4 @@ fn in_v1_words(error: CommandError) -> CommandError {
         _ => field,
     };
     CommandError::Invalid(Invalid { field, rule })
-}
-
-/// The same complaint about a field that has another name here.
-fn named(field: &str) -> impl FnOnce(Invalid) -> Invalid {
-    move |Invalid { rule, .. }| Invalid::new(field, rule)
 }

@@ -18,4 +18,10 @@ impl Invalid {
         self.field = format!("{parent}.{}", self.field);
         self
     }
+
+    /// The same complaint about a field that has another name here.
+    pub fn named(mut self, field: &str) -> Self {
+        field.clone_into(&mut self.field);
+        self
+    }
 }

@@ -1,9 +1,5 @@
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
 use serde_json::value::RawValue;
 
 use crate::{Invalid, limits};
@@ -59,69 +55,6 @@ pub fn string_in(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
     serde_json::from_str(raw.get()).ok().map(Cow::Owned)
 }
-
-/// Reads the object that `field` must be, into a struct that takes whatever its members are: so that all that can be wrong is a name
-/// that is not among `known`, or is there twice. Serde would say that in the words of Rust.
-pub(crate) fn parse_object<'a, T: Deserialize<'a>>(field: &str, text: &'a str, known: &[&str]) -> Result<T, Invalid> {
-    // Serde would take an array for the members of a struct in their order.
-    if !text.trim_start().starts_with('{') {
-        return Err(Invalid::new(field, "must be an object"));
-    }
-    serde_json::from_str(text).map_err(|_| complaint(field, text, known))
-}
-
-/// What is wrong with the names of an object. Those behind the first wrong one are not looked at.
-fn complaint(field: &str, text: &str, known: &[&str]) -> Invalid {
-    let mut seen = Vec::new();
-    let Ok(Names(names)) = serde_json::from_str(text) else { return Invalid::new(field, "must be an object") };
-    for name in names {
-        let Some(name) = known.iter().find(|known| **known == name) else {
-            return Invalid::new(quoted(&name), "is not a known field").within(field);
-        };
-        if seen.contains(name) {
-            return Invalid::new(*name, "must not be given twice").within(field);
-        }
-        seen.push(*name);
-    }
-    Invalid::new(field, "must be an object")
-}
-
-/// A made-up name, short enough and tame enough to be sent back.
-pub fn quoted(name: &str) -> String {
-    let tame: String = name.chars().filter(|c| !c.is_control()).take(limits::ECHOED_CHARS_MAX).collect();
-    format!("'{tame}'")
-}
-
-/// The first names of an object, as many as any object of ours has and some more.
-struct Names(Vec<String>);
-
-impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-
-        impl<'de> Visitor<'de> for Members {
-            type Value = Names;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
-                let mut names = Vec::new();
-                while let Some((name, IgnoredAny)) = map.next_entry()? {
-                    if names.len() < NAMES_READ_MAX {
-                        names.push(name);
-                    }
-                }
-                Ok(Names(names))
-            }
-        }
-
-        deserializer.deserialize_map(Members)
-    }
-}
-
-const NAMES_READ_MAX: usize = 64;
 
 /// JSON text without the blanks between its tokens. Whole strings and whatever lies between two blanks are taken over at once.
 pub(crate) fn without_blanks(mut text: &str) -> String {

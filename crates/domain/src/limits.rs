@@ -24,7 +24,9 @@ pub const CALLBACK_TIMEOUT_DEFAULT: Span = Span::from_secs(30);
 pub const CALLBACK_TIMEOUT_MIN: Span = Span::from_millis(100);
 pub const CALLBACK_TIMEOUT_MAX: Span = Span::from_secs(300);
 
-/// What is repeated of a name that a caller made up.
+/// How many names of one object are looked at to say what is wrong with them: more than any object of ours has.
+pub const MEMBER_NAMES_MAX: usize = 64;
+/// What is repeated of a name that a client made up.
 pub const ECHOED_CHARS_MAX: usize = 64;
 pub const RETRIES_MAX: u32 = 1000;
 pub const BACKOFF_MULTIPLIER_MAX: f64 = 100.0;

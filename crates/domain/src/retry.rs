@@ -1,11 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{
-    Invalid, Span,
-    json::{parse_object, string_in},
-    limits,
-};
+use crate::{Invalid, Span, limits, read_object_in, string_in};
 
 /// How often and when a failed call is retried. Without a policy it is tried once.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -47,8 +43,6 @@ struct Fields<'a> {
     max_duration: Option<&'a RawValue>,
 }
 
-const FIELDS: [&str; 5] = ["max_retries", "initial_interval", "backoff_multiplier", "max_interval", "max_duration"];
-
 impl Fields<'_> {
     fn max_retries(&self) -> Result<Option<u32>, Invalid> {
         let whole = |raw: &RawValue| match serde_json::from_str::<f64>(raw.get()) {
@@ -88,7 +82,7 @@ impl RetryPolicy {
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
-        let fields: Fields<'_> = parse_object("retry_policy", text, &FIELDS)?;
+        let fields: Fields<'_> = read_object_in("retry_policy", text)?;
         Self::parse(&fields).map_err(|invalid| invalid.within("retry_policy"))
     }
 

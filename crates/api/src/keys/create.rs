@@ -1,8 +1,10 @@
 //! `POST /keys`: issues a key.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
-use domain::{Access, Invalid, Namespace, Namespaces, Rights, limits};
-use serde::Serialize;
+use domain::{Access, Given, Invalid, Namespace, Namespaces, Rights, limits};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::KeyView;
@@ -12,11 +14,26 @@ use crate::{
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
-    object::Object,
+    request::{self, Elements},
     schema,
 };
 
-pub(crate) const FIELDS: [&str; 3] = ["name", "namespaces", "rights"];
+/// A key for somebody.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(crate) struct CreateKey<'a> {
+    /// What to call it, for those who look at the list.
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 100, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    name: Given<'a, Cow<'a, str>>,
+    /// The namespaces that it opens; `null` for all of them.
+    #[schema(value_type = Option<Vec<schema::NamespaceName>>, required = true, min_items = 1, max_items = 100)]
+    #[serde(default)]
+    namespaces: Given<'a, Elements<'a, { limits::KEY_NAMESPACES_MAX }>>,
+    #[schema(value_type = schema::Rights, required = true)]
+    #[serde(default)]
+    rights: Given<'a, Rights>,
+}
 
 /// A new key, with the text that opens what it opens.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,7 +51,7 @@ pub(crate) struct IssuedKey {
 /// do not exist for its holder. Its text is in the answer and nowhere else.
 #[utoipa::path(
     post, path = "/keys", tag = "keys", operation_id = "createKey", security(("ApiKey" = [])),
-    request_body(content = schema::CreateKey, description = "What the key is to open.",
+    request_body(content = CreateKey, description = "What the key is to open.",
         example = json!({"name": "billing service", "namespaces": ["billing"], "rights": "write"})),
     responses(
         (status = 201, description = "The key: `key created successfully`.", body = Envelope<IssuedKey>, links(
@@ -59,24 +76,23 @@ pub(crate) async fn create(
 }
 
 fn parse(text: &str) -> Result<(String, Access), ApiError> {
-    let object = Object::parse(text, &FIELDS)?;
-    let required = |name: &str| Invalid::new(name, "is required");
-    let name = object.string("name")?.ok_or_else(|| required("name"))?;
-    let rights = object.string("rights")?.ok_or_else(|| required("rights"))?;
-    let rights = Rights::parse(&rights).ok_or_else(|| Invalid::new("rights", "must be read or write"))?;
-    Ok((name.into_owned(), Access { namespaces: parse_namespaces(&object)?, rights }))
+    let request: CreateKey<'_> = request::read(text)?;
+    let name = request.name.required("name")?.into_owned();
+    let rights = request.rights.required("rights")?;
+    Ok((name, Access { namespaces: parse_namespaces(&request)?, rights }))
 }
 
-fn parse_namespaces(object: &Object<'_>) -> Result<Namespaces, Invalid> {
-    if object.is_null("namespaces") {
+fn parse_namespaces(request: &CreateKey<'_>) -> Result<Namespaces, Invalid> {
+    if request.namespaces.is_null() {
         return Ok(Namespaces::All);
     }
-    let elements = object.elements("namespaces", limits::KEY_NAMESPACES_MAX)?;
-    let elements = elements.ok_or_else(|| Invalid::new("namespaces", "is required: name them, or say null for all of them"))?;
+    let elements = request.namespaces.read("namespaces")?;
+    let Elements(elements) =
+        elements.ok_or_else(|| Invalid::new("namespaces", "is required: name them, or say null for all of them"))?;
     let mut names: Vec<Namespace> = Vec::with_capacity(elements.len());
     for raw in elements {
         let text: String = serde_json::from_str(raw.get()).map_err(|_| Invalid::new("namespaces", "must be strings"))?;
-        let name = Namespace::parse(&text).map_err(|Invalid { rule, .. }| Invalid::new("namespaces", rule))?;
+        let name = Namespace::parse(&text).map_err(|invalid| invalid.named("namespaces"))?;
         if !names.contains(&name) {
             names.push(name);
         }

@@ -56,7 +56,8 @@ fn a_total_that_is_an_estimate_says_so() {
         (Count::about(7), (100_000, true)),
     ] {
         let listed = Listed { page: Page::default(), total };
-        let page = serde_json::to_value(page(listed, &parse("").unwrap(), NOW)).unwrap();
+        let query = Parameters::read(&Uri::from_static("/timers")).unwrap().into_query().unwrap();
+        let page = serde_json::to_value(page(listed, &query, NOW)).unwrap();
         assert_eq!((&page["total"], &page["total_is_estimate"]), (&expected.0.into(), &expected.1.into()));
     }
 }

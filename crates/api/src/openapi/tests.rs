@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use domain::names_of;
+
 use super::*;
 use crate::rig::{Rig, request};
 
@@ -78,14 +80,15 @@ async fn every_described_route_is_there_and_no_other() {
 #[test]
 fn what_is_described_is_what_is_read() {
     let document = document();
-    let names = |names: &[&[&str]]| names.concat().into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+    let names = |names: &[&str]| names.iter().copied().map(str::to_owned).collect::<BTreeSet<_>>();
     let mut long = properties(&document, "CreateTimerAt");
     long.extend(properties(&document, "CreateTimerAfter"));
-    assert_eq!(long, names(&[&create::LONG]));
-    assert_eq!(properties(&document, "CreateCountdown"), names(&[&create::SHORT]));
-    assert_eq!(properties(&document, "UpdateTimer"), names(&[&update::FIELDS]));
-    assert_eq!(properties(&document, "CreateKey"), names(&[&keys::create::FIELDS]));
-    assert_eq!(properties(&document, "CancelTimers"), names(&[&cancel_matching::CONDITIONS, &[cancel_matching::GUARD]]));
+    assert_eq!(long, names(names_of::<create::LongForm<'_>>()));
+    assert_eq!(properties(&document, "CreateCountdown"), names(names_of::<create::ShortForm<'_>>()));
+    assert_eq!(properties(&document, "UpdateTimer"), names(names_of::<update::UpdateTimer<'_>>()));
+    assert_eq!(properties(&document, "CreateKey"), names(names_of::<keys::create::CreateKey<'_>>()));
+    assert_eq!(properties(&document, "CreateTimers"), names(names_of::<batch::CreateTimers<'_>>()));
+    assert_eq!(properties(&document, "CancelTimers"), names(names_of::<cancel_matching::CancelTimers<'_>>()));
     for closed in [
         "CreateTimerAt",
         "CreateTimerAfter",

@@ -2,20 +2,70 @@
 
 use axum::response::Response;
 use commands::{Commands, EarliestAllowed, Field, HttpPatch, NewTimerRequest, Outcome, Target};
-use domain::{Callback, Endpoint, HttpEndpoint, Invalid, Key, OnConflict, Protocol, RequestedTime, limits};
+use domain::{
+    Callback, CallbackUrl, Endpoint, Given, HttpEndpoint, Invalid, Key, Namespace, OnConflict, Protocol, RequestedTime, Span,
+    Timestamp, limits,
+};
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{
     error::ErrorView,
-    in_v1_words, named, schema, selection,
+    in_v1_words,
+    policy::{Policy, PolicyRequest},
+    selection,
     view::TimerView,
-    wanted::{self, Wanted},
+    wanted::{Payload, Seconds, Wanted},
 };
-use crate::{auth::Writing, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Writing, body::JsonBody, error::ApiError, request, schema};
 
-const IDENTITY: [&str; 3] = ["id", "namespace", "groupId"];
-
-pub(super) fn fields() -> Vec<&'static str> {
-    [IDENTITY.as_slice(), &wanted::FIELDS].concat()
+/// A timer to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+#[schema(as = V1CreateTimer)]
+pub(crate) struct CreateTimer<'a> {
+    /// Your own id of the timer, unique in its namespace: makes repeating the request safe.
+    #[schema(value_type = String, required = true, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "user-reminder-123")]
+    #[serde(default)]
+    id: Given<'a, Key>,
+    /// The scope in which ids are unique; `default` unless given.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "notifications")]
+    #[serde(default)]
+    namespace: Given<'a, Namespace>,
+    /// The older name of `namespace`; not together with it.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    group_id: Given<'a, Namespace>,
+    /// When to call: RFC 3339 with any offset, kept to the microsecond. It must not be past; up to a minute ago counts as now.
+    #[schema(value_type = String, required = true, format = DateTime, example = "2030-01-31T12:00:00Z")]
+    #[serde(default)]
+    execute_at: Given<'a, Timestamp>,
+    /// Whom to call: `http` or `https`, without credentials.
+    #[schema(
+        value_type = String,
+        required = true,
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[hH][tT][tT][pP][sS]?://[^/@]",
+        example = "https://app.example.com/webhooks/timer"
+    )]
+    #[serde(default)]
+    callback_url: Given<'a, CallbackUrl>,
+    /// Carried to the receiver exactly as given: at most 256 KiB, nested at most 64 deep.
+    #[schema(value_type = schema::AnyJson, required = false)]
+    #[serde(default)]
+    payload: Given<'a, Payload>,
+    #[schema(value_type = Option<PolicyRequest>, required = false)]
+    #[serde(default)]
+    retry_policy: Given<'a, Policy>,
+    /// How long the receiver may take: 100ms to 5m, 30s unless given.
+    #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "30s")]
+    #[serde(default)]
+    callback_timeout: Given<'a, Span>,
+    /// The same as a number of seconds; not together with `callbackTimeout`.
+    #[schema(value_type = u32, required = false, minimum = 1, maximum = 300)]
+    #[serde(default)]
+    callback_timeout_seconds: Given<'a, Seconds>,
 }
 
 /// Create a timer under an id of yours
@@ -26,7 +76,7 @@ pub(super) fn fields() -> Vec<&'static str> {
 /// when it has ended or was deleted, and it never fires again because of that. Other content is a 409.
 #[utoipa::path(
     post, path = "/api/v1/timers", tag = "v1", operation_id = "v1CreateTimer", security(("ApiKey" = [])),
-    request_body(content = schema::CreateTimer, description = "The timer that is wanted."),
+    request_body(content = CreateTimer, description = "The timer that is wanted."),
     responses(
         (status = 200, description = "The timer, new or as it was there.", body = TimerView, links(
             ("read" = (operation_id = "v1GetTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
@@ -50,7 +100,7 @@ pub(crate) async fn create(Writing(commands): Writing, body: JsonBody) -> Result
 /// deleted begins anew. Only one that is being delivered at this moment cannot be overwritten.
 #[utoipa::path(
     post, path = "/api/v1/timers/create", tag = "v1", operation_id = "v1CreateOrReplaceTimer", security(("ApiKey" = [])),
-    request_body(content = schema::CreateTimer, description = "The timer that is wanted."),
+    request_body(content = CreateTimer, description = "The timer that is wanted."),
     responses(
         (status = 200, description = "The timer as it was asked for.", body = TimerView, links(
             ("read" = (operation_id = "v1GetTimer", parameters(("groupId" = "$response.body#/groupId"), ("timerId" = "$response.body#/id")))),
@@ -76,11 +126,11 @@ async fn register(commands: &Commands, text: &str, on_conflict: OnConflict) -> R
 }
 
 fn parse(text: &str) -> Result<NewTimerRequest, ApiError> {
-    let object = Object::parse(text, &fields())?;
-    let id = object.string("id")?.ok_or_else(|| Invalid::new("id", "is required"))?;
-    let key = Key::parse(&id).map_err(named("id"))?;
-    let namespace = selection::namespace(&object)?;
-    let wanted = Wanted::read(&object)?;
+    let new: CreateTimer<'_> = request::read(text)?;
+    let key = new.id.required("id")?;
+    let namespace = selection::either_namespace(&new.namespace, &new.group_id)?;
+    let timeout = (&new.callback_timeout, &new.callback_timeout_seconds);
+    let wanted = Wanted::read(&new.execute_at, &new.callback_url, &new.payload, &new.retry_policy, timeout)?;
     let execute_at = wanted.execute_at.ok_or_else(|| Invalid::new("executeAt", "is required"))?;
     let request = NewTimerRequest::new(RequestedTime::At(execute_at), Target::Callback(post(wanted.http)?));
     Ok(NewTimerRequest {

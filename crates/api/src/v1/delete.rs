@@ -6,14 +6,12 @@ use http::StatusCode;
 
 use super::{
     error::ErrorView,
-    schema,
-    selection::{self, PathTimer},
+    selection::{self, PathTimer, TimerSelection},
 };
 use crate::{
     auth::{Permitted, Writing},
     body::JsonBody,
     error::ApiError,
-    object::Object,
 };
 
 /// Delete a timer by its group and id
@@ -41,7 +39,7 @@ pub(crate) async fn delete(Permitted(commands): Permitted, PathTimer(id): PathTi
 /// Like `DELETE /api/v1/timers/{groupId}/{timerId}`, with the timer named in the body.
 #[utoipa::path(
     post, path = "/api/v1/timers/delete", tag = "v1", operation_id = "v1DeleteSelectedTimer", security(("ApiKey" = [])),
-    request_body(content = schema::TimerSelection, description = "The timer that is meant."),
+    request_body(content = TimerSelection, description = "The timer that is meant."),
     responses(
         (status = 204, description = "It is deleted, and never fires."),
         (status = 400, description = "`VALIDATION_ERROR`: a field breaks a rule, and `details.field` names it; or `MALFORMED_REQUEST`.", body = ErrorView),
@@ -53,7 +51,7 @@ pub(crate) async fn delete(Permitted(commands): Permitted, PathTimer(id): PathTi
     )
 )]
 pub(crate) async fn delete_selected(Writing(commands): Writing, body: JsonBody) -> Result<StatusCode, ApiError> {
-    cancel(&commands, selection::timer(&Object::parse(&body.text, &selection::FIELDS)?)?).await
+    cancel(&commands, selection::read(&body.text)?).await
 }
 
 async fn cancel(commands: &Commands, id: TimerId) -> Result<StatusCode, ApiError> {

@@ -6,11 +6,10 @@ use domain::TimerId;
 
 use super::{
     error::ErrorView,
-    schema,
-    selection::{self, PathTimer},
+    selection::{self, PathTimer, TimerSelection},
     view::TimerView,
 };
-use crate::{auth::Permitted, body::JsonBody, error::ApiError, object::Object};
+use crate::{auth::Permitted, body::JsonBody, error::ApiError};
 
 /// Read a timer by its group and id
 ///
@@ -40,7 +39,7 @@ pub(crate) async fn get(Permitted(commands): Permitted, PathTimer(id): PathTimer
 /// Like `GET /api/v1/timers/{groupId}/{timerId}`, with the timer named in the body.
 #[utoipa::path(
     post, path = "/api/v1/timers/get", tag = "v1", operation_id = "v1GetSelectedTimer", security(("ApiKey" = [])),
-    request_body(content = schema::TimerSelection, description = "The timer that is meant."),
+    request_body(content = TimerSelection, description = "The timer that is meant."),
     responses(
         (status = 200, description = "The timer.", body = TimerView),
         (status = 400, description = "`VALIDATION_ERROR`: a field breaks a rule, and `details.field` names it; or `MALFORMED_REQUEST`.", body = ErrorView),
@@ -51,7 +50,7 @@ pub(crate) async fn get(Permitted(commands): Permitted, PathTimer(id): PathTimer
     )
 )]
 pub(crate) async fn get_selected(Permitted(commands): Permitted, body: JsonBody) -> Result<Response, ApiError> {
-    show(&commands, selection::timer(&Object::parse(&body.text, &selection::FIELDS)?)?).await
+    show(&commands, selection::read(&body.text)?).await
 }
 
 async fn show(commands: &Commands, id: TimerId) -> Result<Response, ApiError> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use domain::{ManualClock, Next};
+use domain::{ManualClock, Next, names_of};
 use serde_json::{Value, json};
 use store::{Fault, Faulty, Model, Operation};
 
@@ -75,7 +75,7 @@ async fn nothing_of_a_timer_is_done_without_the_key() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_in_the_words_of_this_door() {
+async fn what_is_not_there_is_said_in_the_words_of_this_dialect() {
     let rig = Rig::new();
     for path in [
         "/api/v1",
@@ -220,11 +220,14 @@ fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
 
 #[test]
 fn what_is_described_is_what_is_read() {
-    assert_eq!(properties("V1CreateTimer"), names(create::fields()));
-    assert_eq!(properties("V1UpdateTimer"), names(wanted::FIELDS));
-    assert_eq!(properties("V1UpdateSelectedTimer"), names(update::selected_fields()));
-    assert_eq!(properties("V1TimerSelection"), names(selection::FIELDS));
-    assert_eq!(properties("V1RetryPolicy"), names(policy::FIELDS.map(|(here, _)| here)));
+    let read = |read: &[&'static str]| names(read.iter().copied());
+    let selection = read(names_of::<selection::TimerSelection<'_>>());
+    let selected = read(names_of::<update::UpdateSelectedTimer<'_>>());
+    assert_eq!(properties("V1CreateTimer"), read(names_of::<create::CreateTimer<'_>>()));
+    assert_eq!(properties("V1UpdateTimer"), &selected - &selection);
+    assert_eq!(properties("V1UpdateSelectedTimer"), selected);
+    assert_eq!(properties("V1TimerSelection"), selection);
+    assert_eq!(properties("V1RetryPolicy"), read(names_of::<policy::PolicyRequest<'_>>()));
     for closed in ["V1CreateTimer", "V1UpdateTimer", "V1UpdateSelectedTimer", "V1TimerSelection", "V1RetryPolicy"] {
         assert_eq!(schema(closed)["additionalProperties"], false, "{closed}");
     }

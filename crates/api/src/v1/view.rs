@@ -1,13 +1,13 @@
 //! Timers as this dialect shows them.
 
 use axum::response::Response;
-use domain::{Endpoint, JsonText, Span, Status, Timer, Timestamp};
+use domain::{Endpoint, JsonText, Status, Timer, Timestamp};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Number;
 use utoipa::ToSchema;
 
-use super::{policy::PolicyView, schema};
+use super::{duration, policy::PolicyView};
 use crate::envelope::json;
 
 /// A timer. `status`, `attempt`, `lastError` and `protocol` are more than a request can say: how the timer stands.
@@ -42,7 +42,7 @@ pub(super) struct TimerView {
     #[schema(value_type = Option<f64>, required = true, example = 30)]
     callback_timeout_seconds: Option<Number>,
     /// How it speaks to its receiver: `timer`, unless it came through another dialect.
-    #[schema(value_type = schema::Protocol)]
+    #[schema(value_type = crate::schema::V1Protocol)]
     protocol: &'static str,
     #[schema(value_type = crate::schema::Status)]
     status: Status,
@@ -81,8 +81,8 @@ impl TimerView {
             callback_url: http.map(|http| http.url.as_str().to_owned()),
             payload: definition.callback.payload().cloned(),
             retry_policy: definition.retry_policy.as_ref().map(PolicyView::of),
-            callback_timeout: http.map(|http| duration(http.timeout)),
-            callback_timeout_seconds: http.and_then(|http| seconds(http.timeout)),
+            callback_timeout: http.map(|http| duration::written(http.timeout)),
+            callback_timeout_seconds: http.and_then(|http| duration::seconds(http.timeout)),
             protocol: http.map_or(definition.callback.kind(), |http| http.protocol.as_str()),
             status: timer.status,
             attempt: timer.attempt,
@@ -91,42 +91,5 @@ impl TimerView {
             updated_at: timer.updated_at,
             executed_at: timer.executed_at,
         }
-    }
-}
-
-/// A duration with no unit larger than hours: a client that wrote `24h` reads `24h`, and not every language knows days.
-pub(super) fn duration(span: Span) -> String {
-    const HOUR_MICROS: i64 = 3_600_000_000;
-    let hours = span.as_micros() / HOUR_MICROS;
-    let rest = Span::from_micros_clamped(span.as_micros() % HOUR_MICROS);
-    match (hours, rest) {
-        (0, rest) => rest.to_string(),
-        (hours, Span::ZERO) => format!("{hours}h"),
-        (hours, rest) => format!("{hours}h{rest}"),
-    }
-}
-
-fn seconds(span: Span) -> Option<Number> {
-    match span.as_micros() {
-        micros if micros % 1_000_000 == 0 => Some((micros / 1_000_000).into()),
-        micros => Number::from_f64(micros as f64 / 1e6),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_written_without_days_and_read_back_as_themselves() {
-        for (text, written) in
-            [("24h", "24h"), ("1d", "24h"), ("2w1h30m", "337h30m"), ("90s", "1m30s"), ("250ms", "250ms"), ("0s", "0s")]
-        {
-            let span = Span::parse("text", text).unwrap();
-            assert_eq!(duration(span), written);
-            assert_eq!(Span::parse("text", written), Ok(span));
-        }
-        assert_eq!(seconds(Span::from_secs(30)).unwrap().to_string(), "30");
-        assert_eq!(seconds(Span::from_millis(250)).unwrap().to_string(), "0.25");
     }
 }

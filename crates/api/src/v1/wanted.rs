@@ -1,13 +1,13 @@
 //! What a request says about a timer, whether it is new or to be changed.
 
 use commands::{Field, HttpPatch};
-use domain::{CallbackUrl, HttpEndpoint, Invalid, RetryPolicy, Span, Timestamp, limits};
+use domain::{CallbackUrl, Given, HttpEndpoint, Invalid, Json, RetryPolicy, Span, Timestamp, Whole, limits};
 
-use super::{named, policy};
-use crate::object::Object;
+use super::policy::Policy;
+use crate::request::clearable;
 
-pub(super) const FIELDS: [&str; 6] =
-    ["executeAt", "callbackUrl", "payload", "retryPolicy", "callbackTimeout", "callbackTimeoutSeconds"];
+pub(super) type Payload = Json<{ limits::PAYLOAD_BYTES_MAX }>;
+pub(super) type Seconds = Whole<0, { u32::MAX }>;
 
 pub(super) struct Wanted {
     pub execute_at: Option<Timestamp>,
@@ -16,30 +16,36 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn read(object: &Object<'_>) -> Result<Self, Invalid> {
-        let execute_at = object.string("executeAt")?;
-        let url = object.string("callbackUrl")?;
+    pub(super) fn read<'a>(
+        execute_at: &Given<'a, Timestamp>,
+        callback_url: &Given<'a, CallbackUrl>,
+        payload: &Given<'a, Payload>,
+        retry_policy: &Given<'a, Policy>,
+        callback_timeout: (&Given<'a, Span>, &Given<'a, Seconds>),
+    ) -> Result<Self, Invalid> {
         Ok(Self {
-            execute_at: execute_at.map(|text| Timestamp::parse("executeAt", &text)).transpose()?,
+            execute_at: execute_at.read("executeAt")?,
             http: HttpPatch {
-                url: url.map(|text| CallbackUrl::parse(&text).map_err(named("callbackUrl"))).transpose()?,
-                payload: object.clearable("payload", |object, name| object.json(name, limits::PAYLOAD_BYTES_MAX))?,
-                timeout: timeout(object)?,
+                url: callback_url.read("callbackUrl")?,
+                payload: clearable(payload, "payload")?,
+                timeout: timeout(callback_timeout)?,
             },
-            retry_policy: object.clearable("retryPolicy", policy::read)?,
+            retry_policy: clearable(retry_policy, "retryPolicy")?,
         })
     }
 }
 
 /// How long the receiver may take, as a duration or as a number of seconds.
-fn timeout(object: &Object<'_>) -> Result<Option<Span>, Invalid> {
-    let (name, span) = match (object.string("callbackTimeout")?, object.whole("callbackTimeoutSeconds")?) {
-        (Some(_), Some(_)) => {
-            return Err(Invalid::new("callbackTimeoutSeconds", "must not be given together with callbackTimeout"));
-        }
-        (Some(text), None) => ("callbackTimeout", Span::parse("callbackTimeout", &text)?),
-        (None, Some(seconds)) => ("callbackTimeoutSeconds", Span::from_secs(seconds)),
-        (None, None) => return Ok(None),
+fn timeout((duration, seconds): (&Given<'_, Span>, &Given<'_, Seconds>)) -> Result<Option<Span>, Invalid> {
+    if duration.is_given() && seconds.is_given() {
+        return Err(Invalid::new("callbackTimeoutSeconds", "must not be given together with callbackTimeout"));
+    }
+    let (name, span) = match duration.read("callbackTimeout")? {
+        Some(span) => ("callbackTimeout", span),
+        None => match seconds.read("callbackTimeoutSeconds")? {
+            Some(Whole(seconds)) => ("callbackTimeoutSeconds", Span::from_secs(seconds)),
+            None => return Ok(None),
+        },
     };
-    HttpEndpoint::allowed_timeout(span).map(Some).map_err(named(name))
+    HttpEndpoint::allowed_timeout(span).map(Some).map_err(|invalid| invalid.named(name))
 }

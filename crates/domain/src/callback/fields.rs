@@ -9,11 +9,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{CallbackKind, kind::KindSet};
-use crate::{
-    Headers, Invalid, JsonText,
-    json::{parse_object, string_in},
-    limits,
-};
+use crate::{Headers, Invalid, JsonText, limits, read_object_in, string_in};
 
 /// Where a text comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,7 +75,7 @@ pub(super) struct Fields<'a>([Option<&'a RawValue>; FIELDS_COUNT]);
 
 impl<'a> Fields<'a> {
     pub fn parse(text: &'a str) -> Result<Self, Invalid> {
-        parse_object("callback", text, &NAMES)
+        read_object_in("callback", text)
     }
 
     /// The kind that is named, if it has all the fields that are given: one of another kind would be ignored.
@@ -148,7 +144,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             }
         }
 
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_struct("Callback", &NAMES, Members)
     }
 }
 
