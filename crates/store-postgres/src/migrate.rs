@@ -11,7 +11,7 @@ const MIGRATIONS: [(i32, &str); 4] = [
     (1, include_str!("../migrations/0001_timers.sql")),
     (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
     (3, include_str!("../migrations/0003_nodes.sql")),
-    (4, include_str!("../migrations/0004_due_by_time.sql")),
+    (4, include_str!("../migrations/0004_by_time.sql")),
 ];
 
 /// Any number that nobody else locks in this database.

@@ -17,7 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_timers.sql"),
     include_str!("../migrations/0002_attempts_and_keys.sql"),
     include_str!("../migrations/0003_nodes.sql"),
-    include_str!("../migrations/0004_tallies.sql"),
+    include_str!("../migrations/0004_by_time.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;
