@@ -5,6 +5,7 @@
 
 mod access;
 mod attempt;
+mod backoff;
 mod callback;
 mod callback_headers;
 mod clock;
@@ -20,6 +21,7 @@ mod json;
 pub mod limits;
 mod metric;
 mod object;
+mod options;
 mod retry;
 mod schedule;
 mod span;
@@ -30,6 +32,7 @@ mod timestamp;
 
 pub use access::{Access, AccessKey, AccessKeyId, Caller, Namespaces, Rights};
 pub use attempt::{Attempt, AttemptLog};
+pub use backoff::Backoff;
 pub use callback::{Backend, Callback, CallbackKind, CallbackUrl, Endpoint, HttpEndpoint, KindSet, NatsEndpoint, Protocol};
 pub use callback_headers::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -44,6 +47,7 @@ pub use invalid::Invalid;
 pub use json::{JsonText, string_in};
 pub use metric::{Metric, MetricKind, MetricLabel};
 pub use object::{MemberNames, names_of, quoted, read_object, read_object_in};
+pub use options::Options;
 pub use retry::RetryPolicy;
 pub use schedule::{Countdown, Horizon, RequestedTime};
 pub use span::Span;

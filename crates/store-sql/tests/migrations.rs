@@ -1,4 +1,5 @@
 //! Migrations have the same number and the same meaning in every store.
+#![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
 
 use std::{
     collections::BTreeMap,

@@ -6,7 +6,7 @@ use domain::Timestamp;
 
 use crate::stamp;
 
-/// Marks the file as ours in its header ("tmr1"): a file without it is somebody else's.
+/// Marks the file as ours in its header ("tmr1"): a file without it belongs to another program.
 pub const APPLICATION_ID: i32 = 0x746d_7231;
 
 /// One file, one writer: there is nothing to divide.
@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_attempts_and_keys.sql"),
     include_str!("../migrations/0003_nodes.sql"),
     include_str!("../migrations/0004_by_time.sql"),
+    include_str!("../migrations/0005_options.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;
