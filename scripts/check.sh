@@ -17,9 +17,10 @@ scripts/check_arrows.py
 heading "clippy"
 cargo clippy --workspace --all-targets --locked -- -D warnings
 
-heading "unit tests, simulation with 200 seeds"
-SIM_SEEDS=${SIM_SEEDS:-200} cargo test --workspace --locked --lib --bins \
+heading "unit tests"
+cargo test --workspace --locked --lib --bins \
   --exclude nats --exclude store-postgres --exclude throwaway -- --skip nats::tests
 
-heading "conformance on SQLite and the model, scheduler"
-cargo test --locked --package store-conformance --package store-sqlite --package scheduler --tests
+heading "conformance on SQLite and the model, scheduler, simulation with 200 seeds"
+SIM_SEEDS=${SIM_SEEDS:-200} cargo test --locked \
+  --package store-conformance --package store-sqlite --package scheduler --package engine --tests

@@ -10,7 +10,7 @@ scripts/need_rust.sh
 scripts/setup.sh
 
 heading "simulation"
-SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package server --bin timer simulation -- --nocapture
+SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package engine --test simulation -- --nocapture
 
 heading "load and size, optimised"
 cargo test --release --locked --package server --test e2e -- --ignored --nocapture

@@ -11,6 +11,7 @@ use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Rules, Searches};
 use delivery::{Deliverer, Egress};
 use domain::{CallbackUrl, Caller, Clock, Invalid, SystemClock};
+use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
 use scheduler::{Alarm, Permits, Scheduler};
 use store::{Measured, Store};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
@@ -21,7 +22,6 @@ use crate::{
     exit::Failure,
     nats_wiring::NatsWiring,
     open_store::{self, Opened},
-    pipeline::{Drained, Heartbeats, Pipeline, PipelineMetrics},
     rlimit,
     settings::{self, Defaults, Settings},
     signals, storage, telemetry,

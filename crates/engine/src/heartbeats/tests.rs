@@ -12,7 +12,7 @@ use domain::{
 use store::{Faulty, Model, Operation, Store};
 
 use super::*;
-use crate::pipeline::{Deliver, Drained, Pipeline, PipelineMetrics};
+use crate::{Deliver, Drained, Pipeline, PipelineMetrics};
 
 /// Blocks its thread during each call, until it is told to go on.
 struct Blocking {

@@ -4,7 +4,7 @@ use scheduler::tasks;
 use store::{Claimed, Settlement, StoreError, StoreResult};
 use tokio_util::sync::CancellationToken;
 
-use super::{Deliver, Pipeline, deliver::is_retry, settle::Answered};
+use crate::{Deliver, Pipeline, deliver::is_retry, settle::Answered};
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const FAILURES_MAX: u32 = 10;
 
 /// Takes up what a dead owner left `executing`: at once when shards come in, and now and then to be sure.
-pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, stop: CancellationToken) {
+pub(crate) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, stop: CancellationToken) {
     let mut failures = 0;
     while !stop.is_cancelled() {
         let result = pipeline.recover_once(failures).await;

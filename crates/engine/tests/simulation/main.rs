@@ -8,7 +8,9 @@
 //! ```
 //!
 //! The pipeline, the scheduler and the commands are the real ones. Everything else follows from a seed, so that whatever is found
-//! can be looked at again: `SIM_SEED=123 cargo test -p server --bin timer one_seed -- --nocapture`.
+//! can be looked at again: `SIM_SEED=123 cargo test -p engine --test simulation one_seed -- --nocapture`.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop where it is")]
 
 mod client;
 mod clock;
@@ -20,9 +22,8 @@ mod node;
 mod plan;
 mod planted;
 mod receiver;
+mod seeds;
 mod verdict;
 mod wire;
 mod witness;
 mod world;
-
-mod tests;

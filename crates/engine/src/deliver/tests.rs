@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::pipeline::PipelineMetrics;
+use crate::PipelineMetrics;
 
 /// Answers every call with this status and `out of stock`.
 async fn receiver(status: u16) -> SocketAddr {
@@ -72,7 +72,7 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
         retry_interval_min: Span::ZERO,
         namespaces,
         metrics: PipelineMetrics::default(),
-        heartbeats: crate::pipeline::Heartbeats::default(),
+        heartbeats: crate::Heartbeats::default(),
     };
     (pipeline, claimed.pop().unwrap())
 }

@@ -18,7 +18,7 @@ use super::{
     wire::Wire,
     witness::Witness,
 };
-use crate::pipeline::{Drained, Heartbeats, Pipeline, PipelineMetrics};
+use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
 
 pub const LEASE: Span = Span::from_millis(3_500);
 /// Short, so that finished timers are removed while the simulation runs.

@@ -33,7 +33,7 @@ impl Heartbeats {
         Self { runtime: Some(runtime), last_sign: Arc::default() }
     }
 
-    pub(super) fn spawn(&self, tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
         match &self.runtime {
             Some(runtime) => drop(tasks.spawn_on(task, runtime)),
             None => drop(tasks.spawn(task)),
@@ -41,7 +41,7 @@ impl Heartbeats {
     }
 
     /// Does what concerns the membership.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
@@ -55,7 +55,7 @@ impl Heartbeats {
     }
 
     /// Keeps the node alive, until `stop`, unless its firing stands still for long.
-    pub(super) fn beat(
+    pub(crate) fn beat(
         &self,
         scheduler: Arc<Scheduler>,
         clock: Arc<dyn Clock>,
@@ -83,7 +83,7 @@ impl Heartbeats {
     }
 
     /// Runs beside the firing.
-    pub(super) fn show_life(&self, clock: Arc<dyn Clock>, stop: CancellationToken) -> impl Future<Output = ()> + Send + 'static {
+    pub(crate) fn show_life(&self, clock: Arc<dyn Clock>, stop: CancellationToken) -> impl Future<Output = ()> + Send + 'static {
         let last_sign = self.runtime.as_ref().map(|_| Arc::clone(&self.last_sign));
         async move {
             let Some(last_sign) = last_sign else { return };

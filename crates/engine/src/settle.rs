@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use store::{Settlement, StoreError, StoreResult};
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{Deliver, Pipeline};
+use crate::{Deliver, Pipeline};
 
 /// The most results recorded in one commit.
 const BATCH_MAX: usize = 1024;
@@ -20,7 +20,7 @@ const REFUSALS_MAX: u32 = 10;
 const REFUSALS_ALONE_MAX: u32 = 60;
 
 /// Records results until there are no more senders: whatever has come in goes into one batch.
-pub(super) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mpsc::Receiver<Settlement>) {
+pub(crate) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mpsc::Receiver<Settlement>) {
     let mut in_flight = JoinSet::new();
     loop {
         if in_flight.len() >= BATCHES_IN_FLIGHT {
@@ -86,7 +86,7 @@ const fn after_failure(error: &StoreError, results: usize, tries: u32, takes_wri
 
 /// What the store said to a batch.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(crate) struct Answered {
     /// For each result whether it counted.
     pub counted: Vec<bool>,
     /// How many were set aside. None of them counted.
@@ -95,7 +95,7 @@ pub(super) struct Answered {
 
 impl<D: Deliver> Pipeline<D> {
     /// Records one batch, for as long as it takes: a call that was made and not recorded would be made again.
-    pub(super) async fn record(&self, batch: Vec<Settlement>) {
+    pub(crate) async fn record(&self, batch: Vec<Settlement>) {
         let Answered { counted, set_aside } = self.settle_until_answered(&batch).await;
         let fenced = counted.iter().filter(|counted| !**counted).count() - set_aside;
         if fenced > 0 {
@@ -110,7 +110,7 @@ impl<D: Deliver> Pipeline<D> {
     }
 
     /// Until each result is recorded or known to be one that cannot be: that one is set aside and holds up no other.
-    pub(super) async fn settle_until_answered(&self, batch: &[Settlement]) -> Answered {
+    pub(crate) async fn settle_until_answered(&self, batch: &[Settlement]) -> Answered {
         let mut answered = Answered { counted: vec![false; batch.len()], set_aside: 0 };
         let mut parts: Vec<_> = std::iter::once(0..batch.len()).collect();
         while let Some(part) = parts.pop() {

@@ -6,11 +6,11 @@ use futures_util::FutureExt;
 use store::{ClaimToken, Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
 
-use super::{Deliver, Pipeline};
+use crate::{Deliver, Pipeline};
 
 impl<D: Deliver> Pipeline<D> {
     /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
-    pub(super) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
+    pub(crate) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
         // A panic must not leave a timer `executing` for ever, nor keep its place.
         let (next, attempt) = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
             let error = "internal error while delivering; see the log".to_owned();
@@ -73,7 +73,7 @@ impl<D: Deliver> Pipeline<D> {
 }
 
 /// Whether the attempt with this number failed and is made again. A timer that goes back without a call has the number before it.
-pub(super) const fn is_retry(next: &Next, attempt: u32) -> bool {
+pub(crate) const fn is_retry(next: &Next, attempt: u32) -> bool {
     matches!(next, Next::Pending { attempt: counted, .. } if *counted >= attempt)
 }
 

@@ -16,7 +16,7 @@ use super::{
     gate::Gate,
     ledger::{Arrival, Ledger, Reply},
 };
-use crate::pipeline::Deliver;
+use engine::Deliver;
 
 /// Everybody who is called. How each of them behaves follows from the seed.
 pub struct Receivers {

@@ -38,7 +38,10 @@ fn seeds() -> u64 {
 /// Says what went wrong, and how to see it again.
 fn report(seed: u64, ended: &Ended) -> String {
     let violations: Vec<_> = ended.violations.iter().take(5).map(|found| format!("{:?}: {}", found.check, found.what)).collect();
-    format!("seed {seed}: {}\n  SIM_SEED={seed} cargo test -p server --bin timer one_seed -- --nocapture", violations.join("; "))
+    format!(
+        "seed {seed}: {}\n  SIM_SEED={seed} cargo test -p engine --test simulation one_seed -- --nocapture",
+        violations.join("; ")
+    )
 }
 
 #[test]

@@ -1,25 +1,3 @@
-//! The loop: claims what is due, delivers it, and records what became of it.
-//!
-//! ```text
-//!   scheduler ──claim──▶ deliveries (each a task, as many as there are places) ──▶ settlements ──▶ store
-//!       ▲                                  │                                       (bounded)        │
-//!       ├──────────── place free ◀─────────┘                                                         │
-//!       └──────────────────────────── pending again ◀────────────────────────────────────────────────┘
-//! ```
-//!
-//! Nothing is claimed that cannot start at once, or after a moment if it needs a new connection, so "executing" means "being
-//! delivered now". A place becomes free when the call is over; how many results may wait for the disk is bounded as well, and a
-//! store that is away stops the claiming.
-
-mod deliver;
-mod heartbeats;
-mod metrics;
-mod recover;
-mod settle;
-
-pub use heartbeats::Heartbeats;
-pub use metrics::{METRICS, PipelineMetrics};
-
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use delivery::{Attempted, Deliverer, NamespaceRules};
@@ -32,6 +10,8 @@ use scheduler::{Scheduler, tasks};
 use store::{Claimed, Settlement, Store, StoreResult};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{Heartbeats, PipelineMetrics, recover, settle};
 
 /// How many results may wait to be recorded.
 const SETTLEMENTS_MAX: usize = 4096;
@@ -209,7 +189,7 @@ impl<D: Deliver> Pipeline<D> {
         deliveries.close();
         drop(settlements);
         if !deliveries.is_empty() {
-            tracing::info!(calls = deliveries.len(), "finishing the calls under prepared");
+            tracing::info!(calls = deliveries.len(), "finishing the calls under way");
         }
         let finish = async {
             deliveries.wait().await;
