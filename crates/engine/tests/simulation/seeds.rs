@@ -47,6 +47,8 @@ fn report(seed: u64, ended: &Ended) -> String {
 #[test]
 fn what_must_hold_holds_whatever_goes_wrong() {
     let (next, failures, sum) = (AtomicU64::new(0), Mutex::new(Vec::new()), Mutex::new(PipelineMetrics::default()));
+    // One number for all stories: a change that should change no behaviour should not change it.
+    let stories = AtomicU64::new(0);
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -55,6 +57,7 @@ fn what_must_hold_holds_whatever_goes_wrong() {
             }
             let ended = run(seed, None);
             sum.lock().unwrap().add(&ended.metrics);
+            stories.fetch_xor(ended.hash, Ordering::Relaxed);
             if !ended.violations.is_empty() {
                 failures.lock().unwrap().push(report(seed, &ended));
             }
@@ -63,7 +66,7 @@ fn what_must_hold_holds_whatever_goes_wrong() {
     std::thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(work))));
     let failures = failures.into_inner().unwrap();
     let sum = sum.into_inner().unwrap();
-    println!("{} seeds, {} with violations: {sum:?}", seeds(), failures.len());
+    println!("{} seeds, {} with violations: {sum:?}, stories {:016x}", seeds(), failures.len(), stories.into_inner());
     assert!(failures.is_empty(), "{} of {} seeds:\n{}", failures.len(), seeds(), failures.join("\n"));
     let happened = [sum.calls, sum.taken_over, sum.repeated, sum.fenced, sum.gaps];
     assert!(seeds() < 100 || happened.iter().all(|figure| *figure > 0), "little happened: {sum:?}");
