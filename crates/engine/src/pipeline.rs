@@ -6,7 +6,7 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all},
 };
-use scheduler::{Scheduler, tasks};
+use scheduler::{Claims, Scheduler, tasks};
 use store::{Claimed, Settlement, Store, StoreResult};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -139,10 +139,10 @@ impl<D: Deliver> Pipeline<D> {
             let result = self.scheduler.claim_once().await;
             tasks::report("claim", &result);
             match result {
-                Ok((claimed, more)) => {
+                Ok(Claims { claimed, more_due }) => {
                     pause_after_error = SHORTEST_PAUSE;
                     claimed.into_iter().for_each(|claimed| self.start(claimed, deliveries, settlements, stop));
-                    if more {
+                    if more_due {
                         // Lets the deliveries begin before the next claim.
                         tokio::task::yield_now().await;
                     } else {

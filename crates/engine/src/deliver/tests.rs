@@ -60,7 +60,7 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
     let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler::Config::default()));
     scheduler.beat_once().await.unwrap();
     while scheduler.load_once().await.unwrap() {}
-    let (mut claimed, _) = scheduler.claim_once().await.unwrap();
+    let mut claimed = scheduler.claim_once().await.unwrap().claimed;
     let namespaces = Arc::clone(&config.namespaces);
     let deliverer = Arc::new(Deliverer::new(config, Arc::clone(&clock)).unwrap());
     let pipeline = Pipeline {
@@ -134,7 +134,7 @@ async fn what_its_caller_wants_tried_again_is_not_overdue() {
     let now = pipeline.clock.now();
     pipeline.store.reopen(entry.id, now).await.unwrap();
     pipeline.scheduler.nudge(&[store::DueEntry { at: now, ..entry }]);
-    let (mut reopened, _) = pipeline.scheduler.claim_once().await.unwrap();
+    let mut reopened = pipeline.scheduler.claim_once().await.unwrap().claimed;
     let settlement = pipeline.deliver(reopened.pop().expect("the timer again"), &CancellationToken::new()).await;
     assert!(matches!(&settlement.next, Next::Failed { error, .. } if error.starts_with("answered 503")), "{settlement:?}");
 }

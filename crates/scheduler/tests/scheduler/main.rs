@@ -7,7 +7,7 @@ mod nodes;
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use domain::{Clock, ManualClock, NewTimer, Next, Span, TimerId};
-use scheduler::{Config, Scheduler, SweepPosition};
+use scheduler::{Claims, Config, Scheduler, SweepPosition};
 use store::{Claimed, DueEntry, Fault, Faulty, Model, Operation, Settlement, Store};
 use store_conformance::{NOW, secs, timer};
 
@@ -70,9 +70,9 @@ impl Rig {
     async fn claim(&self) -> Vec<Claimed> {
         let mut all = Vec::new();
         loop {
-            let (claimed, more) = self.scheduler.claim_once().await.unwrap();
+            let Claims { claimed, more_due } = self.scheduler.claim_once().await.unwrap();
             all.extend(claimed);
-            if !more {
+            if !more_due {
                 return all;
             }
         }
@@ -246,9 +246,9 @@ async fn second_claim_of(count: usize) -> Duration {
     assert!(futures_util::poll!(&mut first).is_pending());
     claimable(count).await;
     let begun = tokio::time::Instant::now();
-    assert_eq!(rig.scheduler.claim_once().await.unwrap().0.len(), count);
+    assert_eq!(rig.scheduler.claim_once().await.unwrap().claimed.len(), count);
     let elapsed = begun.elapsed();
-    assert_eq!(first.await.unwrap().0.len(), 1);
+    assert_eq!(first.await.unwrap().claimed.len(), 1);
     elapsed
 }
 

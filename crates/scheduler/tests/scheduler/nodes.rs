@@ -28,7 +28,7 @@ async fn what_a_dead_owner_left_executing_is_found_after_the_take_over() {
     assert_eq!(rig.store.settle(&batch).await.unwrap(), [true]);
     while successor.load_once().await.unwrap() {}
     successor.settled(&batch);
-    let (again, _) = successor.claim_once().await.unwrap();
+    let again = successor.claim_once().await.unwrap().claimed;
     assert_eq!((again[0].entry.id, again[0].attempt), (ids[0], 2));
 
     // The old owner wakes up: it has lost its shards, and what it did counts for nothing.
