@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use scheduler::Linger;
 use store::{Settlement, StoreError, StoreResult};
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -9,9 +10,8 @@ use crate::{Deliver, Pipeline};
 const BATCH_MAX: usize = 1024;
 /// How many commits may be under way at once: while one waits for the disk, the next gathers.
 const BATCHES_IN_FLIGHT: usize = 2;
-/// So many are worth a commit beside another one. Fewer wait for that one to end, but no longer than this.
-const WORTHWHILE: usize = 64;
-const LINGER_MAX: Duration = Duration::from_millis(5);
+/// Fewer results wait for more of them while another commit is under way.
+const LINGER: Linger = Linger::BESIDE_A_COMMIT;
 /// How often damage must be met before it is believed.
 const TRIES_MAX: u32 = 3;
 /// How often a store that takes other writes must refuse these before they are taken for the cause: some seconds for several, about a
@@ -30,8 +30,7 @@ pub(crate) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mps
         if results.recv_many(&mut batch, BATCH_MAX).await == 0 {
             break;
         }
-        // Whether it is or not: nothing waits longer.
-        let _ = tokio::time::timeout(LINGER_MAX, is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
+        LINGER.until(is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
         let pipeline = Arc::clone(&pipeline);
         in_flight.spawn(async move { pipeline.record(batch).await });
     }
@@ -49,9 +48,9 @@ async fn end_of_one(in_flight: &mut JoinSet<()>) {
     }
 }
 
-/// Until the batch is worth its commit: there is no other, or it has become large.
+/// Until the batch is worth its commit, or no more results can come.
 async fn is_worthwhile(batch: &mut Vec<Settlement>, results: &mut mpsc::Receiver<Settlement>, in_flight: &mut JoinSet<()>) {
-    while !in_flight.is_empty() && batch.len() < WORTHWHILE {
+    while !LINGER.is_over(in_flight.len(), |count| batch.len() >= count) {
         tokio::select! {
             biased;
             () = end_of_one(in_flight) => {}
@@ -192,20 +191,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_small_batch_waits_until_the_other_one_ends_or_it_is_large() {
-        let (sender, mut results) = mpsc::channel(2 * WORTHWHILE);
+        let (sender, mut results) = mpsc::channel(2 * LINGER.worthwhile);
         let (mut batch, mut in_flight, end) = beside_another();
-        let waiting = timeout(LINGER_MAX, is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
+        let waiting = timeout(LINGER.longest, is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
         assert!(waiting.is_err(), "one is not worth it");
         end.send(()).unwrap();
         is_worthwhile(&mut batch, &mut results, &mut in_flight).await;
         assert_eq!(batch.len(), 1);
 
         let (mut batch, mut in_flight, _end) = beside_another();
-        for _ in 1..WORTHWHILE {
+        for _ in 1..LINGER.worthwhile {
             sender.try_send(result()).unwrap();
         }
         is_worthwhile(&mut batch, &mut results, &mut in_flight).await;
-        assert_eq!(batch.len(), WORTHWHILE);
+        assert_eq!(batch.len(), LINGER.worthwhile);
     }
 
     #[test]

@@ -11,13 +11,10 @@ use domain::{Clock, Span};
 use store::{Claim, ClaimToken, Claimed, DueEntry, OnLocked, Store, StoreResult};
 use tokio::time::Instant;
 
-use crate::{Alarm, Config, hash::mix, membership::Membership, shared_window::SharedWindow};
+use crate::{Alarm, Config, Linger, hash::mix, membership::Membership, shared_window::SharedWindow};
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
-/// So many are worth a claim beside another one. Fewer wait for that one to end, but no longer than this.
-const WORTHWHILE: usize = 64;
-const LINGER_MAX: Duration = Duration::from_millis(5);
 /// So long a claim in doubt is asked about until it is certain. After that a row that is locked elsewhere keeps the other rows no longer.
 const CERTAINTY_MAX: Duration = Duration::from_secs(10);
 
@@ -93,8 +90,7 @@ impl Claimer {
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<Claims> {
-        // Whether it is or not: nothing waits longer.
-        let _ = tokio::time::timeout(LINGER_MAX, self.is_worthwhile()).await;
+        Linger::BESIDE_A_COMMIT.until(self.is_worthwhile()).await;
         let now = self.clock.now();
         if !self.membership.may_claim(now) {
             return Ok(Claims::default());
@@ -129,9 +125,13 @@ impl Claimer {
         }
     }
 
-    /// Until a claim is worth its commit: there is no other, or much to take.
+    /// Until a claim is worth its commit.
     async fn is_worthwhile(&self) {
-        while self.under_way.load(Ordering::Relaxed) > 0 && !self.has_work_for(WORTHWHILE.min(self.batch_max)) {
+        let is_over = || {
+            let under_way = self.under_way.load(Ordering::Relaxed);
+            Linger::BESIDE_A_COMMIT.is_over(under_way, |count| self.has_work_for(count.min(self.batch_max)))
+        };
+        while !is_over() {
             self.window.woken().await;
         }
     }
