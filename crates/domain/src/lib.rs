@@ -5,6 +5,7 @@
 
 mod access;
 mod attempt;
+mod backoff;
 mod callback;
 mod callback_headers;
 mod clock;
@@ -28,6 +29,7 @@ mod timestamp;
 
 pub use access::{Access, AccessKey, AccessKeyId, Caller, Namespaces, Rights};
 pub use attempt::{Attempt, AttemptLog};
+pub use backoff::Backoff;
 pub use callback::{Callback, CallbackUrl, HttpCallback, NatsCallback, Protocol};
 pub use callback_headers::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 pub use clock::{Clock, ManualClock, SystemClock};

@@ -1,7 +1,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use delivery::{Attempted, Deliverer, NamespaceRules};
-use domain::{Clock, Span, Timer};
+use domain::{Backoff, Clock, Span, Timer};
 use futures_util::{
     FutureExt,
     future::{BoxFuture, join_all},
@@ -133,14 +133,13 @@ impl<D: Deliver> Pipeline<D> {
         settlements: &mpsc::Sender<Settlement>,
         stop: &CancellationToken,
     ) {
-        const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
-        let mut pause_after_error = SHORTEST_PAUSE;
+        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
         while !stop.is_cancelled() {
             let result = self.scheduler.claim_once().await;
             tasks::report("claim", &result);
             match result {
                 Ok(Claims { claimed, more_due }) => {
-                    pause_after_error = SHORTEST_PAUSE;
+                    backoff.went_well();
                     claimed.into_iter().for_each(|claimed| self.start(claimed, deliveries, settlements, stop));
                     if more_due {
                         // Lets the deliveries begin before the next claim.
@@ -153,10 +152,7 @@ impl<D: Deliver> Pipeline<D> {
                         }
                     }
                 }
-                Err(_) => {
-                    tasks::pause(stop, pause_after_error).await;
-                    pause_after_error = (pause_after_error * 2).min(Duration::from_secs(1));
-                }
+                Err(_) => tasks::pause(stop, backoff.failed()).await,
             }
         }
     }

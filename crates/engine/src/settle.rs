@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use domain::Backoff;
 use scheduler::Linger;
 use store::{Settlement, StoreError, StoreResult};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -146,7 +147,7 @@ impl<D: Deliver> Pipeline<D> {
 
     /// All of `part`, or the error that is no reason to try it again as it is.
     async fn settle_part(&self, part: &[Settlement]) -> StoreResult<Vec<bool>> {
-        let mut pause = Duration::from_millis(20);
+        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
         let mut tries = 0;
         loop {
             let error = match self.store.settle(part).await {
@@ -160,8 +161,7 @@ impl<D: Deliver> Pipeline<D> {
                 return Err(error);
             }
             tracing::warn!(%error, results = part.len(), "results could not be recorded; trying again");
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
+            tokio::time::sleep(backoff.failed()).await;
         }
     }
 }

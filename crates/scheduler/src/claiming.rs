@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Clock, Span};
+use domain::{Backoff, Clock, Span};
 use store::{Claim, ClaimToken, Claimed, DueEntry, OnLocked, Store, StoreResult};
 use tokio::time::Instant;
 
@@ -152,7 +152,7 @@ impl Claimer {
         let shard_leases = self.membership.shard_leases();
         let mut claim = Claim { token, shard_leases, lease: self.lease, on_locked: OnLocked::Skip };
         let mut unknown = false;
-        let mut pause = Duration::from_millis(10);
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             match self.store.claim(&claim, entries).await {
                 Ok(claimed) => return Ok(claimed),
@@ -161,8 +161,7 @@ impl Claimer {
                     unknown = true;
                     claim.on_locked = if begun.elapsed() < CERTAINTY_MAX { OnLocked::Fail } else { OnLocked::Skip };
                     tracing::warn!(%error, entries = entries.len(), "a claim is in doubt; asking again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
+                    tokio::time::sleep(backoff.failed()).await;
                 }
             }
         }
