@@ -11,7 +11,7 @@ use crate::{Deliver, Pipeline};
 impl<D: Deliver> Pipeline<D> {
     /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
     pub(crate) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
-        // A panic must not leave a timer `executing` for ever, nor keep its place.
+        // A panic must not leave a timer `executing` for ever, nor keep its permit.
         let (next, attempt) = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
             let error = "internal error while delivering; see the log".to_owned();
             (Next::Failed { at: self.clock.now(), error }, None)
@@ -60,8 +60,8 @@ impl<D: Deliver> Pipeline<D> {
         (delivery::decide(outcome, timer, &self.namespaces, interval_min, claimed.attempt, now, jitter), record)
     }
 
-    /// A timer that nobody wants any more, if the operator said so. Retries are not late: they follow their policy, or are what
-    /// its caller wants now. Events are never too late: a command may have waited long, and somebody waits for its event.
+    /// A timer that is too late to be wanted, if the operator said so. Retries are not late: they follow their policy, or are what
+    /// its client wants now. Events are never too late: a command may have waited long, and its sender waits for the event.
     fn too_late(&self, timer: &Timer, claimed: &Claimed, now: Timestamp) -> Option<Next> {
         let window = self.overdue_window.filter(|_| timer.definition.callback != Callback::Event)?;
         let late = now.since(claimed.entry.at);

@@ -66,7 +66,7 @@ enum Step {
     Again,
     /// Something among them is in the way: by halves, until it stands alone.
     Split,
-    /// This one can never be recorded as long as nobody repairs what is stored.
+    /// This one can never be recorded until what is stored is repaired.
     SetAside,
 }
 

@@ -43,7 +43,7 @@ pub struct NodeClock {
     ahead_micros: AtomicI64,
     /// When it was last set, in the time that passes.
     set_at: Mutex<Option<Duration>>,
-    /// A mistake on purpose: how long something took is measured with a clock that people set.
+    /// A mistake on purpose: how long something took is measured with a clock that may be set.
     pub is_monotonic_by_the_wall: bool,
 }
 
@@ -56,7 +56,7 @@ impl NodeClock {
         self.ahead_micros.load(Ordering::Relaxed)
     }
 
-    /// Somebody sets it.
+    /// Sets it, as an operator might.
     pub fn set_ahead(&self, micros: i64) {
         self.ahead_micros.store(micros, Ordering::Relaxed);
         *self.set_at.lock().unwrap() = Some(self.truth.elapsed());

@@ -53,7 +53,7 @@ impl Gate {
         self.opened.notify_waiters();
     }
 
-    /// Whoever is gone stays gone.
+    /// A process that is gone stays gone.
     fn set(&self, state: State) {
         let mut current = self.state.lock().unwrap();
         if *current != State::Gone {

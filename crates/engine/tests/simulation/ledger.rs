@@ -33,9 +33,9 @@ pub enum Check {
     Ghost,
     /// Nothing is called twice without a fault that explains it.
     Duplicate,
-    /// Nobody has a claim while another one stands; a stale owner changes nothing; epochs rise.
+    /// No node has a claim while another one stands; a stale owner changes nothing; epochs rise.
     Claim,
-    /// Nobody calls, or takes shards, without a lease that stands.
+    /// No node calls, or takes shards, without a lease that stands.
     Lease,
     /// What is stored is what happened.
     State,
@@ -84,7 +84,7 @@ pub struct Taken {
 pub enum Ending {
     /// Its owner recorded what became of it.
     Settled,
-    /// Somebody else did in its place.
+    /// Another node did instead of it.
     TakenOver,
 }
 
@@ -115,7 +115,7 @@ struct Lease {
 pub struct PipelineMetrics {
     pub timers: usize,
     pub calls: usize,
-    /// Claims that others ended.
+    /// Claims that another node ended.
     pub taken_over: usize,
     /// Calls of what had been delivered before.
     pub repeated: usize,

@@ -28,7 +28,7 @@ pub enum Trouble {
     Pause,
     /// A machine stands still, and its clock with it.
     Suspend,
-    /// Somebody sets a clock.
+    /// A clock is set.
     Step,
     /// The database is away.
     Outage,

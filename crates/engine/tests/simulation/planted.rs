@@ -1,4 +1,4 @@
-//! Mistakes on purpose. A simulation that does not find them would not find those that nobody planted either.
+//! Mistakes on purpose. A simulation that does not find them would not find those that were not planted either.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use store::{Changed, Claim, Claimed, DueEntry, Model, Settlement, ShardCursor, S
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// A result counts whoever brings it: it does not say under which claim and shard lease it came about.
+    /// A result counts whichever node brings it: it does not say under which claim and shard lease it came about.
     SettlesWithoutClaim,
     /// A completed timer takes everything with it that was due before it.
     DeletesByRange,
@@ -22,7 +22,7 @@ pub enum Bug {
     NothingIsSwept,
     /// A create without an answer is taken for done.
     CreateIsNotReadBack,
-    /// The end of the own lease is judged by a clock that people set.
+    /// The end of the own lease is judged by a clock that may be set.
     LeaseByTheWallClock,
     /// A cancel does not look whether the timer is being delivered.
     CancelsWithoutLooking,
@@ -72,8 +72,8 @@ impl Tampering {
         found.retain(|entry| !self.is_lost(entry.id));
         let mut read_to = self.read_to.lock().unwrap();
         for entry in &found {
-            let place = read_to.entry(entry.id.shard(model.shards())).or_insert((entry.at, entry.id));
-            *place = (*place).max((entry.at, entry.id));
+            let last = read_to.entry(entry.id.shard(model.shards())).or_insert((entry.at, entry.id));
+            *last = (*last).max((entry.at, entry.id));
         }
         Ok(found)
     }

@@ -18,12 +18,12 @@ use super::{
 };
 use engine::Deliver;
 
-/// Everybody who is called. How each of them behaves follows from the seed.
+/// The receivers. How each of them behaves follows from the seed.
 pub struct Receivers {
     pub seed: u64,
     pub clock: TrueClock,
     pub ledger: Arc<Ledger>,
-    /// From now on everybody answers at once, and well.
+    /// From now on every receiver answers at once, and well.
     pub are_well: AtomicBool,
 }
 

@@ -69,7 +69,7 @@ fn what_must_hold_holds_whatever_goes_wrong() {
     println!("{} seeds, {} with violations: {sum:?}, stories {:016x}", seeds(), failures.len(), stories.into_inner());
     assert!(failures.is_empty(), "{} of {} seeds:\n{}", failures.len(), seeds(), failures.join("\n"));
     let happened = [sum.calls, sum.taken_over, sum.repeated, sum.fenced, sum.gaps];
-    assert!(seeds() < 100 || happened.iter().all(|figure| *figure > 0), "little happened: {sum:?}");
+    assert!(seeds() < 100 || happened.iter().all(|count| *count > 0), "little happened: {sum:?}");
 }
 
 /// For looking at one seed: `SIM_SEED` names it, and `SIM_BUG` a planted mistake by its number.

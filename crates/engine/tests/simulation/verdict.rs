@@ -16,7 +16,7 @@ use super::{
 pub const SETTLING_TIME: Duration = Duration::from_secs(30);
 /// How late anything may be by then.
 const LATE_MAX: Duration = Duration::from_secs(15);
-/// So many that every shard has some, and how long they may take when all is well: a sweep finds what nobody was told of.
+/// So many that every shard has some, and how long they may take when all is well: a sweep finds what no node was told of.
 const PROBES: u64 = 32;
 const PROBE_TIME: Duration = Duration::from_millis(2_500);
 
@@ -101,7 +101,7 @@ fn ended_well(world: &World, id: TimerId, stored: Option<&Timer>) {
         }
         (_, Status::Pending) if is_late => violated(Check::Stuck, format!("pending, though due at {}", life.at)),
         (_, Status::Executing) if life.claims.last().is_some_and(|taken| now.since(taken.since).as_duration() > LATE_MAX) => {
-            violated(Check::Stuck, "executing, and nobody delivers it".to_owned());
+            violated(Check::Stuck, "executing, and no node delivers it".to_owned());
         }
         _ => {}
     }

@@ -12,7 +12,7 @@ use store::{
 use super::{clock::NodeClock, dice::Dice, gate::Gate, planted::Bug};
 
 /// The store as one node reaches it: through its gate, and over a network that takes a moment each way. What was sent is carried
-/// out even if nobody waits for the answer any more.
+/// out even if its caller waits for the answer no more.
 pub struct Wire {
     pub inner: Arc<dyn Store>,
     pub gate: Arc<Gate>,
@@ -63,7 +63,7 @@ impl Wire {
     }
 }
 
-/// What `create` would answer if all went well, from somebody who does not ask.
+/// What `create` would answer if all went well, for a caller that does not ask.
 fn presumed(new: &NewTimer) -> Created {
     Created::Created(Timer {
         definition: new.definition.clone(),

@@ -9,7 +9,7 @@ use store::{
 
 use super::{ledger::Ledger, planted::Tampering};
 
-/// The database as one node reaches it, with somebody who writes down what really happens there, in the order in which it does.
+/// The database as one node reaches it, with a ledger of what really happens there, in the order in which it does.
 pub struct Witness {
     pub node: NodeId,
     pub model: Model,

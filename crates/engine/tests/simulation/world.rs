@@ -24,7 +24,7 @@ use super::{
 
 const SHARDS: u16 = 8;
 
-/// Some nodes, one database, receivers, and somebody who does harm.
+/// Some nodes, one database, receivers, and a nemesis that does harm.
 pub struct World {
     pub outside: Outside,
     pub history: History,
@@ -118,7 +118,7 @@ impl World {
         self.slots.lock().unwrap().get(slot).cloned()
     }
 
-    /// Everybody who can be reached, as far as callers know.
+    /// All nodes that can be reached, as far as clients know.
     pub fn reachable(&self) -> Vec<Arc<Node>> {
         self.slots.lock().unwrap().iter().filter(|node| node.is_serving()).cloned().collect()
     }

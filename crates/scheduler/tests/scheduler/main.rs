@@ -130,7 +130,7 @@ async fn a_lost_nudge_is_repaired_by_the_sweep() {
     let rig = Rig::started().await;
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
     rig.clock.advance(secs(1));
-    assert!(rig.claim_ids().await.is_empty(), "nobody told the scheduler");
+    assert!(rig.claim_ids().await.is_empty(), "the scheduler was not told");
     assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 1);
     assert_eq!(rig.claim_ids().await, ids);
     assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 0);
@@ -303,7 +303,7 @@ async fn nothing_is_claimed_on_a_lease_that_may_have_run_out() {
     rig.clock.advance(secs(4));
     assert!(rig.claim_ids().await.is_empty());
     rig.scheduler.beat_once().await.unwrap();
-    assert_eq!(rig.claim_ids().await, ids, "nobody took the shard, so the lease could be renewed");
+    assert_eq!(rig.claim_ids().await, ids, "no node took the shard, so the lease could be renewed");
 }
 
 #[tokio::test]

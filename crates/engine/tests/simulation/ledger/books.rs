@@ -41,7 +41,7 @@ impl Ledger {
             }
             Created::Existing(_) | Created::Conflict(_) => self.write(Some(id), format_args!("is there already")),
             Created::Replaced(_) => {
-                self.violated(Check::State, Some(id), format_args!("replaced, though nobody asked for that"));
+                self.violated(Check::State, Some(id), format_args!("replaced, though no client asked for that"));
             }
         }
     }

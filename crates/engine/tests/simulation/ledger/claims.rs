@@ -92,7 +92,7 @@ impl Ledger {
         life.apply(&next);
         life.touched = now;
         if !is_this_claim {
-            let what = format_args!("a result of {by} for another claim counted in the place of {}'s", short(holder));
+            let what = format_args!("a result of {by} for another claim counted instead of {}'s", short(holder));
             books.violated(clock, Check::Claim, Some(id), what);
         }
         if is_its_own {
