@@ -14,8 +14,9 @@ cargo test --workspace --locked --no-run
 
 # Of these crates the unit tests start servers.
 servers=(nats store-postgres throwaway)
-heading "unit tests, simulation with 200 seeds"
-SIM_SEEDS=${SIM_SEEDS:-200} cargo test --workspace --locked --lib --bins "${servers[@]/#/--exclude=}" -- --skip nats::tests
+heading "unit tests"
+cargo test --workspace --locked --lib --bins "${servers[@]/#/--exclude=}" -- --skip nats::tests
 
-heading "conformance on SQLite and the model, scheduler"
-cargo test --workspace --locked --test conformance --test model --test planted_bugs --test scheduler
+heading "conformance on SQLite and the model, scheduler, simulation with 200 seeds"
+SIM_SEEDS=${SIM_SEEDS:-200} cargo test --workspace --locked \
+  --test conformance --test model --test planted_bugs --test scheduler --test simulation

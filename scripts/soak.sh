@@ -11,7 +11,7 @@ scripts/need_rust.sh
 scripts/setup.sh
 
 heading "simulation"
-SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package server --bin timer simulation -- --nocapture
+SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package engine --test simulation -- --nocapture
 
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1

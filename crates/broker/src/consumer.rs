@@ -1,7 +1,7 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use commands::{CommandError, Commands, NewTimerRequest, Outcome};
-use domain::Invalid;
+use domain::{Backoff, Invalid};
 use futures_util::future::join_all;
 use tokio::{
     sync::Semaphore,
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Broker, BrokerError, Received, ScheduleTimer, Verdict,
-    backoff::{Failures, again_after},
+    backoff::{PAUSES, again_after},
     messages::in_words_of_the_command,
 };
 
@@ -31,8 +31,8 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 pub struct CommandConsumer {
     broker: Arc<dyn Broker>,
     commands: Commands,
-    store_failures: Failures,
-    broker_failures: Failures,
+    store_failures: Backoff,
+    broker_failures: Backoff,
     /// What was last said about it in the log.
     broker_error: Option<BrokerError>,
     /// Commands that can never work, on their way aside. The loop does not wait for them, so that they delay no other command.
@@ -59,8 +59,8 @@ impl CommandConsumer {
         Self {
             broker,
             commands,
-            store_failures: Failures::default(),
-            broker_failures: Failures::default(),
+            store_failures: PAUSES,
+            broker_failures: PAUSES,
             broker_error: None,
             dead_letters: JoinSet::new(),
             dead_letter_permits: Arc::new(Semaphore::new(DEAD_LETTERS_BYTES_MAX)),

@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use domain::{Timer, TimerId};
+use domain::{Backoff, Timer, TimerId};
 use store::{StoreError, StoreResult};
 
 use crate::Commands;
@@ -11,8 +11,7 @@ use crate::Commands;
 const CALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long an unknown outcome is read back before the caller is told that it is unknown.
 const READ_BACK_TIME_MAX: Duration = Duration::from_secs(5);
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-const PAUSE_MAX: Duration = Duration::from_millis(500);
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
 
 /// Limits a read. A read that hangs has changed nothing.
 pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
@@ -34,14 +33,14 @@ pub(crate) async fn writing<T>(call: impl Future<Output = StoreResult<T>>) -> St
 /// may jump.
 pub(crate) struct ReadBack {
     until: tokio::time::Instant,
-    pause: Duration,
+    pauses: Backoff,
     cause: StoreError,
 }
 
 impl ReadBack {
     pub(crate) fn of(operation: &'static str, cause: StoreError) -> Self {
         metrics::counter!("timer_read_back_total", "operation" => operation).increment(1);
-        Self { until: tokio::time::Instant::now() + READ_BACK_TIME_MAX, pause: PAUSE_MIN, cause }
+        Self { until: tokio::time::Instant::now() + READ_BACK_TIME_MAX, pauses: PAUSES, cause }
     }
 
     /// Reads the timer, with retries until the time is up; then returns the error that made the outcome unknown.
@@ -61,11 +60,11 @@ impl ReadBack {
 
     /// Waits a little, or gives up.
     pub(crate) async fn pause(&mut self) -> StoreResult<()> {
-        if tokio::time::Instant::now() + self.pause >= self.until {
+        let pause = self.pauses.failed();
+        if tokio::time::Instant::now() + pause >= self.until {
             return Err(self.given_up());
         }
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        tokio::time::sleep(pause).await;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 use std::{convert::Infallible, future::ready, sync::Arc, thread, time::Duration};
 
 use async_nats::{Client, ConnectOptions};
+use domain::Backoff;
 use tokio::{
     runtime,
     sync::{Mutex, Semaphore, mpsc, oneshot, watch},
@@ -22,9 +23,9 @@ use crate::{
 /// A server that leaves three pings in a row unanswered counts as gone.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Also before the first attempt after a loss: a server may end every connection right after it was made.
-const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(20);
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(2);
+/// Also before the first attempt after a loss: a server may end every connection right after it was made.
+const RECONNECT_DELAYS: Backoff = Backoff::new(Duration::from_millis(20), RECONNECT_DELAY_MAX);
 /// What waits there for the connection survives it, and would be sent much later over the next one, after its sender was told that it
 /// failed. What the connection itself has taken ends with it.
 const COMMANDS_WAITING_MAX: usize = 1;
@@ -231,8 +232,7 @@ async fn link(options: &Options, name: &'static str) -> Result<Link, Box<dyn std
 
 /// The delay before the attempt with this number since the last connection.
 fn reconnect_delay(attempt: usize) -> Duration {
-    let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
-    RECONNECT_DELAY_MIN.saturating_mul(2u32.saturating_pow(doublings)).min(RECONNECT_DELAY_MAX)
+    RECONNECT_DELAYS.after(u32::try_from(attempt).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

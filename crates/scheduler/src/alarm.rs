@@ -16,7 +16,8 @@ use tokio::sync::Notify;
 /// The runtime wakes up at most this much too late, so that so much is left for the thread.
 const LAST_STRETCH: Duration = Duration::from_millis(3);
 
-/// Wakes whoever sleeps by it in time: all of them at the earliest time that one of them has set. They look at the time anyway.
+/// Wakes the tasks that sleep by it in time: all of them at the earliest time that one of them has set. They look at the time
+/// anyway.
 pub struct Alarm {
     thread: Option<Thread>,
 }
@@ -43,7 +44,7 @@ struct Setting {
 
 impl Shared {
     fn setting(&self) -> MutexGuard<'_, Setting> {
-        // A setting is put in place as a whole.
+        // A setting changes as a whole.
         self.setting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,7 +112,7 @@ fn watch(shared: &Shared, clock: &dyn Clock) {
         let left = rings_at.saturating_sub(clock.monotonic());
         if left.is_zero() {
             setting.rings_at = None;
-            // Nobody may be waiting any more, and the next one must not take this ring for its own.
+            // No task may be waiting any more, and the next one must not take this ring for its own.
             shared.rung.notify_waiters();
         } else {
             setting = shared

@@ -1,4 +1,4 @@
-//! Which shard belongs to whom: the same answer on every node that knows the same members, and nobody asks anybody.
+//! Which shard belongs to which node: the same answer on every node that knows the same members, without a message between them.
 
 use domain::Shard;
 use store::{Member, NodeId};
@@ -17,7 +17,7 @@ pub fn shards_of(node: NodeId, members: &[Member], shards: u16) -> Vec<Shard> {
     }
     takers.sort_unstable_by_key(|taker| taker.node);
     let each = usize::from(shards) / takers.len();
-    // So many get one more than the others.
+    // So many nodes get one more than the rest.
     let mut extra = usize::from(shards) % takers.len();
     let mut mine = Vec::new();
     for shard in (0..shards).map(Shard) {

@@ -1,91 +1,158 @@
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use store::{Claim, ClaimToken, Claimed, DueEntry, OnLocked, StoreResult};
-
+use domain::{Backoff, Clock, Span};
+use store::{Claim, ClaimToken, Claimed, DueEntry, OnLocked, Store, StoreResult};
 use tokio::time::Instant;
 
-use crate::{Scheduler, hash::mix};
+use crate::{Alarm, Config, Linger, hash::mix, membership::Membership, shared_window::SharedWindow};
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
-/// So many are worth a claim beside another one. Fewer wait for that one to end, but no longer than this.
-const WORTHWHILE: usize = 64;
-const LINGER_MAX: Duration = Duration::from_millis(5);
-/// So long a claim in doubt is asked about until it is certain. After that a row that somebody holds keeps the others no longer.
+/// So long a claim in doubt is asked about until it is certain. After that a row that is locked elsewhere keeps the other rows no longer.
 const CERTAINTY_MAX: Duration = Duration::from_secs(10);
 
-impl Scheduler {
-    /// Claims what is due, as far as deliveries may start now. Returns the claimed timers (each busy until it is
-    /// [`called`](Scheduler::called)), and whether it is worth calling again at once. Beside another claim it waits a moment, if there
-    /// is only little to take.
+/// What one claim got.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// The claimed timers. Each is busy until it is [`called`](crate::Scheduler::called).
+    pub claimed: Vec<Claimed>,
+    /// Whether it is worth claiming again at once.
+    pub more_due: bool,
+}
+
+/// Turns what is due in the window from pending into executing, for this node.
+pub struct Claimer {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    membership: Arc<Membership>,
+    window: Arc<SharedWindow>,
+    alarm: Alarm,
+    batch_max: usize,
+    lease: Span,
+    /// How many claims were made: each has a token of its own.
+    made: AtomicU64,
+    /// How many the store has not answered yet.
+    under_way: AtomicUsize,
+}
+
+impl Claimer {
+    pub fn new(
+        store: &Arc<dyn Store>,
+        clock: &Arc<dyn Clock>,
+        membership: &Arc<Membership>,
+        window: &Arc<SharedWindow>,
+        config: &Config,
+    ) -> Self {
+        Self {
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            membership: Arc::clone(membership),
+            window: Arc::clone(window),
+            alarm: Alarm::coarse(),
+            batch_max: config.claim_batch_max,
+            lease: config.claim_lease,
+            made: AtomicU64::new(0),
+            under_way: AtomicUsize::new(0),
+        }
+    }
+
+    /// The same, woken by this alarm.
+    pub fn woken_by(self, alarm: Alarm) -> Self {
+        Self { alarm, ..self }
+    }
+
+    /// Completes as soon as there may be something to claim: the next timer is due, a permit has become free, or an
+    /// earlier timer came in. Never waits longer than a second, because the wall clock may jump.
+    pub async fn wait(&self) {
+        const LONGEST: Duration = Duration::from_secs(1);
+        // Registered before the window is read: a wake-up in between is not lost.
+        let woken = self.window.woken();
+        // Nothing can be claimed on a lease or by a clock in doubt; the next heartbeat wakes this up.
+        let now = self.clock.now();
+        let next = if self.membership.may_claim(now) { self.window.with(|window| window.next_due()) } else { None };
+        let pause = next.map_or(LONGEST, |at| at.since(now).as_duration().min(LONGEST));
+        tokio::select! {
+            biased;
+            () = woken => {}
+            () = self.alarm.sleep(pause) => {}
+        }
+    }
+
+    /// Claims what is due, as far as deliveries may start now. Beside another claim it waits a moment, if there is only little to
+    /// take.
     ///
     /// An error leaves everything as it was: the entries are due again.
-    pub async fn claim_once(&self) -> StoreResult<(Vec<Claimed>, bool)> {
-        // Whether it is or not: nothing waits longer.
-        let _ = tokio::time::timeout(LINGER_MAX, self.is_worthwhile()).await;
-        let now = self.now();
-        if !self.may_claim(now) {
-            return Ok((Vec::new(), false));
+    pub async fn claim_once(&self) -> StoreResult<Claims> {
+        Linger::BESIDE_A_COMMIT.until(self.is_worthwhile()).await;
+        let now = self.clock.now();
+        if !self.membership.may_claim(now) {
+            return Ok(Claims::default());
         }
-        let (entries, more_due) = {
-            let mut window = self.window();
+        let (entries, more_due) = self.window.with(|window| {
             let more_due = window.promote(now, PROMOTE_MAX);
-            let entries = window.take(self.config.claim_batch_max);
+            let entries = window.take(self.batch_max);
             metrics::gauge!("timer_pending_in_memory").set(window.len() as f64);
             metrics::gauge!("timer_in_flight").set(window.in_flight() as f64);
             metrics::gauge!("timer_permits_exhausted").set(f64::from(u8::from(window.is_exhausted())));
             (entries, more_due)
-        };
+        });
         if entries.is_empty() {
-            return Ok((Vec::new(), more_due));
+            return Ok(Claims { claimed: Vec::new(), more_due });
         }
         // While the store answers, another claim can be made for what becomes due.
-        self.wake();
-        let _under_way = UnderWay::begin(&self.claims_under_way);
+        self.window.wake();
+        let _under_way = UnderWay::begin(&self.under_way);
         metrics::histogram!("timer_claim_batch_size").record(entries.len() as f64);
         match self.claim(&entries).await {
             Ok(claimed) => {
                 self.let_go_of_unclaimed(&entries, &claimed);
-                self.window().record_sizes(claimed.iter().map(|claimed| ((claimed.entry.at, claimed.entry.id), size(claimed))));
+                let sizes = claimed.iter().map(|claimed| ((claimed.entry.at, claimed.entry.id), size(claimed)));
+                self.window.with(|window| window.record_sizes(sizes));
                 metrics::counter!("timer_claims_total").increment(claimed.len() as u64);
-                Ok((claimed, true))
+                Ok(Claims { claimed, more_due: true })
             }
             Err(error) => {
-                self.window().put_back(&entries);
+                self.window.with(|window| window.put_back(&entries));
                 Err(error)
             }
         }
     }
 
-    /// Until a claim is worth its commit: there is no other, or much to take.
+    /// Until a claim is worth its commit.
     async fn is_worthwhile(&self) {
-        while self.claims_under_way.load(Ordering::Relaxed) > 0 && !self.has_work_for(WORTHWHILE.min(self.config.claim_batch_max))
-        {
-            self.wake.notified().await;
+        let is_over = || {
+            let under_way = self.under_way.load(Ordering::Relaxed);
+            Linger::BESIDE_A_COMMIT.is_over(under_way, |count| self.has_work_for(count.min(self.batch_max)))
+        };
+        while !is_over() {
+            self.window.woken().await;
         }
     }
 
     fn has_work_for(&self, count: usize) -> bool {
-        let now = self.now();
-        self.may_claim(now) && {
-            let mut window = self.window();
-            window.promote(now, PROMOTE_MAX);
-            window.has_work_for(count)
-        }
+        let now = self.clock.now();
+        self.membership.may_claim(now)
+            && self.window.with(|window| {
+                window.promote(now, PROMOTE_MAX);
+                window.has_work_for(count)
+            })
     }
 
     /// One claim. An unknown outcome is read back by asking again with the same token, until there is an answer: a timer
     /// that may be claimed must neither be forgotten nor claimed anew.
     async fn claim(&self, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
         let (token, begun) = (self.next_token(), Instant::now());
-        let mut claim =
-            Claim { token, shard_leases: self.shard_leases(), lease: self.config.claim_lease, on_locked: OnLocked::Skip };
+        let shard_leases = self.membership.shard_leases();
+        let mut claim = Claim { token, shard_leases, lease: self.lease, on_locked: OnLocked::Skip };
         let mut unknown = false;
-        let mut pause = Duration::from_millis(10);
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             match self.store.claim(&claim, entries).await {
                 Ok(claimed) => return Ok(claimed),
@@ -94,17 +161,16 @@ impl Scheduler {
                     unknown = true;
                     claim.on_locked = if begun.elapsed() < CERTAINTY_MAX { OnLocked::Fail } else { OnLocked::Skip };
                     tracing::warn!(%error, entries = entries.len(), "a claim is in doubt; asking again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
+                    tokio::time::sleep(backoff.failed()).await;
                 }
             }
         }
     }
 
-    /// A name that no other claim of any node has: the node's own id is random, and it never counts the same number twice.
+    /// A token that no other claim of any node has: the node's own id is random, and it never counts the same number twice.
     fn next_token(&self) -> ClaimToken {
-        let number = self.claims.fetch_add(1, Ordering::Relaxed);
-        let named = mix((self.node.0 >> 64) as u64 ^ mix(self.node.0 as u64 ^ mix(number)));
+        let (number, node) = (self.made.fetch_add(1, Ordering::Relaxed), self.membership.node());
+        let named = mix((node.0 >> 64) as u64 ^ mix(node.0 as u64 ^ mix(number)));
         ClaimToken(((named >> 1) as i64).max(1))
     }
 
@@ -113,10 +179,9 @@ impl Scheduler {
             return;
         }
         let got: HashSet<_> = claimed.iter().map(|claimed| (claimed.entry.id, claimed.entry.at)).collect();
-        let mut window = self.window();
         let refused = entries.iter().filter(|entry| !got.contains(&(entry.id, entry.at)));
         metrics::counter!("timer_claims_refused_total").increment(refused.clone().count() as u64);
-        refused.for_each(|entry| window.done(entry));
+        self.window.with(|window| refused.for_each(|entry| window.done(entry)));
     }
 }
 

@@ -20,8 +20,8 @@ pub struct ClockCheck {
 }
 
 impl ClockCheck {
-    /// Compares what this clock said before and after a call with what the database's clock said during it. `monotonic` is the steady
-    /// time at which it was asked.
+    /// Compares what this clock said before and after a call with what the database's clock said during it. `monotonic` is the
+    /// monotonic time at which it was asked.
     pub fn compare(&mut self, asked_at: Timestamp, monotonic: Duration, took: Duration, theirs: Timestamp) {
         self.compared_at = Some((asked_at, monotonic));
         let half = i64::try_from(took.as_micros() / 2).unwrap_or(i64::MAX);
@@ -50,7 +50,7 @@ impl ClockCheck {
     }
 
     /// Whether timers may fire by this reading of the clocks. One that was set since the last comparison is not believed before
-    /// the next: until then it would fire what others would have to wait for.
+    /// the next: until then it would fire what other nodes would have to wait for.
     pub fn may_fire_at(&self, now: Timestamp, monotonic: Duration) -> bool {
         self.is_right() && !self.has_jumped(now, monotonic)
     }
@@ -58,8 +58,8 @@ impl ClockCheck {
     /// Whether the clocks of this machine have gone apart since the last comparison: one was set, or the machine was suspended, of
     /// which the monotonic clock knows nothing.
     pub fn has_jumped(&self, now: Timestamp, monotonic: Duration) -> bool {
-        let Some((compared_at, steady_then)) = self.compared_at else { return false };
-        let passed = i64::try_from(monotonic.saturating_sub(steady_then).as_micros()).unwrap_or(i64::MAX);
+        let Some((compared_at, monotonic_then)) = self.compared_at else { return false };
+        let passed = i64::try_from(monotonic.saturating_sub(monotonic_then).as_micros()).unwrap_or(i64::MAX);
         let seems_passed = now.as_micros().saturating_sub(compared_at.as_micros());
         seems_passed.saturating_sub(passed).saturating_abs() > SKEW_MAX_MICROS
     }

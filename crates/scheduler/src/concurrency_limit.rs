@@ -9,7 +9,7 @@ use crate::hash::Shares;
 /// Permits for deliveries. They are shared first among tenants by a dynamic threshold, then among the receivers of a tenant: one
 /// may take its first as long as its tenant has any left, and further ones only out of what lies above a reserve, up to a share of
 /// that. So a tenant whose receivers hang, however many they are, leaves permits to other tenants; and one of its receivers leaves
-/// some to its others. A receiver is called by all tenants together at most as often at once as its own limit says.
+/// some to its other receivers. A receiver is called by all tenants together at most as often at once as its own limit says.
 #[derive(Debug)]
 pub struct ConcurrencyLimit {
     max: usize,

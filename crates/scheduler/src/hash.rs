@@ -3,7 +3,7 @@ use std::{
     hash::{BuildHasher, Hasher},
 };
 
-/// The finisher of SplitMix64: every bit depends on all others.
+/// The finisher of SplitMix64: every bit depends on all other bits.
 pub const fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -11,7 +11,7 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Hashes times and ids. Nobody outside chooses those, so that it need not be hard to foresee, only quick.
+/// Hashes times and ids. No client chooses those, so that it need not be hard to foresee, only quick.
 #[derive(Default)]
 pub struct PositionHasher(u64);
 

@@ -10,12 +10,12 @@ use store::{Epoch, ShardLease};
 
 /// The shards this node holds. A pure structure: the monotonic time is an argument.
 ///
-/// The database's clock decides whether the node's lease has run out. Here only a lower bound of that is known: the steady
-/// time at which the last successful heartbeat was *begun*, plus the lease, less a margin.
+/// The database's clock decides whether the node's lease has run out. Here only a lower bound of that is known: the
+/// monotonic time at which the last successful heartbeat was *begun*, plus the lease, less a margin.
 #[derive(Debug, Default)]
 pub struct HeldShards {
     epochs: BTreeMap<Shard, Epoch>,
-    /// What was given to others. What was claimed under these before stays ours for as long as we live without a break.
+    /// What was given to other nodes. What was claimed under these before stays ours for as long as we live without a break.
     handed_over: BTreeSet<ShardLease>,
     lease_end: Duration,
 }
@@ -33,7 +33,7 @@ impl HeldShards {
         };
         let changes = Changes { gained: differs(&now, &self.epochs), lost: differs(&self.epochs, &now) };
         self.epochs = now;
-        // Between two leases others may have taken up what was claimed.
+        // Between two leases other nodes may have taken up what was claimed.
         if was_away {
             self.handed_over.clear();
         }
@@ -50,7 +50,7 @@ impl HeldShards {
         new.map(|shard_lease| shard_lease.shard).collect()
     }
 
-    /// The node gives these to others.
+    /// The node gives these to other nodes.
     pub fn hand_over(&mut self, given: &[ShardLease]) {
         for shard_lease in given {
             self.epochs.remove(&shard_lease.shard);
@@ -153,7 +153,7 @@ mod tests {
         let changes = confirm(&mut held_shards, &[shard_lease(2, 1)], 3_000);
         assert_eq!((changes, held_shards.owns_claims_of(shard_lease(1, 1))), (Changes::default(), true));
         assert_eq!(held_shards.lease_end(), Some(Duration::from_millis(7_000)));
-        // The lease may have run out: somebody may have taken them up.
+        // The lease may have run out: another node may have taken them up.
         held_shards.confirm(&[shard_lease(2, 1)], Duration::from_millis(6_999), true, LEASE);
         assert!(!held_shards.owns_claims_of(shard_lease(1, 1)) && held_shards.owns_claims_of(shard_lease(2, 1)));
     }

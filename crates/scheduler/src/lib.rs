@@ -14,28 +14,47 @@
 //! The loop sleeps by an [`Alarm`] until the next one is due, and polls nothing.
 //!
 //! Each piece of background work is one step that says what it did; [`tasks`] holds the loops around the steps.
+//!
+//! [`Scheduler`] wires the parts together. State that changes is owned by three of them, each with its own lock and wake-ups, and
+//! an arrow here is "uses":
+//!
+//! ```text
+//!   claiming, loading, sweeping, recovery, retention     the steps
+//!        │                 │
+//!        │              nudges ──▶ nudge buffer          to and from other nodes
+//!        ▼                 ▼
+//!   membership ─────▶ shared window ──▶ window           what this node holds and may do; what is due in it
+//! ```
 
 mod alarm;
 mod assignment;
 mod claiming;
 mod clock_check;
 mod concurrency_limit;
+mod config;
 mod hash;
 mod held_shards;
+mod linger;
 mod loading;
+mod membership;
 mod memory_budget;
+mod metrics;
 mod nudge_buffer;
-mod nudging;
-mod ownership;
+mod nudges;
 mod ready;
 mod recovery;
 mod rejoin_grace;
 mod retention;
 mod scheduler;
+mod shared_window;
 mod sweeping;
 pub mod tasks;
 mod window;
 
 pub use alarm::Alarm;
-pub use scheduler::{Config, METRICS, Permits, Scheduler};
+pub use claiming::Claims;
+pub use config::Config;
+pub use linger::Linger;
+pub use metrics::METRICS;
+pub use scheduler::{Permits, Scheduler};
 pub use sweeping::SweepPosition;

@@ -8,7 +8,7 @@ use crate::hash::Shares;
 
 /// What claimed timers may hold in memory while they are called.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// So much a tenant may hold whatever the others hold, as long as there are no more tenants than this: claims of large ones after
+/// So much a tenant may hold whatever other tenants hold, as long as there are no more tenants than this: claims of large ones after
 /// small ones may hold all, and hang.
 const TENANT_BYTES_MIN: usize = 512 * 1024;
 const TENANTS_WITH_MINIMUM: usize = 64;
@@ -22,8 +22,8 @@ const RESERVE_OF_ALL: usize = 4;
 const EXPECTED_MIN: usize = 32 * 1024;
 
 /// The memory budget: counts the bytes of timers under way, and shares them as permits are shared, first among tenants, then among
-/// the destinations of each. Large timers for receivers that hang must not keep others from being called. How large one is, is
-/// known only once it is claimed; until then it counts as much as the largest did lately.
+/// the destinations of each. Large timers for receivers that hang must not keep other receivers from being called. How large one
+/// is, is known only once it is claimed; until then it counts as much as the largest did lately.
 #[derive(Debug)]
 pub struct MemoryBudget {
     bytes: usize,

@@ -12,8 +12,8 @@ const READY_MIN: usize = 256;
 /// up, but neither they nor those of a tenant with many such receivers fill the window.
 const SHARE_OF_ROOM: usize = 2;
 
-/// Lines of due entries. Tenants take turns, and so do the destinations of a tenant. A destination that has as many permits as it
-/// may have is parked, out of the rotation, so that thousands of them are not looked at each time.
+/// Lines of due entries. Tenants are served round-robin, and so are the destinations of a tenant. A destination that has as many
+/// permits as it may have is parked, out of the rotation, so that thousands of them are not looked at each time.
 ///
 /// Each destination with entries is in the rotation of its tenant or parked, and a tenant is in the rotation if it has one there.
 #[derive(Debug, Default)]

@@ -1,18 +1,19 @@
-//! Who else may be coming back: when the database was away for longer than a lease, everybody seems dead to the first who returns.
+//! The other nodes that may be coming back: when the database was away for longer than a lease, all of them seem dead to the
+//! first that returns.
 
 use std::time::Duration;
 
-/// What this node remembers of the others from before it was away. A pure structure: the monotonic time is an argument.
+/// What this node remembers of the other nodes from before it was away. A pure structure: the monotonic time is an argument.
 #[derive(Debug, Default)]
 pub struct RejoinGrace {
     /// How many lived when the node last looked.
     known: usize,
-    /// Until then, or until so many live again, it takes nothing from others.
+    /// Until then, or until so many live again, it takes nothing from other nodes.
     waits: Option<(Duration, usize)>,
 }
 
 impl RejoinGrace {
-    /// So many live now, by an answer that came at `answered`. `was_away` says that the node's own lease had run out by then: others
+    /// So many live now, by an answer that came at `answered`. `was_away` says that the node's own lease had run out by then: nodes
     /// whose lease has run out, too, get a third of one to come back before their shards are taken.
     pub fn note(&mut self, was_away: bool, members: usize, answered: Duration, lease: Duration) {
         if was_away && members < self.known {
@@ -24,7 +25,7 @@ impl RejoinGrace {
         self.known = members;
     }
 
-    /// Whether shards of those who seem dead may be taken.
+    /// Whether shards of nodes that seem dead may be taken.
     pub const fn has_ended(&self) -> bool {
         self.waits.is_none()
     }
@@ -42,7 +43,7 @@ mod tests {
         for (answered, was_away, members, may_take) in [
             (0, false, 1, true),
             (250, false, 3, true),
-            // Others die one by one while this node lives: that is what taking over is for.
+            // Other nodes die one by one while this node lives: that is what taking over is for.
             (500, false, 2, true),
             (750, false, 3, true),
             // The database was away, and this node is the first to return.
@@ -53,7 +54,7 @@ mod tests {
             (20_000, true, 2, false),
             (20_999, false, 2, false),
             (21_000, false, 2, true),
-            // Paused, and all the others lived on.
+            // Paused, and all other nodes lived on.
             (30_000, true, 2, true),
         ] {
             rejoin_grace.note(was_away, members, Duration::from_millis(answered), LEASE);

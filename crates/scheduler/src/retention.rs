@@ -1,9 +1,12 @@
-use std::sync::atomic::Ordering;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
-use domain::Shard;
-use store::StoreResult;
+use domain::{Clock, Event, Shard, Span};
+use store::{Settlement, Store, StoreResult};
 
-use crate::Scheduler;
+use crate::membership::Membership;
 
 /// What is removed at once: little, so that a purge never holds up what fires, but twice what has finished meanwhile, so that it
 /// keeps up and gains ground.
@@ -11,17 +14,43 @@ const BATCH_MIN: usize = 100;
 const BATCH_MAX: usize = 2_000;
 const OF_WHAT_FINISHED: usize = 2;
 
-impl Scheduler {
-    /// Whether it is for this node to remove what is old.
-    pub fn is_purger(&self) -> bool {
-        self.held_shards().holds_shard(Shard(0))
+/// Removes timers that finished longer ago than they are retained.
+pub struct Retention {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    membership: Arc<Membership>,
+    retention: Span,
+    /// How many timers have finished here since the last purge.
+    finished: AtomicUsize,
+}
+
+impl Retention {
+    pub fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, membership: &Arc<Membership>, retention: Span) -> Self {
+        Self {
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            membership: Arc::clone(membership),
+            retention,
+            finished: AtomicUsize::new(0),
+        }
     }
 
-    /// Removes some of the timers that finished longer ago than they are kept. Returns whether there is more.
+    /// Whether it is for this node to remove what is old.
+    pub fn is_purger(&self) -> bool {
+        self.membership.holds_shard(Shard(0))
+    }
+
+    /// Counts the timers that have finished with these settlements.
+    pub fn settled(&self, settlements: &[Settlement]) {
+        let is_final = |settlement: &&Settlement| settlement.next.event() != Event::Retry;
+        self.finished.fetch_add(settlements.iter().filter(is_final).count(), Ordering::Relaxed);
+    }
+
+    /// Removes some of the timers that finished longer ago than they are retained. Returns whether there is more.
     pub async fn purge_once(&self) -> StoreResult<bool> {
-        let before = self.now().saturating_sub(self.config.retention);
-        // The others have finished about as many each.
-        let finished = self.finished.swap(0, Ordering::Relaxed).saturating_mul(self.members.load(Ordering::Relaxed));
+        let before = self.clock.now().saturating_sub(self.retention);
+        // On each of the other nodes about as many have finished.
+        let finished = self.finished.swap(0, Ordering::Relaxed).saturating_mul(self.membership.members());
         let limit = finished.saturating_mul(OF_WHAT_FINISHED).clamp(BATCH_MIN, BATCH_MAX);
         let purged = self.store.purge(before, limit).await?;
         metrics::counter!("timer_purged_total").increment(purged as u64);

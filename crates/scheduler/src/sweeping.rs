@@ -1,9 +1,9 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use domain::{Shard, TimerId, Timestamp};
-use store::{DueEntry, ShardCursor, StoreResult};
+use domain::{Clock, Shard, TimerId, Timestamp};
+use store::{DueEntry, ShardCursor, Store, StoreResult};
 
-use crate::Scheduler;
+use crate::{membership::Membership, shared_window::SharedWindow};
 
 /// How many entries one page of the sweep reads, over all shards, and how many pages one sweep reads.
 const PAGE_ENTRIES: usize = 16_384;
@@ -13,17 +13,47 @@ const PAGES_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub struct SweepPosition(Vec<ShardCursor>);
 
-impl Scheduler {
+/// Finds what the window has missed.
+pub struct Sweeper {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    membership: Arc<Membership>,
+    window: Arc<SharedWindow>,
+    interval: Duration,
+}
+
+impl Sweeper {
+    pub fn new(
+        store: &Arc<dyn Store>,
+        clock: &Arc<dyn Clock>,
+        membership: &Arc<Membership>,
+        window: &Arc<SharedWindow>,
+        interval: Duration,
+    ) -> Self {
+        Self {
+            store: Arc::clone(store),
+            clock: Arc::clone(clock),
+            membership: Arc::clone(membership),
+            window: Arc::clone(window),
+            interval,
+        }
+    }
+
+    /// How often to call [`sweep_once`](Self::sweep_once).
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
     /// Looks in the store for pending timers that should have fired, and takes in those that the window does not know.
     /// Returns how many that were. Costs little when there are none.
     ///
     /// In a long backlog each sweep looks at the oldest, which are the next to fire, and then goes on where the last one
     /// stopped: nothing stays hidden behind a destination that hangs.
     pub async fn sweep_once(&self, position: &mut SweepPosition) -> StoreResult<usize> {
-        let now = self.now();
+        let now = self.clock.now();
         let limit = PAGE_ENTRIES / usize::from(self.store.shards()).max(1);
-        let oldest =
-            self.shard_leases().iter().map(|shard_lease| ShardCursor { shard: shard_lease.shard, after: None }).collect();
+        let held = self.membership.shard_leases();
+        let oldest = held.iter().map(|shard_lease| ShardCursor { shard: shard_lease.shard, after: None }).collect();
         let (mut repaired, mut rest) = self.sweep_page(oldest, now, limit).await?;
         if !rest.is_empty() && !position.0.is_empty() {
             rest = std::mem::take(&mut position.0);
@@ -37,8 +67,8 @@ impl Scheduler {
         if repaired > 0 {
             metrics::counter!("timer_sweep_repaired_total").increment(repaired as u64);
         }
-        if self.window().look_again() || repaired > 0 {
-            self.wake();
+        if self.window.with(|window| window.look_again()) || repaired > 0 {
+            self.window.wake();
         }
         Ok(repaired)
     }
@@ -53,8 +83,7 @@ impl Scheduler {
     }
 
     fn take_in(&self, entries: &[DueEntry]) -> usize {
-        let mut window = self.window();
-        entries.iter().filter(|entry| window.find(**entry)).count()
+        self.window.with(|window| entries.iter().filter(|entry| window.find(**entry)).count())
     }
 }
 

@@ -1,23 +1,20 @@
 //! The loops around the steps. A loop waits, calls its step and logs; no error ends it.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use store::StoreResult;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Scheduler, sweeping::SweepPosition};
 
-/// Keeps the node alive. So often that a pause of nine tenths of a lease, whenever it begins, does not let it run out.
+/// Keeps the node alive.
 pub async fn beat(scheduler: Arc<Scheduler>, stop: CancellationToken) {
-    let interval = scheduler.config.node_lease.as_duration() / 14;
+    let interval = scheduler.membership.beat_interval();
     while !stop.is_cancelled() {
         let result = scheduler.beat_once().await;
         report("beat", &result);
-        // A shard that is handed over should not be nobody's for long.
-        let is_settled = result.is_ok() && !scheduler.awaits_shards.load(Ordering::Relaxed);
+        // A shard that is handed over should not be without an owner for long.
+        let is_settled = result.is_ok() && !scheduler.membership.awaits_shards();
         pause(&stop, if is_settled { interval } else { interval / 4 }).await;
     }
 }
@@ -58,7 +55,7 @@ pub async fn load(scheduler: Arc<Scheduler>, stop: CancellationToken) {
         if !matches!(result, Ok(true)) {
             tokio::select! {
                 biased;
-                () = scheduler.opened.notified() => {}
+                () = scheduler.window.opened() => {}
                 () = pause(&stop, INTERVAL) => {}
             }
         }
@@ -71,7 +68,7 @@ pub async fn sweep(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let result = scheduler.sweep_once(&mut position).await;
         report("sweep", &result);
-        pause(&stop, scheduler.config.sweep_interval).await;
+        pause(&stop, scheduler.sweeper.interval()).await;
     }
 }
 

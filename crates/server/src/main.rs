@@ -14,14 +14,11 @@ mod healthcheck;
 mod keys;
 mod migrate;
 mod nats_wiring;
-mod pipeline;
 mod restore;
 mod rlimit;
 mod serve;
 mod settings;
 mod signals;
-#[cfg(test)]
-mod simulation;
 mod status;
 mod storage;
 mod stores;

@@ -11,6 +11,7 @@ use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Rules, Searches};
 use delivery::Deliverer;
 use domain::{Caller, Clock, SystemClock};
+use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
 use scheduler::{Alarm, Permits, Scheduler};
 use store::{Measured, Store};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
@@ -19,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     exit::Failure,
     nats_wiring::NatsWiring,
-    pipeline::{Drained, Heartbeats, Pipeline, PipelineMetrics},
     rlimit,
     settings::{Defaults, Options, Settings},
     signals, storage, telemetry,

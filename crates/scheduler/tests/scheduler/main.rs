@@ -7,7 +7,7 @@ mod nodes;
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use domain::{Clock, ManualClock, NewTimer, Next, Span, TimerId};
-use scheduler::{Config, Scheduler, SweepPosition};
+use scheduler::{Claims, Config, Scheduler, SweepPosition};
 use store::{Claimed, DueEntry, Fault, Faulty, Model, Operation, Settlement, Store};
 use store_conformance::{NOW, secs, timer};
 
@@ -70,9 +70,9 @@ impl Rig {
     async fn claim(&self) -> Vec<Claimed> {
         let mut all = Vec::new();
         loop {
-            let (claimed, more) = self.scheduler.claim_once().await.unwrap();
+            let Claims { claimed, more_due } = self.scheduler.claim_once().await.unwrap();
             all.extend(claimed);
-            if !more {
+            if !more_due {
                 return all;
             }
         }
@@ -130,7 +130,7 @@ async fn a_lost_nudge_is_repaired_by_the_sweep() {
     let rig = Rig::started().await;
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
     rig.clock.advance(secs(1));
-    assert!(rig.claim_ids().await.is_empty(), "nobody told the scheduler");
+    assert!(rig.claim_ids().await.is_empty(), "the scheduler was not told");
     assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 1);
     assert_eq!(rig.claim_ids().await, ids);
     assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 0);
@@ -246,9 +246,9 @@ async fn second_claim_of(count: usize) -> Duration {
     assert!(futures_util::poll!(&mut first).is_pending());
     claimable(count).await;
     let begun = tokio::time::Instant::now();
-    assert_eq!(rig.scheduler.claim_once().await.unwrap().0.len(), count);
+    assert_eq!(rig.scheduler.claim_once().await.unwrap().claimed.len(), count);
     let elapsed = begun.elapsed();
-    assert_eq!(first.await.unwrap().0.len(), 1);
+    assert_eq!(first.await.unwrap().claimed.len(), 1);
     elapsed
 }
 
@@ -303,7 +303,7 @@ async fn nothing_is_claimed_on_a_lease_that_may_have_run_out() {
     rig.clock.advance(secs(4));
     assert!(rig.claim_ids().await.is_empty());
     rig.scheduler.beat_once().await.unwrap();
-    assert_eq!(rig.claim_ids().await, ids, "nobody took the shard, so the lease could be renewed");
+    assert_eq!(rig.claim_ids().await, ids, "no node took the shard, so the lease could be renewed");
 }
 
 #[tokio::test]

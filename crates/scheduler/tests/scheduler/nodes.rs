@@ -28,7 +28,7 @@ async fn what_a_dead_owner_left_executing_is_found_after_the_take_over() {
     assert_eq!(rig.store.settle(&batch).await.unwrap(), [true]);
     while successor.load_once().await.unwrap() {}
     successor.settled(&batch);
-    let (again, _) = successor.claim_once().await.unwrap();
+    let again = successor.claim_once().await.unwrap().claimed;
     assert_eq!((again[0].entry.id, again[0].attempt), (ids[0], 2));
 
     // The old owner wakes up: it has lost its shards, and what it did counts for nothing.
@@ -38,7 +38,7 @@ async fn what_a_dead_owner_left_executing_is_found_after_the_take_over() {
     assert_eq!(rig.store.settle(&late).await.unwrap(), [false]);
 }
 
-/// Its first sign of life and the taking of its shards may pass each other: neither sees the other, and the answer still names
+/// Its first heartbeat and the taking of its shards may pass each other: neither sees the other, and the answer still names
 /// shards whose claims the taker found abandoned.
 #[tokio::test]
 async fn after_a_break_one_heartbeat_is_not_enough_to_send() {
@@ -53,7 +53,7 @@ async fn after_a_break_one_heartbeat_is_not_enough_to_send() {
     assert!(rig.scheduler.beat_once().await.is_err());
     assert_eq!(futures_util::FutureExt::now_or_never(rig.scheduler.may_send(shard_lease)), None);
     rig.scheduler.beat_once().await.unwrap();
-    assert!(rig.scheduler.may_send(shard_lease).await, "nobody took the shard");
+    assert!(rig.scheduler.may_send(shard_lease).await, "no node took the shard");
 }
 
 #[tokio::test]
@@ -89,12 +89,12 @@ async fn a_claim_in_doubt_is_not_forgotten_by_one_that_was_dead_for_a_moment() {
     // It lives again before the successor has looked for what it left.
     rig.scheduler.beat_once().await.unwrap();
     assert!(successor.expired_once().await.unwrap().is_empty());
-    assert_eq!(claimed.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), ids, "so nobody else would fire it");
+    assert_eq!(claimed.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), ids, "so no other node would fire it");
     assert!(!rig.scheduler.may_send(claimed[0].shard_lease).await);
     rig.settle(&claimed, |claimed| Next::Pending { at: claimed.entry.at, attempt: 0, error: None }).await;
 }
 
-/// What it claimed before it handed its shards over is nobody's now.
+/// What it claimed before it handed its shards over has no owner now.
 #[tokio::test]
 async fn claims_are_looked_for_at_once_when_a_node_is_gone() {
     for another_comes in [false, true] {
@@ -187,7 +187,7 @@ async fn timers_of_other_nodes_are_passed_on_and_reach_their_window() {
     assert!((1..20).contains(&told), "{told}");
     assert_eq!(other.receive_nudges().await.unwrap(), told);
     assert_eq!((rig.scheduler.in_memory(), other.in_memory()), (20 - told, told));
-    // Alone, there is nobody to tell.
+    // Alone, there is no node to tell.
     rig.clock.advance(secs(5));
     rig.scheduler.beat_once().await.unwrap();
     rig.scheduler.nudge(&entries);

@@ -1,0 +1,118 @@
+use std::panic::AssertUnwindSafe;
+
+use delivery::{Attempted, Outcome};
+use domain::{Attempt, Next, Timer, TimerId, Timestamp};
+use futures_util::FutureExt;
+use store::{ClaimToken, Claimed, Settlement};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Deliver, Pipeline};
+
+impl<D: Deliver> Pipeline<D> {
+    /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
+    pub(crate) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
+        // A panic must not leave a timer `executing` for ever, nor keep its permit.
+        let (next, attempt) = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
+            let error = "internal error while delivering; see the log".to_owned();
+            (Next::Failed { at: self.clock.now(), error }, None)
+        });
+        if is_retry(&next, claimed.attempt) {
+            self.metrics.retries(1);
+        }
+        log(&claimed, &next);
+        Settlement { attempt, ..claimed.settle(next) }
+    }
+
+    /// What becomes of the timer, and what is remembered of the call if there was one.
+    async fn next_of(&self, claimed: &Claimed, stop: &CancellationToken) -> (Next, Option<Attempt>) {
+        let timer = match &claimed.timer {
+            Ok(timer) => timer,
+            Err(unreadable) => {
+                tracing::error!(timer.id = %claimed.entry.id, %unreadable, "a stored timer cannot be read");
+                return (delivery::unreadable(unreadable, self.clock.now()), None);
+            }
+        };
+        let prepared = self.deliverer.prepare(timer).await;
+        // The last look before the call: a node that was paused must not call in the name of shards it has lost. While
+        // the store is away this waits, unless the service stops: then the timer goes back as if it had not been claimed.
+        let may_send = tokio::select! {
+            biased;
+            may_send = self.scheduler.may_send(claimed.shard_lease) => may_send,
+            () = stop.cancelled() => false,
+        };
+        let now = self.clock.now();
+        if !may_send {
+            let attempt = claimed.attempt.saturating_sub(1);
+            return (Next::Pending { at: claimed.entry.at, attempt, error: timer.last_error.clone() }, None);
+        }
+        if let Some(late) = self.too_late(timer, claimed, now) {
+            return (late, None);
+        }
+        let late = now.since(claimed.entry.at);
+        let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, prepared).await;
+        // One that this machine could not start is counted as that, by the deliverer.
+        if !matches!(outcome, Outcome::NotAttempted { .. }) {
+            self.metrics.fired(late);
+        }
+        let now = self.clock.now();
+        let jitter = jitter(claimed.token, claimed.entry.id);
+        let interval_min = self.retry_interval_min;
+        (delivery::decide(outcome, timer, &self.namespaces, interval_min, claimed.attempt, now, jitter), record)
+    }
+
+    /// A timer that is too late to be wanted, if the operator said so. Retries are not late: they follow their policy, or are what
+    /// its client wants now. Events are never too late: a command may have waited long, and its sender waits for the event.
+    fn too_late(&self, timer: &Timer, claimed: &Claimed, now: Timestamp) -> Option<Next> {
+        let window = self.overdue_window.filter(|_| !timer.definition.callback.is_event())?;
+        let late = now.since(claimed.entry.at);
+        (claimed.attempt <= 1 && late > window).then(|| {
+            tracing::warn!(timer.id = %timer.id(), %late, "a timer is later than OVERDUE_WINDOW allows");
+            Next::GivenUp { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
+        })
+    }
+}
+
+/// Whether the attempt with this number failed and is made again. A timer that goes back without a call has the number before it.
+pub(crate) const fn is_retry(next: &Next, attempt: u32) -> bool {
+    matches!(next, Next::Pending { attempt: counted, .. } if *counted >= attempt)
+}
+
+/// Some part of one, as good as random: retries of timers that failed together must not come together.
+fn jitter(token: ClaimToken, id: TimerId) -> f64 {
+    let mixed = (token.0.cast_unsigned() ^ id.as_uuid().as_u64_pair().1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn log(claimed: &Claimed, next: &Next) {
+    let (id, attempt) = (claimed.entry.id, claimed.attempt);
+    let definition = claimed.timer.as_ref().ok().map(|timer| &timer.definition);
+    let correlation_id = definition.and_then(|definition| definition.correlation_id.as_ref()).map(tracing::field::display);
+    // The receiver without its path, which may hold a token; `last_error` has it, for those who may read the timer.
+    let receiver = || definition.map(|definition| definition.callback.receiver()).unwrap_or_default();
+    match next {
+        Next::Completed { .. } => {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "delivered");
+        }
+        Next::Again { at } => {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivered; the receiver asked to be called again");
+        }
+        Next::Pending { at, attempt: counted, .. } if *counted < attempt => {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "given back without a call");
+        }
+        // Tried for ever, perhaps by the thousand: the connection itself is logged.
+        Next::Pending { at, error: Some(_), .. }
+            if attempt > 1 && definition.is_some_and(|definition| definition.callback.is_event()) =>
+        {
+            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "the event could not be published; trying again later");
+        }
+        Next::Pending { at, .. } => {
+            tracing::info!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
+        }
+        Next::Failed { .. } | Next::GivenUp { .. } => {
+            tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "failed; its last_error says why")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Where the heartbeats of this node are made: on a runtime of their own, so that whatever keeps the firing busy does not cost the node
+//! its lease. All that concerns its membership runs there, since a session with the database belongs to the runtime it was opened on.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::Clock;
+use scheduler::{Scheduler, tasks};
+use store::{StoreError, StoreResult};
+use tokio::runtime::Handle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// How often the firing shows that it moves.
+const SIGN_INTERVAL: Duration = Duration::from_millis(500);
+/// A node whose firing has not moved for so long does not fire: its shards are better off with another node.
+const STANDSTILL_MAX: Duration = Duration::from_secs(30);
+
+/// By default on the runtime of the pipeline itself, as the simulation wants it.
+#[derive(Default)]
+pub struct Heartbeats {
+    runtime: Option<Handle>,
+    last_sign: Arc<AtomicU64>,
+}
+
+impl Heartbeats {
+    /// On this runtime, which must be driven for as long as the pipeline runs.
+    pub fn on(runtime: Handle) -> Self {
+        Self { runtime: Some(runtime), last_sign: Arc::default() }
+    }
+
+    pub(crate) fn spawn(&self, tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
+        match &self.runtime {
+            Some(runtime) => drop(tasks.spawn_on(task, runtime)),
+            None => drop(tasks.spawn(task)),
+        }
+    }
+
+    /// Does what concerns the membership.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = StoreResult<T>> + Send + 'static,
+    ) -> StoreResult<T> {
+        match &self.runtime {
+            Some(runtime) => {
+                let done = runtime.spawn(work).await;
+                done.unwrap_or_else(|error| Err(StoreError::Unknown(format!("the heartbeat thread ended: {error}"))))
+            }
+            None => work.await,
+        }
+    }
+
+    /// Keeps the node alive, until `stop`, unless its firing stands still for long.
+    pub(crate) fn beat(
+        &self,
+        scheduler: Arc<Scheduler>,
+        clock: Arc<dyn Clock>,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let last_sign = self.runtime.as_ref().map(|_| Arc::clone(&self.last_sign));
+        async move {
+            let Some(last_sign) = last_sign else { return tasks::beat(scheduler, stop).await };
+            last_sign.store(millis(&clock), Ordering::Relaxed);
+            let stands_still =
+                || millis(&clock).saturating_sub(last_sign.load(Ordering::Relaxed)) > STANDSTILL_MAX.as_millis() as u64;
+            while !stop.is_cancelled() {
+                tokio::select! {
+                    () = tasks::beat(Arc::clone(&scheduler), stop.clone()) => {}
+                    () = until(&stands_still) => {
+                        tracing::error!("the firing has stood still for {STANDSTILL_MAX:?}; this node gives up its shards");
+                    }
+                }
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = until(|| !stands_still()) => {}
+                }
+            }
+        }
+    }
+
+    /// Runs beside the firing.
+    pub(crate) fn show_life(&self, clock: Arc<dyn Clock>, stop: CancellationToken) -> impl Future<Output = ()> + Send + 'static {
+        let last_sign = self.runtime.as_ref().map(|_| Arc::clone(&self.last_sign));
+        async move {
+            let Some(last_sign) = last_sign else { return };
+            while !stop.is_cancelled() {
+                last_sign.store(millis(&clock), Ordering::Relaxed);
+                tasks::pause(&stop, SIGN_INTERVAL).await;
+            }
+        }
+    }
+}
+
+fn millis(clock: &Arc<dyn Clock>) -> u64 {
+    u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+}
+
+async fn until(is_true: impl Fn() -> bool) {
+    while !is_true() {
+        tokio::time::sleep(SIGN_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

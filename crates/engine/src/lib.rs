@@ -1,0 +1,25 @@
+//! The loop: claims what is due, delivers it, and records what became of it.
+//!
+//! ```text
+//!   scheduler ──claim──▶ deliveries (each a task, as many as there are permits) ──▶ settlements ──▶ store
+//!       ▲                                  │                                        (bounded)        │
+//!       ├──────────── permit free ◀────────┘                                                         │
+//!       └──────────────────────────── pending again ◀────────────────────────────────────────────────┘
+//! ```
+//!
+//! Nothing is claimed that cannot start at once, or after a moment if it needs a new connection, so "executing" means "being
+//! delivered now". A permit becomes free when the call is over; how many results may wait for the disk is bounded as well, and a
+//! store that is away stops the claiming.
+//!
+//! The simulation in `tests/simulation` runs this crate, with many nodes and everything that can go wrong between them.
+
+mod deliver;
+mod heartbeats;
+mod metrics;
+mod pipeline;
+mod recover;
+mod settle;
+
+pub use heartbeats::Heartbeats;
+pub use metrics::{METRICS, PipelineMetrics};
+pub use pipeline::{Deliver, Drained, Pipeline};
