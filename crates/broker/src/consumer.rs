@@ -137,7 +137,7 @@ impl CommandConsumer {
         let mut settling = Vec::with_capacity(parsed.len());
         for (received, answer) in parsed.into_iter().zip(answers) {
             let verdict = match answer {
-                // It is as it was. Nobody would ever hear of the command: what is there calls a receiver of its own.
+                // It is as it was. No event would ever answer the command: what is there calls a receiver of its own.
                 Ok(outcome) if !outcome.timer().definition.callback.is_event() => {
                     refused.push((received, of_another_kind()));
                     continue;
@@ -162,7 +162,7 @@ impl CommandConsumer {
     }
 
     /// One commit for all. When the store stumbles over one of them, which it cannot name, each gets a commit of its own: one
-    /// damaged row must not hold up everybody whose command happens to arrive with it.
+    /// damaged row must not hold up the commands that happen to arrive with it.
     async fn register(&self, requests: Vec<NewTimerRequest>) -> Vec<Result<Outcome, CommandError>> {
         if requests.is_empty() {
             return Vec::new();

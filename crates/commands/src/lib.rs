@@ -1,15 +1,15 @@
-//! What callers may ask for, one use case a file. Every door comes through here, so that a rule holds for all of them.
+//! What clients may ask for, one use case a file. Every API comes through here, so that a rule holds for all of them.
 //!
 //! ```text
-//!   a door                                 commands                                 store
+//!   an API                                 commands                                 store
 //!   text ──parse──▶ NewTimerRequest ──▶ check rules ──▶ NewTimer ──▶ create ──┬──▶ on disk
 //!                                                                            │
 //!        answer ◀── Outcome ◀── nudge (the scheduler learns of it) ◀── done ─┤
 //!                                            read back ◀── outcome unknown ──┘
 //! ```
 //!
-//! A store may lose the answer to a commit. Nobody is told anything then until the timer has been read back, and only
-//! when that is impossible for seconds, that the outcome is unknown.
+//! A store may lose the answer to a commit. The client is answered then when the timer has been read back, and only where
+//! that is impossible for seconds, that the outcome is unknown.
 
 mod call;
 mod cancel;

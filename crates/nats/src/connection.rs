@@ -78,9 +78,9 @@ impl Connection {
         &self.place
     }
 
-    /// Publishes a message. Ok once the server has taken it; whether anybody has subscribed to it is not asked.
+    /// Publishes a message. Ok once the server has taken it; whether it has subscribers is not asked.
     ///
-    /// Without a connection it fails at once. Only while nobody knows yet whether there is one, right after the start and right
+    /// Without a connection it fails at once. Only while it is not known yet whether there is one, right after the start and right
     /// after a loss, it waits for the outcome of the first attempt.
     pub async fn publish(&self, message: Outgoing) -> Result<(), PublishError> {
         let deadline = Instant::now() + CONFIRMED_WITHIN;

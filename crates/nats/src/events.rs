@@ -38,7 +38,7 @@ struct Heard {
     is_unreachable: bool,
     /// With the number of its event.
     said: VecDeque<(u64, Said)>,
-    /// What was written to the log since there was a connection. The same is not written again, for two reasons may take turns.
+    /// What was written to the log since there was a connection. The same is not written again, for two reasons may alternate.
     logged: VecDeque<String>,
 }
 
@@ -193,7 +193,7 @@ impl Events {
         }
     }
 
-    /// Subjects of the server itself, such as acknowledgements: nobody else would hear that those are denied.
+    /// Subjects of the server itself, such as acknowledgements: no publish reports that those are denied.
     fn log_service_denied(&self, subject: &str) {
         if subject.starts_with('$') {
             let tokens: Vec<_> = subject.split('.').take(2).collect();

@@ -13,16 +13,16 @@
 //! 3. **What it refused, it said before.** A refusal is written to the same connection as the marker, ahead of it. The
 //!    library reads it first, and hands it to a task that does nothing but call [`Events::take`](crate::events::Events::take).
 //!    All of that happens on one thread: when the marker wakes the round, the refusal has woken that task already, and after
-//!    the round has let everybody else have a turn, it has been taken in.
+//!    the round has yielded to all other tasks, it has been taken in.
 //! 4. **It is known whom it refused.** It names the subject, and as many refusals as there were messages to that subject are
-//!    theirs. Any other number means that somebody else was refused as well: a server that maps subjects names what it made of
-//!    the subject. Then nobody counts as confirmed. For this count to be right, messages to streams go through the rounds, too.
+//!    theirs. Any other number means that another message was refused as well: a server that maps subjects names what it made
+//!    of the subject. Then no message counts as confirmed. For this count to be right, messages to streams go through the rounds, too.
 //! 5. **Nothing it said was dropped.** The library holds 128 events and drops what comes on top. Dropping one means that the 128
 //!    before it are taken in after it was dropped; when fewer than that were taken in during the round, none was dropped.
 //!    A round is smaller than that, so one in which everything is refused still has an outcome.
 //!
-//! Anything short of that is no confirmation. What the server does with the message then is another matter: whoever subscribed
-//! gets it, and when nobody did, nobody does. For more there are streams.
+//! Anything short of that is no confirmation. What the server does with the message then is another matter: its subscribers
+//! get it, and without any it is lost. For more there are streams.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -66,9 +66,9 @@ struct Sent {
     verdict: oneshot::Sender<Verdict>,
 }
 
-/// Round after round, until nobody can send any more.
+/// Round after round, until no handle is left that could send.
 pub(crate) async fn run(link: Arc<Link>, queue: Arc<Mutex<mpsc::Receiver<Job>>>) {
-    // Nobody else has it but the one before, whose client has ended.
+    // Only the run before can hold it, and its client has ended.
     let mut queue = queue.lock_owned().await;
     let mut held = None;
     while let Some(jobs) = gather(&mut queue, &mut held).await {
@@ -104,7 +104,7 @@ async fn round(link: &Link, mut waiting: VecDeque<Job>) {
         link.inbox.doubt();
     }
     metrics::round(link.name, u32::try_from(sent.len()).unwrap_or(u32::MAX));
-    // Whoever does not wait any more is not told.
+    // A publish that does not wait any more is not told.
     for Sent { subject, verdict } in sent {
         let _ = verdict.send(match &outcome {
             Ok(denied) if denied.contains_key(&subject) => Err(PublishError::Denied { subject }),

@@ -36,7 +36,7 @@ pub(crate) async fn store(link: &Link, rounds: &mpsc::Sender<Job>, message: Outg
     let mut expected = link.inbox.expect();
     let reply = expected.address.clone();
     let without_answer = async {
-        // Without markers there are no rounds, and nobody whose refusals this could be taken for.
+        // Without markers there are no rounds, and no message whose refusals this could be taken for.
         match link.inbox.refusal(Need::Marker) {
             None => join(link, rounds, message, reply).await,
             Some(_) => go_alone(link, message, reply).await,

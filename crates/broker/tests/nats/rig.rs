@@ -1,4 +1,4 @@
-//! What the tests have in common: a server, a consumer, and somebody who looks at the other side.
+//! What the tests have in common: a server, a consumer, and a client on the other side.
 
 use std::{
     future::IntoFuture,
@@ -72,7 +72,7 @@ impl Process {
     pub async fn stop(&self) {
         self.stop.cancel();
         let consumer = self.consumer.lock().unwrap().take().unwrap();
-        timeout(PATIENCE, consumer).await.expect("the door does not stop").unwrap();
+        timeout(PATIENCE, consumer).await.expect("the consumer does not stop").unwrap();
     }
 
     /// Ends it without a word to anybody.
@@ -120,7 +120,7 @@ pub async fn until(condition: impl AsyncFn() -> bool) {
     timeout(PATIENCE, holds).await.expect("what the test waits for does not happen");
 }
 
-/// Somebody else at the same server, with streams that the service has made or will make.
+/// Another client of the same server, with streams that the service has made or will make.
 pub struct Witness {
     pub context: Context,
 }

@@ -53,7 +53,7 @@ impl History {
 /// How long a caller waits.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Everybody who wants something, each with one timer. Ends when all have done what they wanted.
+/// All clients, each with one timer. Ends when all have done what they wanted.
 pub async fn run(world: Arc<World>) {
     let plan = world.outside.plan.clone();
     let mut stories = tokio::task::JoinSet::new();
