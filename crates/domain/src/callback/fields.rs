@@ -148,7 +148,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             }
         }
 
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_struct("Callback", &NAMES, Members)
     }
 }
 
