@@ -138,7 +138,7 @@ impl CommandConsumer {
         let mut settling = Vec::with_capacity(parsed.len());
         for (received, answer) in parsed.into_iter().zip(answers) {
             let verdict = match answer {
-                // It is as it was. Nobody would ever hear of the command: what is there calls a receiver of its own.
+                // It is as it was. No event would ever answer the command: what is there calls a receiver of its own.
                 Ok(outcome) if !outcome.timer().definition.callback.is_event() => {
                     refused.push((received, of_another_kind()));
                     continue;

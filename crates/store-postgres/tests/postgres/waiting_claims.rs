@@ -44,7 +44,7 @@ async fn a_claim_that_waited_for_an_update_carries_the_new_content() {
     assert_eq!(http.url.as_str(), "http://new.example/");
 }
 
-/// Somebody else takes all shards.
+/// Another node takes all shards.
 macro_rules! take {
     () => {
         "UPDATE shard SET epoch = epoch + 1, owner = gen_random_uuid();"
