@@ -1,6 +1,6 @@
 use crate::{
-    Callback, Content, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, RequestedTime, RetryPolicy, Span,
-    Status, TimerId, Timestamp,
+    Callback, Content, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, Options, RequestedTime, RetryPolicy,
+    Span, Status, TimerId, Timestamp,
 };
 
 /// What a caller registered. It changes only when the caller changes it.
@@ -30,6 +30,11 @@ impl Definition {
     /// The same, for a store that has the fingerprint already.
     pub fn content_with(&self, fingerprint: Fingerprint) -> Content {
         Content { fingerprint, asked: self.asked, is_event: self.callback == Callback::Event }
+    }
+
+    /// Those of its fields that no query of a store asks for and that have no column of their own.
+    pub const fn options(&self) -> Options {
+        Options {}
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.

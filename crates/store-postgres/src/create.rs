@@ -107,7 +107,8 @@ impl Call<Sessions> for Insert {
             .bind(&columns.fingerprints)
             .bind(&*self.created_ats)
             .bind(&columns.destinations)
-            .bind(&columns.shards);
+            .bind(&columns.shards)
+            .bind(&columns.options);
         if !self.asks_first {
             query.execute(session).await.or_unknown()?;
             return Ok(Inserted::All);

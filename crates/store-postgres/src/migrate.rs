@@ -7,11 +7,12 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::Pg
 use crate::{OpenError, failure::describe};
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 4] = [
+const MIGRATIONS: [(i32, &str); 5] = [
     (1, include_str!("../migrations/0001_timers.sql")),
     (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
     (3, include_str!("../migrations/0003_nodes.sql")),
     (4, include_str!("../migrations/0004_by_time.sql")),
+    (5, include_str!("../migrations/0005_options.sql")),
 ];
 
 /// Any number that nobody else locks in this database.

@@ -56,6 +56,7 @@ fn stored(id: TimerId, row: &PgRow, standing: Standing) -> Result<StoredTimer, s
         correlation_id: row.try_get("correlation_id")?,
         retry_policy: row.try_get("retry_policy")?,
         delivery: row.try_get("delivery")?,
+        options: row.try_get("options")?,
         execute_at: row.try_get("execute_at")?,
         status: standing.status,
         attempt: standing.attempt,
@@ -110,6 +111,7 @@ pub struct DefinitionColumns {
     pub correlation_ids: Vec<Option<String>>,
     pub retry_policies: Vec<Option<String>>,
     pub deliveries: Vec<&'static str>,
+    pub options: Vec<Option<String>>,
     pub fingerprints: Vec<Vec<u8>>,
     pub destinations: Vec<i64>,
     pub shards: Vec<i16>,
@@ -129,6 +131,7 @@ impl DefinitionColumns {
         self.correlation_ids.push(correlation_id.as_ref().map(|id| id.as_str().to_owned()));
         self.retry_policies.push(retry_policy.as_ref().map(domain::RetryPolicy::to_json));
         self.deliveries.push(delivery.as_str());
+        self.options.push(definition.options().to_stored());
         self.fingerprints.push(fingerprint.0.to_vec());
         self.destinations.push(destination_column(definition.destination()));
         self.shards.push(shard_column(*id, shards));

@@ -69,6 +69,7 @@ pub fn replace(
         definition.metadata.as_ref().map(|metadata| metadata.as_str()),
         texts.callback_config,
         due_minute,
+        texts.options,
     ])?;
     let namespace = namespace_column(definition.namespace.as_str());
     tally.remove(namespace_column(&existing.timer.namespace), Status::Pending);

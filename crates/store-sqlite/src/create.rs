@@ -122,6 +122,7 @@ impl Insert<'_> {
             definition.metadata.as_ref().map(|metadata| metadata.as_str()),
             texts.callback_config,
             revision,
+            texts.options,
         ])?;
         if inserted == 0 {
             return Ok(false);

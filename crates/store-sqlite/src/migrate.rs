@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_attempts_and_keys.sql"),
     include_str!("../migrations/0003_nodes.sql"),
     include_str!("../migrations/0004_by_time.sql"),
+    include_str!("../migrations/0005_options.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;

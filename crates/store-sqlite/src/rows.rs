@@ -70,6 +70,7 @@ pub fn definition(row: &Row<'_>) -> rusqlite::Result<StoredTimer> {
         correlation_id: row.get(column!(DEFINITION_BY_ID, "correlation_id"))?,
         retry_policy: row.get(column!(DEFINITION_BY_ID, "retry_policy"))?,
         delivery: row.get(column!(DEFINITION_BY_ID, "delivery"))?,
+        options: row.get(column!(DEFINITION_BY_ID, "options"))?,
         execute_at: row.get(column!(DEFINITION_BY_ID, "execute_at"))?,
         created_at: row.get(column!(DEFINITION_BY_ID, "created_at"))?,
         updated_at: row.get(column!(DEFINITION_BY_ID, "updated_at"))?,
@@ -153,6 +154,7 @@ pub const fn is_senseless(error: &rusqlite::Error) -> bool {
 pub struct Texts {
     pub callback_config: String,
     pub retry_policy: Option<String>,
+    pub options: Option<String>,
     pub fingerprint: Fingerprint,
     pub destination: i64,
 }
@@ -164,6 +166,7 @@ impl Texts {
             fingerprint: Fingerprint::with(definition, &callback_config),
             callback_config,
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
+            options: definition.options().to_stored(),
             destination: to_column(definition.destination()),
         }
     }

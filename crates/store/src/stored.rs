@@ -1,6 +1,6 @@
 use domain::{
-    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, RequestedTime, RetryPolicy,
-    Status, Timer, TimerId, Timestamp,
+    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, Options, RequestedTime,
+    RetryPolicy, Status, Timer, TimerId, Timestamp,
 };
 
 use crate::Unreadable;
@@ -18,6 +18,8 @@ pub struct StoredTimer {
     pub correlation_id: Option<String>,
     pub retry_policy: Option<String>,
     pub delivery: String,
+    /// What no query asks for, see [`Options`].
+    pub options: Option<String>,
     pub execute_at: i64,
     pub status: Status,
     pub attempt: i64,
@@ -38,6 +40,7 @@ impl StoredTimer {
     /// Refuses what no version of this program wrote; says what it was.
     pub fn into_timer(self) -> Result<Timer, Unreadable> {
         let unreadable = |invalid: domain::Invalid| Unreadable(invalid.to_string());
+        let Options {} = Options::from_stored(self.options.as_deref()).map_err(unreadable)?;
         let definition = Definition {
             id: self.id,
             namespace: Namespace::parse(&self.namespace).map_err(unreadable)?,

@@ -41,7 +41,7 @@ fn numbered(number: u64) -> TimerId {
 async fn a_database_of_version_1_is_carried_over_by_however_many_start_at_once() {
     let url = of_version_1();
     let mut opened = futures_util::future::join_all((0..8).map(|_| open(&url))).await;
-    assert_eq!(throwaway::postgres().query(&url, "SELECT version FROM timer_migration ORDER BY version"), "1\n2\n3\n4");
+    assert_eq!(throwaway::postgres().query(&url, "SELECT version FROM timer_migration ORDER BY version"), "1\n2\n3\n4\n5");
     let store = opened.remove(0);
     let expected = [
         (1, Status::Pending, 0),
@@ -188,7 +188,44 @@ async fn what_version_3_kept_by_the_minute_is_found_by_its_time() {
     assert!(matches!(&canceled, Changed::Done(timer) if timer.attempt == 2), "{canceled:?}");
 }
 
-/// Nobody may change a timer by the old rules while it is carried over.
+/// What the fourth version left: the same timers, by the time at which they are due.
+fn of_version_4() -> String {
+    let url = of_version_3();
+    let statements = concat!("BEGIN; ", include_str!("../../migrations/0004_by_time.sql"), "; COMMIT");
+    throwaway::postgres().query(&url, statements);
+    throwaway::postgres().query(&url, "INSERT INTO timer_migration (version) VALUES (4)");
+    url
+}
+
+#[tokio::test]
+async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() {
+    let url = of_version_4();
+    throwaway::postgres()
+        .query(&url, "UPDATE definition SET delivery = 'at_most_once', correlation_id = 'c-5' WHERE id::text LIKE '%5'");
+    let columns =
+        "id, namespace, key, created_at, updated_at, execute_at, callback_type, callback_config, status, attempt, last_error,
+                   next_attempt_at, executed_at, metadata, correlation_id, retry_policy, delivery, revision";
+    let shown = format!("SELECT {columns} FROM timers ORDER BY id");
+    let before = throwaway::postgres().query(&url, &shown);
+    assert_eq!(before.lines().count(), 7, "{before}");
+    let store = open(&url).await;
+    assert_eq!(throwaway::postgres().query(&url, &shown), before);
+    assert_eq!(throwaway::postgres().query(&url, "SELECT count(options) FROM timers"), "0");
+    assert_eq!(store.get(numbered(5)).await.unwrap().unwrap().definition.delivery, domain::Delivery::AtMostOnce);
+    // The version before goes on registering timers: it does not name the new column.
+    let copied =
+        "INSERT INTO definition (id, asked, execute_at, created_at, updated_at, revision, namespace, callback_type, delivery,
+                      fingerprint, callback_config)
+                  SELECT '00000000-0000-7000-8000-000000000009', asked, execute_at, created_at, updated_at, revision, namespace,
+                      callback_type, delivery, fingerprint, callback_config
+                  FROM definition WHERE id::text LIKE '%0001';
+                  INSERT INTO due (shard, id, at, attempt, destination)
+                  VALUES (9, '00000000-0000-7000-8000-000000000009', 1749988800000000, 0, 1)";
+    throwaway::postgres().query(&url, copied);
+    assert_eq!(store.get(numbered(9)).await.unwrap().unwrap().status, Status::Pending);
+}
+
+/// No session may change a timer by the old rules while it is carried over.
 #[tokio::test]
 async fn a_migration_waits_for_those_who_change_timers() {
     let url = of_version_1();

@@ -39,6 +39,14 @@ fn version_3() -> Place {
     place
 }
 
+/// And as version 4 left them.
+fn version_4() -> Place {
+    const APPLIED: &str = "INSERT INTO schema_version VALUES (4, 1749992400000000);";
+    let place = version_3();
+    place.shell().execute_batch(&format!("{}{APPLIED}", include_str!("../../migrations/0004_by_time.sql"))).unwrap();
+    place
+}
+
 /// What was registered with version 1, in the order of [`Status::ALL`].
 fn registered() -> [NewTimer; 5] {
     let policy = r#"{"max_retries":3,"initial_interval":"1s","backoff_multiplier":2.0,"max_interval":"60s"}"#;
@@ -145,7 +153,7 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
 
 #[tokio::test]
 async fn a_create_that_is_repeated_after_the_upgrade_is_the_same_timer() {
-    for place in [version_1(), version_2(), version_3()] {
+    for place in [version_1(), version_2(), version_3(), version_4()] {
         let keyed: Vec<_> = registered().into_iter().filter(|new| new.definition.key.is_some()).collect();
         let repeated = place.open().create(keyed).await.unwrap();
         assert_eq!(repeated.len(), 3);
@@ -154,8 +162,26 @@ async fn a_create_that_is_repeated_after_the_upgrade_is_the_same_timer() {
 }
 
 #[tokio::test]
+async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() {
+    let place = version_4();
+    let shown = || -> Vec<String> {
+        let shell = place.shell();
+        let columns = "json_array(id, namespace, key, created_at, updated_at, execute_at, callback_type, callback_config, status, attempt, \
+                       last_error, next_attempt_at, executed_at, metadata, correlation_id, retry_policy, delivery, revision)";
+        let mut statement = shell.prepare(&format!("SELECT {columns} FROM timers ORDER BY id")).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let before = shown();
+    assert!(before.len() == 5 && before.iter().any(|timer| timer.contains("at_most_once")), "{before:#?}");
+    drop(place.open());
+    assert_eq!(shown(), before);
+    let options: i64 = place.shell().query_row("SELECT count(options) FROM timers", [], |row| row.get(0)).unwrap();
+    assert_eq!(options, 0);
+}
+
+#[tokio::test]
 async fn the_timers_of_every_version_are_counted_and_listed_by_time() {
-    for place in [version_1(), version_2(), version_3()] {
+    for place in [version_1(), version_2(), version_3(), version_4()] {
         are_counted_and_listed_by_time(&place).await;
     }
 }
@@ -196,7 +222,7 @@ async fn are_counted_and_listed_by_time(place: &Place) {
 
 #[tokio::test]
 async fn what_later_versions_knew_is_carried_over_and_the_owner_is_forgotten() {
-    for place in [version_2(), version_3()] {
+    for place in [version_2(), version_3(), version_4()] {
         is_carried_over_without_its_owner(&place).await;
     }
 }

@@ -1,0 +1,96 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Invalid;
+
+/// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
+/// a migration.
+///
+/// There is no such field yet: those that timers had before have columns of their own. A field that joins has a default, is left out
+/// of the text where it has it, and takes part in the [`Fingerprint`](crate::Fingerprint) by its version.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Options {}
+
+/// The version that this program writes, and the latest it understands. It rises when a field joins that a program of the version
+/// before must not ignore; fields that it may ignore leave it as it is.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Stored<O> {
+    version: u32,
+    #[serde(flatten)]
+    options: O,
+}
+
+impl Options {
+    /// The text that is stored. Most timers have none: everything has its default.
+    pub fn to_stored(&self) -> Option<String> {
+        to_stored(self)
+    }
+
+    /// Understands what this version and those before it have written.
+    pub fn from_stored(text: Option<&str>) -> Result<Self, Invalid> {
+        from_stored(text)
+    }
+}
+
+fn to_stored<O: Default + PartialEq + Clone + Serialize>(options: &O) -> Option<String> {
+    let stored = || Stored { version: VERSION, options: options.clone() };
+    // Options are plain values: nothing in here can fail to be written.
+    (*options != O::default()).then(|| serde_json::to_string(&stored()).unwrap_or_default())
+}
+
+fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Result<O, Invalid> {
+    #[derive(Deserialize)]
+    struct Written {
+        version: u32,
+    }
+
+    let Some(text) = text else { return Ok(O::default()) };
+    let unreadable = |error: serde_json::Error| Invalid::new("options", format!("cannot be read: {error}"));
+    let Written { version } = serde_json::from_str(text).map_err(unreadable)?;
+    if version > VERSION {
+        return Err(Invalid::new("options", format!("have version {version}, and this program knows only up to {VERSION}")));
+    }
+    serde_json::from_str(text).map(|stored: Stored<O>| stored.options).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As options will look once there are some.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    struct Later {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        quiet: bool,
+    }
+
+    #[test]
+    fn defaults_are_not_stored() {
+        assert_eq!(Options::default().to_stored(), None);
+        assert_eq!(Options::from_stored(None).unwrap(), Options::default());
+        assert_eq!(to_stored(&Later::default()), None);
+    }
+
+    #[test]
+    fn options_read_back_as_they_are_written() {
+        let later = Later { label: Some("é".to_owned()), quiet: false };
+        let stored = to_stored(&later).unwrap();
+        assert_eq!(stored, r#"{"version":1,"label":"é"}"#);
+        assert_eq!(from_stored::<Later>(Some(&stored)).unwrap(), later);
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_understood_or_refused() {
+        // By one before, and by one after whose fields may be ignored.
+        assert_eq!(from_stored::<Later>(Some(r#"{"version":1}"#)).unwrap(), Later::default());
+        assert_eq!(Options::from_stored(Some(r#"{"version":1,"label":"a"}"#)).unwrap(), Options::default());
+        for text in [r#"{"version":2}"#, "{}", "", "null", r#"{"version":-1}"#] {
+            assert!(Options::from_stored(Some(text)).is_err(), "{text}");
+        }
+    }
+}
