@@ -1,10 +1,11 @@
 //! What a timer is: its identity, when it is due, whom it calls, and how its status may change.
 //!
 //! Everything here is pure: no I/O, no async, and the current time is always an argument. Values are parsed
-//! once, at a door; past it they are right by construction.
+//! once, at an API; past it they are right by construction.
 
 mod access;
 mod attempt;
+mod backoff;
 mod callback;
 mod callback_headers;
 mod clock;
@@ -29,6 +30,7 @@ mod timestamp;
 
 pub use access::{Access, AccessKey, AccessKeyId, Caller, Namespaces, Rights};
 pub use attempt::{Attempt, AttemptLog};
+pub use backoff::Backoff;
 pub use callback::{Callback, CallbackUrl, HttpCallback, NatsCallback, Protocol};
 pub use callback_headers::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 pub use clock::{Clock, ManualClock, SystemClock};

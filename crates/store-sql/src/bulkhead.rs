@@ -1,12 +1,13 @@
 //! Sessions with the database, and how a call is made over one.
 //!
-//! A bulkhead has a few sessions of its own, so that what one kind of caller does cannot take the sessions of another. A call runs in
-//! a task of its own that is never canceled: a caller that goes away leaves no half-read answer and no open transaction behind. Every call
-//! ends within its bulkhead's deadline; work that may take longer is made of several calls. A session that broke or did not answer in
-//! time is dropped, never put back.
+//! A bulkhead has a few sessions of its own, so that what one kind of caller does cannot take the sessions of another. A call
+//! runs in a task of its own that is never canceled: a caller that goes away leaves no half-read answer and no open transaction
+//! behind. Every call ends within its bulkhead's deadline; work that may take longer is made of several calls. A session that
+//! broke or did not answer in time is dropped, never put back.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use domain::Backoff;
 use store::StoreResult;
 use tokio::{
     sync::oneshot,
@@ -14,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Backoff, Driver, Failure, Verdict,
+    Driver, Failure, Verdict,
     session_pool::{PING_TIMEOUT, Session, SessionPool, answers},
 };
 
@@ -39,8 +40,8 @@ pub trait Call<D: Driver>: Send + Sync + 'static {
 pub struct BulkheadLimits {
     pub name: &'static str,
     pub sessions_max: usize,
-    /// Longer than the server gives a statement: the server ends it before we give up on it, and then it is certain that nothing was
-    /// done.
+    /// Longer than the server gives a statement: the server ends it before we give up on it, and then it is certain that nothing
+    /// was done.
     pub deadline: Duration,
 }
 
@@ -150,7 +151,7 @@ async fn with_patience<D: Driver, C: Call<D>>(call: &C, session: &mut D::Session
         match call.run(session).await {
             Err(failure) if failure.verdict == Verdict::Contention => {
                 metrics::counter!(D::CONTENTION).increment(1);
-                sleep(backoff.pause()).await;
+                sleep(backoff.failed()).await;
             }
             answer => return answer,
         }

@@ -6,11 +6,10 @@
 //!   every other call of a store ───────────────────────────────┴──▶ Bulkhead ──▶ SessionPool ──▶ Driver
 //! ```
 //!
-//! A store for a database server is then its SQL in files ([`sql!`]), the mapping of its rows, a table of what its error codes mean
-//! ([`Verdict`]), and a [`Driver`] that opens sessions. A store in the same process, as SQLite is, uses only the statements and their
-//! columns ([`column!`]).
+//! A store for a database server is then its SQL in files ([`sql!`]), the mapping of its rows, a table of what its error codes
+//! mean ([`Verdict`]), and a [`Driver`] that opens sessions. A store in the same process, as SQLite is, uses only the statements
+//! and their columns ([`column!`]).
 
-mod backoff;
 mod batch;
 mod bulkhead;
 pub mod columns;
@@ -20,7 +19,6 @@ mod failure;
 mod session_pool;
 mod statement;
 
-pub use backoff::Backoff;
 pub use batch::{BatchLimits, Batcher};
 pub use bulkhead::{Bulkhead, BulkheadLimits, Call};
 pub use columns::{are_first_columns_of, columns};

@@ -1,19 +1,20 @@
 //! A few sessions with the database, opened when they are wanted and kept for the next call.
 //!
-//! sqlx has a pool as well, but that one pings every session whenever it is given back: a second round trip for each call, which wakes
-//! a process of the server for nothing.
+//! sqlx has a pool as well, but that one pings every session whenever it is given back: a second round trip for each call, which
+//! wakes a process of the server for nothing.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use domain::Backoff;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
 };
 
-use crate::{Backoff, Driver, NoSession};
+use crate::{Driver, NoSession};
 
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(1);
@@ -85,7 +86,7 @@ impl<D: Driver> SessionPool<D> {
         let mut backoff = CONNECT_BACKOFF;
         loop {
             match self.driver.open().await {
-                Err(refused) if refused.is_passing => sleep(backoff.pause()).await,
+                Err(refused) if refused.is_passing => sleep(backoff.failed()).await,
                 opened => return opened,
             }
         }
