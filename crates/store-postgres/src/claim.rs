@@ -14,7 +14,7 @@ use sqlx::{
     types::Uuid,
 };
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
-use store_sql::{Call, sql};
+use store_sql::{Call, portions, sql};
 
 use crate::{
     due::entry,
@@ -27,14 +27,6 @@ pub(crate) const CLAIM_AND_READ: &str = sql!("sql/claim_and_read.sql");
 pub(crate) const CLAIM: &str = sql!("sql/claim.sql");
 pub(crate) const CLAIM_UNHELD: &str = sql!("sql/claim_unheld.sql");
 pub(crate) const READ_CLAIMED: &str = sql!("sql/read_claimed.sql");
-
-/// How many whole timers are read by one statement. With the largest payloads that is 40 MiB, which a slow wire still
-/// carries before the deadline; small ones cost a round trip more for each portion.
-const PORTION: usize = 128;
-
-pub fn portions(count: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..count).step_by(PORTION).map(move |start| start..count.min(start + PORTION))
-}
 
 /// Shard leases as two arrays.
 #[derive(Debug, Clone, Default)]
@@ -58,9 +50,9 @@ pub fn lease_column(lease: Span) -> i64 {
     lease.as_micros().min(LEASE_MICROS_MAX)
 }
 
-/// Takes the timers and reads them, nearly always in one statement. What that left, because it is large, was being changed, or was
-/// claimed before, is taken and read one after the other. Repeated with the same token, it finds nothing more to take, and reads the
-/// same.
+/// Takes the timers and reads them, nearly always in one statement. What that left, because it is large, was being changed, or
+/// was claimed before, is taken and read one after the other. Repeated with the same token, it finds nothing more to take, and
+/// reads the same.
 pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
     let wanted = Arc::new(Wanted::new(claim, entries, shards));
     if wanted.keys.is_empty() {
@@ -93,7 +85,7 @@ type WantedKey = (i16, i64, Uuid, i64);
 struct Wanted {
     token: ClaimToken,
     lease_micros: i64,
-    /// Whether a row that somebody holds may be passed over.
+    /// Whether a row that another session holds may be passed over.
     passes_over: bool,
     keys: Vec<WantedKey>,
 }
@@ -187,9 +179,10 @@ impl Call<Sessions> for TakeAndRead {
 /// read by the first would be the old one, although the update was acknowledged before the claim. The second one begins
 /// after the claim is committed, and a claimed timer cannot be changed any more: what it sees is what was claimed.
 ///
-/// It does not ask whether the shard leases stand, nor whether the claimer lives. What was claimed just before somebody took the shard is
-/// its maker's until the new owner has recovered it; were it kept from a maker that is dead at this moment and lives again the
-/// next, nobody would settle it before the claim's own lease runs out. Whether a call may still be made is looked at right before it.
+/// It does not ask whether the shard leases stand, nor whether the claimer lives. What was claimed just before another node took
+/// the shard is its maker's until the new owner has recovered it; were it kept from a maker that is dead at this moment and lives
+/// again the next, no node would settle it before the claim's own lease runs out. Whether a call may still be made is looked at
+/// right before it.
 enum Claiming {
     Take(Arc<Wanted>),
     Read(Arc<Wanted>, Range<usize>),

@@ -1,4 +1,4 @@
-//! Finding claims that nobody will settle.
+//! Finding claims that their makers will not settle.
 
 use std::{
     collections::HashMap,
@@ -8,16 +8,17 @@ use std::{
 
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Claimed, ShardLease, StoreResult};
-use store_sql::{Call, sql};
+use store_sql::{Call, portions, sql};
 
 use crate::{
-    claim::{ShardLeaseColumns, claimed, portions},
+    claim::{ShardLeaseColumns, claimed},
     due::BEGINNING,
     failure::{Failure, Step},
     sessions::{Bulkhead, Sessions},
 };
 
-/// How many rows of a shard one call looks at. Behind a destination that hangs there may be millions that are due and not claimed.
+/// How many rows of a shard one call looks at. Behind a destination that hangs there may be millions that are due and not
+/// claimed.
 const LOOKED_AT_MAX: i64 = 1_024;
 
 /// How often one call looks on where it found nothing.
@@ -92,7 +93,7 @@ struct Found {
     epoch: i64,
     /// It is the last that was looked at, and there may be more behind it.
     is_last: bool,
-    /// Nobody will settle it.
+    /// Its maker will not settle it.
     is_left: bool,
 }
 

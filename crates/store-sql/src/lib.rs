@@ -16,6 +16,7 @@ pub mod columns;
 mod create;
 mod driver;
 mod failure;
+mod portions;
 mod session_pool;
 mod statement;
 
@@ -25,4 +26,5 @@ pub use columns::{are_first_columns_of, columns};
 pub use create::{Creates, Inserted, Inserts, Met, as_created};
 pub use driver::{Driver, NoSession};
 pub use failure::{Failure, Verdict};
+pub use portions::portions;
 pub use statement::Statement;
