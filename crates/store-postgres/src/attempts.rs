@@ -1,4 +1,4 @@
-//! What is remembered of attempts: written by the settlement that ends one, read by whoever asks what happened.
+//! What is remembered of attempts: written by the settlement that ends one, read by clients that ask what happened.
 
 use domain::{Attempt, Span, TimerId, Timestamp, limits};
 use sqlx::{

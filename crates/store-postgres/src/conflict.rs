@@ -1,7 +1,7 @@
 //! Changing a timer that is there: locked, looked at, decided upon, written.
 //!
-//! Whoever changes a timer locks its row in `due` first, or its row in `outcome` when it has ended; only then the definition.
-//! So a definition cannot change under somebody who holds one of those, and nobody waits in a circle.
+//! Every change of a timer locks its row in `due` first, or its row in `outcome` when it has ended; only then the definition.
+//! So a definition cannot change under a session that holds one of those, and no two sessions wait for each other in a circle.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub enum NextAttempt {
     AsItWas,
 }
 
-/// A timer that nobody else can change until the transaction ends.
+/// A timer that no other session can change until the transaction ends.
 #[derive(Debug)]
 pub struct Held {
     pub timer: Timer,
@@ -184,7 +184,7 @@ impl Call<Sessions> for Resolve {
                 (renewed(&held, definition, new.execute_at, new.created_at), held.fingerprint)
             }
             Resolution::Revive => {
-                // Above the one of its former life, so that nobody takes the two for the same.
+                // Above the one of its former life, so that no client takes the two for the same.
                 (Timer { revision: held.timer.revision.saturating_add(1), ..as_created(new) }, *fingerprint)
             }
         };

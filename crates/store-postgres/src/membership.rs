@@ -1,4 +1,4 @@
-//! Signs of life, and what the database knows of everybody. Each is one statement that answers with rows of several kinds:
+//! Heartbeats, and what the database knows of all nodes. Each is one statement that answers with rows of several kinds:
 //! one with the time, one for each node, one for each shard.
 
 use domain::{Span, Timestamp};

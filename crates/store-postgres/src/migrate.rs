@@ -15,7 +15,7 @@ const MIGRATIONS: [(i32, &str); 5] = [
     (5, include_str!("../migrations/0005_options.sql")),
 ];
 
-/// Any number that nobody else locks in this database.
+/// Any number that no other program locks in this database.
 const LOCK: i64 = 0x7469_6d65_7200;
 
 const BOOKKEEPING: &str = "
@@ -31,7 +31,7 @@ pub struct Setup {
     pub shards: u16,
 }
 
-/// Brings the database up to date, over a session of its own: waiting for somebody else's migration may take long.
+/// Brings the database up to date, over a session of its own: waiting for the migration of another process may take long.
 ///
 /// Writes nothing when there is nothing to do: a user who may not create tables can then start all the same.
 pub async fn migrate(options: &PgConnectOptions) -> Result<Setup, OpenError> {

@@ -4,7 +4,7 @@
 //!   nudge ──▶ nudges' bulkhead: pg_notify ──▶ PostgreSQL ──▶ a session that listens ──▶ nudged, in every process
 //! ```
 //!
-//! Best effort: what is sent while nobody listens is lost, and behind a pooler that gives sessions away nothing arrives at all.
+//! Best effort: what is sent while no node listens is lost, and behind a pooler that gives sessions away nothing arrives at all.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -46,7 +46,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// to for ever.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Tells a process from the others: each also hears what it says itself.
+/// Tells one process from another: each also hears what it says itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sender(u64);
 
@@ -87,7 +87,7 @@ fn pack(Sender(sender): Sender, entries: &[DueEntry]) -> String {
     BASE64.encode(bytes)
 }
 
-/// `None` if it makes no sense: anybody may send notifications.
+/// `None` if it makes no sense: every user of the database may send notifications.
 fn unpack(payload: &str) -> Option<(Sender, Vec<DueEntry>)> {
     let bytes = BASE64.decode(payload).ok()?;
     let (sender, entries) = bytes.split_first_chunk::<SENDER_BYTES>()?;
@@ -107,7 +107,7 @@ fn unpack(payload: &str) -> Option<(Sender, Vec<DueEntry>)> {
     Some((Sender(u64::from_be_bytes(*sender)), entries))
 }
 
-/// A session of its own that listens, from the first time somebody waits.
+/// A session of its own that listens, from the first time a caller waits.
 pub struct Inbox {
     options: PgConnectOptions,
     /// A pool of one: it makes a new session when the old one broke.
@@ -132,8 +132,8 @@ impl Inbox {
         Self { options: options.clone(), pool: std::sync::Mutex::new(pool_of_one(options)), session: Mutex::new(None) }
     }
 
-    /// What somebody else than `own` tells next. Whoever stops waiting loses nothing: a session that is only half set up is dropped, and
-    /// what a listening one has received stays with it.
+    /// What another process than `own` tells next. A caller that stops waiting loses nothing: a session that is only half set up
+    /// is dropped, and what a listening one has received stays with it.
     pub async fn next(&self, own: Sender) -> StoreResult<Vec<DueEntry>> {
         let mut session = self.session.lock().await;
         loop {
@@ -181,7 +181,7 @@ impl Inbox {
     }
 
     pub async fn close(&self) {
-        // Whoever waits at this moment is told that the pool is closed, and lets go of the session.
+        // A caller that waits at this moment is told that the pool is closed, and lets go of the session.
         if let Ok(mut session) = self.session.try_lock() {
             *session = None;
         }

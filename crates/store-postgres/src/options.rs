@@ -69,9 +69,9 @@ fn parse_url(url: &str) -> Result<PgConnectOptions, OpenError> {
     PgConnectOptions::from_str(url).map_err(|_| refuse("it cannot be understood"))
 }
 
-/// Holds in every session, whoever uses it.
+/// Holds in every session, whichever call uses it.
 const EVERY_SESSION: [(&str, &str); 9] = [
-    // The statements count on seeing what others have committed meanwhile.
+    // The statements count on seeing what other sessions have committed meanwhile.
     ("default_transaction_isolation", "read committed"),
     ("jit", "off"),
     ("client_min_messages", "warning"),
@@ -85,7 +85,7 @@ const EVERY_SESSION: [(&str, &str); 9] = [
 ];
 
 /// For statements that reach every row through its key. A plan made while a table is small must still be right when it holds
-/// millions a minute later, before anybody has counted them; so nothing is left to choose.
+/// millions a minute later, before the server has counted them; so nothing is left to choose.
 ///
 /// That is also why the statements look many rows up with `key = ANY (ARRAY[wanted])`, where `key = wanted` would mean the same.
 /// The planner takes a plain equality for a reason to read the whole index in its order, and does so when it has counted no

@@ -33,7 +33,7 @@ impl Driver for Sessions {
     }
 }
 
-/// Whether the same may succeed a moment later: nobody listens yet, the server is starting, or it has too many sessions.
+/// Whether the same may succeed a moment later: the server does not listen yet, is starting, or it has too many sessions.
 fn is_passing(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => matches!(

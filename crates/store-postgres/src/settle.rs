@@ -13,7 +13,8 @@ use crate::{
     sessions::{Bulkhead, Sessions},
 };
 
-// Each in two forms: most batches carry no attempt, and then nothing is paid for one. `…_AGAIN` is for a batch that met an outcome.
+// Each in two forms: most batches carry no attempt, and then nothing is paid for one. `…_AGAIN` is for a batch that met an
+// outcome.
 pub(crate) const FINISH: &str = sql!("sql/finish.sql");
 pub(crate) const FINISH_REMEMBERING: &str = sql!("sql/finish_remembering.sql");
 pub(crate) const FINISH_AGAIN: &str = sql!("sql/finish_again.sql");
@@ -118,7 +119,8 @@ impl Call<Sessions> for Postpone {
     }
 }
 
-/// Sorts the batch by what is to be done. In the order of the key, as claims go too, so that nobody waits in a circle.
+/// Sorts the batch by what is to be done. In the order of the key, as claims go too, so that no two sessions wait for each other
+/// in a circle.
 fn sort(batch: &[Settlement], shards: u16) -> (Finish, Postpone) {
     let (mut finish, mut postpone) = (Finish::default(), Postpone::default());
     let mut places: Vec<usize> = (0..batch.len()).collect();

@@ -17,7 +17,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
     ("due", due::DUE),
     ("claim and read", claim::CLAIM_AND_READ),
     ("claim", claim::CLAIM),
-    ("claim what nobody holds", claim::CLAIM_UNHELD),
+    ("claim what no session holds", claim::CLAIM_UNHELD),
     ("read claimed", claim::READ_CLAIMED),
     ("expired", expired::EXPIRED),
     ("read expired", expired::READ_EXPIRED),

@@ -5,8 +5,8 @@
 //!                            └─▶ worker: the same, while the first one writes and there is enough to do
 //! ```
 //!
-//! This is group commit. Alone, an order is written at once. Beside a batch that is being written, the next one lingers: until many
-//! have come together, or the other one is done, and never for long.
+//! This is group commit. Alone, an order is written at once. Beside a batch that is being written, the next one lingers: until
+//! many have come together, or the other one is done, and never for long.
 
 use std::{
     future::Future,
@@ -69,8 +69,8 @@ impl Flow {
     }
 }
 
-/// Items that count as queued before the queue has taken them in. The worker that takes them counts them out again; where the queue
-/// does not take them, this does.
+/// Items that count as queued before the queue has taken them in. The worker that takes them counts them out again; where the
+/// queue does not take them, this does.
 struct Entered<'a> {
     flow: &'a Flow,
     items: usize,

@@ -33,8 +33,8 @@ const INSERTS: BatchLimits = BatchLimits {
 const INSERT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What a timer takes beside its payload and its metadata, at the most that is usual.
 const TIMER_BYTES: usize = 512;
-/// How many taken ids are settled at the same time. Each takes a session for a few round trips, or for as long as another session holds
-/// its row: some must be left for creates whose ids are free.
+/// How many taken ids are settled at the same time. Each takes a session for a few round trips, or for as long as another session
+/// holds its row: some must be left for creates whose ids are free.
 const CONFLICTS_MAX: usize = 2;
 /// A conflict that waited longer for its permit is turned away.
 const CONFLICT_WAIT_MAX: Duration = Duration::from_secs(3);
@@ -52,8 +52,8 @@ pub trait Inserts: Send + Sync + 'static {
     /// Reads timers, in one snapshot.
     fn read(&self, ids: Vec<TimerId>) -> impl Future<Output = StoreResult<HashMap<TimerId, Result<Met, Unreadable>>>> + Send;
 
-    /// Locks the timer that is in the way and does what `domain::resolve` says, in one transaction. `None` when nothing is in the way
-    /// any more.
+    /// Locks the timer that is in the way and does what `domain::resolve` says, in one transaction. `None` when nothing is in the
+    /// way any more.
     fn resolve(&self, new: Arc<NewTimer>) -> impl Future<Output = StoreResult<Option<Created>>> + Send;
 }
 

@@ -34,8 +34,8 @@ pub enum Verdict {
     Duplicate,
     /// Nothing was done, because there is no space, or writing is not allowed.
     Full,
-    /// Nothing was done, because this server only reads. After a fail-over the old address may lead to a standby; a new session may
-    /// find the new primary.
+    /// Nothing was done, because this server only reads. After a fail-over the old address may lead to a standby; a new session
+    /// may find the new primary.
     ReadOnly,
     /// Nothing was done, because what is stored makes no sense.
     Corrupt,

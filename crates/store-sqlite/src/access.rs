@@ -1,4 +1,4 @@
-//! Keys that are bound to namespaces. There are few of them, and whoever checks them keeps them at hand.
+//! Keys that are bound to namespaces. There are few of them, and the keyring keeps them at hand.
 
 use domain::{Access, AccessKey, AccessKeyId, Namespace, Namespaces, Rights, Timestamp};
 use rusqlite::{Connection, Row, params};
@@ -64,7 +64,7 @@ pub fn keys(connection: &Connection) -> Result<Vec<AccessKey>, Failure> {
     while let Some(row) = rows.next()? {
         match key(row)? {
             Ok(key) => keys.push(key),
-            // It opens nothing, and does not lock the others out.
+            // It opens nothing, and does not lock out the holders of other keys.
             Err(error) => tracing::error!(error = %error, "an access key cannot be read"),
         }
     }

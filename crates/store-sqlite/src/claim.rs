@@ -70,7 +70,7 @@ impl Write for Take {
             let found = shard_leases.iter().copied().find(|(shard_lease, _)| shard_lease.shard == shard);
             let Some((shard_lease, is_current)) = found else { continue };
             let (minute, id, epoch) = (entry.at.minute(), Id::of(entry.id), shard_lease.epoch.0);
-            // Nobody comes between: this transaction is the only one that writes.
+            // No other write comes between: this transaction is the only one that writes.
             let row = standing
                 .query_row(params![minute, id, entry.at.as_micros(), token.0, epoch], |row| {
                     Ok((

@@ -164,7 +164,7 @@ fn settle_conflict(
         Resolution::Revive => {
             connection.prepare_cached(DELETE_OUTCOME)?.execute(params![existing.execute_minute(), id])?;
             connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
-            // Above the one of its former life, so that nobody takes the two for the same.
+            // Above the one of its former life, so that no client takes the two for the same.
             let revision = existing.timer.revision.saturating_add(1);
             tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
             insert.run(new, texts, revision, tally)?;

@@ -6,7 +6,7 @@ use domain::Timestamp;
 
 use crate::stamp;
 
-/// Marks the file as ours in its header ("tmr1"): a file without it is somebody else's.
+/// Marks the file as ours in its header ("tmr1"): a file without it belongs to another program.
 pub const APPLICATION_ID: i32 = 0x746d_7231;
 
 /// One file, one writer: there is nothing to divide.

@@ -1,8 +1,8 @@
 //! Who works on a shard. One file has one process, but the promises are those of every store.
 //!
-//! Whoever opens the file knows that everybody before is gone. So who lives, and who held what before, is kept in memory:
-//! a sign of life several times a second must not cost a write to the disk each. Only the epochs, which must never
-//! fall, and their owners are in the file.
+//! A process that opens the file knows that every process before it is gone. So who lives, and who held what before, is kept in
+//! memory: a heartbeat several times a second must not cost a write to the disk each. Only the epochs, which must never fall, and
+//! their owners are in the file.
 
 use std::{
     collections::BTreeMap,
@@ -25,19 +25,19 @@ const HELD: &str = sql!("sql/held.sql");
 const SHARDS: &str = sql!("sql/shards.sql");
 pub const OVERDUE: &str = sql!("sql/overdue.sql");
 
-/// Whether nobody has taken the shard since.
+/// Whether no node has taken the shard since.
 pub fn is_current(connection: &Connection, shard_lease: ShardLease) -> Result<bool, Failure> {
     let epoch: Option<i64> =
         connection.prepare_cached(EPOCH)?.query_row([shard_lease.shard.0], |row| row.get(column!(EPOCH, "epoch"))).optional()?;
     Ok(epoch == Some(shard_lease.epoch.0))
 }
 
-/// A sign of life: the smallest read there is that needs the file.
+/// The smallest read there is that needs the file.
 pub fn look(connection: &Connection) -> Result<(), Failure> {
     Ok(connection.prepare_cached(EPOCH)?.query_row([0], |_| Ok(()))?)
 }
 
-/// Everybody who ever lived in this process, and what they held.
+/// Every node that ever lived in this process, and what it held.
 #[derive(Clone, Default)]
 pub struct Nodes(Arc<Mutex<Known>>);
 
@@ -45,7 +45,7 @@ pub struct Nodes(Arc<Mutex<Known>>);
 struct Known {
     members: BTreeMap<NodeId, (Member, Timestamp)>,
     /// Who took a shard, by the epoch that began with it. An entry that was made by a transaction that then failed does no harm:
-    /// nothing was claimed in its epoch, and whoever takes the shard next makes it anew.
+    /// nothing was claimed in its epoch, and the node that takes the shard next makes it anew.
     history: BTreeMap<(Shard, Epoch), NodeId>,
 }
 
@@ -55,7 +55,7 @@ impl Nodes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everybody who lives, once this sign of life has been noted.
+    /// Every node that lives, once this heartbeat has been noted.
     pub fn heartbeat(&self, member: &Member, now: Timestamp, lease: Span) -> Vec<Member> {
         let mut known = self.known();
         known.members.insert(member.node, (member.clone(), now.saturating_add(lease)));
@@ -66,7 +66,7 @@ impl Nodes {
         self.known().is_alive(node, now)
     }
 
-    /// Whether whoever began this shard lease still lives.
+    /// Whether the node that began this shard lease still lives.
     pub fn is_alive_who_held(&self, shard_lease: ShardLease, now: Timestamp) -> bool {
         let known = self.known();
         known.history.get(&(shard_lease.shard, shard_lease.epoch)).is_some_and(|node| known.is_alive(*node, now))
@@ -197,7 +197,7 @@ pub fn held(connection: &Connection, node: NodeId) -> Result<Vec<ShardLease>, Fa
     Ok(shard_leases.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Everybody and everything, as the file and this process know it.
+/// All nodes and shards, as the file and this process know it.
 pub fn cluster(connection: &Connection, nodes: &Nodes, now: Timestamp) -> Result<Cluster, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let state = |row: &rusqlite::Row<'_>| {

@@ -74,7 +74,7 @@ impl Tally {
     }
 }
 
-/// The default namespace, which most timers are in, takes no room in a row.
+/// The default namespace, which most timers are in, takes no space in a row.
 pub fn namespace_column(namespace: &str) -> Option<&str> {
     (namespace != Namespace::DEFAULT).then_some(namespace)
 }

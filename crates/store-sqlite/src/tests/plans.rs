@@ -85,7 +85,7 @@ async fn due_timers_are_sorted_only_inside_a_minute() {
 }
 
 #[tokio::test]
-async fn claims_that_nobody_will_settle_are_looked_for_among_claims_alone() {
+async fn claims_that_their_makers_will_not_settle_are_looked_for_among_claims_alone() {
     let (_place, shell) = filled().await;
     assert_eq!(plan(&shell, claims::EXPIRED), ["SCAN due USING INDEX due_claimed"]);
 }
