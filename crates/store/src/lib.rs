@@ -11,7 +11,9 @@
 //! A timer is in `due` from its creation to its end, then in `outcome`: where it stands is its status.
 //! The contract is [`Store`]; `store-conformance` holds every implementation to it.
 
+mod calls;
 mod claim;
+mod decorator;
 mod error;
 mod faulty;
 mod measured;
@@ -26,6 +28,7 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, OnLocked, Settlement, ShardCursor, ShardLease, Unreadable};
+pub use decorator::Decorator;
 pub use error::{StoreError, StoreResult};
 pub use faulty::{Fault, Faulty, Odds};
 pub use measured::{METRICS, Measured};
