@@ -8,7 +8,8 @@ use domain::{CallbackUrl, Caller, Clock, Horizon, Invalid, ManualClock, Next, Sh
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use store::{Claim, ClaimToken, DueEntry, Member, Model, NodeId, OnLocked, ShardCursor, Store};
+use store::{Claim, ClaimToken, DueEntry, Member, NodeId, OnLocked, ShardCursor, Store};
+use store_testing::Model;
 use tower::ServiceExt;
 
 use crate::{ApiConfig, ApiKey, HealthItem, Limits, RateLimit};

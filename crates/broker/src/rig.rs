@@ -7,7 +7,8 @@ use domain::{
     Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, ManualClock, Namespace, RequestedTime, Span,
     Status, Timer, TimerId, Timestamp,
 };
-use store::{Faulty, Filter, Model, Store};
+use store::{Filter, Store};
+use store_testing::{Faulty, Model};
 
 use crate::{CommandConsumer, Memory};
 

@@ -89,7 +89,8 @@ impl KeyRing {
 #[cfg(test)]
 mod tests {
     use domain::Access;
-    use store::{Fault, Operation};
+    use store::Operation;
+    use store_testing::Fault;
 
     use super::*;
     use crate::rig::Rig;

@@ -69,7 +69,8 @@ const ROUNDS_MAX: u32 = 3;
 #[cfg(test)]
 mod tests {
     use domain::{Namespace, Namespaces, Rights};
-    use store::{Fault, Operation};
+    use store::Operation;
+    use store_testing::Fault;
 
     use super::*;
     use crate::rig::{NOW, Rig};

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use domain::{Callback, Caller, Horizon, Key, ManualClock, Next, OnConflict, RequestedTime, Shard, Span, TimerId, Timestamp};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Member, Model, NodeId, OnLocked, ShardCursor, Store};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Filter, Member, NodeId, OnLocked, ShardCursor, Store};
+use store_testing::{Faulty, Model};
 
 use crate::{Commands, NewTimerRequest, Rules, Searches, Target};
 

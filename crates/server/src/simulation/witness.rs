@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Created, Decorator, DueEntry, HeartbeatReply, Member, Model, NodeId, Settlement, ShardCursor,
-    ShardLease, Store, StoreResult,
+    Changed, Claim, Claimed, Created, Decorator, DueEntry, HeartbeatReply, Member, NodeId, Settlement, ShardCursor, ShardLease,
+    Store, StoreResult,
 };
+use store_testing::Model;
 
 use super::{ledger::Ledger, planted::Tampering};
 

@@ -11,9 +11,10 @@ use domain::{
 };
 use store::{
     Changed, Claim, ClaimToken, Claimed, Count, Created, Decorator, DueEntry, Epoch, Filter, HeartbeatReply, ListQuery, Member,
-    Model, NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult,
+    NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult,
 };
 use store_conformance::Fixture;
+use store_testing::Model;
 
 macro_rules! bugs {
     ($($bug:ident)*) => {

@@ -23,7 +23,7 @@ use domain::{
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use self::{ownership::Ownership, row::Row};
-use crate::{
+use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Order,
     Page, Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult, Summary,
 };

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use domain::{Shard, Span, Timestamp};
 
-use crate::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardLease, ShardState};
+use store::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardLease, ShardState};
 
 /// Who lives, who holds what, and who held what before.
 #[derive(Default)]

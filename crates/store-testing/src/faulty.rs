@@ -17,7 +17,7 @@ use std::{
 
 use domain::Span;
 
-use crate::{Decorator, Operation, Store, StoreError, StoreResult};
+use store::{Decorator, Operation, Store, StoreError, StoreResult};
 
 /// What goes wrong with one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,8 +199,10 @@ mod tests {
 
     use domain::{ManualClock, Shard, Span, TimerId, Timestamp};
 
+    use store::{Filter, Member, NodeId, Operation, Store, StoreError};
+
     use super::{Fault, Faulty, Odds};
-    use crate::{Filter, Member, Model, NodeId, Operation, Store, StoreError};
+    use crate::Model;
 
     const NODE: NodeId = NodeId(1);
     const SHARDS: [Shard; 1] = [Shard(0)];

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use domain::{Attempt, Definition, Event, Next, Status, Timer, Timestamp, limits};
 
-use crate::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Unreadable};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Unreadable};
 
 /// One timer with what only the scheduler sees of it.
 pub(super) struct Row {
