@@ -46,7 +46,7 @@ impl ReadBack {
     /// Reads the timer as it stands now, trying until the time is up; then gives back why that was needed.
     pub(crate) async fn timer(&mut self, commands: &Commands, id: TimerId) -> StoreResult<Option<Timer>> {
         loop {
-            match tokio::time::timeout_at(self.until, commands.store.get(id)).await {
+            match tokio::time::timeout_at(self.until, commands.stores.timers.get(id)).await {
                 Ok(Ok(timer)) => return Ok(timer),
                 Ok(Err(error @ StoreError::Corrupt(_))) => return Err(error),
                 Ok(Err(error)) => {

@@ -41,7 +41,7 @@ impl Commands {
     }
 
     async fn cancel_once(&self, id: TimerId) -> StoreResult<Changed> {
-        call::writing(self.store.cancel(id, self.clock.now())).await
+        call::writing(self.stores.timers.cancel(id, self.clock.now())).await
     }
 }
 

@@ -83,7 +83,7 @@ impl Commands {
         let mut found = Vec::new();
         let mut after = None;
         loop {
-            let page = call::reading(self.store.matching(&filter, after, PAGE_TIMERS)).await?;
+            let page = call::reading(self.stores.timers.matching(&filter, after, PAGE_TIMERS)).await?;
             let is_last = page.len() < PAGE_TIMERS;
             after = page.last().copied();
             if selection.metadata.0.is_empty() {
@@ -106,7 +106,7 @@ impl Commands {
         found: &mut Vec<TimerId>,
     ) -> Result<(), CommandError> {
         while !ids.is_empty() && found.len() <= selection.expected_max {
-            let metadata = call::reading(self.store.metadata(&ids, METADATA_BYTES_MAX)).await?;
+            let metadata = call::reading(self.stores.timers.metadata(&ids, METADATA_BYTES_MAX)).await?;
             if metadata.is_empty() {
                 return Err(StoreError::Corrupt("no metadata was read".to_owned()).into());
             }
@@ -135,7 +135,7 @@ impl Commands {
     async fn cancel_batch(&self, ids: &[TimerId], is_partial: bool) -> Result<usize, CommandError> {
         let mut rounds = 1;
         loop {
-            match call::writing(self.store.cancel_all(ids, self.clock.now())).await {
+            match call::writing(self.stores.timers.cancel_all(ids, self.clock.now())).await {
                 Ok(canceled) => return Ok(canceled.into_iter().filter(|canceled| *canceled).count()),
                 Err(StoreError::Unknown(_)) if rounds < ROUNDS_MAX => rounds += 1,
                 Err(error) if is_partial || rounds > 1 => return Err(CommandError::Unknown(error)),

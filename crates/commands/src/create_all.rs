@@ -84,7 +84,7 @@ impl Commands {
         if batch.is_empty() {
             return Vec::new();
         }
-        let cause = match call::writing(self.store.create(batch.clone())).await {
+        let cause = match call::writing(self.stores.timers.create(batch.clone())).await {
             Ok(created) => return created.into_iter().map(Ok).collect(),
             Err(error) => error,
         };

@@ -199,7 +199,7 @@ mod tests {
 
     use domain::{ManualClock, Shard, Span, TimerId, Timestamp};
 
-    use store::{Filter, Member, NodeId, Operation, Store, StoreError};
+    use store::{DueStore, Filter, HealthStore, Member, MembershipStore, NodeId, Operation, StoreError, TimerStore};
 
     use super::{Fault, Faulty, Odds};
     use crate::Model;

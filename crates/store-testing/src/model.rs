@@ -24,8 +24,9 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use self::{ownership::Ownership, row::Row};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Order,
-    Page, Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult, Summary,
+    Changed, Claim, Claimed, Cluster, Count, Created, Cursor, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
+    ListQuery, Member, MembershipStore, NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError,
+    StoreResult, Summary, TimerStore,
 };
 
 /// The in-memory store.
@@ -269,7 +270,7 @@ fn summary(timer: &Timer) -> Summary {
 }
 
 #[async_trait]
-impl Store for Model {
+impl TimerStore for Model {
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
         let mut tables = self.tables();
         Ok(batch.into_iter().map(|new| tables.create(new)).collect())
@@ -331,35 +332,10 @@ impl Store for Model {
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         Ok(self.tables().timers.get(&id).map(|row| row.attempts.iter().cloned().collect()).unwrap_or_default())
     }
+}
 
-    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
-        let keys = &mut self.tables().keys;
-        let is_new = keys.iter().all(|kept| kept.id != key.id && kept.hash != key.hash);
-        if is_new {
-            keys.push(key.clone());
-            keys.sort_by_key(|key| (key.created_at, key.id));
-        }
-        Ok(is_new)
-    }
-
-    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
-        Ok(self.tables().keys.clone())
-    }
-
-    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
-        match self.tables().keys.iter_mut().find(|key| key.id == id && key.is_valid()) {
-            Some(key) => {
-                key.revoked_at = Some(now);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
-    }
-
-    async fn ping(&self) -> StoreResult<()> {
-        Ok(())
-    }
-
+#[async_trait]
+impl DueStore for Model {
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
         let tables = self.tables();
         Ok(from.iter().flat_map(|cursor| tables.due(*cursor, until, limit, self.shards)).collect())
@@ -384,11 +360,37 @@ impl Store for Model {
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         Ok(self.tables().purge(before, limit))
     }
+}
 
-    fn shards(&self) -> u16 {
-        self.shards
+#[async_trait]
+impl KeyStore for Model {
+    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
+        let keys = &mut self.tables().keys;
+        let is_new = keys.iter().all(|kept| kept.id != key.id && kept.hash != key.hash);
+        if is_new {
+            keys.push(key.clone());
+            keys.sort_by_key(|key| (key.created_at, key.id));
+        }
+        Ok(is_new)
     }
 
+    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
+        Ok(self.tables().keys.clone())
+    }
+
+    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
+        match self.tables().keys.iter_mut().find(|key| key.id == id && key.is_valid()) {
+            Some(key) => {
+                key.revoked_at = Some(now);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+}
+
+#[async_trait]
+impl MembershipStore for Model {
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         Ok(self.tables().ownership.heartbeat(member, self.clock.now(), lease))
     }
@@ -409,20 +411,9 @@ impl Store for Model {
         Ok(())
     }
 
-    async fn cluster(&self) -> StoreResult<Cluster> {
-        let (now, tables) = (self.clock.now(), self.tables());
-        let pending = tables.timers.values().filter(|row| row.timer.status == domain::Status::Pending && row.at <= now);
-        Ok(Cluster {
-            now,
-            members: tables.ownership.members(now),
-            shards: (0..self.shards).map(|shard| tables.ownership.state(Shard(shard))).collect(),
-            oldest_overdue: pending.map(|row| row.at).min(),
-        })
-    }
-
     async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
         if !entries.is_empty() {
-            // Nobody listens if there is no other process.
+            // There is no listener if there is no other process.
             let _ = self.nudges.send((self.process, entries.to_vec()));
         }
         Ok(())
@@ -438,5 +429,29 @@ impl Store for Model {
                 Err(RecvError::Closed) => std::future::pending().await,
             }
         }
+    }
+}
+
+#[async_trait]
+impl HealthStore for Model {
+    async fn ping(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        let (now, tables) = (self.clock.now(), self.tables());
+        let pending = tables.timers.values().filter(|row| row.timer.status == domain::Status::Pending && row.at <= now);
+        Ok(Cluster {
+            now,
+            members: tables.ownership.members(now),
+            shards: (0..self.shards).map(|shard| tables.ownership.state(Shard(shard))).collect(),
+            oldest_overdue: pending.map(|row| row.at).min(),
+        })
+    }
+}
+
+impl Sharded for Model {
+    fn shards(&self) -> u16 {
+        self.shards
     }
 }

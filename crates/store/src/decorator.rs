@@ -4,12 +4,13 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Operation,
-    Page, Settlement, ShardCursor, ShardLease, Store, StoreResult, calls::for_each_call,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
+    ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, Store,
+    StoreResult, TimerStore, calls::for_each_call,
 };
 
 macro_rules! decorators {
-    ($($call:ident($($argument:ident: $kind:ty),*) -> $answer:ty, $operation:ident, $effect:ident;)*) => {
+    ($($part:ident { $($call:ident($($argument:ident: $kind:ty),*) -> $answer:ty, $operation:ident, $effect:ident;)* })*) => {
         /// A store that stands before another one and does something beside each call: it is a [`Store`] itself.
         ///
         /// What it does to every call stands in [`around`](Decorator::around). A call that needs more than that is
@@ -29,25 +30,29 @@ macro_rules! decorators {
                 work
             }
 
-            $(
+            $($(
                 fn $call(&self $(, $argument: $kind)*) -> impl Future<Output = StoreResult<$answer>> + Send {
                     async move { self.around(Operation::$operation, self.inner().$call($($argument),*)).await }
                 }
-            )*
+            )*)*
         }
 
-        #[async_trait]
-        impl<D: Decorator> Store for D {
+        impl<D: Decorator> Sharded for D {
             fn shards(&self) -> u16 {
                 self.inner().shards()
             }
-
-            $(
-                async fn $call(&self $(, $argument: $kind)*) -> StoreResult<$answer> {
-                    Decorator::$call(self $(, $argument)*).await
-                }
-            )*
         }
+
+        $(
+            #[async_trait]
+            impl<D: Decorator> $part for D {
+                $(
+                    async fn $call(&self $(, $argument: $kind)*) -> StoreResult<$answer> {
+                        Decorator::$call(self $(, $argument)*).await
+                    }
+                )*
+            }
+        )*
     };
 }
 

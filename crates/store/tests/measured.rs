@@ -13,7 +13,7 @@ use std::{
 use domain::{Clock, Timestamp};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use store::{Measured, Operation, Store};
+use store::{DueStore, HealthStore, Measured, Operation, TimerStore};
 use store_testing::{Fault, Faulty, Model};
 
 /// A clock on which a quarter of a second passes from one look to the next.

@@ -1,5 +1,5 @@
 use domain::{Access, AccessKey, Caller, Key, Span, Status};
-use store::{Operation, Store};
+use store::{Operation, TimerStore};
 use store_testing::Fault;
 
 use super::*;

@@ -8,7 +8,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use domain::{Clock, ManualClock, NewTimer, Next, Span, TimerId};
 use scheduler::{Config, Scheduler, SweepPosition};
-use store::{Claimed, DueEntry, Operation, Settlement, Store};
+use store::{Claimed, DueEntry, DueStore, Operation, Settlement, Store, TimerStore};
 use store_conformance::{NOW, secs, timer};
 use store_testing::{Fault, Faulty, Model};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::{Clock, ManualClock, Next, Shard, Status, Timestamp};
 use scheduler::{Config, Scheduler};
-use store::{Epoch, Member, NodeId, Operation, ShardLease, Store};
+use store::{DueStore, Epoch, Member, MembershipStore, NodeId, Operation, ShardLease, Store, TimerStore};
 use store_conformance::{NOW, secs, timer};
 use store_testing::Fault;
 

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use domain::{NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Created, Decorator, DueEntry, HeartbeatReply, Member, NodeId, Settlement, ShardCursor, ShardLease,
-    Store, StoreResult,
+    Changed, Claim, Claimed, Created, Decorator, DueEntry, HeartbeatReply, Member, MembershipStore, NodeId, Settlement,
+    ShardCursor, ShardLease, StoreResult, TimerStore,
 };
 use store_testing::Model;
 

@@ -10,8 +10,8 @@ use domain::{
     AccessKey, Attempt, Clock, JsonText, ManualClock, Namespace, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp,
 };
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Count, Created, Decorator, DueEntry, Epoch, Filter, HeartbeatReply, ListQuery, Member,
-    NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult,
+    Changed, Claim, ClaimToken, Claimed, Count, Created, Decorator, DueEntry, DueStore, Epoch, Filter, HeartbeatReply, KeyStore,
+    ListQuery, Member, MembershipStore, NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult, TimerStore,
 };
 use store_conformance::Fixture;
 use store_testing::Model;

@@ -5,7 +5,7 @@ use std::sync::{
 
 use futures_util::{FutureExt, future::join_all};
 use rusqlite::Connection;
-use store::{Filter, Store, StoreError};
+use store::{DueStore, Filter, HealthStore, StoreError, TimerStore};
 use store_conformance::timer;
 
 use super::{Place, claim, create, numbered, own};

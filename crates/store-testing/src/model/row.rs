@@ -46,7 +46,7 @@ impl Row {
         if self.is_spoiled { Err(Unreadable("the timer was spoiled".to_owned())) } else { Ok(self.timer.clone()) }
     }
 
-    /// The claim as its owner, or whoever settles it in the owner's place, gets to see it.
+    /// The claim as its owner sees it, or the node that settles it for an owner that is gone.
     pub(super) fn claimed(&self, shard_lease: ShardLease) -> Option<Claimed> {
         let Held { token, .. } = self.held?;
         Some(Claimed { entry: self.entry(), shard_lease, token, attempt: self.timer.attempt, timer: self.read() })
