@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use domain::{Timer, TimerId};
+use domain::{Cause, Timer, TimerId};
 use store::{StoreError, StoreResult};
 
 use crate::Commands;
@@ -18,7 +18,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
     match tokio::time::timeout(CALL_TIME_MAX, call).await {
         Ok(answer) => answer,
-        Err(_) => Err(StoreError::Unavailable(format!("no answer within {CALL_TIME_MAX:?}"))),
+        Err(_) => Err(StoreError::Unavailable(format!("no answer within {CALL_TIME_MAX:?}").into())),
     }
 }
 
@@ -26,7 +26,7 @@ pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> St
 pub(crate) async fn writing<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
     match tokio::time::timeout(CALL_TIME_MAX, call).await {
         Ok(answer) => answer,
-        Err(_) => Err(StoreError::Unknown(format!("no answer within {CALL_TIME_MAX:?}"))),
+        Err(_) => Err(StoreError::Unknown(format!("no answer within {CALL_TIME_MAX:?}").into())),
     }
 }
 
@@ -69,6 +69,6 @@ impl ReadBack {
     }
 
     fn given_up(&self) -> StoreError {
-        StoreError::Unknown(self.cause.to_string())
+        StoreError::Unknown(Cause::of(self.cause.clone()))
     }
 }

@@ -16,7 +16,7 @@ impl Commands {
             Changed::WrongStatus(timer) if timer.status == Status::Canceled => Ok(timer),
             Changed::WrongStatus(timer) => Err(CommandError::WrongStatus { verb: Verb::Cancel, status: timer.status }),
             Changed::NotFound => Err(CommandError::NotFound),
-            Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a cancel cannot be moved".to_owned()))),
+            Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a cancel cannot be moved".into()))),
         }
     }
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use domain::{Invalid, JsonText, TimerId, limits};
+use domain::{Cause, Invalid, JsonText, TimerId, limits};
 use serde_json::value::RawValue;
 use store::{Filter, StoreError};
 
@@ -108,7 +108,7 @@ impl Commands {
         while !ids.is_empty() && found.len() <= selection.expected_max {
             let metadata = call::reading(self.stores.timers.metadata(&ids, METADATA_BYTES_MAX)).await?;
             if metadata.is_empty() {
-                return Err(StoreError::Corrupt("no metadata was read".to_owned()).into());
+                return Err(StoreError::Corrupt("no metadata was read".into()).into());
             }
             let rest = ids.split_off(metadata.len().min(ids.len()));
             found.extend(self.compare(ids, metadata, selection.metadata.clone()).await?);
@@ -128,7 +128,7 @@ impl Commands {
             let fits = |(id, metadata): (TimerId, Option<JsonText>)| wanted.are_in(metadata.as_ref()).then_some(id);
             ids.into_iter().zip(metadata).filter_map(fits).collect()
         });
-        compared.await.map_err(|error| StoreError::Unavailable(error.to_string()).into())
+        compared.await.map_err(|error| StoreError::Unavailable(Cause::of(error)).into())
     }
 
     /// `is_partial`: others were canceled before, so that nobody may be told that nothing was changed.

@@ -192,7 +192,7 @@ impl Commands {
 
     async fn register_once(&self, new: &NewTimer) -> StoreResult<Created> {
         let answers = call::writing(self.stores.timers.create(vec![new.clone()])).await?;
-        answers.into_iter().next().ok_or_else(|| StoreError::Corrupt("the store gave no answer to a create".to_owned()))
+        answers.into_iter().next().ok_or_else(|| StoreError::Corrupt("the store gave no answer to a create".into()))
     }
 }
 

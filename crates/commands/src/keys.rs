@@ -17,7 +17,7 @@ impl Commands {
             tracing::info!(key.id = %key.id, key.name = key.name, namespaces = %key.access.namespaces, rights = key.access.rights.as_str(), "a key was issued");
             Ok((key, text))
         } else {
-            Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".to_owned())))
+            Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".into())))
         }
     }
 

@@ -44,7 +44,7 @@ fn reopened(changed: Changed) -> Result<Timer, CommandError> {
         Changed::Done(timer) => Ok(timer),
         Changed::WrongStatus(timer) => Err(CommandError::WrongStatus { verb: Verb::Retry, status: timer.status }),
         Changed::NotFound => Err(CommandError::NotFound),
-        Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a retry cannot be moved".to_owned()))),
+        Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a retry cannot be moved".into()))),
     }
 }
 

@@ -40,7 +40,7 @@ impl Commands {
             }
         }
         let cause = format!("timer {id} was changed by others {ROUNDS_MAX} times in a row");
-        Err(CommandError::Unavailable(StoreError::Unavailable(cause)))
+        Err(CommandError::Unavailable(StoreError::Unavailable(cause.into())))
     }
 
     /// Tries one change. `None` when the timer is no longer what the change was made from.

@@ -91,7 +91,7 @@ impl Bulkhead {
         let deadline = Instant::now() + self.limits.deadline;
         let mut session = match self.session_pool.acquire().await {
             Ok(session) => session,
-            Err(error) => return drop(answer.send(Err(Failure::no_session(&error)))),
+            Err(error) => return drop(answer.send(Err(Failure::no_session(error)))),
         };
         let outcome = self.make(calls, &mut session.connection, deadline).await;
         let is_broken = outcome.as_ref().is_err_and(|failure| failure.session_is_broken);

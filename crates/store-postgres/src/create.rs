@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{NewTimer, OnConflict, Resolution, Status, Timer, TimerId, resolve};
+use domain::{Cause, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, resolve};
 use futures_util::{StreamExt, stream};
 use sqlx::{PgConnection, Row, types::Uuid};
 use store::{Created, StoreError, StoreResult};
@@ -24,7 +24,7 @@ use crate::{
     batch::{BatchLimits, Batcher},
     bulkhead::{Bulkhead, Call},
     conflict::Resolve,
-    failure::{self, Failure, Step},
+    failure::{Failure, Step},
     read::Read,
     rows::DefinitionColumns,
 };
@@ -144,7 +144,7 @@ impl Creates {
                 answers[place] = Some(answer);
             }
         }
-        let missing = || Err(StoreError::Unknown("it was never resolved".to_owned()));
+        let missing = || Err(StoreError::Unknown("it was never resolved".into()));
         together(answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect())
     }
 
@@ -161,10 +161,10 @@ impl Creates {
                 let new = &batch[place];
                 match met.as_ref().map(|found| found.get(&new.definition.id)) {
                     Ok(Some(Ok(met))) => answers.push((place, Ok(asked(new, met.timer.clone(), met.fingerprint)))),
-                    Ok(Some(Err(unreadable))) => answers.push((place, Err(StoreError::Corrupt(unreadable.0.clone())))),
+                    Ok(Some(Err(unreadable))) => answers.push((place, Err(StoreError::Corrupt(Cause::of(unreadable.clone()))))),
                     // It is gone since.
                     Ok(None) => changing.push(place),
-                    Err(error) => answers.push((place, Err(failure::copy(error)))),
+                    Err(error) => answers.push((place, Err(error.clone()))),
                 }
             }
         }
@@ -176,7 +176,7 @@ impl Creates {
 
     /// Until the id is either free or met: whatever was in the way may be purged in between.
     async fn resolve_one(&self, new: &Arc<NewTimer>) -> StoreResult<Created> {
-        let busy = || StoreError::Unavailable("too many changes of existing timers are waiting".to_owned());
+        let busy = || StoreError::Unavailable("too many changes of existing timers are waiting".into());
         let turn = timeout(CONFLICT_WAIT_MAX, self.conflicts.acquire()).await.map_err(|_| busy())?;
         let _turn = turn.map_err(|_| busy())?;
         let shards = self.shards();
@@ -188,7 +188,7 @@ impl Creates {
                 return Ok(Created::Created(as_created(new)));
             }
         }
-        Err(StoreError::Unavailable("others keep removing and registering this timer".to_owned()))
+        Err(StoreError::Unavailable("others keep removing and registering this timer".into()))
     }
 
     fn shards(&self) -> u16 {
@@ -271,7 +271,7 @@ async fn insert(bulkhead: &Bulkhead, shards: u16, timers: &[Arc<NewTimer>]) -> V
             answers.extend(Box::pin(insert(bulkhead, shards, right)).await);
             answers
         }
-        Err(failure) => timers.iter().map(|_| Err(failure::copy(&failure.error))).collect(),
+        Err(failure) => timers.iter().map(|_| Err(failure.error.clone())).collect(),
     }
 }
 
@@ -374,7 +374,7 @@ pub fn as_created(new: &NewTimer) -> Timer {
 fn together(answers: Vec<StoreResult<Created>>) -> StoreResult<Vec<Created>> {
     let is_partly_done = answers.iter().any(|answer| answer.as_ref().is_ok_and(is_change));
     answers.into_iter().collect::<StoreResult<Vec<_>>>().map_err(|error| match error {
-        error if error.is_not_done() && is_partly_done => StoreError::Unknown(error.to_string()),
+        error if error.is_not_done() && is_partly_done => StoreError::Unknown(Cause::of(error)),
         error => error,
     })
 }
@@ -423,7 +423,7 @@ mod tests {
     fn a_failure_beside_a_success_is_unknown() {
         let done = || Ok(Created::Created(as_created(&numbered(1))));
         let same = || Ok(Created::Existing(as_created(&numbered(1))));
-        let down = || Err(StoreError::Unavailable("down".to_owned()));
+        let down = || Err(StoreError::Unavailable("down".into()));
         assert_eq!(together(vec![done(), same()]).unwrap().len(), 2);
         assert!(matches!(together(vec![down(), down()]), Err(StoreError::Unavailable(_))));
         assert!(matches!(together(vec![same(), down()]), Err(StoreError::Unavailable(_))));

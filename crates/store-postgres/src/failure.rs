@@ -8,6 +8,7 @@
 //!   no answer in time          not done                        unknown
 //! ```
 
+use domain::Cause;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use store::{StoreError, Unreadable};
 
@@ -17,9 +18,9 @@ pub struct Failure {
     pub error: StoreError,
     /// The session must not be used again.
     pub session_is_broken: bool,
-    /// Nothing was done, only because others were at it at the same time: the same call can be made again at once.
+    /// Nothing was done, only because other transactions were at it at the same time: the same call can be made again at once.
     pub is_contention: bool,
-    /// Nothing was done, because somebody held a row for longer than this session waits for one.
+    /// Nothing was done, because another transaction held a row for longer than this session waits for one.
     pub met_a_lock: bool,
     /// Nothing was done, because a key is there already that this call took to be free.
     pub met_a_duplicate: bool,
@@ -39,28 +40,28 @@ impl Failure {
         }
     }
 
-    /// No session could be had: whatever the reason, nothing was sent.
-    pub fn no_session(error: &sqlx::Error) -> Self {
+    /// No session could be had, so nothing was sent.
+    pub fn no_session(error: sqlx::Error) -> Self {
         Self::plain(StoreError::Unavailable(match error {
-            sqlx::Error::PoolTimedOut => "no connection to PostgreSQL became free or could be made in time".to_owned(),
-            error => describe(error),
+            sqlx::Error::PoolTimedOut => Cause::new("no connection to PostgreSQL became free or could be made in time", error),
+            error => cause(error),
         }))
     }
 
     /// The answer stays out.
     pub fn no_answer(what: &str, may_be_done: bool) -> Self {
         let verdict = if may_be_done { Verdict::Lost } else { Verdict::Broken };
-        Self::from_verdict(verdict, what.to_owned())
+        Self::from_verdict(verdict, what.into())
     }
 
-    /// Others kept changing what this call wanted to change.
+    /// Other transactions kept changing what this call wanted to change.
     pub fn contention(what: &str) -> Self {
-        Self { is_contention: true, ..Self::plain(StoreError::Unavailable(what.to_owned())) }
+        Self { is_contention: true, ..Self::plain(StoreError::Unavailable(what.into())) }
     }
 
     /// Something was committed before this failure: whatever failed, part of the call is done.
     pub fn after_a_commit(self) -> Self {
-        let error = StoreError::Unknown(self.error.to_string());
+        let error = StoreError::Unknown(Cause::of(self.error));
         Self { error, is_contention: false, ..self }
     }
 
@@ -79,8 +80,8 @@ impl Failure {
         if something_was_committed { self.after_a_commit() } else { self }
     }
 
-    fn of(error: &sqlx::Error, in_flight: bool) -> Self {
-        let verdict = match error {
+    fn of(error: sqlx::Error, in_flight: bool) -> Self {
+        let verdict = match &error {
             sqlx::Error::Database(reported) => {
                 let severity = reported.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::severity);
                 let ends_session = !matches!(severity, Some(PgSeverity::Error));
@@ -96,10 +97,10 @@ impl Failure {
             _ if in_flight => Verdict::Lost,
             _ => Verdict::Broken,
         };
-        Self::from_verdict(verdict, describe(error))
+        Self::from_verdict(verdict, cause(error))
     }
 
-    fn from_verdict(verdict: Verdict, cause: String) -> Self {
+    fn from_verdict(verdict: Verdict, cause: Cause) -> Self {
         let broken = |error| Self { session_is_broken: true, ..Self::plain(error) };
         match verdict {
             Verdict::NotDone => Self::plain(StoreError::Unavailable(cause)),
@@ -119,7 +120,7 @@ impl Failure {
 
 impl From<Unreadable> for Failure {
     fn from(unreadable: Unreadable) -> Self {
-        Self::plain(StoreError::Corrupt(unreadable.0))
+        Self::plain(StoreError::Corrupt(Cause::of(unreadable)))
     }
 }
 
@@ -133,22 +134,17 @@ pub trait Step<T> {
 
 impl<T> Step<T> for Result<T, sqlx::Error> {
     fn or_not_done(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::of(&error, false))
+        self.map_err(|error| Failure::of(error, false))
     }
 
     fn or_unknown(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::of(&error, true))
+        self.map_err(|error| Failure::of(error, true))
     }
 }
 
-/// The same error for one more caller of the same batch.
-pub fn copy(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Unavailable(cause) => StoreError::Unavailable(cause.clone()),
-        StoreError::Full(cause) => StoreError::Full(cause.clone()),
-        StoreError::Unknown(cause) => StoreError::Unknown(cause.clone()),
-        StoreError::Corrupt(cause) => StoreError::Corrupt(cause.clone()),
-    }
+/// The error, in words that show the server's code.
+pub fn cause(error: sqlx::Error) -> Cause {
+    Cause::new(describe(&error), error)
 }
 
 /// The error in words, with the server's code. Neither the driver nor the server puts a password into one.
@@ -252,13 +248,13 @@ mod tests {
             (Verdict::NotDone, "unavailable"),
             (Verdict::Full, "full"),
         ] {
-            assert_eq!(Failure::from_verdict(verdict, String::new()).or_damage().error.kind(), kind, "{verdict:?}");
+            assert_eq!(Failure::from_verdict(verdict, "".into()).or_damage().error.kind(), kind, "{verdict:?}");
         }
     }
 
     #[test]
     fn what_follows_a_commit_is_never_called_undone() {
-        let failed = Failure::contention("somebody else").after_a_commit();
+        let failed = Failure::contention("another transaction").after_a_commit();
         assert!(!failed.error.is_not_done());
         assert!(!failed.is_contention);
     }

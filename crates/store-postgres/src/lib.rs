@@ -205,7 +205,7 @@ impl TimerStore for PostgresStore {
         let mut found = self.callers.run(read::Read::new(vec![id], self.shards())).await?;
         match found.remove(&id) {
             Some(Ok(met)) => Ok(Some(met.timer)),
-            Some(Err(unreadable)) => Err(store::StoreError::Corrupt(unreadable.0)),
+            Some(Err(unreadable)) => Err(store::StoreError::Corrupt(domain::Cause::of(unreadable))),
             None => Ok(None),
         }
     }

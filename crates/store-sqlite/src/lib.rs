@@ -322,7 +322,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     {
-        let closing = |_| StoreError::Unavailable("the store is closing".to_owned());
+        let closing = |_| StoreError::Unavailable("the store is closing".into());
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(closing)?;
         self.for_callers
             .read(move |connection| {

@@ -168,12 +168,12 @@ impl<S: Store + ?Sized> Decorator for Faulty<S> {
         let planned = |what: &str| format!("planned: {} {what}", operation.as_str());
         match fault {
             None => work.await,
-            Some(Fault::NotDone) => Err(StoreError::Unavailable(planned("was not done"))),
-            Some(Fault::NotDoneUnknown) => Err(StoreError::Unknown(planned("has no answer"))),
-            Some(Fault::Corrupt) => Err(StoreError::Corrupt(planned("was not understood"))),
+            Some(Fault::NotDone) => Err(StoreError::Unavailable(planned("was not done").into())),
+            Some(Fault::NotDoneUnknown) => Err(StoreError::Unknown(planned("has no answer").into())),
+            Some(Fault::Corrupt) => Err(StoreError::Corrupt(planned("was not understood").into())),
             Some(Fault::DoneUnknown) => {
                 work.await?;
-                Err(StoreError::Unknown(planned("has no answer")))
+                Err(StoreError::Unknown(planned("has no answer").into()))
             }
             Some(Fault::Late(by)) => {
                 tokio::time::sleep(by.as_duration()).await;

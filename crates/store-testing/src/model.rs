@@ -16,7 +16,7 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{
-    AccessKey, AccessKeyId, Attempt, Clock, Event, JsonText, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp,
+    AccessKey, AccessKeyId, Attempt, Cause, Clock, Event, JsonText, NewTimer, Resolution, Shard, Span, Timer, TimerId, Timestamp,
     resolve,
 };
 
@@ -278,7 +278,7 @@ impl TimerStore for Model {
 
     async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
         match self.tables().timers.get(&id) {
-            Some(row) => row.read().map(Some).map_err(|unreadable| StoreError::Corrupt(unreadable.to_string())),
+            Some(row) => row.read().map(Some).map_err(|unreadable| StoreError::Corrupt(Cause::of(unreadable))),
             None => Ok(None),
         }
     }

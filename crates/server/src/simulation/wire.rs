@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::{Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{Cause, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
     Changed, Claim, ClaimToken, Claimed, Created, Decorator, DueEntry, HeartbeatReply, Member, NodeId, Operation, Settlement,
     ShardCursor, ShardLease, Store, StoreError, StoreResult,
@@ -41,7 +41,7 @@ impl Wire {
     async fn write<T: Send + 'static>(&self, work: impl Future<Output = StoreResult<T>> + Send + 'static) -> StoreResult<T> {
         self.pass().await;
         self.travel().await;
-        let answer = tokio::spawn(work).await.unwrap_or_else(|error| Err(StoreError::Unknown(error.to_string())));
+        let answer = tokio::spawn(work).await.unwrap_or_else(|error| Err(StoreError::Unknown(Cause::of(error))));
         self.travel().await;
         self.pass().await;
         answer

@@ -160,7 +160,7 @@ async fn a_request_that_fails_or_panics_does_not_spoil_its_neighbours() {
 
     assert!(left.is_ok() && middle.is_ok() && right.is_ok());
     assert!(matches!(failed, Err(StoreError::Unavailable(_))));
-    assert!(matches!(panicked, Err(StoreError::Corrupt(reason)) if reason.contains("a fault in a request")));
+    assert!(matches!(panicked, Err(StoreError::Corrupt(reason)) if reason.as_str().contains("a fault in a request")));
     assert_eq!(store.count(&Filter::default()).await.unwrap(), 40);
     create(&store, numbered(40..50)).await;
 }
