@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::Namespace;
+use domain::{Cause, Namespace};
 
 /// A message broker as far as the consumer needs one. Knows nothing of any particular one.
 #[async_trait]
@@ -65,11 +65,11 @@ pub struct Event {
 pub enum BrokerError {
     /// It could not be reached, or did not answer. Trying again may help.
     #[error("the broker is away: {0}")]
-    Away(String),
-    /// It answered, and does not want it. Somebody must act before trying again helps.
+    Away(#[source] Cause),
+    /// It answered, and does not want it. An operator must act before trying again helps.
     #[error("the broker refuses: {0}")]
-    Refused(String),
+    Refused(#[source] Cause),
     /// This message cannot be published at all.
     #[error("the event cannot be published: {0}")]
-    Unpublishable(String),
+    Unpublishable(#[source] Cause),
 }
