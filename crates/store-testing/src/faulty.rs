@@ -16,7 +16,6 @@ use std::{
 };
 
 use domain::Span;
-
 use store::{Decorator, Operation, Store, StoreError, StoreResult};
 
 /// What goes wrong with one call.

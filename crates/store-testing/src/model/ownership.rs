@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
 use domain::{Shard, Span, Timestamp};
-
 use store::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardLease, ShardState};
 
 /// Which nodes live, which shards they hold, and which they held before.

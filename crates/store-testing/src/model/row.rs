@@ -1,7 +1,6 @@
 use std::collections::VecDeque;
 
 use domain::{Attempt, Definition, Event, Next, Status, Timer, Timestamp, limits};
-
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Unreadable};
 
 /// One timer with what only the scheduler sees of it.
