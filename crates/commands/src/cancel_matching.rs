@@ -131,7 +131,7 @@ impl Commands {
         compared.await.map_err(|error| StoreError::Unavailable(Cause::of(error)).into())
     }
 
-    /// `is_partial`: others were canceled before, so that nobody may be told that nothing was changed.
+    /// `is_partial`: other timers were canceled before, so that the client must not be told that nothing was changed.
     async fn cancel_batch(&self, ids: &[TimerId], is_partial: bool) -> Result<usize, CommandError> {
         let mut rounds = 1;
         loop {

@@ -6,7 +6,7 @@ use store::{Created, StoreError, StoreResult};
 
 use crate::{CommandError, Commands, EarliestAllowed, call, call::ReadBack};
 
-/// A timer that somebody wants, in values that are already right by themselves.
+/// A timer that a client wants, in values that are already right by themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTimerRequest {
     pub asked: RequestedTime,
@@ -203,7 +203,7 @@ const fn made(timer: Timer) -> Created {
 
 /// Whether this timer is as it is because of that request. It may have moved on since, so that it may have been touched later.
 fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
-    // A create that rejects makes a timer or leaves it alone, so that a later touch was somebody else's.
+    // A create that rejects makes a timer or leaves it alone, so that a later touch was another caller's.
     let is_touched = new.on_conflict != OnConflict::Reject && timer.updated_at >= new.created_at;
     let is_of_then = timer.created_at == new.created_at || is_touched;
     let same_time = timer.definition.asked == new.definition.asked && timer.execute_at == new.execute_at;

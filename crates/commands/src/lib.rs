@@ -8,8 +8,8 @@
 //!                                            read back ◀── outcome unknown ──┘
 //! ```
 //!
-//! A store may lose the answer to a commit. Nobody is told anything then until the timer has been read back, and only
-//! when that is impossible for seconds, that the outcome is unknown.
+//! A store may lose the answer to a commit. The client is answered when the timer has been read back, and is told that
+//! the outcome is unknown only when that stays impossible for seconds.
 
 mod call;
 mod cancel;

@@ -3,7 +3,7 @@ use store::{Changed, StoreError};
 
 use crate::{CommandError, Commands, Patch, Verb, call, call::ReadBack};
 
-/// How often an update is made anew because somebody else changed the timer in between.
+/// How often an update is made anew because another caller changed the timer in between.
 const ROUNDS_MAX: u32 = 8;
 
 impl Commands {

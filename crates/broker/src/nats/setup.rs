@@ -24,7 +24,7 @@ use super::{listening, settings};
 use crate::{BrokerError, PlatformSubjects};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// What was found out is taken for granted so long: when a stream is missing, everybody who wants to publish asks at once.
+/// What was found out is taken for granted so long: when a stream is missing, every publisher asks at once.
 const FINDING_HOLDS: Duration = Duration::from_secs(1);
 /// On a cluster a stream shall survive the loss of a server.
 const REPLICAS_ON_CLUSTER: usize = 3;
@@ -107,7 +107,7 @@ impl Setup {
         Ok(created.cached_info().config.clone())
     }
 
-    /// Says once what is doubtful about something that somebody else has set up, and leaves it as it is.
+    /// Says once what is doubtful about something that an operator has set up, and leaves it as it is.
     fn complain(&self, name: &'static str, doubts: &[String]) {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         if doubts.is_empty() {
@@ -188,7 +188,7 @@ async fn create_stream(context: &Context, wanted: &stream::Config) -> Result<(),
     Err(not_made(is_away, Cause::new(format!("the stream {name} could not be made: {refusal}"), refusal)))
 }
 
-/// Whether the server has too few others to keep copies on. Any other refusal is no reason to do with fewer.
+/// Whether the cluster has too few servers to keep copies on. Any other refusal is no reason to do with fewer.
 fn is_lack_of_servers(code: ErrorCode) -> bool {
     [ErrorCode::CLUSTER_NO_PEERS, ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED].contains(&code)
 }
