@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::Namespace;
+use domain::{Cause, Namespace};
 
 /// A message broker as far as the consumer needs one. Knows nothing of any particular one.
 #[async_trait]
@@ -13,7 +13,7 @@ pub trait Broker: Send + Sync {
     /// handed out belongs to this process until it is settled. What is dropped without that is delivered again in the end.
     async fn receive(&self, max: usize) -> Result<Vec<Box<dyn Received>>, BrokerError>;
 
-    /// Fetches no more commands, and gives back those that were fetched and not handed out, so that others get them at once.
+    /// Fetches no more commands, and gives back those that were fetched and not handed out, so that other consumers get them at once.
     /// When this answers `Ok`, everything that was settled before has reached the broker. `receive` begins anew.
     async fn give_back(&self) -> Result<(), BrokerError>;
 
@@ -27,7 +27,7 @@ pub trait Broker: Send + Sync {
 pub trait Received: Send + Sync {
     fn body(&self) -> &[u8];
 
-    /// Whether a callback of this service published it, and no client of the broker: whoever may register timers of one tenant
+    /// Whether a callback of this service published it, and no client of the broker: a client that may register timers of one tenant
     /// would otherwise command those of all.
     fn is_callback(&self) -> bool;
 
@@ -65,11 +65,11 @@ pub struct Event {
 pub enum BrokerError {
     /// It could not be reached, or did not answer. Trying again may help.
     #[error("the broker is away: {0}")]
-    Away(String),
-    /// It answered, and does not want it. Somebody must act before trying again helps.
+    Away(#[source] Cause),
+    /// It answered, and does not want it. An operator must act before trying again helps.
     #[error("the broker refuses: {0}")]
-    Refused(String),
+    Refused(#[source] Cause),
     /// This message cannot be published at all.
     #[error("the event cannot be published: {0}")]
-    Unpublishable(String),
+    Unpublishable(#[source] Cause),
 }

@@ -6,7 +6,7 @@ use store::{Created, StoreError, StoreResult};
 
 use crate::{CommandError, Commands, EarliestAllowed, call, call::ReadBack};
 
-/// A timer that somebody wants, in values that are already right by themselves.
+/// A timer that a client wants, in values that are already right by themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTimerRequest {
     pub asked: RequestedTime,
@@ -156,7 +156,7 @@ impl Commands {
     /// lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
         let TooLate { definition, on_conflict, refusal } = late;
-        let Some(timer) = call::reading(self.store.get(definition.id)).await? else { return Err(refusal.into()) };
+        let Some(timer) = call::reading(self.stores.timers.get(definition.id)).await? else { return Err(refusal.into()) };
         match resolve(on_conflict, timer.status, timer.definition.content(), definition.content()) {
             Resolution::Existing => self.answer(Created::Existing(timer)),
             Resolution::Conflict => self.answer(Created::Conflict(timer)),
@@ -191,8 +191,8 @@ impl Commands {
     }
 
     async fn register_once(&self, new: &NewTimer) -> StoreResult<Created> {
-        let answers = call::writing(self.store.create(vec![new.clone()])).await?;
-        answers.into_iter().next().ok_or_else(|| StoreError::Corrupt("the store gave no answer to a create".to_owned()))
+        let answers = call::writing(self.stores.timers.create(vec![new.clone()])).await?;
+        answers.into_iter().next().ok_or_else(|| StoreError::Corrupt("the store gave no answer to a create".into()))
     }
 }
 
@@ -203,7 +203,7 @@ const fn made(timer: Timer) -> Created {
 
 /// Whether this timer is as it is because of that request. It may have moved on since, so that it may have been touched later.
 fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
-    // A create that rejects makes a timer or leaves it alone, so that a later touch was somebody else's.
+    // A create that rejects makes a timer or leaves it alone, so that a later touch was another caller's.
     let is_touched = new.on_conflict != OnConflict::Reject && timer.updated_at >= new.created_at;
     let is_of_then = timer.created_at == new.created_at || is_touched;
     let same_time = timer.definition.asked == new.definition.asked && timer.execute_at == new.execute_at;

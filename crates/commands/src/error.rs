@@ -3,7 +3,7 @@ use std::fmt;
 use domain::{Invalid, Status, Timer};
 use store::StoreError;
 
-/// Why a command was not carried out. Its text is fit for whoever asked; the causes inside are for the log.
+/// Why a command was not carried out. Its text is fit for the client; the causes inside are for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     #[error(transparent)]

@@ -17,7 +17,7 @@ pub struct Health {
 impl Commands {
     /// Asks the store for a sign of life; answers in time even when the store hangs.
     pub async fn health(&self) -> Health {
-        let database = match tokio::time::timeout(PING_TIME_MAX, self.store.ping()).await {
+        let database = match tokio::time::timeout(PING_TIME_MAX, self.stores.health.ping()).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the store gives no sign of life");

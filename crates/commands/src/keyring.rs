@@ -5,22 +5,23 @@ use std::{
 };
 
 use domain::{AccessKey, AccessKeyId, Clock, Span};
-use store::{Store, StoreResult};
+use store::{KeyStore, StoreResult};
 use tokio::sync::Mutex;
 
 use crate::{CommandError, call};
 
 /// How soon a key that was revoked elsewhere opens nothing here.
 const READ_AGAIN_AFTER: Span = Span::from_secs(1);
-/// How soon a key that was issued elsewhere is known here. Whoever shows unknown keys makes the store be asked no more often than this.
+/// How soon a key that was issued elsewhere is known here. A client with unknown keys makes the store be asked no more often than
+/// this.
 const LOOKED_FOR_AFTER: Span = Span::from_millis(100);
 
 /// The keys that open something, as the store had them a moment ago: the store is not asked on every request.
 pub struct KeyRing {
-    store: Arc<dyn Store>,
+    store: Arc<dyn KeyStore>,
     clock: Arc<dyn Clock>,
     known: RwLock<Known>,
-    /// Held by the one that asks the store; the others wait for what it learns.
+    /// Held by the task that asks the store; the other tasks wait for what it learns.
     reading: Mutex<()>,
 }
 
@@ -34,11 +35,11 @@ struct Known {
 }
 
 impl KeyRing {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn KeyStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, known: RwLock::default(), reading: Mutex::new(()) }
     }
 
-    /// The key that somebody shows, if there is one and it was not revoked.
+    /// The key that a client shows, if there is one and it was not revoked.
     pub async fn find(&self, shown: &[u8]) -> Result<Option<Arc<AccessKey>>, CommandError> {
         let Some(id) = AccessKey::id_in(shown) else { return Ok(None) };
         let mut key = self.read_within(READ_AGAIN_AFTER).await?.get(&id).cloned();
@@ -51,18 +52,18 @@ impl KeyRing {
     /// What was known is no longer so: the next one that asks reads it anew.
     pub async fn forget(&self) {
         // A reading that is under way may still see what was before.
-        let _turn = self.reading.lock().await;
+        let _reading = self.reading.lock().await;
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known::default();
     }
 
-    /// The keys as they were at most this long ago. Waiting for one's turn counts as waiting for the store: those who stand behind
-    /// each other while it hangs are all told in time.
+    /// The keys as they were at most this long ago. Waiting for the lock counts as waiting for the store: the tasks that queue while
+    /// it hangs are all answered in time.
     async fn read_within(&self, age_max: Span) -> Result<Keys, CommandError> {
         if let Some(keys) = self.known_within(age_max) {
             return Ok(keys);
         }
         let read = async {
-            let _turn = self.reading.lock().await;
+            let _reading = self.reading.lock().await;
             match self.known_within(age_max) {
                 Some(keys) => Ok(keys),
                 None => self.read().await,
@@ -89,7 +90,8 @@ impl KeyRing {
 #[cfg(test)]
 mod tests {
     use domain::Access;
-    use store::{Fault, Operation};
+    use store::Operation;
+    use store_testing::Fault;
 
     use super::*;
     use crate::rig::Rig;

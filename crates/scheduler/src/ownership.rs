@@ -101,7 +101,7 @@ impl Scheduler {
     async fn in_time<T>(&self, call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
         let time_max = self.config.node_lease.as_duration() / 3;
         let answer = tokio::time::timeout(time_max, call).await;
-        answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("no answer within {time_max:?}"))))
+        answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("no answer within {time_max:?}").into())))
     }
 
     fn member(&self) -> Member {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{HealthItem, Reading};
-use store::{Store, StoreResult, Writable};
+use store::{HealthStore, StoreResult, Writable};
 use tokio_util::sync::CancellationToken;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub fn health(writable: Arc<Writable>) -> HealthItem {
     }
 }
 
-/// What everybody may know of the cause: it may name files and hosts, which are for the log.
+/// What a client may know of the cause: it may name files and hosts, which are for the log.
 fn told(cause: &str) -> &'static str {
     if cause == store_sqlite::NOT_IN_PLACE {
         store_sqlite::NOT_IN_PLACE
@@ -29,7 +29,7 @@ fn told(cause: &str) -> &'static str {
 }
 
 /// Once a second: when nothing else writes, nothing else would find out that the store can be written again.
-pub async fn watch(store: Arc<dyn Store>, writable: Arc<Writable>, stop: CancellationToken) {
+pub async fn watch(store: Arc<dyn HealthStore>, writable: Arc<Writable>, stop: CancellationToken) {
     let mut was_refused = false;
     while !stop.is_cancelled() {
         let refusal = writable.refusal();
@@ -48,7 +48,7 @@ pub async fn watch(store: Arc<dyn Store>, writable: Arc<Writable>, stop: Cancell
 }
 
 /// Tries a write if the last one was refused; says whether one was tried, and how that ended. What it shows is noted by the store.
-async fn probe_once(store: &dyn Store, writable: &Writable) -> Option<StoreResult<()>> {
+async fn probe_once(store: &dyn HealthStore, writable: &Writable) -> Option<StoreResult<()>> {
     writable.refusal()?;
     Some(store.probe().await)
 }
