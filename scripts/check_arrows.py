@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 # Only for tests: a normal dependency on one of these would bring it into the binary.
-TEST_CRATES = {"store-conformance", "throwaway"}
+TEST_CRATES = {"store-conformance", "store-testing", "throwaway"}
 
 # What the tests of any crate may use besides what the crate itself may.
 DEV_EXTRA = TEST_CRATES | {"store"}
@@ -25,6 +25,7 @@ ALLOWED = {
     "store-conformance": {"store", "domain"},
     # What SQL stores share. It names no database.
     "store-sql": {"store", "domain"},
+    "store-testing": {"store", "domain"},
     "commands": {"store", "domain"},
     "scheduler": {"store", "domain"},
     "nats": {"domain"},
@@ -94,6 +95,7 @@ def self_test():
         crate("api", arrow("commands"), arrow("store", "dev"), from_registry),
         crate("delivery", arrow("domain")),
         crate("engine", arrow("scheduler"), arrow("delivery"), arrow("commands", "dev")),
+        crate("store-testing", arrow("store")),
         crate("throwaway"),
         crate("server", arrow("api"), arrow("engine"), arrow("delivery"), arrow("store-sqlite"), arrow("throwaway", "dev")),
     ]
@@ -107,6 +109,7 @@ def self_test():
         "a store that imports a store": crate("store-postgres", arrow("store-sqlite")),
         "what stores share that imports one of them": crate("store-sql", arrow("store-sqlite")),
         "a crate for tests in the binary": crate("server", arrow("throwaway")),
+        "a store for tests in a use case": crate("commands", arrow("store-testing")),
         "a crate without a row in the table": crate("utilities"),
     }
     failures = [f"a good arrow was refused: {sentence}" for sentence in violations(good)]

@@ -154,7 +154,7 @@ impl Pages {
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
     let api = Arc::new(Shared {
-        keyring: KeyRing::new(Arc::clone(&commands.store), Arc::clone(&commands.clock)),
+        keyring: KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)),
         rate: Rates::new(config.rate_limit),
         wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),

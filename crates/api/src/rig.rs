@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body, extract::Request};
-use commands::{Commands, Filter, Rules, Searches};
+use commands::{Commands, Filter, Rules, Searches, Stores};
 use domain::{CallbackKind, Caller, Clock, Endpoint, Horizon, Invalid, KindSet, ManualClock, Next, Shard, Span, Timestamp};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use store::{Claim, ClaimToken, DueEntry, Member, Model, NodeId, OnLocked, ShardCursor, Store};
+use store::{Claim, ClaimToken, DueEntry, Member, NodeId, OnLocked, ShardCursor, Store};
+use store_testing::Model;
 use tower::ServiceExt;
 
 use crate::{ApiConfig, ApiKey, HealthItem, Limits, RateLimit};
@@ -94,7 +95,7 @@ impl Rig {
         let nudged = Arc::new(Mutex::new(Vec::new()));
         let to = nudged.clone();
         let commands = Commands {
-            store: store.clone(),
+            stores: Stores::of(store.clone()),
             clock: clock.clone(),
             rules: Rules {
                 horizon: Horizon { min_delay: Span::from_secs(5), max_horizon: Span::parse("horizon", "365d").ok() },

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use domain::ManualClock;
-use store::{Fault, Faulty, Model, Operation};
+use store::Operation;
+use store_testing::{Fault, Faulty, Model};
 
 use crate::rig::{KEY, NOW, Rig, request};
 

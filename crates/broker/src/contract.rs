@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::Namespace;
+use domain::{Cause, Namespace};
 
 /// What the consumer needs of a message broker, independent of any product.
 #[async_trait]
@@ -66,11 +66,11 @@ pub struct Event {
 pub enum BrokerError {
     /// The broker could not be reached, or did not answer. Trying again may help.
     #[error("the broker is away: {0}")]
-    Away(String),
-    /// It answered, and does not want it. Somebody must act before trying again helps.
+    Away(#[source] Cause),
+    /// It answered, and does not want it. An operator must act before trying again helps.
     #[error("the broker refuses: {0}")]
-    Refused(String),
+    Refused(#[source] Cause),
     /// This message cannot be published at all.
     #[error("the event cannot be published: {0}")]
-    Unpublishable(String),
+    Unpublishable(#[source] Cause),
 }

@@ -190,7 +190,7 @@ enum Taken {
 }
 
 fn away() -> BrokerError {
-    BrokerError::Away("it was told to be".to_owned())
+    BrokerError::Away("it was told to be".into())
 }
 
 #[async_trait]
@@ -285,7 +285,7 @@ impl Received for HandedOut {
             Verdict::Later { after } => broker.again(command, after),
             Verdict::Never { .. } if cannot_dead_letter => {
                 broker.again(command, VERDICT_TIME_MAX);
-                return Err(BrokerError::Refused("it was told not to bury".to_owned()));
+                return Err(BrokerError::Refused("it was told not to bury".into()));
             }
             Verdict::Never { reason } => broker.change(|state| {
                 state.under_way -= 1;

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use ::nats::{Connection, Outgoing, PublishError};
 use async_trait::async_trait;
+use domain::Cause;
 use tokio::sync::Mutex;
 
 use crate::{Broker, BrokerError, Event, PlatformSubjects, Received, messages::is_token};
@@ -100,7 +101,7 @@ impl Broker for NatsBroker {
         if !is_token(event.tenant.as_str()) {
             let rule =
                 "its namespace cannot be part of a NATS subject, which is printable ASCII without blanks and without . * >";
-            return Err(BrokerError::Unpublishable(rule.to_owned()));
+            return Err(BrokerError::Unpublishable(rule.into()));
         }
         let subject = format!("{}.{}", settings::DUE_SUBJECT, event.tenant);
         let message = Outgoing { subject, headers: event.headers, payload: event.body };
@@ -116,19 +117,19 @@ impl Broker for NatsBroker {
 }
 
 fn not_connected(connection: &Connection) -> BrokerError {
-    BrokerError::Away(format!("not connected to NATS at {}", connection.place()))
+    BrokerError::Away(format!("not connected to NATS at {}", connection.place()).into())
 }
 
 fn of_publishing(error: PublishError) -> BrokerError {
     match error {
         PublishError::NotConnected | PublishError::Lost | PublishError::TimedOut | PublishError::Unheard => {
-            BrokerError::Away(error.to_string())
+            BrokerError::Away(Cause::of(error))
         }
         PublishError::Denied { .. }
         | PublishError::NoStream { .. }
         | PublishError::TooLarge { .. }
         | PublishError::Refused(_)
-        | PublishError::Unconfirmable { .. } => BrokerError::Refused(error.to_string()),
-        PublishError::Malformed(_) => BrokerError::Unpublishable(error.to_string()),
+        | PublishError::Unconfirmable { .. } => BrokerError::Refused(Cause::of(error)),
+        PublishError::Malformed(_) => BrokerError::Unpublishable(Cause::of(error)),
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use commands::{Commands, Rules, Searches};
+use commands::{Commands, Rules, Searches, Stores};
 use domain::{
     Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, KindSet, ManualClock, Namespace, RequestedTime,
     Span, Status, Timer, TimerId, Timestamp,
 };
-use store::{Faulty, Filter, Model, Store};
+use store::{Filter, Store, TimerStore};
+use store_testing::{Faulty, Model};
 
 use crate::{CommandConsumer, Memory};
 
@@ -24,7 +25,14 @@ pub(crate) struct Rig {
 pub(crate) fn commands(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Commands {
     let horizon = Horizon { min_delay: Span::from_secs(5), max_horizon: Some(Span::from_secs(3600)) };
     let rules = Rules { horizon, callbacks: KindSet::REQUESTABLE, callback_check: Arc::new(|_, _| Ok(())) };
-    Commands { store, clock, rules, nudge: Arc::new(|_| {}), caller: Caller::Administrator, searches: Searches::default() }
+    Commands {
+        stores: Stores::of(store),
+        clock,
+        rules,
+        nudge: Arc::new(|_| {}),
+        caller: Caller::Administrator,
+        searches: Searches::default(),
+    }
 }
 
 impl Rig {

@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use domain::{Backoff, Timer, TimerId};
+use domain::{Backoff, Cause, Timer, TimerId};
 use store::{StoreError, StoreResult};
 
 use crate::Commands;
@@ -17,7 +17,7 @@ const PAUSES: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_m
 pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
     match tokio::time::timeout(CALL_TIME_MAX, call).await {
         Ok(answer) => answer,
-        Err(_) => Err(StoreError::Unavailable(format!("no answer within {CALL_TIME_MAX:?}"))),
+        Err(_) => Err(StoreError::Unavailable(format!("no answer within {CALL_TIME_MAX:?}").into())),
     }
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn reading<T>(call: impl Future<Output = StoreResult<T>>) -> St
 pub(crate) async fn writing<T>(call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
     match tokio::time::timeout(CALL_TIME_MAX, call).await {
         Ok(answer) => answer,
-        Err(_) => Err(StoreError::Unknown(format!("no answer within {CALL_TIME_MAX:?}"))),
+        Err(_) => Err(StoreError::Unknown(format!("no answer within {CALL_TIME_MAX:?}").into())),
     }
 }
 
@@ -46,7 +46,7 @@ impl ReadBack {
     /// Reads the timer, with retries until the time is up; then returns the error that made the outcome unknown.
     pub(crate) async fn timer(&mut self, commands: &Commands, id: TimerId) -> StoreResult<Option<Timer>> {
         loop {
-            match tokio::time::timeout_at(self.until, commands.store.get(id)).await {
+            match tokio::time::timeout_at(self.until, commands.stores.timers.get(id)).await {
                 Ok(Ok(timer)) => return Ok(timer),
                 Ok(Err(error @ StoreError::Corrupt(_))) => return Err(error),
                 Ok(Err(error)) => {
@@ -69,6 +69,6 @@ impl ReadBack {
     }
 
     fn given_up(&self) -> StoreError {
-        StoreError::Unknown(self.cause.to_string())
+        StoreError::Unknown(Cause::of(self.cause.clone()))
     }
 }

@@ -16,7 +16,7 @@ impl Commands {
             Changed::WrongStatus(timer) if timer.status == Status::Canceled => Ok(timer),
             Changed::WrongStatus(timer) => Err(CommandError::WrongStatus { verb: Verb::Cancel, status: timer.status }),
             Changed::NotFound => Err(CommandError::NotFound),
-            Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a cancel cannot be moved".to_owned()))),
+            Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a cancel cannot be moved".into()))),
         }
     }
 
@@ -41,7 +41,7 @@ impl Commands {
     }
 
     async fn cancel_once(&self, id: TimerId) -> StoreResult<Changed> {
-        call::writing(self.store.cancel(id, self.clock.now())).await
+        call::writing(self.stores.timers.cancel(id, self.clock.now())).await
     }
 }
 

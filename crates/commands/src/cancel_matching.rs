@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use domain::{Invalid, JsonText, TimerId, limits};
+use domain::{Cause, Invalid, JsonText, TimerId, limits};
 use serde_json::value::RawValue;
 use store::{Filter, StoreError};
 
@@ -83,7 +83,7 @@ impl Commands {
         let mut found = Vec::new();
         let mut after = None;
         loop {
-            let page = call::reading(self.store.matching(&filter, after, PAGE_TIMERS)).await?;
+            let page = call::reading(self.stores.timers.matching(&filter, after, PAGE_TIMERS)).await?;
             let is_last = page.len() < PAGE_TIMERS;
             after = page.last().copied();
             if selection.metadata.0.is_empty() {
@@ -106,9 +106,9 @@ impl Commands {
         found: &mut Vec<TimerId>,
     ) -> Result<(), CommandError> {
         while !ids.is_empty() && found.len() <= selection.expected_max {
-            let metadata = call::reading(self.store.metadata(&ids, METADATA_BYTES_MAX)).await?;
+            let metadata = call::reading(self.stores.timers.metadata(&ids, METADATA_BYTES_MAX)).await?;
             if metadata.is_empty() {
-                return Err(StoreError::Corrupt("no metadata was read".to_owned()).into());
+                return Err(StoreError::Corrupt("no metadata was read".into()).into());
             }
             let rest = ids.split_off(metadata.len().min(ids.len()));
             found.extend(self.compare(ids, metadata, selection.metadata.clone()).await?);
@@ -128,14 +128,14 @@ impl Commands {
             let fits = |(id, metadata): (TimerId, Option<JsonText>)| wanted.are_in(metadata.as_ref()).then_some(id);
             ids.into_iter().zip(metadata).filter_map(fits).collect()
         });
-        compared.await.map_err(|error| StoreError::Unavailable(error.to_string()).into())
+        compared.await.map_err(|error| StoreError::Unavailable(Cause::of(error)).into())
     }
 
     /// `is_partial` means that earlier batches were canceled, so that no error may claim that nothing was changed.
     async fn cancel_batch(&self, ids: &[TimerId], is_partial: bool) -> Result<usize, CommandError> {
         let mut rounds = 1;
         loop {
-            match call::writing(self.store.cancel_all(ids, self.clock.now())).await {
+            match call::writing(self.stores.timers.cancel_all(ids, self.clock.now())).await {
                 Ok(canceled) => return Ok(canceled.into_iter().filter(|canceled| *canceled).count()),
                 Err(StoreError::Unknown(_)) if rounds < ROUNDS_MAX => rounds += 1,
                 Err(error) if is_partial || rounds > 1 => return Err(CommandError::Unknown(error)),

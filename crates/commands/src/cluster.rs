@@ -6,6 +6,6 @@ impl Commands {
     /// The members, the shards that they own, and whether any timer is overdue.
     pub async fn cluster(&self) -> Result<Cluster, CommandError> {
         self.check_administrator()?;
-        Ok(call::reading(self.store.cluster()).await?)
+        Ok(call::reading(self.stores.health.cluster()).await?)
     }
 }

@@ -156,7 +156,7 @@ impl Commands {
     /// client that lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
         let TooLate { definition, on_conflict, refusal } = late;
-        let Some(timer) = call::reading(self.store.get(definition.id)).await? else { return Err(refusal.into()) };
+        let Some(timer) = call::reading(self.stores.timers.get(definition.id)).await? else { return Err(refusal.into()) };
         match resolve(on_conflict, timer.status, timer.definition.content(), definition.content()) {
             Resolution::Existing => self.answer(Created::Existing(timer)),
             Resolution::Conflict => self.answer(Created::Conflict(timer)),
@@ -191,8 +191,8 @@ impl Commands {
     }
 
     async fn register_once(&self, new: &NewTimer) -> StoreResult<Created> {
-        let answers = call::writing(self.store.create(vec![new.clone()])).await?;
-        answers.into_iter().next().ok_or_else(|| StoreError::Corrupt("the store gave no answer to a create".to_owned()))
+        let answers = call::writing(self.stores.timers.create(vec![new.clone()])).await?;
+        answers.into_iter().next().ok_or_else(|| StoreError::Corrupt("the store gave no answer to a create".into()))
     }
 }
 

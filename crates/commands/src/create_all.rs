@@ -47,7 +47,7 @@ impl Commands {
         }
         let mut repeated: Vec<_> = self.repeated_all(late).await.into_iter().map(Some).collect();
         let mut created: Vec<_> = self.register_all(batch).await.into_iter().map(Some).collect();
-        let missing = || StoreError::Corrupt("the store gave no answer to a create".to_owned());
+        let missing = || StoreError::Corrupt("the store gave no answer to a create".into());
         let answer = |asked| match asked {
             RequestedTime::Refused(refusal) => Err(refusal),
             RequestedTime::LookedUp(place) => {
@@ -85,7 +85,7 @@ impl Commands {
         if batch.is_empty() {
             return Vec::new();
         }
-        let cause = match call::writing(self.store.create(batch.clone())).await {
+        let cause = match call::writing(self.stores.timers.create(batch.clone())).await {
             Ok(created) => return created.into_iter().map(Ok).collect(),
             Err(error) => error,
         };

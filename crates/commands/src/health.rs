@@ -17,7 +17,7 @@ pub struct Health {
 impl Commands {
     /// Pings the store; answers in time even when the store hangs.
     pub async fn health(&self) -> Health {
-        let database = match tokio::time::timeout(PING_TIME_MAX, self.store.ping()).await {
+        let database = match tokio::time::timeout(PING_TIME_MAX, self.stores.health.ping()).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the store did not answer a ping");

@@ -5,7 +5,7 @@ use std::{
 };
 
 use domain::{AccessKey, AccessKeyId, Clock, Span};
-use store::{Store, StoreResult};
+use store::{KeyStore, StoreResult};
 use tokio::sync::Mutex;
 
 use crate::{CommandError, call};
@@ -18,7 +18,7 @@ const LOOKED_FOR_AFTER: Span = Span::from_millis(100);
 
 /// A cache of the API keys, so that not every request reads the store.
 pub struct KeyRing {
-    store: Arc<dyn Store>,
+    store: Arc<dyn KeyStore>,
     clock: Arc<dyn Clock>,
     known: RwLock<Known>,
     /// Held by the task that asks the store; the other tasks wait for what it learns.
@@ -35,7 +35,7 @@ struct Known {
 }
 
 impl KeyRing {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn KeyStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, known: RwLock::default(), reading: Mutex::new(()) }
     }
 
@@ -52,7 +52,7 @@ impl KeyRing {
     /// Invalidates the cache, so that the next request reads the keys.
     pub async fn forget(&self) {
         // A reading that is under way may still see what was before.
-        let _turn = self.reading.lock().await;
+        let _reading = self.reading.lock().await;
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Known::default();
     }
 
@@ -63,7 +63,7 @@ impl KeyRing {
             return Ok(keys);
         }
         let read = async {
-            let _turn = self.reading.lock().await;
+            let _reading = self.reading.lock().await;
             match self.known_within(age_max) {
                 Some(keys) => Ok(keys),
                 None => self.read().await,
@@ -90,7 +90,8 @@ impl KeyRing {
 #[cfg(test)]
 mod tests {
     use domain::Access;
-    use store::{Fault, Operation};
+    use store::Operation;
+    use store_testing::Fault;
 
     use super::*;
     use crate::rig::Rig;

@@ -9,7 +9,7 @@ impl Commands {
     pub async fn create_key(&self, name: &str, access: Access, random: [u8; 32]) -> Result<(AccessKey, String), CommandError> {
         self.check_administrator()?;
         let (key, text) = AccessKey::issue(name, access, random, self.clock.now())?;
-        let is_new = match call::writing(self.store.add_key(&key)).await {
+        let is_new = match call::writing(self.stores.keys.add_key(&key)).await {
             Err(cause @ StoreError::Unknown(_)) => self.confirm_key(&key, cause).await?,
             known => known?,
         };
@@ -17,14 +17,14 @@ impl Commands {
             tracing::info!(key.id = %key.id, key.name = key.name, namespaces = %key.access.namespaces, rights = key.access.rights.as_str(), "a key was issued");
             Ok((key, text))
         } else {
-            Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".to_owned())))
+            Err(CommandError::Internal(StoreError::Corrupt("a new key was there already".into())))
         }
     }
 
     /// Every issued key, revoked ones included, the oldest first.
     pub async fn keys(&self) -> Result<Vec<AccessKey>, CommandError> {
         self.check_administrator()?;
-        Ok(call::reading(self.store.keys()).await?)
+        Ok(call::reading(self.stores.keys.keys()).await?)
     }
 
     /// Revokes a key for good. Idempotent.
@@ -32,7 +32,7 @@ impl Commands {
         self.check_administrator()?;
         let mut rounds = 0;
         loop {
-            match call::writing(self.store.revoke_key(id, self.clock.now())).await {
+            match call::writing(self.stores.keys.revoke_key(id, self.clock.now())).await {
                 Ok(true) => {
                     tracing::info!(key.id = %id, "a key was revoked");
                     return Ok(());
@@ -50,11 +50,11 @@ impl Commands {
     async fn confirm_key(&self, key: &AccessKey, cause: StoreError) -> StoreResult<bool> {
         let mut read_back = ReadBack::of("add_key", cause);
         loop {
-            if let Ok(keys) = call::reading(self.store.keys()).await {
+            if let Ok(keys) = call::reading(self.stores.keys.keys()).await {
                 if keys.iter().any(|kept| kept.hash == key.hash) {
                     return Ok(true);
                 }
-                match call::writing(self.store.add_key(key)).await {
+                match call::writing(self.stores.keys.add_key(key)).await {
                     Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => {}
                     known => return known,
                 }
@@ -69,7 +69,8 @@ const ROUNDS_MAX: u32 = 3;
 #[cfg(test)]
 mod tests {
     use domain::{Namespace, Namespaces, Rights};
-    use store::{Fault, Operation};
+    use store::Operation;
+    use store_testing::Fault;
 
     use super::*;
     use crate::rig::{NOW, Rig};

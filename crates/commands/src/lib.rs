@@ -37,7 +37,7 @@ mod rig;
 use std::sync::Arc;
 
 use domain::{Caller, Clock, Metric, Status, Timer};
-use store::{DueEntry, Store};
+use store::{DueEntry, HealthStore, KeyStore, Store, TimerStore};
 
 pub use cancel_matching::{CanceledMany, Members, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
@@ -56,7 +56,7 @@ pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;
 /// The use cases, with what they need. Cheap to clone.
 #[derive(Clone)]
 pub struct Commands {
-    pub store: Arc<dyn Store>,
+    pub stores: Stores,
     pub clock: Arc<dyn Clock>,
     pub rules: Rules,
     pub nudge: Nudge,
@@ -64,6 +64,20 @@ pub struct Commands {
     pub caller: Caller,
     /// Shared by all clones.
     pub searches: Searches,
+}
+
+/// The parts of the store that the use cases may call. Claims, settlements and membership are not among them.
+#[derive(Clone)]
+pub struct Stores {
+    pub timers: Arc<dyn TimerStore>,
+    pub keys: Arc<dyn KeyStore>,
+    pub health: Arc<dyn HealthStore>,
+}
+
+impl Stores {
+    pub fn of(store: Arc<dyn Store>) -> Self {
+        Self { timers: store.clone(), keys: store.clone(), health: store }
+    }
 }
 
 impl Commands {

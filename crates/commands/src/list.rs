@@ -13,8 +13,10 @@ impl Commands {
     /// One page of the timers that match, and how many match.
     pub async fn list(&self, query: &ListQuery) -> Result<Listed, CommandError> {
         let query = &ListQuery { filter: self.narrowed(&query.filter)?, ..query.clone() };
-        let (page, total) =
-            tokio::try_join!(call::reading(self.store.list(query)), call::reading(self.store.count(&query.filter)))?;
+        let (page, total) = tokio::try_join!(
+            call::reading(self.stores.timers.list(query)),
+            call::reading(self.stores.timers.count(&query.filter))
+        )?;
         Ok(Listed { page, total })
     }
 }

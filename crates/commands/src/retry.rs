@@ -13,7 +13,7 @@ impl Commands {
             return Err(CommandError::WrongStatus { verb: Verb::Retry, status: failed.status });
         }
         let now = self.clock.now();
-        let reopened = match call::writing(self.store.reopen(id, now)).await {
+        let reopened = match call::writing(self.stores.timers.reopen(id, now)).await {
             Err(cause @ StoreError::Unknown(_)) => self.confirm_retry(&failed, cause).await?,
             known => reopened(known?)?,
         };
@@ -31,7 +31,7 @@ impl Commands {
             if timer.revision > failed.revision {
                 return Ok(timer);
             }
-            match call::writing(self.store.reopen(failed.id(), self.clock.now())).await {
+            match call::writing(self.stores.timers.reopen(failed.id(), self.clock.now())).await {
                 Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => read_back.pause().await?,
                 known => return reopened(known?),
             }
@@ -44,7 +44,7 @@ fn reopened(changed: Changed) -> Result<Timer, CommandError> {
         Changed::Done(timer) => Ok(timer),
         Changed::WrongStatus(timer) => Err(CommandError::WrongStatus { verb: Verb::Retry, status: timer.status }),
         Changed::NotFound => Err(CommandError::NotFound),
-        Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a retry cannot be moved".to_owned()))),
+        Changed::StaleRevision => Err(CommandError::Internal(StoreError::Corrupt("a retry cannot be moved".into()))),
     }
 }
 

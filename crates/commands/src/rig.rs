@@ -6,9 +6,12 @@ use domain::{
     Callback, CallbackKind, Caller, Endpoint, Horizon, Invalid, Key, KindSet, ManualClock, Next, OnConflict, RequestedTime,
     Shard, Span, TimerId, Timestamp,
 };
-use store::{Claim, ClaimToken, Claimed, DueEntry, Faulty, Filter, Member, Model, NodeId, OnLocked, ShardCursor, Store};
+use store::{
+    Claim, ClaimToken, Claimed, DueEntry, DueStore, Filter, Member, MembershipStore, NodeId, OnLocked, ShardCursor, TimerStore,
+};
+use store_testing::{Faulty, Model};
 
-use crate::{Commands, NewTimerRequest, Rules, Searches, Target};
+use crate::{Commands, NewTimerRequest, Rules, Searches, Stores, Target};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_893_456_000_000_000);
 
@@ -51,7 +54,7 @@ impl Rig {
         let to = nudged.clone();
         let nudge = Arc::new(move |entries: &[DueEntry]| to.lock().unwrap().extend_from_slice(entries));
         let commands = Commands {
-            store: store.clone(),
+            stores: Stores::of(store.clone()),
             clock: clock.clone(),
             rules: rules(),
             nudge,

@@ -40,12 +40,12 @@ impl Commands {
             }
         }
         let cause = format!("timer {id} was changed by others {ROUNDS_MAX} times in a row");
-        Err(CommandError::Unavailable(StoreError::Unavailable(cause)))
+        Err(CommandError::Unavailable(StoreError::Unavailable(cause.into())))
     }
 
     /// Tries one change. `None` when the timer is no longer what the change was made from.
     async fn update_once(&self, changed: &Timer, verb: Verb, now: Timestamp) -> Result<Option<Timer>, CommandError> {
-        match call::writing(self.store.update(changed, now)).await {
+        match call::writing(self.stores.timers.update(changed, now)).await {
             Ok(Changed::Done(timer)) => Ok(Some(timer)),
             Ok(Changed::StaleRevision) => Ok(None),
             Ok(Changed::WrongStatus(timer)) => pending(timer, verb).map(|_| None),

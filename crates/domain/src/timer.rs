@@ -37,11 +37,6 @@ impl Definition {
         Options {}
     }
 
-    /// Those of its fields that no query of a store asks for and that have no column of their own.
-    pub const fn options(&self) -> Options {
-        Options {}
-    }
-
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.
     pub fn retries(&self) -> Option<RetryPolicy> {
         self.retry_policy.or(self.callback.retries())

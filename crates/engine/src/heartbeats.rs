@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use domain::Clock;
+use domain::{Cause, Clock};
 use scheduler::{Scheduler, tasks};
 use store::{StoreError, StoreResult};
 use tokio::runtime::Handle;
@@ -48,7 +48,9 @@ impl Heartbeats {
         match &self.runtime {
             Some(runtime) => {
                 let done = runtime.spawn(work).await;
-                done.unwrap_or_else(|error| Err(StoreError::Unknown(format!("the heartbeat thread ended: {error}"))))
+                done.unwrap_or_else(|error| {
+                    Err(StoreError::Unknown(Cause::new(format!("the heartbeat thread ended: {error}"), error)))
+                })
             }
             None => work.await,
         }

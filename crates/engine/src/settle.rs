@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn only_what_can_never_be_recorded_is_split_and_set_aside() {
         use Step::{Again, SetAside, Split};
-        let (away, full) = (StoreError::Unavailable(String::new()), StoreError::Full(String::new()));
-        let (unknown, damaged) = (StoreError::Unknown(String::new()), StoreError::Corrupt(String::new()));
+        let (away, full) = (StoreError::Unavailable(String::new().into()), StoreError::Full(String::new().into()));
+        let (unknown, damaged) = (StoreError::Unknown(String::new().into()), StoreError::Corrupt(String::new().into()));
         for (error, results, tries, takes_writes, step) in [
             (&away, 1, 100, false, Again),
             (&away, 1024, 100, false, Again),

@@ -208,7 +208,7 @@ impl Membership {
     async fn in_time<T>(&self, call: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
         let time_max = self.lease.as_duration() / 3;
         let answer = tokio::time::timeout(time_max, call).await;
-        answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("no answer within {time_max:?}"))))
+        answer.unwrap_or_else(|_| Err(StoreError::Unknown(format!("no answer within {time_max:?}").into())))
     }
 
     async fn acquire(&self, missing: &[Shard]) -> StoreResult<()> {

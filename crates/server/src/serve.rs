@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Rules, Searches};
+use commands::{Commands, Rules, Searches, Stores};
 use delivery::Deliverer;
 use domain::{Caller, Clock, SystemClock};
 use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
@@ -96,7 +96,7 @@ async fn run_until_stopped(
     let store = Measured::new(store, Arc::clone(&clock));
     let writable = store.writable();
     let store: Arc<dyn Store> = Arc::new(store);
-    let watching = tokio::spawn(storage::watch(Arc::clone(&store), Arc::clone(&writable), stop.clone()));
+    let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(&writable), stop.clone()));
     let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
     let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
     let address = listener.local_addr().unwrap_or(settings.address);
@@ -186,7 +186,7 @@ fn wire_commands(
         callback_check: Arc::new(move |namespace, callback| checking.check(namespace, callback)),
     };
     Commands {
-        store: Arc::clone(store),
+        stores: Stores::of(Arc::clone(store)),
         clock: Arc::clone(clock),
         rules,
         nudge: Arc::new(move |entries| nudged.nudge(entries)),

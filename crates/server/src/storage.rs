@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use api::{HealthItem, Reading};
-use store::{Store, StoreResult, Writable};
+use store::{HealthStore, StoreResult, Writable};
 use tokio_util::sync::CancellationToken;
 
 use crate::stores::STORES;
@@ -21,14 +21,14 @@ pub fn health(writable: Arc<Writable>) -> HealthItem {
     }
 }
 
-/// What a client may know of the cause.
+/// What a client may know of the cause: it may name files and hosts, which are for the log.
 fn told(cause: &str) -> &'static str {
     let public = STORES.iter().flat_map(|kind| kind.public_causes).copied().find(|public| *public == cause);
     public.unwrap_or("cannot be written: the disk is full, or writing is not allowed")
 }
 
 /// Once a second: when nothing else writes, nothing else would find out that the store can be written again.
-pub async fn watch(store: Arc<dyn Store>, writable: Arc<Writable>, stop: CancellationToken) {
+pub async fn watch(store: Arc<dyn HealthStore>, writable: Arc<Writable>, stop: CancellationToken) {
     let mut was_refused = false;
     while !stop.is_cancelled() {
         let refusal = writable.refusal();
@@ -47,7 +47,7 @@ pub async fn watch(store: Arc<dyn Store>, writable: Arc<Writable>, stop: Cancell
 }
 
 /// Tries a write if the last one was refused; says whether one was tried, and how that ended. What it shows is noted by the store.
-async fn probe_once(store: &dyn Store, writable: &Writable) -> Option<StoreResult<()>> {
+async fn probe_once(store: &dyn HealthStore, writable: &Writable) -> Option<StoreResult<()>> {
     writable.refusal()?;
     Some(store.probe().await)
 }

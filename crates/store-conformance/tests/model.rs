@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::{Clock, ManualClock, SystemClock, TimerId, Timestamp};
-use store::{Model, Store};
+use store::Store;
 use store_conformance::Fixture;
+use store_testing::Model;
 
 struct InMemory {
     model: Arc<Model>,

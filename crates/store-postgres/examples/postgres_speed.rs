@@ -10,8 +10,8 @@ use domain::{Clock, NewTimer, Next, Shard, Span, SystemClock, TimerId, Timestamp
 use futures_util::{StreamExt, stream};
 use sqlx::{Connection, PgConnection};
 use store::{
-    Claim, ClaimToken, Claimed, DueEntry, Filter, ListQuery, Member, NodeId, OnLocked, Order, Settlement, ShardCursor,
-    ShardLease, Sort, Store,
+    Claim, ClaimToken, Claimed, DueEntry, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, OnLocked, Order,
+    Settlement, ShardCursor, ShardLease, Sharded, Sort, TimerStore,
 };
 use store_conformance::{NOW, timer};
 use store_postgres::{PostgresOptions, PostgresStore};

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use domain::{Shard, Span, Status};
+use domain::{Cause, Shard, Span, Status};
 use sqlx::{
     PgConnection, Postgres, Row,
     postgres::{PgArguments, PgRow},
@@ -72,7 +72,7 @@ pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], sha
     let read = |portion| Claiming::Read(Arc::clone(&rest), portion);
     let steps = std::iter::once(Claiming::Take(Arc::clone(&rest))).chain(portions(rest.keys.len()).map(read));
     // Large ones have been taken, too, and are not among those that were read.
-    let partly_done = |error: StoreError| StoreError::Unknown(error.to_string());
+    let partly_done = |error: StoreError| StoreError::Unknown(Cause::of(error));
     claimed.extend(bulkhead.run_all(steps.collect()).await.map_err(partly_done)?.into_iter().flatten());
     Ok(claimed)
 }

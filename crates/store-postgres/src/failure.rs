@@ -1,5 +1,6 @@
 //! What an error of the driver means: see [`store_sql::Verdict`].
 
+use domain::Cause;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 pub use store_sql::{Failure, Verdict};
 
@@ -13,16 +14,16 @@ pub trait Step<T> {
 
 impl<T> Step<T> for Result<T, sqlx::Error> {
     fn or_not_done(self) -> Result<T, Failure> {
-        self.map_err(|error| failure(&error, false))
+        self.map_err(|error| failure(error, false))
     }
 
     fn or_unknown(self) -> Result<T, Failure> {
-        self.map_err(|error| failure(&error, true))
+        self.map_err(|error| failure(error, true))
     }
 }
 
-fn failure(error: &sqlx::Error, in_flight: bool) -> Failure {
-    let verdict = match error {
+fn failure(error: sqlx::Error, in_flight: bool) -> Failure {
+    let verdict = match &error {
         sqlx::Error::Database(reported) => {
             let severity = reported.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::severity);
             let ends_session = !matches!(severity, Some(PgSeverity::Error));
@@ -38,7 +39,12 @@ fn failure(error: &sqlx::Error, in_flight: bool) -> Failure {
         _ if in_flight => Verdict::Lost,
         _ => Verdict::Broken,
     };
-    Failure::new(verdict, describe(error))
+    Failure::new(verdict, cause(error))
+}
+
+/// The error, in words that show the server's code.
+pub fn cause(error: sqlx::Error) -> Cause {
+    Cause::new(describe(&error), error)
 }
 
 /// The error in words, with the server's code. Neither the driver nor the server puts a password into one.

@@ -54,8 +54,8 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, JsonText, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Page, Settlement,
-    ShardCursor, ShardLease, Store, StoreResult,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore, ListQuery,
+    Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreResult, TimerStore,
 };
 
 use crate::{
@@ -194,7 +194,7 @@ pub const METRICS: &[Metric] = &[
 ];
 
 #[async_trait]
-impl Store for PostgresStore {
+impl TimerStore for PostgresStore {
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
         self.creates.create(batch).await
     }
@@ -203,7 +203,7 @@ impl Store for PostgresStore {
         let mut found = self.callers.run(read::Read::new(vec![id], self.shards())).await?;
         match found.remove(&id) {
             Some(Ok(met)) => Ok(Some(met.timer)),
-            Some(Err(unreadable)) => Err(store::StoreError::Corrupt(unreadable.0)),
+            Some(Err(unreadable)) => Err(store::StoreError::Corrupt(domain::Cause::of(unreadable))),
             None => Ok(None),
         }
     }
@@ -250,15 +250,10 @@ impl Store for PostgresStore {
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         self.callers.run(attempts::Attempts { id }).await
     }
+}
 
-    async fn ping(&self) -> StoreResult<()> {
-        self.callers.run(read::Ping).await
-    }
-
-    async fn probe(&self) -> StoreResult<()> {
-        self.callers.run(read::Probe).await
-    }
-
+#[async_trait]
+impl DueStore for PostgresStore {
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
         self.scheduler.run(due::Due::new(from, until, limit)).await
     }
@@ -278,7 +273,10 @@ impl Store for PostgresStore {
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         self.scheduler.run(purge::Purge { before, limit: i64::try_from(limit).unwrap_or(i64::MAX) }).await
     }
+}
 
+#[async_trait]
+impl KeyStore for PostgresStore {
     async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
         self.callers.run(access::AddKey(key.clone())).await
     }
@@ -290,11 +288,10 @@ impl Store for PostgresStore {
     async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
         self.callers.run(access::RevokeKey { id, now }).await
     }
+}
 
-    fn shards(&self) -> u16 {
-        self.shards.load(Ordering::Relaxed)
-    }
-
+#[async_trait]
+impl MembershipStore for PostgresStore {
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         self.ownership.run(membership::Heartbeat { member: member.clone(), lease }).await
     }
@@ -311,10 +308,6 @@ impl Store for PostgresStore {
         self.ownership.run(ownership::Leave(node)).await
     }
 
-    async fn cluster(&self) -> StoreResult<Cluster> {
-        self.callers.run(membership::Look).await
-    }
-
     async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
         if entries.is_empty() {
             return Ok(());
@@ -324,5 +317,26 @@ impl Store for PostgresStore {
 
     async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
         self.inbox.next(self.sender).await
+    }
+}
+
+#[async_trait]
+impl HealthStore for PostgresStore {
+    async fn ping(&self) -> StoreResult<()> {
+        self.callers.run(read::Ping).await
+    }
+
+    async fn probe(&self) -> StoreResult<()> {
+        self.callers.run(read::Probe).await
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        self.callers.run(membership::Look).await
+    }
+}
+
+impl Sharded for PostgresStore {
+    fn shards(&self) -> u16 {
+        self.shards.load(Ordering::Relaxed)
     }
 }

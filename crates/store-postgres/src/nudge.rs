@@ -13,7 +13,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD as BASE64};
-use domain::{Destination, TimerId, Timestamp};
+use domain::{Cause, Destination, TimerId, Timestamp};
 use sqlx::{
     Executor, PgConnection,
     postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions},
@@ -139,13 +139,13 @@ impl Inbox {
         loop {
             let listening = match &mut *session {
                 Some(listening) => listening,
-                none => none.insert(self.listen().await.map_err(|error| self.give_up(&error))?),
+                none => none.insert(self.listen().await.map_err(|error| self.give_up(error))?),
             };
             let payload = match listening.hear().await {
                 Ok(payload) => payload,
                 Err(error) => {
                     *session = None;
-                    return Err(self.give_up(&error));
+                    return Err(self.give_up(error));
                 }
             };
             match payload.as_deref().map(unpack) {
@@ -168,12 +168,12 @@ impl Inbox {
 
     /// A session that is dropped says goodbye to the server, and keeps its place in its pool until it is answered. On a broken
     /// wire that may take for ever, so the next one comes from another pool.
-    fn give_up(&self, error: &sqlx::Error) -> StoreError {
+    fn give_up(&self, error: sqlx::Error) -> StoreError {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if !pool.is_closed() {
             *pool = pool_of_one(&self.options);
         }
-        StoreError::Unavailable(format!("notifications cannot be received: {}", describe(error)))
+        StoreError::Unavailable(Cause::new(format!("notifications cannot be received: {}", describe(&error)), error))
     }
 
     fn pool(&self) -> PgPool {

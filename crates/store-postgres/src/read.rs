@@ -49,7 +49,7 @@ fn met(row: &PgRow) -> Result<Met, Unreadable> {
         Ok(Met { timer, fingerprint: rows::fingerprint(row)? })
     };
     read().map_err(|failure: Failure| match failure.error {
-        store::StoreError::Corrupt(cause) => Unreadable(cause),
+        store::StoreError::Corrupt(cause) => Unreadable(cause.to_string()),
         other => Unreadable(other.to_string()),
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use store_sql::{BulkheadLimits, Driver, NoSession};
 
-use crate::{failure::describe, options::KEYED_STATEMENTS};
+use crate::{failure, options::KEYED_STATEMENTS};
 
 pub type Bulkhead = store_sql::Bulkhead<Sessions>;
 
@@ -21,7 +21,7 @@ impl Driver for Sessions {
     type Session = PgConnection;
 
     async fn open(&self) -> Result<PgConnection, NoSession> {
-        self.0.connect().await.map_err(|error| NoSession { cause: describe(&error), is_passing: is_passing(&error) })
+        self.0.connect().await.map_err(|error| NoSession { is_passing: is_passing(&error), cause: failure::cause(error) })
     }
 
     async fn answers(session: &mut PgConnection) -> bool {

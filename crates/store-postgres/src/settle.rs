@@ -1,7 +1,7 @@
 //! Recording what became of claimed timers: under the shard lease that a claim was made under, or under the current one of its
 //! shard, in the place of an owner that is gone.
 
-use domain::{Next, Status, Timestamp};
+use domain::{Cause, Next, Status, Timestamp};
 use sqlx::{PgConnection, types::Uuid};
 use store::{Settlement, StoreError, StoreResult};
 use store_sql::{Call, sql};
@@ -210,7 +210,7 @@ pub async fn settle(bulkhead: &Bulkhead, shards: u16, batch: &[Settlement]) -> S
         count(bulkhead.run(finish).await?);
     }
     if !postpone.keys.ids.is_empty() {
-        let partly_done = |error: StoreError| if finishes { StoreError::Unknown(error.to_string()) } else { error };
+        let partly_done = |error: StoreError| if finishes { StoreError::Unknown(Cause::of(error)) } else { error };
         count(bulkhead.run(postpone).await.map_err(partly_done)?);
     }
     Ok(counted)

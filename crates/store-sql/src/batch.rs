@@ -143,12 +143,12 @@ impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
             sent => sent.is_ok(),
         };
         if !sent {
-            return refused(count, || StoreError::Unavailable("too much is waiting to be written".to_owned()));
+            return refused(count, || StoreError::Unavailable("too much is waiting to be written".into()));
         }
         entered.are_queued();
         match answered.await {
             Ok(answers) => answers,
-            Err(_) => refused(count, || StoreError::Unknown("the task that was to write it ended".to_owned())),
+            Err(_) => refused(count, || StoreError::Unknown("the task that was to write it ended".into())),
         }
     }
 }
@@ -169,7 +169,7 @@ async fn gather<Item, Answer>(
         flow.items_queued.fetch_sub(next.items.len(), Ordering::Relaxed);
         if next.since.elapsed() > limits.wait_max {
             let count = next.items.len();
-            drop(next.answer.send(refused(count, || StoreError::Unavailable("it waited too long to be written".to_owned()))));
+            drop(next.answer.send(refused(count, || StoreError::Unavailable("it waited too long to be written".into()))));
         } else {
             items += next.items.len();
             bytes += next.bytes;

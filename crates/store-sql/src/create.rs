@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, resolve};
+use domain::{Cause, Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, resolve};
 use futures_util::{StreamExt, stream};
 use store::{Created, StoreError, StoreResult, Unreadable};
 use tokio::{sync::Semaphore, time::timeout};
@@ -113,7 +113,7 @@ impl<I: Inserts> Creates<I> {
                 answers[place] = Some(answer);
             }
         }
-        let missing = || Err(StoreError::Unknown("it was never resolved".to_owned()));
+        let missing = || Err(StoreError::Unknown("it was never resolved".into()));
         together(answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect())
     }
 
@@ -130,7 +130,7 @@ impl<I: Inserts> Creates<I> {
                 let new = &batch[place];
                 match met.as_ref().map(|found| found.get(&new.definition.id)) {
                     Ok(Some(Ok(met))) => answers.push((place, Ok(asked(new, met.timer.clone(), met.fingerprint)))),
-                    Ok(Some(Err(unreadable))) => answers.push((place, Err(StoreError::Corrupt(unreadable.0.clone())))),
+                    Ok(Some(Err(unreadable))) => answers.push((place, Err(StoreError::Corrupt(Cause::of(unreadable.clone()))))),
                     // It is gone since.
                     Ok(None) => changing.push(place),
                     Err(error) => answers.push((place, Err(error.clone()))),
@@ -145,7 +145,7 @@ impl<I: Inserts> Creates<I> {
 
     /// Tries until the id is either free or met: what was in the way may be purged in between.
     async fn resolve_one(&self, new: &Arc<NewTimer>) -> StoreResult<Created> {
-        let busy = || StoreError::Unavailable("too many changes of existing timers are waiting".to_owned());
+        let busy = || StoreError::Unavailable("too many changes of existing timers are waiting".into());
         let permit = timeout(CONFLICT_WAIT_MAX, self.conflicts.acquire()).await.map_err(|_| busy())?;
         let _permit = permit.map_err(|_| busy())?;
         for _ in 0..RACES_MAX {
@@ -156,7 +156,7 @@ impl<I: Inserts> Creates<I> {
                 return Ok(Created::Created(as_created(new)));
             }
         }
-        Err(StoreError::Unavailable("others keep removing and registering this timer".to_owned()))
+        Err(StoreError::Unavailable("others keep removing and registering this timer".into()))
     }
 }
 
@@ -267,7 +267,7 @@ pub fn as_created(new: &NewTimer) -> Timer {
 fn together(answers: Vec<StoreResult<Created>>) -> StoreResult<Vec<Created>> {
     let is_partly_done = answers.iter().any(|answer| answer.as_ref().is_ok_and(is_change));
     answers.into_iter().collect::<StoreResult<Vec<_>>>().map_err(|error| match error {
-        error if error.is_not_done() && is_partly_done => StoreError::Unknown(error.to_string()),
+        error if error.is_not_done() && is_partly_done => StoreError::Unknown(Cause::of(error)),
         error => error,
     })
 }
@@ -316,7 +316,7 @@ mod tests {
     fn a_failure_beside_a_success_is_unknown() {
         let done = || Ok(Created::Created(as_created(&numbered(1))));
         let same = || Ok(Created::Existing(as_created(&numbered(1))));
-        let down = || Err(StoreError::Unavailable("down".to_owned()));
+        let down = || Err(StoreError::Unavailable("down".into()));
         assert_eq!(together(vec![done(), same()]).unwrap().len(), 2);
         assert!(matches!(together(vec![down(), down()]), Err(StoreError::Unavailable(_))));
         assert!(matches!(together(vec![same(), down()]), Err(StoreError::Unavailable(_))));

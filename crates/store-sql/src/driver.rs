@@ -2,6 +2,8 @@
 
 use std::{fmt::Debug, future::Future};
 
+use domain::Cause;
+
 /// Opens sessions with a database server.
 pub trait Driver: Debug + Send + Sync + 'static {
     /// The server's name, for messages.
@@ -25,8 +27,8 @@ pub trait Driver: Debug + Send + Sync + 'static {
 /// Why there is no session. Nothing was sent.
 #[derive(Debug)]
 pub struct NoSession {
-    /// In words, for the log. Never shows a password.
-    pub cause: String,
+    /// For the log. Never shows a password.
+    pub cause: Cause,
     /// Whether the same may succeed a moment later: the server does not listen yet, is starting, or has too many sessions.
     pub is_passing: bool,
 }

@@ -10,6 +10,7 @@
 //!
 //! Each store has a table of what the error codes of its database mean.
 
+use domain::Cause;
 use store::{StoreError, Unreadable};
 
 /// A failed step of a call: what to tell the caller, and what it means for the next step and for the session.
@@ -53,7 +54,7 @@ impl Verdict {
         matches!(self, Self::ReadOnly | Self::Broken | Self::Lost)
     }
 
-    const fn error(self) -> fn(String) -> StoreError {
+    const fn error(self) -> fn(Cause) -> StoreError {
         match self {
             Self::NotDone | Self::Value | Self::Contention | Self::Locked | Self::Duplicate | Self::Broken => {
                 StoreError::Unavailable
@@ -66,24 +67,24 @@ impl Verdict {
 }
 
 impl Failure {
-    pub fn new(verdict: Verdict, cause: String) -> Self {
-        Self { error: verdict.error()(cause), verdict }
+    pub fn new(verdict: Verdict, cause: impl Into<Cause>) -> Self {
+        Self { error: verdict.error()(cause.into()), verdict }
     }
 
     /// The answer stays out.
-    pub fn no_answer(what: impl Into<String>, may_be_done: bool) -> Self {
-        Self::new(if may_be_done { Verdict::Lost } else { Verdict::Broken }, what.into())
+    pub fn no_answer(what: impl Into<Cause>, may_be_done: bool) -> Self {
+        Self::new(if may_be_done { Verdict::Lost } else { Verdict::Broken }, what)
     }
 
     /// Other sessions kept changing what this call wanted to change.
     pub fn contention(what: &str) -> Self {
-        Self::new(Verdict::Contention, what.to_owned())
+        Self::new(Verdict::Contention, what)
     }
 
     /// Something was committed before this failure: whatever failed, part of the call is done.
     pub fn after_a_commit(self) -> Self {
         let verdict = if self.verdict.breaks_the_session() { Verdict::Lost } else { Verdict::PartlyDone };
-        Self::new(verdict, self.error.to_string())
+        Self::new(verdict, Cause::of(self.error))
     }
 
     /// For a statement that a sound database never refuses: a row in its way, or a value, stays there however often it is tried.
@@ -102,7 +103,7 @@ impl Failure {
 
 impl From<Unreadable> for Failure {
     fn from(unreadable: Unreadable) -> Self {
-        Self::new(Verdict::Corrupt, unreadable.0)
+        Self::new(Verdict::Corrupt, Cause::of(unreadable))
     }
 }
 
@@ -118,7 +119,7 @@ mod tests {
             (Verdict::NotDone, "unavailable"),
             (Verdict::Full, "full"),
         ] {
-            assert_eq!(Failure::new(verdict, String::new()).or_damage().error.kind(), kind, "{verdict:?}");
+            assert_eq!(Failure::new(verdict, "").or_damage().error.kind(), kind, "{verdict:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use domain::Backoff;
+use domain::{Backoff, Cause};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
@@ -70,7 +70,7 @@ impl<D: Driver> SessionPool<D> {
     }
 
     async fn take_or_open(&self) -> Result<Session<D::Session>, NoSession> {
-        let closed = |_| no_session("attempted to acquire a connection on a closed pool".to_owned());
+        let closed = |_| no_session("attempted to acquire a connection on a closed pool");
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         while let Some(Idle { mut connection, opened, since }) = self.pop() {
             if !self.is_suspect(since) || answers::<D>(&mut connection).await {
@@ -139,6 +139,6 @@ pub async fn answers<D: Driver>(session: &mut D::Session) -> bool {
     timeout(PING_TIMEOUT, D::answers(session)).await.unwrap_or(false)
 }
 
-const fn no_session(cause: String) -> NoSession {
-    NoSession { cause, is_passing: false }
+fn no_session(cause: impl Into<Cause>) -> NoSession {
+    NoSession { cause: cause.into(), is_passing: false }
 }

@@ -10,8 +10,8 @@ use domain::{
     RequestedTime, Shard, Span, Status, SystemClock, TimerId, Timestamp, limits,
 };
 use store::{
-    Claim, ClaimToken, Claimed, DueEntry, Filter, ListQuery, Member, NodeId, OnLocked, Order, ShardCursor, ShardLease, Sort,
-    Store,
+    Claim, ClaimToken, Claimed, DueEntry, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, OnLocked, Order,
+    ShardCursor, ShardLease, Sort, TimerStore,
 };
 use store_sqlite::SqliteStore;
 

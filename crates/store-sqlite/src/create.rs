@@ -144,7 +144,7 @@ fn settle_conflict(
     let id = Id::of(new.definition.id);
     let existing = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?;
     let Some(existing) = existing.transpose()? else {
-        return Err(StoreError::Corrupt(format!("timer {} is there and not there", id.timer())).into());
+        return Err(StoreError::Corrupt(format!("timer {} is there and not there", id.timer()).into()).into());
     };
     let wanted = new.definition.content_with(texts.fingerprint);
     // Through the column and back, so that what was asked is compared as it is stored.

@@ -1,5 +1,6 @@
 //! What an error of the driver means to a caller.
 
+use domain::Cause;
 use rusqlite::{Error, ErrorCode, ffi};
 use store::StoreError;
 
@@ -11,7 +12,7 @@ pub struct Failure(pub StoreError);
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self(classify(&error))
+        Self(classify(error))
     }
 }
 
@@ -23,46 +24,36 @@ impl From<StoreError> for Failure {
 
 impl From<store::Unreadable> for Failure {
     fn from(unreadable: store::Unreadable) -> Self {
-        Self(StoreError::Corrupt(unreadable.0))
+        Self(StoreError::Corrupt(Cause::of(unreadable)))
     }
 }
 
-/// For everything but the commit itself: whatever failed here is rolled back, so nothing was done.
-fn classify(error: &Error) -> StoreError {
-    let cause = error.to_string();
-    match error {
+/// For everything but the commit itself: what failed here is rolled back, so nothing was done.
+fn classify(error: Error) -> StoreError {
+    let kind: fn(Cause) -> StoreError = match &error {
         Error::SqliteFailure(code, _) => match code.code {
-            ErrorCode::DiskFull | ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::Full(cause),
+            ErrorCode::DiskFull | ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::Full,
             // The shared index of the log could not grow: the disk is full, only found out elsewhere.
-            ErrorCode::SystemIoFailure if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full(cause),
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt(cause),
+            ErrorCode::SystemIoFailure if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full,
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt,
             // Every statement expects what a sound database holds: a row that is in its way stays there, however often it is tried.
-            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => StoreError::Corrupt(cause),
-            _ => StoreError::Unavailable(cause),
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => StoreError::Corrupt,
+            _ => StoreError::Unavailable,
         },
-        error if is_senseless(error) => StoreError::Corrupt(cause),
-        _ => StoreError::Unavailable(cause),
-    }
+        error if is_senseless(error) => StoreError::Corrupt,
+        _ => StoreError::Unavailable,
+    };
+    kind(Cause::of(error))
 }
 
 /// For the commit. When the sync fails the log may still hold the whole transaction: this process goes on without it,
 /// but one that dies right now would find it there.
-pub fn classify_commit(error: &Error) -> StoreError {
-    match error {
+pub fn classify_commit(error: Error) -> StoreError {
+    match &error {
         Error::SqliteFailure(code, _) if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => {
-            StoreError::Unknown(error.to_string())
+            StoreError::Unknown(Cause::of(error))
         }
         _ => classify(error),
-    }
-}
-
-/// The same error for one more caller of the same batch.
-pub fn copy(error: &StoreError) -> StoreError {
-    match error {
-        StoreError::Unavailable(cause) => StoreError::Unavailable(cause.clone()),
-        StoreError::Full(cause) => StoreError::Full(cause.clone()),
-        StoreError::Unknown(cause) => StoreError::Unknown(cause.clone()),
-        StoreError::Corrupt(cause) => StoreError::Corrupt(cause.clone()),
     }
 }
 
@@ -86,9 +77,9 @@ mod tests {
             (ffi::SQLITE_MISMATCH, "corrupt", "corrupt"),
         ];
         for (code, in_a_request, at_commit) in table {
-            let error = Error::SqliteFailure(ffi::Error::new(code), None);
-            assert_eq!(classify(&error).kind(), in_a_request, "{error}");
-            assert_eq!(classify_commit(&error).kind(), at_commit, "{error}");
+            let error = || Error::SqliteFailure(ffi::Error::new(code), None);
+            assert_eq!(classify(error()).kind(), in_a_request, "{}", error());
+            assert_eq!(classify_commit(error()).kind(), at_commit, "{}", error());
         }
     }
 }

@@ -52,8 +52,9 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use rusqlite::Connection;
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Page,
-    Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
+    ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError, StoreResult,
+    TimerStore,
 };
 use tokio::sync::Semaphore;
 
@@ -146,7 +147,7 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl TimerStore for SqliteStore {
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
         let (work, done) = self.writer.write(Create::new(batch)).await?;
         Ok(work.answer(done))
@@ -195,22 +196,10 @@ impl Store for SqliteStore {
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         self.for_callers.read(move |connection| attempts::attempts(connection, id)).await
     }
+}
 
-    async fn ping(&self) -> StoreResult<()> {
-        let presence = Arc::clone(&self.presence);
-        self.for_scheduler
-            .read(move |connection| {
-                presence.check()?;
-                ownership::look(connection)
-            })
-            .await
-    }
-
-    async fn probe(&self) -> StoreResult<()> {
-        self.writer.write(Probe { database: self.path.clone() }).await?;
-        Ok(())
-    }
-
+#[async_trait]
+impl DueStore for SqliteStore {
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
         let from = from.to_vec();
         self.for_scheduler.read(move |connection| due::due(connection, &from, until, limit)).await
@@ -236,7 +225,10 @@ impl Store for SqliteStore {
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         Ok(self.writer.write(Purge { before, limit }).await?.1)
     }
+}
 
+#[async_trait]
+impl KeyStore for SqliteStore {
     async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
         Ok(self.writer.write(AddKey { key: key.clone() }).await?.1)
     }
@@ -248,11 +240,10 @@ impl Store for SqliteStore {
     async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
         Ok(self.writer.write(RevokeKey { id, now }).await?.1)
     }
+}
 
-    fn shards(&self) -> u16 {
-        migrate::SHARDS
-    }
-
+#[async_trait]
+impl MembershipStore for SqliteStore {
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let (node, now, presence) = (member.node, self.clock.now(), Arc::clone(&self.presence));
         // Nobody lives if the file cannot be read, or is not the one that the next start will find.
@@ -281,17 +272,41 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    async fn cluster(&self) -> StoreResult<Cluster> {
-        let (nodes, now) = (self.nodes.clone(), self.clock.now());
-        self.for_callers.read(move |connection| ownership::cluster(connection, &nodes, now)).await
-    }
-
     async fn nudge(&self, _entries: &[DueEntry]) -> StoreResult<()> {
         Ok(())
     }
 
     async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
         std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl HealthStore for SqliteStore {
+    async fn ping(&self) -> StoreResult<()> {
+        let presence = Arc::clone(&self.presence);
+        self.for_scheduler
+            .read(move |connection| {
+                presence.check()?;
+                ownership::look(connection)
+            })
+            .await
+    }
+
+    async fn probe(&self) -> StoreResult<()> {
+        self.writer.write(Probe { database: self.path.clone() }).await?;
+        Ok(())
+    }
+
+    async fn cluster(&self) -> StoreResult<Cluster> {
+        let (nodes, now) = (self.nodes.clone(), self.clock.now());
+        self.for_callers.read(move |connection| ownership::cluster(connection, &nodes, now)).await
+    }
+}
+
+impl Sharded for SqliteStore {
+    fn shards(&self) -> u16 {
+        migrate::SHARDS
     }
 }
 
@@ -307,7 +322,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     {
-        let closing = |_| StoreError::Unavailable("the store is closing".to_owned());
+        let closing = |_| StoreError::Unavailable("the store is closing".into());
         let permit = Arc::clone(&self.scans).acquire_owned().await.map_err(closing)?;
         self.for_callers
             .read(move |connection| {

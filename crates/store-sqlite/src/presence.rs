@@ -89,7 +89,7 @@ impl Presence {
         if is_missing != self.is_missing.swap(is_missing, Ordering::Relaxed) {
             self.tell(is_missing);
         }
-        if is_missing { Err(StoreError::Full(NOT_IN_PLACE.to_owned())) } else { Ok(()) }
+        if is_missing { Err(StoreError::Full(NOT_IN_PLACE.into())) } else { Ok(()) }
     }
 
     fn tell(&self, is_missing: bool) {

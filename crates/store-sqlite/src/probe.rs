@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use domain::Cause;
 use rusqlite::Connection;
 use store::StoreError;
 
@@ -33,7 +34,7 @@ impl Write for Probe {
     }
 
     fn run(&self, connection: &Connection, _: &mut Tally) -> Result<(), Failure> {
-        take_space(&beside(&self.database, ".probe")).map_err(|error| Failure(StoreError::Full(error.to_string())))?;
+        take_space(&beside(&self.database, ".probe")).map_err(|error| Failure(StoreError::Full(Cause::of(error))))?;
         // Counts as a change, so that there is something to commit.
         connection.prepare_cached("UPDATE shard SET owner = owner")?.execute([])?;
         Ok(())

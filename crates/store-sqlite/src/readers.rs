@@ -58,7 +58,7 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     {
-        let gone = || StoreError::Unavailable("the readers have stopped".to_owned());
+        let gone = || StoreError::Unavailable("the readers have stopped".into());
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
             // Nobody waits any more: a long scan would be for nothing.
@@ -68,7 +68,7 @@ impl Readers {
             let result = catch_unwind(AssertUnwindSafe(|| query(connection))).unwrap_or_else(|panic| {
                 let reason = reason(panic.as_ref());
                 tracing::error!(reason, "a read from SQLite panicked");
-                Err(Failure(StoreError::Unavailable(format!("a read panicked: {reason}"))))
+                Err(Failure(StoreError::Unavailable(format!("a read panicked: {reason}").into())))
             });
             drop(reply.send(result));
         });

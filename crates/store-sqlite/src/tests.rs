@@ -13,7 +13,9 @@ mod writing;
 use std::{path::PathBuf, sync::Arc};
 
 use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, Timestamp};
-use store::{Claim, ClaimToken, Claimed, Created, DueEntry, Member, NodeId, OnLocked, ShardLease, Store};
+use store::{
+    Claim, ClaimToken, Claimed, Created, DueEntry, DueStore, Member, MembershipStore, NodeId, OnLocked, ShardLease, TimerStore,
+};
 use store_conformance::{NOW, timer};
 
 use crate::{OpenError, SqliteStore};

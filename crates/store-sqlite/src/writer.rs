@@ -87,7 +87,7 @@ impl Writer {
 
     /// Has `work` done and committed. Gives the work back with the answer, for what is left to do off the writer's thread.
     pub async fn write<W: Write>(&self, work: W) -> StoreResult<(W, W::Answer)> {
-        let gone = || StoreError::Unavailable("the writer has stopped".to_owned());
+        let gone = || StoreError::Unavailable("the writer has stopped".into());
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         let kib = u32::try_from(work.bytes().div_ceil(1024)).unwrap_or(u32::MAX).min(QUEUED_KIB_MAX);
@@ -97,7 +97,7 @@ impl Writer {
         };
         let runtime = Handle::try_current().ok();
         queue.send(Box::new(Request { work, outcome: None, reply, runtime, _room: room })).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| StoreError::Unknown("the writer stopped before it answered".to_owned()))?
+        answer.await.map_err(|_| StoreError::Unknown("the writer stopped before it answered".into()))?
     }
 
     /// How many transactions were committed.
@@ -170,7 +170,7 @@ impl<W: Write> Queued for Request<W> {
         let Self { work, outcome, reply, .. } = *self;
         let answer = match (committed, outcome) {
             (Ok(()), Some(outcome)) => Ok((work, outcome)),
-            (Ok(()), None) => Err(StoreError::Unavailable("the request was not run".to_owned())),
+            (Ok(()), None) => Err(StoreError::Unavailable("the request was not run".into())),
             (Err(error), _) => Err(error),
         };
         // A caller that went away meanwhile needs no answer.
@@ -240,7 +240,7 @@ impl Worker {
             Ok(()) => Answers(std::mem::take(batch)).give(),
             Err(error) if batch.len() == 1 || !error.is_not_done() => {
                 tracing::debug!(error = %error, requests = batch.len(), "a SQLite transaction failed");
-                batch.drain(..).for_each(|request| request.answer(Err(failure::copy(&error))));
+                batch.drain(..).for_each(|request| request.answer(Err(error.clone())));
             }
             Err(_) => {
                 for mut request in batch.drain(..) {
@@ -280,7 +280,7 @@ impl Worker {
                     let reason = reason(panic.as_ref());
                     tracing::error!(request = request.name(), reason, "a request to SQLite panicked");
                     // The same request would panic again: it must not be tried for ever.
-                    return Err(StoreError::Corrupt(format!("{} panicked: {reason}", request.name())));
+                    return Err(StoreError::Corrupt(format!("{} panicked: {reason}", request.name()).into()));
                 }
             }
         }
@@ -292,7 +292,7 @@ impl Worker {
             stamp::write(&self.connection, commit).map_err(|error| Failure::from(error).0)?;
             self.presence.announce(commit);
         }
-        self.execute("COMMIT").map_err(|error| failure::classify_commit(&error))?;
+        self.execute("COMMIT").map_err(failure::classify_commit)?;
         self.commit = commit;
         self.commits.fetch_add(1, Ordering::Relaxed);
         metrics::commit();

@@ -25,8 +25,8 @@ pub struct NodeId(pub u128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub i64);
 
-/// A shard in the hands of a node. Everything the node writes for the shard carries it; once somebody else
-/// has taken the shard, nothing new can be done with it.
+/// A shard in the hands of a node. Everything the node writes for the shard carries it; the epoch is the fencing token. Once
+/// another node has taken the shard, nothing new can be done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardLease {
     pub shard: Shard,
@@ -42,7 +42,7 @@ pub struct ClaimToken(pub i64);
 pub struct Claim {
     pub token: ClaimToken,
     pub shard_leases: Vec<ShardLease>,
-    /// After this, by the database's clock, somebody else may settle them.
+    /// After this, by the database's clock, another node may settle them.
     pub lease: Span,
     /// What happens to a timer whose row another transaction has locked.
     pub on_locked: OnLocked,

@@ -1,3 +1,5 @@
+use domain::Cause;
+
 /// How a store call failed. What matters to a caller is whether something may have happened.
 ///
 /// The causes are for the log: they may name tables and hosts, and never reach a client.
@@ -5,16 +7,16 @@
 pub enum StoreError {
     /// The database could not be reached or refused the work. Nothing was changed; trying again may help.
     #[error("the store is not available: {0}")]
-    Unavailable(String),
-    /// There is no room, or writing is not allowed. Nothing was changed; somebody must act before it can be.
+    Unavailable(#[source] Cause),
+    /// There is no space, or writing is not allowed. Nothing was changed; an operator must act before it can be.
     #[error("the store cannot be written: {0}")]
-    Full(String),
+    Full(#[source] Cause),
     /// The answer to a commit was lost: it may or may not have happened.
     #[error("the outcome is unknown: {0}")]
-    Unknown(String),
+    Unknown(#[source] Cause),
     /// Something stored cannot be understood. Nothing was changed.
     #[error("stored data cannot be read: {0}")]
-    Corrupt(String),
+    Corrupt(#[source] Cause),
 }
 
 pub type StoreResult<T> = Result<T, StoreError>;

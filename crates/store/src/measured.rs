@@ -3,13 +3,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{Clock, Metric, NewTimer, Timestamp};
 use metrics::Histogram;
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Operation,
-    Page, Settlement, ShardCursor, ShardLease, Store, StoreResult, Writable,
+    Claim, Claimed, Created, Decorator, DueEntry, ListQuery, Operation, Page, Settlement, ShardCursor, ShardLease, Store,
+    StoreResult, Writable,
 };
 
 const CALL_DURATION: &str = "timer_store_call_duration_seconds";
@@ -33,21 +32,21 @@ pub const METRICS: &[Metric] = &[
 pub struct Measured<S: ?Sized> {
     inner: Arc<S>,
     clock: Arc<dyn Clock>,
-    figures: [Figures; Operation::COUNT],
+    handles: [Handles; Operation::COUNT],
     writable: Arc<Writable>,
 }
 
-/// Where the figures of one operation go. Each is looked up at the first call that has something to say: the calls of one busy store
-/// are many, and those that are never made should not be shown.
+/// The handles of one operation's metrics. Each is looked up at the first call that records something: a busy store makes many
+/// calls, and the metrics of calls that are never made should not be shown.
 #[derive(Default)]
-struct Figures {
+struct Handles {
     duration: OnceLock<Histogram>,
     carried: OnceLock<Histogram>,
 }
 
 impl<S: Store + ?Sized> Measured<S> {
     pub fn new(inner: Arc<S>, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, clock, figures: Default::default(), writable: Arc::default() }
+        Self { inner, clock, handles: Default::default(), writable: Arc::default() }
     }
 
     /// Whether it takes writes, kept up to date by every call.
@@ -55,12 +54,26 @@ impl<S: Store + ?Sized> Measured<S> {
         Arc::clone(&self.writable)
     }
 
-    async fn call<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
+    #[expect(clippy::cast_precision_loss, reason = "a batch is far smaller than what a float counts exactly")]
+    fn carried(&self, operation: Operation, timers: usize) {
+        let carried = || metrics::histogram!(BATCH_SIZE, "operation" => operation.as_str());
+        self.handles[operation as usize].carried.get_or_init(carried).record(timers as f64);
+    }
+}
+
+impl<S: Store + ?Sized> Decorator for Measured<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    async fn around<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
         let started = self.clock.monotonic();
         let answer = work.await;
         let took = self.clock.monotonic().saturating_sub(started);
         let duration = || metrics::histogram!(CALL_DURATION, "operation" => operation.as_str());
-        self.figures[operation as usize].duration.get_or_init(duration).record(took);
+        self.handles[operation as usize].duration.get_or_init(duration).record(took);
         self.writable.note(operation, &answer);
         if let Err(error) = &answer {
             metrics::counter!(ERRORS, "operation" => operation.as_str(), "kind" => error.kind()).increment(1);
@@ -68,217 +81,47 @@ impl<S: Store + ?Sized> Measured<S> {
         answer
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a batch is far smaller than what a float counts exactly")]
-    fn carried(&self, operation: Operation, timers: usize) {
-        let carried = || metrics::histogram!(BATCH_SIZE, "operation" => operation.as_str());
-        self.figures[operation as usize].carried.get_or_init(carried).record(timers as f64);
-    }
-}
-
-#[async_trait]
-impl<S: Store + ?Sized> Store for Measured<S> {
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
         self.carried(Operation::Create, batch.len());
-        self.call(Operation::Create, self.inner.create(batch)).await
-    }
-
-    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
-        self.call(Operation::Get, self.inner.get(id)).await
+        self.around(Operation::Create, self.inner.create(batch)).await
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        let page = self.call(Operation::List, self.inner.list(query)).await?;
+        let page = self.around(Operation::List, self.inner.list(query)).await?;
         self.carried(Operation::List, page.timers.len());
         Ok(page)
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
-        self.call(Operation::Count, self.inner.count(filter)).await
-    }
-
-    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
-        self.call(Operation::Update, self.inner.update(changed, now)).await
-    }
-
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.call(Operation::Cancel, self.inner.cancel(id, now)).await
-    }
-
-    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
-        self.call(Operation::CancelAll, self.inner.cancel_all(ids, now)).await
-    }
-
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.call(Operation::Reopen, self.inner.reopen(id, now)).await
-    }
-
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        self.call(Operation::Matching, self.inner.matching(filter, after, limit)).await
-    }
-
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
-        self.call(Operation::Metadata, self.inner.metadata(ids, bytes_max)).await
-    }
-
-    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
-        self.call(Operation::Attempts, self.inner.attempts(id)).await
-    }
-
-    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
-        self.call(Operation::AddKey, self.inner.add_key(key)).await
-    }
-
-    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
-        self.call(Operation::Keys, self.inner.keys()).await
-    }
-
-    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
-        self.call(Operation::RevokeKey, self.inner.revoke_key(id, now)).await
-    }
-
-    async fn ping(&self) -> StoreResult<()> {
-        self.call(Operation::Ping, self.inner.ping()).await
-    }
-
-    async fn probe(&self) -> StoreResult<()> {
-        self.call(Operation::Probe, self.inner.probe()).await
-    }
-
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
-        let entries = self.call(Operation::Due, self.inner.due(from, until, limit)).await?;
+        let entries = self.around(Operation::Due, self.inner.due(from, until, limit)).await?;
         self.carried(Operation::Due, entries.len());
         Ok(entries)
     }
 
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
         self.carried(Operation::Claim, entries.len());
-        self.call(Operation::Claim, self.inner.claim(claim, entries)).await
+        self.around(Operation::Claim, self.inner.claim(claim, entries)).await
     }
 
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
         self.carried(Operation::Settle, batch.len());
-        self.call(Operation::Settle, self.inner.settle(batch)).await
+        self.around(Operation::Settle, self.inner.settle(batch)).await
     }
 
     async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
-        let claims = self.call(Operation::ExpiredClaims, self.inner.expired_claims(shard_leases, limit)).await?;
+        let claims = self.around(Operation::ExpiredClaims, self.inner.expired_claims(shard_leases, limit)).await?;
         self.carried(Operation::ExpiredClaims, claims.len());
         Ok(claims)
     }
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
-        let purged = self.call(Operation::Purge, self.inner.purge(before, limit)).await?;
+        let purged = self.around(Operation::Purge, self.inner.purge(before, limit)).await?;
         self.carried(Operation::Purge, purged);
         Ok(purged)
     }
 
-    fn shards(&self) -> u16 {
-        self.inner.shards()
-    }
-
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
-        self.call(Operation::Heartbeat, self.inner.heartbeat(member, lease)).await
-    }
-
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
-        self.call(Operation::Acquire, self.inner.acquire(node, shards)).await
-    }
-
-    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
-        self.call(Operation::Release, self.inner.release(node, shard_leases)).await
-    }
-
-    async fn leave(&self, node: NodeId) -> StoreResult<()> {
-        self.call(Operation::Leave, self.inner.leave(node)).await
-    }
-
-    async fn cluster(&self) -> StoreResult<Cluster> {
-        self.call(Operation::Cluster, self.inner.cluster()).await
-    }
-
-    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
-        self.call(Operation::Nudge, self.inner.nudge(entries)).await
-    }
-
     async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
-        // Waiting for others is no measure of the store.
+        // Waiting for another process is no measure of the store.
         self.inner.nudged().await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{
-        sync::atomic::{AtomicU32, Ordering},
-        time::Duration,
-    };
-
-    use metrics_exporter_prometheus::PrometheusBuilder;
-
-    use super::*;
-    use crate::{Fault, Faulty, Model};
-
-    /// A clock on which a quarter of a second passes from one look to the next.
-    #[derive(Default)]
-    struct Ticking(AtomicU32);
-
-    impl Clock for Ticking {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_micros(0)
-        }
-
-        fn monotonic(&self) -> Duration {
-            Duration::from_millis(250) * self.0.fetch_add(1, Ordering::SeqCst)
-        }
-    }
-
-    /// What a scrape shows after `calls`.
-    fn scrape<F: Future<Output = ()>>(calls: impl FnOnce(Measured<Faulty<Model>>, Arc<Faulty<Model>>) -> F) -> String {
-        let clock: Arc<dyn Clock> = Arc::new(Ticking::default());
-        let faulty = Arc::new(Faulty::new(Arc::new(Model::new(Arc::clone(&clock), 4))));
-        let recorder = PrometheusBuilder::new().build_recorder();
-        let handle = recorder.handle();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        metrics::with_local_recorder(&recorder, || {
-            runtime.block_on(calls(Measured::new(Arc::clone(&faulty), clock), faulty));
-        });
-        handle.render()
-    }
-
-    #[test]
-    fn every_call_is_counted_with_its_batch() {
-        let page = scrape(|store, _| async move {
-            store.ping().await.unwrap();
-            store.create(vec![]).await.unwrap();
-            store.settle(&[]).await.unwrap();
-            store.settle(&[]).await.unwrap();
-        });
-        for line in [
-            r#"timer_store_call_duration_seconds_count{operation="ping"} 1"#,
-            r#"timer_store_call_duration_seconds_count{operation="settle"} 2"#,
-            r#"timer_store_call_duration_seconds_sum{operation="settle"} 0.5"#,
-            r#"timer_store_batch_size_count{operation="create"} 1"#,
-            r#"timer_store_batch_size_sum{operation="settle"} 0"#,
-        ] {
-            assert!(page.contains(line), "{line} is missing in\n{page}");
-        }
-        assert!(!page.contains("timer_store_errors_total{"), "{page}");
-    }
-
-    #[test]
-    fn errors_are_counted_by_kind() {
-        let page = scrape(|store, faulty| async move {
-            faulty.plan(Operation::Ping, Fault::NotDone);
-            faulty.plan(Operation::Settle, Fault::DoneUnknown);
-            store.ping().await.unwrap_err();
-            store.settle(&[]).await.unwrap_err();
-        });
-        for line in [
-            r#"timer_store_errors_total{operation="ping",kind="unavailable"} 1"#,
-            r#"timer_store_errors_total{operation="settle",kind="unknown"} 1"#,
-            r#"timer_store_call_duration_seconds_count{operation="ping"} 1"#,
-        ] {
-            assert!(page.contains(line), "{line} is missing in\n{page}");
-        }
     }
 }

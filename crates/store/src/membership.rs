@@ -24,13 +24,13 @@ pub struct Member {
 pub struct HeartbeatReply {
     /// What the database's clock says.
     pub now: Timestamp,
-    /// Everybody whose lease has not run out, the node itself included, by node id.
+    /// The nodes whose lease has not run out, the node itself included, by node id.
     pub members: Vec<Member>,
     /// What the node holds, by shard.
     pub held: Vec<ShardLease>,
 }
 
-/// The whole cluster, for those who look after it.
+/// The whole cluster, for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     pub now: Timestamp,
@@ -45,9 +45,9 @@ pub struct Cluster {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardState {
     pub shard: Shard,
-    /// 0 if nobody ever had it.
+    /// 0 if no node ever had it.
     pub epoch: Epoch,
-    /// The last one who took it and has not given it back. It may be dead.
+    /// The last node that took it and has not given it back. It may be dead.
     pub owner: Option<NodeId>,
 }
 

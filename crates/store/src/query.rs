@@ -51,7 +51,7 @@ pub struct Page {
 /// Up to so many timers are counted one by one.
 pub const COUNTED_MAX: u64 = 100_000;
 
-/// How many timers there are of a kind. Many are not counted anew for everybody who asks: past [`COUNTED_MAX`] the number may be
+/// How many timers there are of a kind. Many are not counted anew for every client: past [`COUNTED_MAX`] the number may be
 /// an estimate, and says so. An estimate is never below that limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {

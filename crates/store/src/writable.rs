@@ -21,7 +21,7 @@ impl Writable {
 
     pub(crate) fn note<T>(&self, operation: Operation, answer: &StoreResult<T>) {
         match answer {
-            Err(StoreError::Full(cause)) => self.set(Some(cause.clone())),
+            Err(StoreError::Full(cause)) => self.set(Some(cause.to_string())),
             Ok(_) if proves_writing(operation) && self.is_refused.load(Ordering::Relaxed) => self.set(None),
             _ => {}
         }
@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn a_store_is_refused_from_a_write_that_finds_no_space_to_one_that_does() {
         let writable = Writable::default();
-        let full = || Err::<(), _>(StoreError::Full("no space".to_owned()));
-        let away = || Err::<(), _>(StoreError::Unavailable("away".to_owned()));
+        let full = || Err::<(), _>(StoreError::Full("no space".into()));
+        let away = || Err::<(), _>(StoreError::Unavailable("away".into()));
         let refused = Some("no space");
         for (operation, answer, refusal) in [
             (Operation::Create, Ok(()), None),

@@ -4,7 +4,8 @@ use axum::body::Body;
 use domain::ManualClock;
 use futures_util::{future, stream};
 use serde_json::{Value, json};
-use store::{Fault, Faulty, Model, Operation};
+use store::Operation;
+use store_testing::{Fault, Faulty, Model};
 use tokio::time;
 
 use crate::{

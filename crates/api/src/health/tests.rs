@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use domain::{ManualClock, Span};
 use serde_json::{Value, json};
-use store::{Fault, Faulty, Model, Operation};
+use store::Operation;
+use store_testing::{Fault, Faulty, Model};
 
 use super::*;
 use crate::rig::{NOW, Rig, request};

@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use domain::{ManualClock, Next, names_of};
 use serde_json::{Value, json};
-use store::{Fault, Faulty, Model, Operation};
+use store::Operation;
+use store_testing::{Fault, Faulty, Model};
 
 use super::*;
 use crate::rig::{KEY, NOW, Rig, request};

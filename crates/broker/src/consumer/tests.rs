@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use commands::Target;
 use domain::{Callback, Key, Namespace, RequestedTime, Span, Status, Timestamp};
-use store::{Fault, Operation};
+use store::Operation;
+use store_testing::Fault;
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::*;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::nats::{Connection, Outgoing, PublishError};
 use async_nats::jetstream::{Context, ErrorCode, context::RequestErrorKind, response::Response, stream};
+use domain::Cause;
 use serde_json::json;
 
 use super::{listening, settings, setup};
@@ -68,12 +69,12 @@ async fn find(context: &Context, what: String) -> Result<Option<stream::Info>, B
     let answer: Response<stream::Info> = match context.request(what, &json!({})).await {
         Ok(answer) => answer,
         Err(error) if error.kind() == RequestErrorKind::NoResponders => return Ok(None),
-        Err(error) => return Err(BrokerError::Away(format!("JetStream does not answer: {error}"))),
+        Err(error) => return Err(BrokerError::Away(Cause::new(format!("JetStream does not answer: {error}"), error))),
     };
     match answer {
         Response::Ok(found) => Ok(Some(found)),
         Response::Err { error } if NOT_THERE.contains(&error.error_code()) => Ok(None),
-        Response::Err { error } => Err(BrokerError::Refused(error.to_string())),
+        Response::Err { error } => Err(BrokerError::Refused(Cause::of(error))),
     }
 }
 

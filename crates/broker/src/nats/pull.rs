@@ -96,14 +96,14 @@ enum Ending {
 fn ending(status: StatusCode, description: &str, has_brought: bool) -> Ending {
     match (status, description) {
         (StatusCode::TIMEOUT | StatusCode::NOT_FOUND, _) => Ending::Over,
-        (StatusCode::NO_RESPONDERS, _) => Ending::Failed(BrokerError::Away("the consumer is not there".to_owned())),
+        (StatusCode::NO_RESPONDERS, _) => Ending::Failed(BrokerError::Away("the consumer is not there".into())),
         (_, "Batch Completed") => Ending::Full,
         // More bytes are waiting than the request allowed.
         (_, "Message Size Exceeds MaxBytes") if has_brought => Ending::Over,
         (_, "Consumer Deleted" | "Leadership Change" | "Server Shutdown") => {
-            Ending::Failed(BrokerError::Away(format!("it ended a request for commands: {description}")))
+            Ending::Failed(BrokerError::Away(format!("it ended a request for commands: {description}").into()))
         }
-        _ => Ending::Failed(BrokerError::Refused(format!("it does not hand out commands: {status} {description}"))),
+        _ => Ending::Failed(BrokerError::Refused(format!("it does not hand out commands: {status} {description}").into())),
     }
 }
 
@@ -265,7 +265,7 @@ fn connections(client: &Client) -> u64 {
 }
 
 fn away(text: &str) -> BrokerError {
-    BrokerError::Away(text.to_owned())
+    BrokerError::Away(text.into())
 }
 
 #[cfg(test)]

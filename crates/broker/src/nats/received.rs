@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::nats::Connection;
 use async_nats::jetstream::{AckKind, Message};
 use async_trait::async_trait;
-use domain::{CALL_TIME_HEADER, TIMER_ID_HEADER};
+use domain::{CALL_TIME_HEADER, Cause, TIMER_ID_HEADER};
 use tokio::time::timeout;
 
 use super::{dead_letters::Dead, not_connected};
@@ -40,7 +40,7 @@ impl NatsReceived {
         }
         match timeout(HANDED_OVER_WITHIN, self.message.ack_with(kind)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(BrokerError::Away(error.to_string())),
+            Ok(Err(error)) => Err(BrokerError::Away(Cause::of(error))),
             Err(_) => Err(not_connected(&self.connection)),
         }
     }

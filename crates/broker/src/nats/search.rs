@@ -15,6 +15,7 @@ use ::nats::Connection;
 use async_nats::jetstream::{AckKind, Context, consumer, stream::RawMessage};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use domain::Cause;
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
@@ -184,7 +185,7 @@ async fn remove(context: &Context, sequence: u64) -> Result<(), BrokerError> {
 async fn terminate(context: &Context, sequence: u64) -> Result<(), BrokerError> {
     let address = format!("$JS.ACK.{COMMANDS}.{CONSUMER}.1.{sequence}.1.1.0");
     let told = context.client().publish(address, AckKind::Term.into()).await;
-    told.map_err(|error| BrokerError::Away(error.to_string()))
+    told.map_err(|error| BrokerError::Away(Cause::of(error)))
 }
 
 #[cfg(test)]

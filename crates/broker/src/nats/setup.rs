@@ -15,6 +15,7 @@ use async_nats::{
         stream::{self, ConsumerCreateStrictErrorKind},
     },
 };
+use domain::Cause;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -91,7 +92,7 @@ impl Setup {
         if let Some(found) = find_consumer(context).await? {
             if found.config.deliver_subject.is_some() {
                 let rule = "the consumer timer of TIMER_COMMANDS is a push consumer: delete it, and a pull consumer will be made";
-                return Err(BrokerError::Refused(rule.to_owned()));
+                return Err(BrokerError::Refused(rule.into()));
             }
             self.complain(name, &settings::doubts_about_consumer(&found.config, &settings::consumer()));
             return Ok(found.config);
@@ -100,7 +101,7 @@ impl Setup {
         let created = created.map_err(|error| {
             let is_away =
                 matches!(error.kind(), ConsumerCreateStrictErrorKind::TimedOut | ConsumerCreateStrictErrorKind::Request);
-            not_made(is_away, format!("the consumer {name} of {stream} could not be made: {error}"))
+            not_made(is_away, Cause::new(format!("the consumer {name} of {stream} could not be made: {error}"), error))
         })?;
         tracing::info!(nats.stream = stream, nats.consumer = name, "made a consumer");
         Ok(created.cached_info().config.clone())
@@ -131,12 +132,8 @@ pub(super) fn context(client: &Client) -> Context {
     ContextBuilder::new().timeout(ANSWER_WITHIN).build(client.clone())
 }
 
-fn refused(text: &str) -> BrokerError {
-    BrokerError::Refused(text.to_owned())
-}
-
-const fn not_made(is_away: bool, text: String) -> BrokerError {
-    if is_away { BrokerError::Away(text) } else { BrokerError::Refused(text) }
+const fn not_made(is_away: bool, cause: Cause) -> BrokerError {
+    if is_away { BrokerError::Away(cause) } else { BrokerError::Refused(cause) }
 }
 
 pub(super) async fn find<T: DeserializeOwned>(context: &Context, what: String) -> Result<Option<T>, BrokerError> {
@@ -147,19 +144,23 @@ pub(super) async fn find<T: DeserializeOwned>(context: &Context, what: String) -
 pub(super) async fn ask<T: DeserializeOwned>(context: &Context, what: String, which: &Value) -> Result<Option<T>, BrokerError> {
     let answer: Response<T> = context.request(what, which).await.map_err(|error| match error.kind() {
         RequestErrorKind::NoResponders => {
-            refused("JetStream is not there: it is not enabled on the NATS server, or not for this user")
+            let text = "JetStream is not there: it is not enabled on the NATS server, or not for this user";
+            BrokerError::Refused(Cause::new(text, error))
         }
-        RequestErrorKind::TimedOut => BrokerError::Away(format!(
-            "JetStream did not answer within {ANSWER_WITHIN:?}: it is busy, has no leader, or the NATS user may not use $JS.API.>"
-        )),
+        RequestErrorKind::TimedOut => {
+            let text = format!(
+                "JetStream did not answer within {ANSWER_WITHIN:?}: it is busy, has no leader, or the NATS user may not use $JS.API.>"
+            );
+            BrokerError::Away(Cause::new(text, error))
+        }
         RequestErrorKind::InvalidSubject | RequestErrorKind::Other => {
-            BrokerError::Away(format!("JetStream could not be asked: {error}"))
+            BrokerError::Away(Cause::new(format!("JetStream could not be asked: {error}"), error))
         }
     })?;
     match answer {
         Response::Ok(found) => Ok(Some(found)),
         Response::Err { error } if error.code() == NOT_FOUND => Ok(None),
-        Response::Err { error } => Err(refused(&error.to_string())),
+        Response::Err { error } => Err(BrokerError::Refused(Cause::of(error))),
     }
 }
 
@@ -184,7 +185,7 @@ async fn create_stream(context: &Context, wanted: &stream::Config) -> Result<(),
         }
     }
     let is_away = matches!(refusal.kind(), CreateStreamErrorKind::TimedOut | CreateStreamErrorKind::Response);
-    Err(not_made(is_away, format!("the stream {name} could not be made: {refusal}")))
+    Err(not_made(is_away, Cause::new(format!("the stream {name} could not be made: {refusal}"), refusal)))
 }
 
 /// Whether the cluster has too few servers for the replicas. No other refusal is a reason to use fewer.
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn silence_is_no_refusal() {
-        assert!(matches!(not_made(true, String::new()), BrokerError::Away(_)));
-        assert!(matches!(not_made(false, String::new()), BrokerError::Refused(_)));
+        assert!(matches!(not_made(true, "".into()), BrokerError::Away(_)));
+        assert!(matches!(not_made(false, "".into()), BrokerError::Refused(_)));
     }
 }

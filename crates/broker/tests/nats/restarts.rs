@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::{consumer, stream};
 use domain::Span;
-use store::{Fault, Operation};
+use store::Operation;
+use store_testing::Fault;
 use throwaway::Nats;
 use tokio::time::Instant;
 

@@ -8,11 +8,12 @@ use std::{
 
 use async_nats::jetstream::{self, Context, consumer, context::ContextBuilder, stream};
 use broker::{CommandConsumer, NatsBroker, PlatformSubjects};
-use commands::{Commands, Rules, Searches};
+use commands::{Commands, Rules, Searches, Stores};
 use domain::{Caller, Clock, Horizon, Key, KindSet, Namespace, Span, SystemClock, Timer, TimerId, Timestamp};
 use futures_util::StreamExt;
 use nats::{Connection, Options};
-use store::{DueEntry, Faulty, Filter, Model, Store};
+use store::{DueEntry, Filter, TimerStore};
+use store_testing::{Faulty, Model};
 use throwaway::Nats;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -52,8 +53,14 @@ impl Process {
         let nudge = Arc::new(move |entries: &[DueEntry]| count.send_modify(|count| *count += entries.len()));
         let horizon = Horizon { min_delay: Span::ZERO, max_horizon: None };
         let rules = Rules { horizon, callbacks: KindSet::REQUESTABLE, callback_check: Arc::new(|_, _| Ok(())) };
-        let commands =
-            Commands { store: store.clone(), clock, rules, nudge, caller: Caller::Administrator, searches: Searches::default() };
+        let commands = Commands {
+            stores: Stores::of(store.clone()),
+            clock,
+            rules,
+            nudge,
+            caller: Caller::Administrator,
+            searches: Searches::default(),
+        };
         let broker = Arc::new(NatsBroker::new(connection(url), PlatformSubjects::default()));
         Self { broker, store, scheduled, commands, stop: CancellationToken::new(), consumer: Mutex::new(None) }
     }

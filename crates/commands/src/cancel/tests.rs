@@ -1,4 +1,5 @@
-use store::{Fault, Operation};
+use store::Operation;
+use store_testing::Fault;
 
 use super::*;
 use crate::rig::Rig;

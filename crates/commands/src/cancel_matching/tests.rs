@@ -1,5 +1,6 @@
 use domain::{Access, AccessKey, Caller, Key, Span, Status};
-use store::{Fault, Operation, Store};
+use store::{Operation, TimerStore};
+use store_testing::Fault;
 
 use super::*;
 use crate::{

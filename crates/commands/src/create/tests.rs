@@ -1,5 +1,6 @@
 use domain::Span;
-use store::{Fault, Operation};
+use store::Operation;
+use store_testing::Fault;
 
 use super::*;
 use crate::rig::{NOW, Rig, callback, keyed, plain};

@@ -1,5 +1,6 @@
 use domain::{Callback, Key, OnConflict, RequestedTime, Span, Status, Timestamp};
-use store::{Fault, Operation};
+use store::Operation;
+use store_testing::Fault;
 
 use crate::{
     CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target,

@@ -1,5 +1,6 @@
 use domain::{Next, Status};
-use store::{Fault, Operation};
+use store::Operation;
+use store_testing::Fault;
 
 use crate::rig::{NOW, Rig};
 

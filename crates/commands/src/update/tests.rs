@@ -1,5 +1,6 @@
 use domain::{JsonText, Next, RequestedTime, Span};
-use store::{DueEntry, Fault, Operation};
+use store::{DueEntry, Operation};
+use store_testing::Fault;
 
 use super::*;
 use crate::{

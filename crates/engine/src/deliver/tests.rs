@@ -9,7 +9,8 @@ use domain::{
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 use scheduler::Scheduler;
-use store::{Epoch, Fault, Faulty, Model, Operation, ShardLease, Store};
+use store::{Epoch, Operation, ShardLease, Store, TimerStore};
+use store_testing::{Fault, Faulty, Model};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,

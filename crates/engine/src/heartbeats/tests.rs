@@ -9,7 +9,8 @@ use delivery::{Attempted, NamespaceRules, Outcome};
 use domain::{
     Callback, Definition, Delivery, Namespace, NewTimer, OnConflict, RequestedTime, Span, SystemClock, Timer, TimerId, Timestamp,
 };
-use store::{Faulty, Model, Operation, Store};
+use store::{Operation, Store};
+use store_testing::{Faulty, Model};
 
 use super::*;
 use crate::{Deliver, Drained, Pipeline, PipelineMetrics};

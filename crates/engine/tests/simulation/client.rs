@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Target};
+use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Stores, Target};
 use domain::{
     Callback, CallbackKind, Caller, Clock, Delivery, Horizon, Key, KindSet, RequestedTime, RetryPolicy, Span, Timer, TimerId,
     Timestamp,
@@ -189,7 +189,7 @@ impl Answer {
 fn commands(node: &Arc<Node>) -> Commands {
     let scheduler = Arc::clone(&node.scheduler);
     Commands {
-        store: Arc::clone(&node.store),
+        stores: Stores::of(Arc::clone(&node.store)),
         clock: Arc::clone(&node.clock) as Arc<dyn Clock>,
         rules: Rules {
             horizon: Horizon { min_delay: Span::ZERO, max_horizon: None },

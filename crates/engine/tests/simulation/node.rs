@@ -3,7 +3,8 @@ use std::sync::{Arc, Mutex};
 use delivery::NamespaceRules;
 use domain::{Clock, Span};
 use scheduler::{Config, Scheduler};
-use store::{Faulty, Model, NodeId, Store};
+use store::{NodeId, Store};
+use store_testing::{Faulty, Model};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

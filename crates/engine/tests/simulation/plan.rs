@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use domain::Span;
-use store::Odds;
+use store_testing::Odds;
 
 use super::dice::Dice;
 

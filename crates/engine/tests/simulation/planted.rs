@@ -6,7 +6,8 @@ use std::{
 };
 
 use domain::{Next, Shard, Status, Timer, TimerId, Timestamp};
-use store::{Changed, Claim, Claimed, DueEntry, Model, Settlement, ShardCursor, ShardLease, Store, StoreResult};
+use store::{Changed, Claim, Claimed, DueEntry, DueStore, Settlement, ShardCursor, ShardLease, Sharded, StoreResult, TimerStore};
+use store_testing::Model;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{Clock, Delivery, Status, Timer, TimerId};
-use store::{Filter, Store};
+use store::{Filter, TimerStore};
 
 use super::{
     client::{self, Answer, Told, Verb},

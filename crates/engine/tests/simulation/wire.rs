@@ -2,17 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{Cause, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId,
-    Page, Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult,
+    Changed, Claim, ClaimToken, Claimed, Created, Decorator, DueEntry, HeartbeatReply, Member, NodeId, Operation, Settlement,
+    ShardCursor, ShardLease, Store, StoreError, StoreResult,
 };
 
 use super::{clock::NodeClock, dice::Dice, gate::Gate, planted::Bug};
 
 /// The store as one node reaches it: through its gate, and over a network that takes a moment each way. What was sent is carried
-/// out even if its caller waits for the answer no more.
+/// out even if its caller no longer waits for the answer.
 pub struct Wire {
     pub inner: Arc<dyn Store>,
     pub gate: Arc<Gate>,
@@ -42,16 +41,7 @@ impl Wire {
     async fn write<T: Send + 'static>(&self, work: impl Future<Output = StoreResult<T>> + Send + 'static) -> StoreResult<T> {
         self.pass().await;
         self.travel().await;
-        let answer = tokio::spawn(work).await.unwrap_or_else(|error| Err(StoreError::Unknown(error.to_string())));
-        self.travel().await;
-        self.pass().await;
-        answer
-    }
-
-    async fn read<T: Send>(&self, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
-        self.pass().await;
-        self.travel().await;
-        let answer = work.await;
+        let answer = tokio::spawn(work).await.unwrap_or_else(|error| Err(StoreError::Unknown(Cause::of(error))));
         self.travel().await;
         self.pass().await;
         answer
@@ -63,7 +53,7 @@ impl Wire {
     }
 }
 
-/// What `create` would answer if all went well, for a caller that does not ask.
+/// What `create` would answer if all went well, presumed without asking the store.
 fn presumed(new: &NewTimer) -> Created {
     Created::Created(Timer {
         definition: new.definition.clone(),
@@ -78,8 +68,23 @@ fn presumed(new: &NewTimer) -> Created {
     })
 }
 
-#[async_trait]
-impl Store for Wire {
+impl Decorator for Wire {
+    type Inner = dyn Store;
+
+    fn inner(&self) -> &Self::Inner {
+        self.inner.as_ref()
+    }
+
+    /// For reads. A write is carried out to its end even if its caller is gone, so it is spawned; see [`Wire::write`].
+    async fn around<T: Send>(&self, _: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
+        self.pass().await;
+        self.travel().await;
+        let answer = work.await;
+        self.travel().await;
+        self.pass().await;
+        answer
+    }
+
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
         let (inner, sent) = (Arc::clone(&self.inner), batch.clone());
         let answer = self.write(async move { inner.create(sent).await }).await;
@@ -87,18 +92,6 @@ impl Store for Wire {
             Err(StoreError::Unknown(_)) if self.bug == Some(Bug::CreateIsNotReadBack) => Ok(batch.iter().map(presumed).collect()),
             answer => answer,
         }
-    }
-
-    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
-        self.read(self.inner.get(id)).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.read(self.inner.list(query)).await
-    }
-
-    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
-        self.read(self.inner.count(filter)).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
@@ -121,28 +114,12 @@ impl Store for Wire {
         self.write(async move { inner.reopen(id, now).await }).await
     }
 
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        self.read(self.inner.matching(filter, after, limit)).await
-    }
-
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
-        self.read(self.inner.metadata(ids, bytes_max)).await
-    }
-
-    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
-        self.read(self.inner.attempts(id)).await
-    }
-
-    async fn ping(&self) -> StoreResult<()> {
-        self.read(self.inner.ping()).await
-    }
-
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
         // Only a sweep reads no further than to the present.
         if self.bug == Some(Bug::NothingIsSwept) && until <= self.clock.now() {
             return Ok(Vec::new());
         }
-        self.read(self.inner.due(from, until, limit)).await
+        self.around(Operation::Due, self.inner.due(from, until, limit)).await
     }
 
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
@@ -168,29 +145,9 @@ impl Store for Wire {
         self.write(async move { inner.settle(&batch).await }).await
     }
 
-    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
-        self.read(self.inner.expired_claims(shard_leases, limit)).await
-    }
-
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         let inner = Arc::clone(&self.inner);
         self.write(async move { inner.purge(before, limit).await }).await
-    }
-
-    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
-        self.read(self.inner.add_key(key)).await
-    }
-
-    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
-        self.read(self.inner.keys()).await
-    }
-
-    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
-        self.read(self.inner.revoke_key(id, now)).await
-    }
-
-    fn shards(&self) -> u16 {
-        self.inner.shards()
     }
 
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
@@ -217,19 +174,11 @@ impl Store for Wire {
         self.write(async move { inner.leave(node).await }).await
     }
 
-    async fn cluster(&self) -> StoreResult<Cluster> {
-        self.read(self.inner.cluster()).await
-    }
-
     async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
         if self.are_nudges_lost {
             return Ok(());
         }
         let (inner, entries) = (Arc::clone(&self.inner), entries.to_vec());
         self.write(async move { inner.nudge(&entries).await }).await
-    }
-
-    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
-        self.read(self.inner.nudged()).await
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use domain::Clock;
-use store::Model;
+use store_testing::Model;
 
 use super::{
     client::{self, History},

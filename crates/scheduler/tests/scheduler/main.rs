@@ -8,8 +8,9 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use domain::{Clock, ManualClock, NewTimer, Next, Span, TimerId};
 use scheduler::{Claims, Config, Scheduler, SweepPosition};
-use store::{Claimed, DueEntry, Fault, Faulty, Model, Operation, Settlement, Store};
+use store::{Claimed, DueEntry, DueStore, Operation, Settlement, Store, TimerStore};
 use store_conformance::{NOW, secs, timer};
+use store_testing::{Fault, Faulty, Model};
 
 const RECEIVER: &str = "http://receiver.example/";
 

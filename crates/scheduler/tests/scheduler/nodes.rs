@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use domain::{Clock, ManualClock, Next, Shard, Status, Timestamp};
 use scheduler::{Config, Scheduler};
-use store::{Epoch, Fault, Member, NodeId, Operation, ShardLease, Store};
+use store::{DueStore, Epoch, Member, MembershipStore, NodeId, Operation, ShardLease, Store, TimerStore};
 use store_conformance::{NOW, secs, timer};
+use store_testing::Fault;
 
 use crate::{RECEIVER, Rig, entry};
 

@@ -7,14 +7,14 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{
-    AccessKey, AccessKeyId, Attempt, Clock, JsonText, ManualClock, Namespace, NewTimer, Next, Shard, Span, Status, Timer,
-    TimerId, Timestamp,
+    AccessKey, Attempt, Clock, JsonText, ManualClock, Namespace, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp,
 };
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Cluster, Count, Created, DueEntry, Epoch, Filter, HeartbeatReply, ListQuery, Member,
-    Model, NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult,
+    Changed, Claim, ClaimToken, Claimed, Count, Created, Decorator, DueEntry, DueStore, Epoch, Filter, HeartbeatReply, KeyStore,
+    ListQuery, Member, MembershipStore, NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult, TimerStore,
 };
 use store_conformance::Fixture;
+use store_testing::Model;
 
 macro_rules! bugs {
     ($($bug:ident)*) => {
@@ -140,8 +140,13 @@ impl Liar {
     }
 }
 
-#[async_trait]
-impl Store for Liar {
+impl Decorator for Liar {
+    type Inner = Model;
+
+    fn inner(&self) -> &Model {
+        &self.model
+    }
+
     async fn create(&self, mut batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
         for new in &mut batch {
             if self.has(Bug::JsonIsTidied) {
@@ -169,10 +174,6 @@ impl Store for Liar {
             answers.sort_by_key(|created| created.timer().id());
         }
         Ok(answers)
-    }
-
-    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
-        self.model.get(id).await
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
@@ -234,10 +235,6 @@ impl Store for Liar {
         })
     }
 
-    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
-        self.model.cancel_all(ids, now).await
-    }
-
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         Ok(match self.model.reopen(id, now).await? {
             Changed::Done(timer) if self.has(Bug::ReopenMovesTheDueTime) => Changed::Done(Timer { execute_at: now, ..timer }),
@@ -267,24 +264,12 @@ impl Store for Liar {
         Ok(attempts)
     }
 
-    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
-        self.model.add_key(key).await
-    }
-
     async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
         let mut keys = self.model.keys().await?;
         if self.has(Bug::RevokedKeysComeBack) {
             keys.iter_mut().for_each(|key| key.revoked_at = None);
         }
         Ok(keys)
-    }
-
-    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
-        self.model.revoke_key(id, now).await
-    }
-
-    async fn ping(&self) -> StoreResult<()> {
-        self.model.ping().await
     }
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
@@ -372,10 +357,6 @@ impl Store for Liar {
         self.model.purge(before, if self.has(Bug::PurgeWithoutLimit) { usize::MAX } else { limit }).await
     }
 
-    fn shards(&self) -> u16 {
-        self.model.shards()
-    }
-
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let mut lease = self.lease(lease);
         if self.has(Bug::HeartbeatByOwnClock) {
@@ -432,10 +413,6 @@ impl Store for Liar {
             return Ok(());
         }
         self.model.leave(node).await
-    }
-
-    async fn cluster(&self) -> StoreResult<Cluster> {
-        self.model.cluster().await
     }
 
     async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{Attempt, Namespace, Next, OnConflict, Status, Timer, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Changed, Claimed, Created, Filter, ListQuery, Order, Settlement, Sort, Store};
+use store::{Changed, Claimed, Created, DueStore, Filter, ListQuery, Order, Settlement, Sort, TimerStore};
 use store_conformance::{Draft, NOW, ahead, millis, secs, timer};
 use store_postgres::PostgresStore;
 use tokio::{task::JoinSet, time::timeout};

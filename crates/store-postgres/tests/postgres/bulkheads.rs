@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{Next, Shard, Span};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Filter, ListQuery, Member, NodeId, Order, ShardCursor, Sort, Store};
+use store::{DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, ShardCursor, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use domain::{Namespace, Next, Shard, Span, Status, TimerId};
-use store::{Claim, Count, Created, Filter, ListQuery, Order, ShardCursor, Sort, Store};
+use store::{Claim, Count, Created, DueStore, Filter, ListQuery, Order, ShardCursor, Sharded, Sort, Store, TimerStore};
 use store_conformance::{NOW, timer};
 
 use crate::{acquire_all, all_shards, claim, everything_due, open};

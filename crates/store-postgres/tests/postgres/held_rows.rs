@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{NewTimer, OnConflict, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Claim, Created, OnLocked, Store};
+use store::{Claim, Created, DueStore, OnLocked, TimerStore};
 use store_conformance::timer;
 use tokio::time::timeout;
 

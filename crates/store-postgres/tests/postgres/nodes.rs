@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::{Shard, Span};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Epoch, Member, NodeId, ShardLease, Store};
+use store::{Epoch, Member, MembershipStore, NodeId, ShardLease};
 
 use crate::{acquire_all, acquire_all_for, all_shards, open};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Destination;
-use store::{DueEntry, Store, StoreError};
+use store::{DueEntry, MembershipStore, Store, StoreError};
 use store_conformance::{NOW, timer};
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{NewTimer, Next, Span, TimerId};
-use store::{Changed, Created, NodeId, Store, StoreError};
+use store::{Changed, Created, DueStore, HealthStore, MembershipStore, NodeId, StoreError, TimerStore};
 use store_conformance::{NOW, timer};
 use store_postgres::PostgresStore;
 use tokio::time::timeout;

@@ -1,7 +1,7 @@
 //! How the server carries the statements out: through keys, whatever the size of the tables.
 
 use domain::{Namespace, Span, Status};
-use store::{Created, Filter, Member, NodeId, Store};
+use store::{Created, DueStore, Filter, Member, MembershipStore, NodeId, TimerStore};
 use store_conformance::{NOW, timer};
 use store_postgres::statements;
 

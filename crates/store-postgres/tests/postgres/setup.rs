@@ -1,7 +1,7 @@
 //! Reaching a database, setting it up, and looking into it with other eyes.
 
 use domain::{Next, Span, Timestamp};
-use store::{Created, Store};
+use store::{Created, DueStore, HealthStore, Sharded, TimerStore};
 use store_conformance::{NOW, secs, timer};
 use store_postgres::{OpenError, PostgresOptions, PostgresStore};
 

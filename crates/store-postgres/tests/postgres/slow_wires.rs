@@ -1,6 +1,6 @@
 //! Payloads that are large, on a wire that is slow: more than one answer may take, and no more than many may.
 
-use store::{NodeId, Store};
+use store::{DueStore, MembershipStore, NodeId, TimerStore};
 use store_conformance::timer;
 
 use crate::{acquire_all, acquire_all_for, claim, everything_due, outages::behind_a_wire};

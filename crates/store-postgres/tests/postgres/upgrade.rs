@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use domain::{Attempt, Namespace, Next, Shard, Status, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{Changed, ClaimToken, Created, DueEntry, Epoch, Filter, NodeId, Settlement, ShardLease, Store};
+use store::{
+    Changed, ClaimToken, Created, DueEntry, DueStore, Epoch, Filter, HealthStore, KeyStore, NodeId, Settlement, ShardLease,
+    TimerStore,
+};
 use store_conformance::{NOW, ahead, millis, secs, timer};
 use tokio::time::timeout;
 

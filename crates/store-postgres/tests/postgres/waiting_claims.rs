@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{Endpoint, Next, TimerId};
-use store::{Claimed, Epoch, ShardLease, Store};
+use store::{Claimed, DueStore, Epoch, ShardLease, TimerStore};
 use store_conformance::{NOW, timer};
 use store_postgres::PostgresStore;
 use tokio::time::timeout;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use rusqlite::{Connection, backup::Backup};
-use store::{Filter, Store};
+use store::{Filter, TimerStore};
 
 use super::{Place, create, numbered, one_in_each_status};
 use crate::{backup, restore};

@@ -1,7 +1,7 @@
 //! However the search for what matches is begun, it finds the same.
 
 use domain::{Namespace, Status, TimerId};
-use store::{Filter, Store};
+use store::{Filter, TimerStore};
 use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, create, one_in_each_status};

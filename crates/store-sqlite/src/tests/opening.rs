@@ -1,7 +1,7 @@
 use std::{fs, path::Path};
 
 use domain::Status;
-use store::{Filter, Store};
+use store::{DueStore, Filter, TimerStore};
 
 use super::{Place, claim, create, entry, numbered, one_in_each_status, own};
 

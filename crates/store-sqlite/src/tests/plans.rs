@@ -1,7 +1,7 @@
 //! No statement may walk through a whole table once it is large: SQLite says how it would run each of them.
 
 use domain::{Namespace, Next, Status};
-use store::{Cursor, Filter, ListQuery, Order, Sort, Store};
+use store::{Cursor, DueStore, Filter, ListQuery, Order, Sort};
 use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};

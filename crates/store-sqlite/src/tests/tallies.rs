@@ -1,7 +1,7 @@
 //! What is counted without counting agrees with what is there.
 
 use domain::{Next, Span, Status};
-use store::{COUNTED_MAX, Changed, Filter, Store};
+use store::{COUNTED_MAX, Changed, DueStore, Filter, TimerStore};
 use store_conformance::timer;
 
 use super::{LATER, Place, claim, create, numbered, own};

@@ -3,7 +3,7 @@
 use domain::{
     Access, AccessKey, AccessKeyId, Attempt, Namespace, NewTimer, Next, RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
 };
-use store::{Changed, Created, Filter, ListQuery, Order, Settlement, Sort, Store};
+use store::{Changed, Created, DueStore, Filter, HealthStore, KeyStore, ListQuery, Order, Settlement, Sort, TimerStore};
 use store_conformance::{NOW, secs, timer};
 
 use super::{LATER, Place, own};

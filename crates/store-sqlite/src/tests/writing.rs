@@ -5,7 +5,7 @@ use std::sync::{
 
 use futures_util::{FutureExt, future::join_all};
 use rusqlite::Connection;
-use store::{Filter, Store, StoreError};
+use store::{DueStore, Filter, HealthStore, StoreError, TimerStore};
 use store_conformance::timer;
 
 use super::{Place, claim, create, numbered, own};
@@ -160,7 +160,7 @@ async fn a_request_that_fails_or_panics_does_not_spoil_its_neighbours() {
 
     assert!(left.is_ok() && middle.is_ok() && right.is_ok());
     assert!(matches!(failed, Err(StoreError::Unavailable(_))));
-    assert!(matches!(panicked, Err(StoreError::Corrupt(reason)) if reason.contains("a fault in a request")));
+    assert!(matches!(panicked, Err(StoreError::Corrupt(reason)) if reason.as_str().contains("a fault in a request")));
     assert_eq!(store.count(&Filter::default()).await.unwrap(), 40);
     create(&store, numbered(40..50)).await;
 }

@@ -15,13 +15,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
-
-use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, Filter, HeartbeatReply, ListQuery, Member, NodeId, Operation,
-    Page, Settlement, ShardCursor, ShardLease, Store, StoreError, StoreResult,
-};
+use domain::Span;
+use store::{Decorator, Operation, Store, StoreError, StoreResult};
 
 /// What goes wrong with one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +25,7 @@ pub enum Fault {
     NotDone,
     /// It is done, but its answer is lost.
     DoneUnknown,
-    /// It is not done, but nobody can tell.
+    /// It is not done, but the caller cannot tell.
     NotDoneUnknown,
     /// It stumbles over something stored that cannot be understood, and nothing was done.
     Corrupt,
@@ -108,30 +103,6 @@ impl<S: Store + ?Sized> Faulty<S> {
     fn plan_mut(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    async fn call<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
-        let fault = self.plan_mut().next(operation);
-        let planned = |what: &str| format!("planned: {} {what}", operation.as_str());
-        match fault {
-            None => work.await,
-            Some(Fault::NotDone) => Err(StoreError::Unavailable(planned("was not done"))),
-            Some(Fault::NotDoneUnknown) => Err(StoreError::Unknown(planned("has no answer"))),
-            Some(Fault::Corrupt) => Err(StoreError::Corrupt(planned("was not understood"))),
-            Some(Fault::DoneUnknown) => {
-                work.await?;
-                Err(StoreError::Unknown(planned("has no answer")))
-            }
-            Some(Fault::Late(by)) => {
-                tokio::time::sleep(by.as_duration()).await;
-                work.await
-            }
-            Some(Fault::LateAnswer(by)) => {
-                let answer = work.await;
-                tokio::time::sleep(by.as_duration()).await;
-                answer
-            }
-        }
-    }
 }
 
 impl Plan {
@@ -184,126 +155,52 @@ impl Dice {
     }
 }
 
-#[async_trait]
-impl<S: Store + ?Sized> Store for Faulty<S> {
-    async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
-        self.call(Operation::Create, self.inner.create(batch)).await
+impl<S: Store + ?Sized> Decorator for Faulty<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
     }
 
-    async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
-        self.call(Operation::Get, self.inner.get(id)).await
+    async fn around<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
+        let fault = self.plan_mut().next(operation);
+        let planned = |what: &str| format!("planned: {} {what}", operation.as_str());
+        match fault {
+            None => work.await,
+            Some(Fault::NotDone) => Err(StoreError::Unavailable(planned("was not done").into())),
+            Some(Fault::NotDoneUnknown) => Err(StoreError::Unknown(planned("has no answer").into())),
+            Some(Fault::Corrupt) => Err(StoreError::Corrupt(planned("was not understood").into())),
+            Some(Fault::DoneUnknown) => {
+                work.await?;
+                Err(StoreError::Unknown(planned("has no answer").into()))
+            }
+            Some(Fault::Late(by)) => {
+                tokio::time::sleep(by.as_duration()).await;
+                work.await
+            }
+            Some(Fault::LateAnswer(by)) => {
+                let answer = work.await;
+                tokio::time::sleep(by.as_duration()).await;
+                answer
+            }
+        }
     }
 
-    async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.call(Operation::List, self.inner.list(query)).await
-    }
-
-    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
-        self.call(Operation::Count, self.inner.count(filter)).await
-    }
-
-    async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
-        self.call(Operation::Update, self.inner.update(changed, now)).await
-    }
-
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.call(Operation::Cancel, self.inner.cancel(id, now)).await
-    }
-
-    async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
-        self.call(Operation::CancelAll, self.inner.cancel_all(ids, now)).await
-    }
-
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.call(Operation::Reopen, self.inner.reopen(id, now)).await
-    }
-
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        self.call(Operation::Matching, self.inner.matching(filter, after, limit)).await
-    }
-
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
-        self.call(Operation::Metadata, self.inner.metadata(ids, bytes_max)).await
-    }
-
-    async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
-        self.call(Operation::Attempts, self.inner.attempts(id)).await
-    }
-
-    async fn add_key(&self, key: &AccessKey) -> StoreResult<bool> {
-        self.call(Operation::AddKey, self.inner.add_key(key)).await
-    }
-
-    async fn keys(&self) -> StoreResult<Vec<AccessKey>> {
-        self.call(Operation::Keys, self.inner.keys()).await
-    }
-
-    async fn revoke_key(&self, id: AccessKeyId, now: Timestamp) -> StoreResult<bool> {
-        self.call(Operation::RevokeKey, self.inner.revoke_key(id, now)).await
-    }
-
-    async fn ping(&self) -> StoreResult<()> {
-        self.call(Operation::Ping, self.inner.ping()).await
-    }
-
-    async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
-        self.call(Operation::Due, self.inner.due(from, until, limit)).await
-    }
-
-    async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
-        self.call(Operation::Claim, self.inner.claim(claim, entries)).await
-    }
-
-    async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
-        self.call(Operation::Settle, self.inner.settle(batch)).await
-    }
-
-    async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
-        self.call(Operation::ExpiredClaims, self.inner.expired_claims(shard_leases, limit)).await
-    }
-
-    async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
-        self.call(Operation::Purge, self.inner.purge(before, limit)).await
-    }
-
-    fn shards(&self) -> u16 {
-        self.inner.shards()
-    }
-
-    async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
-        self.call(Operation::Heartbeat, self.inner.heartbeat(member, lease)).await
-    }
-
-    async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
-        self.call(Operation::Acquire, self.inner.acquire(node, shards)).await
-    }
-
-    async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
-        self.call(Operation::Release, self.inner.release(node, shard_leases)).await
-    }
-
-    async fn leave(&self, node: NodeId) -> StoreResult<()> {
-        self.call(Operation::Leave, self.inner.leave(node)).await
-    }
-
-    async fn cluster(&self) -> StoreResult<Cluster> {
-        self.call(Operation::Cluster, self.inner.cluster()).await
-    }
-
-    async fn nudge(&self, entries: &[DueEntry]) -> StoreResult<()> {
-        self.call(Operation::Nudge, self.inner.nudge(entries)).await
-    }
-
-    async fn nudged(&self) -> StoreResult<Vec<DueEntry>> {
-        self.call(Operation::Nudged, self.inner.nudged()).await
+    /// Fails as planned for a ping: a store that has no better way probes by a ping.
+    async fn probe(&self) -> StoreResult<()> {
+        Decorator::ping(self).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::ManualClock;
+    use std::sync::Arc;
 
-    use super::*;
+    use domain::{ManualClock, Shard, Span, TimerId, Timestamp};
+
+    use store::{DueStore, Filter, HealthStore, Member, MembershipStore, NodeId, Operation, StoreError, TimerStore};
+
+    use super::{Fault, Faulty, Odds};
     use crate::Model;
 
     const NODE: NodeId = NodeId(1);
@@ -319,7 +216,7 @@ mod tests {
         Arc::new(model)
     }
 
-    /// Whether somebody else can still take the shard: then the acquire was not done.
+    /// Whether another node can still take the shard: then the acquire was not done.
     async fn is_free(model: &Model) -> bool {
         !model.acquire(NodeId(2), &SHARDS).await.unwrap().is_empty()
     }

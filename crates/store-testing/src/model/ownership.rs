@@ -1,19 +1,18 @@
 use std::collections::BTreeMap;
 
 use domain::{Shard, Span, Timestamp};
+use store::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardLease, ShardState};
 
-use crate::{DEAD_MEMBERS_KEPT, Epoch, HeartbeatReply, Member, NodeId, ShardLease, ShardState};
-
-/// Who lives, who holds what, and who held what before.
+/// Which nodes live, which shards they hold, and which they held before.
 #[derive(Default)]
 pub(super) struct Ownership {
     members: BTreeMap<NodeId, (Member, Timestamp)>,
     shards: BTreeMap<Shard, Holding>,
-    /// Everybody who ever took a shard, by the epoch that began with it.
+    /// Every node that ever took a shard, by the epoch that began with it.
     history: BTreeMap<(Shard, Epoch), NodeId>,
 }
 
-/// The last one who took a shard.
+/// The last acquisition of a shard.
 #[derive(Clone, Copy)]
 struct Holding {
     epoch: Epoch,
@@ -26,7 +25,7 @@ impl Ownership {
         self.shards.get(&shard_lease.shard).is_some_and(|holding| holding.epoch == shard_lease.epoch)
     }
 
-    /// Whether whoever began this shard lease still lives.
+    /// Whether the node that began this shard lease still lives.
     pub(super) fn is_alive_who_held(&self, shard_lease: ShardLease, now: Timestamp) -> bool {
         self.history.get(&(shard_lease.shard, shard_lease.epoch)).is_some_and(|node| self.is_alive(*node, now))
     }

@@ -1,8 +1,7 @@
 use std::collections::VecDeque;
 
 use domain::{Attempt, Definition, Event, Next, Status, Timer, Timestamp, limits};
-
-use crate::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Unreadable};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Unreadable};
 
 /// One timer with what only the scheduler sees of it.
 pub(super) struct Row {
@@ -46,7 +45,7 @@ impl Row {
         if self.is_spoiled { Err(Unreadable("the timer was spoiled".to_owned())) } else { Ok(self.timer.clone()) }
     }
 
-    /// The claim as its owner, or whoever settles it in the owner's place, gets to see it.
+    /// The claim as its owner sees it, or the node that settles it for an owner that is gone.
     pub(super) fn claimed(&self, shard_lease: ShardLease) -> Option<Claimed> {
         let Held { token, .. } = self.held?;
         Some(Claimed { entry: self.entry(), shard_lease, token, attempt: self.timer.attempt, timer: self.read() })

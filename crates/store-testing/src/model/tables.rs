@@ -1,0 +1,195 @@
+use std::collections::BTreeMap;
+
+use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Timestamp, resolve};
+use store::{
+    Changed, Claim, Claimed, Created, Cursor, DueEntry, Filter, ListQuery, Order, Page, Settlement, ShardCursor, ShardLease,
+    Summary,
+};
+
+use super::{
+    ownership::Ownership,
+    row::{Held, Row},
+};
+
+/// Everything that is stored, and what each call does to it.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) timers: BTreeMap<TimerId, Row>,
+    pub(super) ownership: Ownership,
+    pub(super) keys: Vec<AccessKey>,
+}
+
+impl Tables {
+    pub(super) fn create(&mut self, new: NewTimer) -> Created {
+        let NewTimer { definition, execute_at, on_conflict, created_at } = new;
+        let id = definition.id;
+        let Some(row) = self.timers.get_mut(&id) else {
+            let row = Row::new(definition, execute_at, created_at);
+            let timer = row.timer.clone();
+            self.timers.insert(id, row);
+            return Created::Created(timer);
+        };
+        let existing = &row.timer.definition;
+        match resolve(on_conflict, row.timer.status, existing.content(), definition.content()) {
+            Resolution::Existing => return Created::Existing(row.timer.clone()),
+            Resolution::Conflict => return Created::Conflict(row.timer.clone()),
+            Resolution::Overwrite => row.change(definition, execute_at, created_at),
+            Resolution::Move => {
+                let moved = domain::Definition { asked: definition.asked, ..existing.clone() };
+                row.change(moved, execute_at, created_at);
+            }
+            Resolution::Revive => {
+                let (revision, attempts) = (row.timer.revision + 1, std::mem::take(&mut row.attempts));
+                *row = Row::new(definition, execute_at, created_at);
+                row.timer.revision = revision;
+                row.attempts = attempts;
+            }
+        }
+        Created::Replaced(row.timer.clone())
+    }
+
+    pub(super) fn update(&mut self, changed: &Timer, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&changed.id()) else {
+            return Changed::NotFound;
+        };
+        if row.timer.status.after(Event::Update).is_none() {
+            return Changed::WrongStatus(row.timer.clone());
+        }
+        if row.timer.revision != changed.revision {
+            return Changed::StaleRevision;
+        }
+        row.update(changed.definition.clone(), changed.execute_at, now);
+        Changed::Done(row.timer.clone())
+    }
+
+    pub(super) fn cancel(&mut self, id: TimerId, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&id) else {
+            return Changed::NotFound;
+        };
+        let Some(canceled) = row.timer.status.after(Event::Cancel) else {
+            return Changed::WrongStatus(row.timer.clone());
+        };
+        row.timer.status = canceled;
+        row.timer.updated_at = now;
+        Changed::Done(row.timer.clone())
+    }
+
+    pub(super) fn reopen(&mut self, id: TimerId, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&id) else {
+            return Changed::NotFound;
+        };
+        let Some(pending) = row.timer.status.after(Event::Reopen) else {
+            return Changed::WrongStatus(row.timer.clone());
+        };
+        row.timer.status = pending;
+        row.reopen(now);
+        Changed::Done(row.timer.clone())
+    }
+
+    pub(super) fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Timer> {
+        self.timers.values().map(|row| &row.timer).filter(|timer| {
+            filter.status.is_none_or(|status| timer.status == status)
+                && filter.namespace.as_ref().is_none_or(|namespace| timer.definition.namespace == *namespace)
+                && filter.key_prefix.as_deref().is_none_or(|prefix| has_prefix(timer, prefix))
+        })
+    }
+
+    pub(super) fn list(&self, query: &ListQuery) -> Page {
+        let place = |cursor: Cursor| (cursor.at, cursor.id);
+        let mut all: Vec<Summary> = self.matching(&query.filter).map(summary).collect();
+        all.sort_by_key(|summary| place(summary.cursor(query.sort)));
+        if query.order == Order::Descending {
+            all.reverse();
+        }
+        let is_after = |summary: &Summary| {
+            query.after.is_none_or(|after| match query.order {
+                Order::Ascending => place(summary.cursor(query.sort)) > place(after),
+                Order::Descending => place(summary.cursor(query.sort)) < place(after),
+            })
+        };
+        let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
+        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+        let mut rest = all.into_iter().filter(is_after).skip(offset);
+        let timers: Vec<Summary> = rest.by_ref().take(limit).collect();
+        let next = timers.last().map(|last| last.cursor(query.sort)).filter(|_| rest.next().is_some());
+        Page { timers, next }
+    }
+
+    pub(super) fn due(&self, from: ShardCursor, until: Timestamp, limit: usize, shards: u16) -> Vec<DueEntry> {
+        let mut entries: Vec<DueEntry> = self
+            .timers
+            .values()
+            .filter(|row| row.timer.status == domain::Status::Pending && row.timer.id().shard(shards) == from.shard)
+            .map(Row::entry)
+            .filter(|entry| entry.at <= until && from.after.is_none_or(|after| (entry.at, entry.id) > after))
+            .collect();
+        entries.sort_unstable();
+        entries.truncate(limit);
+        entries
+    }
+
+    pub(super) fn claim(&mut self, claim: &Claim, entry: DueEntry, shard: Shard, now: Timestamp) -> Option<Claimed> {
+        let shard_lease = *claim.shard_leases.iter().find(|shard_lease| shard_lease.shard == shard)?;
+        let is_current = self.ownership.is_current(shard_lease);
+        let row = self.timers.get_mut(&entry.id).filter(|row| row.at == entry.at)?;
+        ((is_current || row.held.is_some()) && row.claim(claim, shard_lease, now)).then(|| row.claimed(shard_lease)).flatten()
+    }
+
+    pub(super) fn settle(&mut self, settlement: &Settlement) -> bool {
+        let is_current = self.ownership.is_current(settlement.shard_lease);
+        let Some(row) = self.timers.get_mut(&settlement.entry.id) else { return false };
+        (is_current || row.is_claimed_under(settlement.shard_lease)) && row.settle(settlement)
+    }
+
+    pub(super) fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize, shards: u16, now: Timestamp) -> Vec<Claimed> {
+        let expired = |row: &Row| {
+            let shard = row.timer.id().shard(shards);
+            let shard_lease = *shard_leases
+                .iter()
+                .find(|shard_lease| shard_lease.shard == shard && self.ownership.is_current(**shard_lease))?;
+            let is_abandoned = |held: Held| {
+                let claimed_under = ShardLease { shard, epoch: held.epoch };
+                let is_its_own = held.epoch == shard_lease.epoch || self.ownership.is_alive_who_held(claimed_under, now);
+                held.lease_until <= now || !is_its_own
+            };
+            row.held.is_some_and(is_abandoned).then(|| row.claimed(shard_lease)).flatten()
+        };
+        self.timers.values().filter_map(expired).take(limit).collect()
+    }
+
+    pub(super) fn purge(&mut self, before: Timestamp, limit: usize) -> usize {
+        let mut finished: Vec<_> = self
+            .timers
+            .values()
+            .filter(|row| row.timer.status.is_finished() && row.timer.updated_at < before)
+            .map(|row| (row.timer.updated_at, row.timer.id()))
+            .collect();
+        finished.sort_unstable();
+        finished.truncate(limit);
+        for (_, id) in &finished {
+            self.timers.remove(id);
+        }
+        finished.len()
+    }
+}
+
+fn has_prefix(timer: &Timer, prefix: &str) -> bool {
+    timer.definition.key.as_ref().is_some_and(|key| key.as_str().starts_with(prefix))
+}
+
+fn summary(timer: &Timer) -> Summary {
+    Summary {
+        id: timer.id(),
+        namespace: timer.definition.namespace.clone(),
+        key: timer.definition.key.clone(),
+        callback_kind: timer.definition.callback.kind().to_owned(),
+        correlation_id: timer.definition.correlation_id.clone(),
+        execute_at: timer.execute_at,
+        status: timer.status,
+        attempt: timer.attempt,
+        last_error: timer.last_error.clone(),
+        executed_at: timer.executed_at,
+        created_at: timer.created_at,
+        updated_at: timer.updated_at,
+    }
+}
