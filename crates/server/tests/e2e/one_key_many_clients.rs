@@ -56,7 +56,7 @@ impl Field {
                 let (client, start) = (client.clone(), Arc::clone(&start));
                 tokio::spawn(async move {
                     start.wait().await;
-                    client.try_create(&timer).await.expect("an answer")
+                    create(&client, &timer).await
                 })
             };
             let answers = join_all(self.clients.iter().enumerate().map(one)).await;
@@ -97,6 +97,16 @@ impl Field {
     async fn close(mut self) {
         for service in self.services.iter_mut().rev() {
             service.stop().await;
+        }
+    }
+}
+
+/// A store that is too slow on a busy machine has changed nothing, and says so: the client asks again.
+async fn create(client: &Client, timer: &Value) -> Answer {
+    loop {
+        let answer = client.try_create(timer).await.expect("an answer");
+        if answer.status != 503 {
+            return answer;
         }
     }
 }

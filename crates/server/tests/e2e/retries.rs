@@ -16,7 +16,7 @@ use crate::rig::{
     Absent, Act, Backend, Call, Client, Exchange, Scripted, Service, beside_others, callback_to, eventually, for_each_store,
     instant, micros, now, tolerated,
 };
-use kinds::{CALL_TIMEOUT, Door, KINDS, Kind, success};
+use kinds::{Door, KINDS, Kind, success, timeout_of};
 
 /// How often every call fails before it works.
 const FAILURES: usize = 3;
@@ -134,7 +134,7 @@ async fn register(client: &Client, url: impl Fn(&Kind) -> String, at: i64, polic
 
 async fn native(client: &Client, url: &str, at: i64, policy: &Value) -> String {
     let mut callback = callback_to(url, &json!({"n": 1}));
-    callback["timeout"] = json!(CALL_TIMEOUT);
+    callback["timeout"] = json!(timeout_of(url));
     client.create(&json!({"execute_at": instant(at), "retry_policy": policy, "callback": callback})).await
 }
 
@@ -147,7 +147,7 @@ async fn v1(client: &Client, kind: &Kind, url: &str, at: i64, policy: &Value) ->
     });
     let timer = json!({
         "id": kind.path, "groupId": "retries", "executeAt": instant(at), "callbackUrl": url,
-        "payload": {"n": 1}, "callbackTimeout": CALL_TIMEOUT, "retryPolicy": policy,
+        "payload": {"n": 1}, "callbackTimeout": timeout_of(url), "retryPolicy": policy,
     });
     let answer = client.try_send("POST", "/api/v1/timers", Some(timer.to_string())).await.expect("an answer");
     assert_eq!(answer.status, 200, "{timer}: {}", answer.text);

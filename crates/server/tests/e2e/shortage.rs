@@ -12,6 +12,9 @@ const OPEN_FILES_MAX: u64 = 256;
 /// With those that calls want these are more than may be open; alone they leave some for calls.
 const IDLE: usize = 150;
 
+/// Enough to register them all on a busy machine, and to take the files away, before the first is due.
+const LEAD_MICROS: i64 = 6_000_000;
+
 for_each_store!(
     timers_that_are_due_while_no_file_can_be_opened_wait_and_are_called_once,
     with_few_open_files_and_idle_connections_every_timer_is_called,
@@ -19,7 +22,7 @@ for_each_store!(
 
 /// Registers timers that are never tried again, due in a moment.
 async fn register(client: &Client, url: &str) -> Vec<String> {
-    let at = instant(now() + 1_500_000);
+    let at = instant(now() + LEAD_MICROS);
     let timer = json!({"execute_at": at, "delivery": "at_most_once", "callback": callback_to(url, &json!(null))});
     stream::iter(0..TIMERS).map(|_| client.create(&timer)).buffer_unordered(4).collect().await
 }
