@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Headers, Invalid, JsonText, RetryPolicy, Span, Subject, limits, read_object_in, string_in};
+use crate::{Headers, Invalid, JsonText, RetryPolicy, Span, Subject, limits, names_of, read_object_in, string_in};
 use text::ObjectText;
 pub use url::CallbackUrl;
 
@@ -123,6 +123,11 @@ impl Callback {
             Self::Event => {}
         }
         object.end()
+    }
+
+    /// The names that [`Callback::from_json`] knows, of all types together.
+    pub fn member_names() -> &'static [&'static str] {
+        names_of::<Fields<'_>>()
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
