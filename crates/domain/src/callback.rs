@@ -75,7 +75,7 @@ impl Callback {
     pub(crate) fn called(&self) -> Cow<'_, str> {
         match self {
             Self::Http(http) => http.url.origin().into(),
-            // A stream that does not answer holds up those who publish to it, not everybody.
+            // A stream that does not answer holds up what is published to it, and nothing else.
             Self::Nats(nats) if nats.jetstream => format!("nats stream {}", nats.topic.first_token()).into(),
             Self::Nats(_) => "nats".into(),
             Self::Event => "broker".into(),
@@ -94,7 +94,7 @@ impl Callback {
     pub const fn retries(&self) -> Option<RetryPolicy> {
         match self {
             Self::Http(_) | Self::Nats(_) => None,
-            // Somebody waits for it who has no other way to learn that the time has come.
+            // The client that scheduled it has no other way to learn that the time has come.
             Self::Event => Some(RetryPolicy::FOR_EVER),
         }
     }
@@ -143,7 +143,7 @@ impl Callback {
 }
 
 impl HttpCallback {
-    /// How long a receiver may take, if a caller may grant it that long.
+    /// How long a receiver may take, if a client may grant it that long.
     pub fn allowed_timeout(timeout: Span) -> Result<Span, Invalid> {
         if !(limits::CALLBACK_TIMEOUT_MIN..=limits::CALLBACK_TIMEOUT_MAX).contains(&timeout) {
             let rule = format!("must lie between {} and {}", limits::CALLBACK_TIMEOUT_MIN, limits::CALLBACK_TIMEOUT_MAX);
@@ -181,7 +181,7 @@ struct Fields<'a> {
 /// Where a text comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    /// From a caller.
+    /// From a client.
     None,
     /// From a store, into which nothing goes unchecked.
     Stored,

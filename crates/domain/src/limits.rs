@@ -1,4 +1,4 @@
-//! Every limit on what a caller may send, in one place.
+//! Every limit on what a client may send, in one file.
 
 use crate::Span;
 

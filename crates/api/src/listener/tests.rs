@@ -185,7 +185,7 @@ async fn heads_that_are_too_large_are_refused_in_the_envelope() {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_it_is_routed_is_refused_in_the_words_of_its_door() {
+async fn what_is_refused_before_it_is_routed_is_refused_in_the_words_of_its_dialect() {
     let served = Served::with(Limits { head_time_max: SHORT, ..Limits::default() }).await;
     let long = "y".repeat(8 * 1024);
     for (head, status, code) in [
@@ -408,7 +408,7 @@ async fn a_client_that_goes_away_does_not_cancel_what_it_asked_for() {
     socket.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     has_begun.recv().await.unwrap();
     drop(socket);
-    // Somebody else's request goes all the way meanwhile: the server has seen the end of the first connection.
+    // A request of another client goes all the way meanwhile: the server has seen the end of the first connection.
     assert_eq!(statuses(&served.exchange(CLOSING_PING.as_bytes()).await), [200]);
     go_on.add_permits(1);
     time::timeout(LONG, is_done.recv()).await.unwrap().unwrap();
