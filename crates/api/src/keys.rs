@@ -1,4 +1,4 @@
-//! `/keys`: keys for others, which only the administrator's own key can make, show and revoke.
+//! `/keys`: issued keys, which only the administrator's own key can make, show and revoke.
 
 pub(crate) mod create;
 pub(crate) mod list;

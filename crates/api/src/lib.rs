@@ -102,7 +102,7 @@ impl fmt::Debug for ApiConfig {
 /// What every handler can reach: one thing to share, because every request takes it along several times.
 pub(crate) type Api = Arc<Shared>;
 
-/// Those that ask for something on behalf of a caller have [`auth::Permitted`].
+/// Handlers that act on behalf of a client have [`auth::Permitted`].
 pub(crate) struct Shared {
     /// On behalf of the administrator.
     unrestricted: Arc<Commands>,

@@ -1,5 +1,6 @@
 //! Puts the API on a socket. Axum's own `serve` sets no time limits and leaves strictness to the parser; here a client gets
-//! only so much time for each part of a request, and a head that two readers could read differently is refused.
+//! only so much time for each part of a request, and a head that two readers could read differently is refused. Hyper alone does
+//! neither: see ADR 12.
 
 mod admission;
 mod connection;
@@ -93,5 +94,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused)
 }
 
+#[cfg(test)]
+mod hyper_alone;
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ use crate::{
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
-        (name = "keys", description = "Keys for others, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
+        (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
         (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster`."),
     ),
     modifiers(&Common),

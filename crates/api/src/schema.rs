@@ -232,7 +232,7 @@ pub(crate) struct RetryPolicy {
     /// The longest pause; 10m unless given.
     #[schema(example = "10m")]
     pub max_interval: Option<String>,
-    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its caller; no such limit
+    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its client; no such limit
     /// unless given.
     #[schema(example = "1d")]
     pub max_duration: Option<String>,
@@ -264,7 +264,7 @@ impl ToSchema for Members {}
 #[derive(ToSchema)]
 #[schema(
     description = "`timer`: the POST carries `timerId`, `namespace`, `executeAt`, `attempt` and `payload`, and the answer is read as `{\"ok\": bool, \"nextExecuteAt\": …}`. \
-    Every timer of this door is one. `webhook`, `nats` and `event` are timers of other doors: a plain POST, a NATS message, an event of the broker."
+    Every timer of this dialect is one. `webhook`, `nats` and `event` are timers of other dialects: a plain POST, a NATS message, an event of the broker."
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum V1Protocol {

@@ -28,7 +28,7 @@ pub use self::{
     nats::NatsEndpoint,
     url::CallbackUrl,
 };
-use crate::{Headers, Invalid, JsonText, RetryPolicy};
+use crate::{Headers, Invalid, JsonText, RetryPolicy, names_of};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
@@ -139,6 +139,11 @@ impl Callback {
             Endpoint::Event => {}
         }
         object.end()
+    }
+
+    /// The names that [`Callback::from_json`] knows, of all types together.
+    pub fn member_names() -> &'static [&'static str] {
+        names_of::<Fields<'_>>()
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Invalid, Span, limits, read_object_in, string_in};
+use crate::{Invalid, Span, limits, names_of, read_object_in, string_in};
 
 /// How often and when a failed call is retried. Without a policy it is tried once.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -79,6 +79,11 @@ impl RetryPolicy {
     pub fn to_json(&self) -> String {
         // Numbers and durations only, so serializing cannot fail.
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The names that [`RetryPolicy::from_json`] knows.
+    pub fn member_names() -> &'static [&'static str] {
+        names_of::<Fields<'_>>()
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {

@@ -18,7 +18,7 @@ use crate::{
     schema,
 };
 
-/// A key for somebody.
+/// A key to be issued.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(crate) struct CreateKey<'a> {
@@ -40,14 +40,14 @@ pub(crate) struct CreateKey<'a> {
 pub(crate) struct IssuedKey {
     #[serde(flatten)]
     issued: KeyView,
-    /// What its holder sends as `X-API-Key`. It is shown this once: nobody can look it up later.
+    /// What its holder sends as `X-API-Key`. It is shown this once: it cannot be looked up later.
     #[schema(example = "tk_01890a5dac96774bbcceb302099a8057_…")]
     key: String,
 }
 
 /// Issue a key
 ///
-/// A key of its own for somebody else: it opens the namespaces that are named, to read or also to write. Timers of other namespaces
+/// A key of its own for another client: it opens the namespaces that are named, to read or also to write. Timers of other namespaces
 /// do not exist for its holder. Its text is in the answer and nowhere else.
 #[utoipa::path(
     post, path = "/keys", tag = "keys", operation_id = "createKey", security(("ApiKey" = [])),

@@ -15,8 +15,8 @@ use crate::{
     rig::{KEY, Rig},
 };
 
-const SHORT: Duration = Duration::from_millis(150);
-const LONG: Duration = Duration::from_secs(20);
+pub(super) const SHORT: Duration = Duration::from_millis(150);
+pub(super) const LONG: Duration = Duration::from_secs(20);
 
 struct Served {
     rig: Rig,
@@ -51,7 +51,7 @@ impl Served {
     }
 }
 
-async fn rest(socket: &mut TcpStream) -> String {
+pub(super) async fn rest(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     time::timeout(LONG, socket.read_to_end(&mut bytes)).await.expect("the connection must be closed").unwrap();
     String::from_utf8(bytes).unwrap()
@@ -75,7 +75,7 @@ async fn answer(socket: &mut TcpStream) -> String {
 }
 
 /// The statuses of all answers.
-fn statuses(text: &str) -> Vec<u16> {
+pub(super) fn statuses(text: &str) -> Vec<u16> {
     text.split("HTTP/1.1 ").skip(1).filter_map(|answer| answer.get(..3)?.parse().ok()).collect()
 }
 
@@ -87,16 +87,16 @@ fn assert_envelope(text: &str, status: StatusCode) {
     assert!(head.contains("x-request-id: ") && head.contains("connection: close"), "{head}");
 }
 
-fn create(body: &str) -> String {
+pub(super) fn create(body: &str) -> String {
     format!(
         "POST /timers HTTP/1.1\r\nhost: a\r\nx-api-key: {KEY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
 }
 
-const TIMER: &str = r#"{"seconds":90,"url":"http://a"}"#;
+pub(super) const TIMER: &str = r#"{"seconds":90,"url":"http://a"}"#;
 const CLOSING_PING: &str = "GET /ping HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-const PING: &str = "GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
+pub(super) const PING: &str = "GET /ping HTTP/1.1\r\nhost: a\r\n\r\n";
 
 #[tokio::test]
 async fn one_connection_carries_many_requests() {
@@ -185,7 +185,7 @@ async fn heads_that_are_too_large_are_refused_in_the_envelope() {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_it_is_routed_is_refused_in_the_words_of_its_door() {
+async fn what_is_refused_before_it_is_routed_is_refused_in_the_words_of_its_dialect() {
     let served = Served::with(Limits { head_time_max: SHORT, ..Limits::default() }).await;
     let long = "y".repeat(8 * 1024);
     for (head, status, code) in [
@@ -408,7 +408,7 @@ async fn a_client_that_goes_away_does_not_cancel_what_it_asked_for() {
     socket.write_all(b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     has_begun.recv().await.unwrap();
     drop(socket);
-    // Somebody else's request goes all the way meanwhile: the server has seen the end of the first connection.
+    // A request of another client goes all the way meanwhile: the server has seen the end of the first connection.
     assert_eq!(statuses(&served.exchange(CLOSING_PING.as_bytes()).await), [200]);
     go_on.add_permits(1);
     time::timeout(LONG, is_done.recv()).await.unwrap().unwrap();

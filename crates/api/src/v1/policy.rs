@@ -28,7 +28,7 @@ pub(super) struct PolicyRequest<'a> {
     #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "10m")]
     #[serde(default)]
     max_interval: Given<'a, Span>,
-    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its caller; no such limit
+    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its client; no such limit
     /// unless given.
     #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "24h")]
     #[serde(default)]

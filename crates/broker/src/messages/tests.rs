@@ -61,6 +61,12 @@ fn what_the_work_does_not_depend_on_may_be_missing_or_strange() {
     assert_eq!(parse(&spaced), Ok(expected()));
     let escaped = PAYLOAD.replace("tenantId", r"tenant\u0049d").replace("acme", r"\u0061cme");
     assert_eq!(parse(&escaped), Ok(expected()));
+    // What only an envelope has means nothing in a bare payload, and the other way round.
+    let bare = format!(r#"{},"id":1,"id":2,"timestampMs":"x"}}"#, PAYLOAD.trim_end_matches('}'));
+    assert_eq!(parse(&bare), Ok(expected()));
+    let inner = envelope("").replace("acme\"", r#"acme","correlationId":1,"correlationId":2"#);
+    assert_eq!(parse(&inner), Ok(expected()));
+    assert_eq!(parse(&envelope(r#","dueAt":1,"dueAt":2"#)), Ok(expected()));
     let crowded = format!(r#"{},"type_":"x","correlationid":7,"nested":[[[]]]}}"#, PAYLOAD.trim_end_matches('}'));
     assert_eq!(parse(&crowded), Ok(expected()));
 }
