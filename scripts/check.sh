@@ -17,5 +17,5 @@ servers=(nats store-postgres throwaway)
 heading "unit tests, simulation with 200 seeds"
 SIM_SEEDS=${SIM_SEEDS:-200} cargo test --workspace --locked --lib --bins "${servers[@]/#/--exclude=}" -- --skip nats::tests
 
-heading "conformance on SQLite and the model, scheduler"
-cargo test --workspace --locked --test conformance --test model --test planted_bugs --test scheduler
+heading "conformance on SQLite and the model, scheduler, properties"
+cargo test --workspace --locked --test conformance --test model --test planted_bugs --test properties --test scheduler
