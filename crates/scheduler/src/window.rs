@@ -320,4 +320,6 @@ impl Window {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

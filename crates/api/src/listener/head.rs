@@ -173,4 +173,6 @@ fn malformed(what: &str) -> ApiError {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
