@@ -59,6 +59,7 @@ mod tests {
             (FairShare::AMONG_TENANTS, 64, 48),
             (FairShare::AMONG_TENANTS, 4, 3),
             (FairShare::AMONG_TENANTS, 1, 1),
+            (FairShare::OF_A_RECEIVER, 264, 256),
             (FairShare::OF_A_RECEIVER, 256, 248),
             (FairShare::OF_A_RECEIVER, 2, 2),
         ] {

@@ -34,7 +34,8 @@ impl Default for Config {
             look_ahead: Span::from_secs(600),
             claim_batch_max: 256,
             in_flight_max: 2_048,
-            in_flight_per_destination_max: 256,
+            // One tenant alone gets 256 of them: all but the share that is kept for further tenants.
+            in_flight_per_destination_max: 264,
             node_lease: Span::from_millis(3_500),
             claim_lease: Span::from_secs(600),
             sweep_interval: Duration::from_secs(1),
