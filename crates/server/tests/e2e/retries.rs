@@ -1,8 +1,8 @@
 //! Calls that fail some times and then work, in every way in which a call can fail; and calls that never work.
 //!
 //! ```text
-//!   attempt 1 ✗ ── 600 ms ── 2 ✗ ──── 1200 ms ──── 3 ✗ ──────── 2400 ms ──────── 4 ✓     (each ± 10 %)
-//!                                       ↑ kill -9, somewhere between two attempts of every timer
+//!   attempt 1 ✗ ── 1 s ── 2 ✗ ──── 2 s ──── 3 ✗ ──────── 4 s ──────── 4 ✓     (each ± 10 %)
+//!                                ↑ kill -9, somewhere between two attempts of every timer
 //! ```
 
 mod kinds;
@@ -20,7 +20,7 @@ use kinds::{Door, KINDS, Kind, success, timeout_of};
 
 /// How often every call fails before it works.
 const FAILURES: usize = 3;
-const INITIAL_MICROS: i64 = 600_000;
+const INITIAL_MICROS: i64 = 1_000_000;
 const MULTIPLIER: i64 = 2;
 /// So that all are registered when the first is due.
 const LEAD_MICROS: i64 = 3_000_000;

@@ -30,7 +30,7 @@ pub struct Kind {
 /// Longer than anything that is waited for here.
 const NO_CAP: &str = "1m";
 /// Between the intervals after the first and the second attempt, and shorter than what the receiver asks for.
-pub const CAP: (&str, i64) = ("900ms", 900_000);
+pub const CAP: (&str, i64) = ("1500ms", 1_500_000);
 /// How long the receiver at this URL may take. The one that falls silent answers in the end, on a busy machine, too; all the others
 /// answer at once, and must not be taken for it.
 pub fn timeout_of(url: &str) -> &'static str {
