@@ -151,18 +151,19 @@ impl Window {
         }
         let mut more = false;
         for cursor in from {
-            // A shard that was lost while it was read stays lost.
+            // A shard that was lost while it was read stays lost; one that has come back since is read anew.
             let Some(reach) = self.reach.get_mut(&cursor.shard) else { continue };
-            reach.loading = None;
-            reach.loaded = match pages.get(&cursor.shard) {
+            let Some(announced) = reach.loading.take() else { continue };
+            let read = match pages.get(&cursor.shard) {
                 Some((count, last)) if *count >= limit => {
                     more = true;
-                    Some(*last)
+                    *last
                 }
-                _ => Some((until, TimerId::LAST)),
+                _ => (until, TimerId::LAST),
             };
+            reach.loaded = Some(read.min(announced));
         }
-        (entries.iter().filter(|entry| self.insert(**entry)).count(), more)
+        (entries.iter().filter(|entry| self.repair(**entry)).count(), more)
     }
 
     /// A load that failed changes nothing; it will be tried again.
@@ -201,7 +202,9 @@ impl Window {
             // The farthest one goes: it is in the store, and will be read again when its time comes near.
             let Some(((at, id), _)) = self.upcoming.pop_last() else { break };
             if let Some(reach) = self.reach.get_mut(&id.shard(self.shards)) {
-                reach.loaded = reach.loaded.min(Some((at, id.predecessor())));
+                let kept = (at, id.predecessor());
+                reach.loaded = reach.loaded.map(|loaded| loaded.min(kept));
+                reach.loading = reach.loading.map(|loading| loading.min(kept));
             }
         }
         true

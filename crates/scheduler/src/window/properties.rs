@@ -225,7 +225,6 @@ impl World {
     }
 
     fn lose(&mut self, shard: Shard) {
-        self.abandon_load();
         self.held.remove(&shard);
         self.window.close(shard);
     }
@@ -240,10 +239,6 @@ impl World {
         let called = self.under_way.iter().filter(|one| one.is_called).count();
         assert_eq!(self.window.in_flight(), self.under_way.len() - called, "permits");
         assert!(self.window.in_flight() <= PERMITS);
-        // What is pushed out while a load is under way is not remembered at its end: the sweep finds it when it is overdue.
-        if self.window.budget < AMPLE {
-            return;
-        }
         for (position, destination) in self.pending.iter().filter(|((at, _), _)| *at > self.now) {
             let loaded = self.window.reach.get(&position.1.shard(SHARDS)).and_then(|reach| reach.loaded);
             if loaded.is_some_and(|loaded| *position <= loaded) {
