@@ -42,7 +42,7 @@ fn the_server_is_durable_and_takes_many_connections() {
     assert_eq!(show("fsync"), "on");
     assert_eq!(show("synchronous_commit"), "on");
     assert_eq!(show("full_page_writes"), "on");
-    assert_eq!(show("max_connections"), "200");
+    assert_eq!(show("max_connections"), "400");
 }
 
 #[test]
