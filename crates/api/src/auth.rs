@@ -34,10 +34,10 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Open to everybody: they show nothing of any timer.
+/// Paths that need no key: they show nothing of any timer.
 pub(crate) const OPEN_PATHS: [&str; 5] = ["/healthz", "/ping", "/openapi.json", "/docs", "/metrics"];
 
-/// The use cases, as far as they are open to whoever sent the request. Handlers have no others.
+/// The use cases that the client's key permits. Handlers can call no others.
 #[derive(Clone)]
 pub(crate) struct Permitted(pub Arc<Commands>);
 

@@ -1,6 +1,6 @@
 //! How many requests were answered, and how fast.
 //!
-//! A figure has a name and labels, and finding it by them takes longer than counting: each is found once and kept.
+//! A metric has a name and labels, and finding it by them takes longer than counting: each is registered once and kept.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use std::{
 use http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 
-/// The metrics of all routes. They are as many as there are routes, methods that are known and statuses, whatever callers send.
+/// The metrics of all routes. They are as many as there are routes, methods that are known and statuses, whatever clients send.
 #[derive(Default)]
 pub(crate) struct RequestMetrics(RwLock<HashMap<String, Route>>);
 
@@ -40,7 +40,7 @@ impl Route {
         Self { duration, answered: Vec::new() }
     }
 
-    /// Whether there is a place where this can be counted; then it was.
+    /// Counts the answer if its counter is registered; returns whether it was counted.
     fn count(&self, method: &str, status: StatusCode, took: Duration) -> bool {
         let Some((.., counter)) = self.answered.iter().find(|(of, with, _)| *of == method && *with == status) else {
             return false;
@@ -50,7 +50,7 @@ impl Route {
         true
     }
 
-    /// Makes a place, unless somebody else was faster.
+    /// Registers the counter, unless another request has done so meanwhile.
     fn prepare(&mut self, route: &str, method: &'static str, status: StatusCode) {
         if !self.answered.iter().any(|(of, with, _)| *of == method && *with == status) {
             let counter = metrics::counter!("timer_http_requests_total", "route" => route.to_owned(), "method" => method, "status" => status.as_u16().to_string());
@@ -59,7 +59,7 @@ impl Route {
     }
 }
 
-/// A caller may make up methods; metrics must not grow with them.
+/// A client may make up methods; metrics must not grow with them.
 fn known(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use commands::{Commands, Rules, Searches, Stores};
 use domain::{
-    Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, KindSet, ManualClock, Namespace, RequestedTime,
-    Span, Status, Timer, TimerId, Timestamp,
+    Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, KindSet, ManualClock, Namespace, Options,
+    RequestedTime, Span, Status, Timer, TimerId, Timestamp,
 };
 use store::{Filter, Store, TimerStore};
 use store_testing::{Faulty, Model};
@@ -77,6 +77,7 @@ pub(crate) fn timer(key: Option<&str>, correlation_id: Option<&str>) -> Timer {
         correlation_id: correlation_id.map(|id| CorrelationId::parse(id).unwrap()),
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        options: Options::default(),
     };
     Timer {
         definition,

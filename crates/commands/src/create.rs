@@ -1,6 +1,6 @@
 use domain::{
     Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, HttpEndpoint, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, resolve,
+    NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
@@ -149,6 +149,7 @@ impl Commands {
             correlation_id: request.correlation_id,
             retry_policy: request.retry_policy,
             delivery: request.delivery,
+            options: Options::default(),
         })
     }
 

@@ -34,8 +34,8 @@ pub(crate) use self::{
 };
 use crate::{Egress, Failure, FailureKind, Outcome, Prepared, Sender, SetupError, answer::Answer, call::Call};
 
-/// Of the head of an answer. hyper stops reading somewhere behind it, so what has been read is measured, too.
-/// At most 100 headers are taken as well: that is hyper's own limit.
+/// How long the head of an answer may be. hyper stops reading only some way beyond this limit, so the head that was read is
+/// measured again. hyper itself refuses more than 100 headers.
 const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) struct HttpSender {

@@ -1,6 +1,6 @@
 //! Timers for tests.
 
-use domain::{Callback, Definition, Delivery, Namespace, RequestedTime, Status, Timer, TimerId, Timestamp};
+use domain::{Callback, Definition, Delivery, Namespace, Options, RequestedTime, Status, Timer, TimerId, Timestamp};
 
 /// A first attempt at `url`; `more` are further members of the callback: `,"payload":1`.
 pub(crate) fn http(url: &str, more: &str) -> Timer {
@@ -30,6 +30,7 @@ fn calling(callback: Callback) -> Timer {
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::AtLeastOnce,
+            options: Options::default(),
         },
         execute_at: due,
         status: Status::Executing,

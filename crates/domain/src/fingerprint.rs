@@ -1,6 +1,6 @@
 use sha2::{Digest, Sha256};
 
-use crate::{Definition, JsonText, json::without_blanks};
+use crate::{Definition, JsonText, Options, json::without_blanks};
 
 /// A short stand-in for everything a request said except when: equal for requests that mean the same.
 ///
@@ -24,8 +24,18 @@ impl Fingerprint {
         if definition.key.is_none() {
             return Self(definition.id.as_uuid().into_bytes());
         }
-        let Definition { id: _, namespace, key, asked: _, callback: _, metadata, correlation_id, retry_policy, delivery } =
-            definition;
+        let Definition {
+            id: _,
+            namespace,
+            key,
+            asked: _,
+            callback: _,
+            metadata,
+            correlation_id,
+            retry_policy,
+            delivery,
+            options: Options {},
+        } = definition;
         let mut parts = Parts::default();
         parts.add(FIRST, Some(namespace.as_str()));
         parts.add(FIRST, key.as_ref().map(|key| key.as_str()));
@@ -91,6 +101,7 @@ mod tests {
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::AtLeastOnce,
+            options: Options::default(),
         }
     }
 

@@ -6,7 +6,8 @@ use crate::Invalid;
 /// a migration.
 ///
 /// There is no such field yet: those that timers had before have columns of their own. A field that joins has a default, is left out
-/// of the text where it has it, and takes part in the [`Fingerprint`](crate::Fingerprint) by its version.
+/// of the text where it has it, and takes part in the [`Fingerprint`](crate::Fingerprint) by its version: the pattern there stops
+/// compiling. Stores pass options through whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {}

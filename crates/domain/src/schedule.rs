@@ -35,27 +35,11 @@ impl RequestedTime {
         Ok(instant)
     }
 
-    /// The text form: `at 2030-01-31T12:00:00Z` or `after 1h30m`. The first word names the kind, so that a further one, such as a
-    /// recurring schedule, fits beside them.
-    pub fn to_text(self) -> String {
-        match self {
-            Self::At(instant) => format!("at {instant}"),
-            Self::After(span) => format!("after {span}"),
-        }
-    }
-
-    /// What [`to_text`](Self::to_text) has written.
-    pub fn from_text(text: &str) -> Result<Self, Invalid> {
-        const FIELD: &str = "the requested time";
-        match text.split_once(' ') {
-            Some(("at", instant)) => Timestamp::parse(FIELD, instant).map(Self::At),
-            Some(("after", span)) => Span::parse(FIELD, span).map(Self::After),
-            _ => Err(Invalid::new(FIELD, "must begin with at or after")),
-        }
-    }
-
     /// One number for both, as the columns of the stores hold it: an instant is its microseconds, a delay its complement, which is
     /// negative even for no delay at all. Instants before 1970 are past and never get this far.
+    ///
+    /// A kind that is more than a number, such as a recurring schedule, would have its text among the [`Options`](crate::Options). A
+    /// request that only moves a timer ([`OnConflict::Keep`](crate::OnConflict::Keep)) would then have to change them in every store.
     pub const fn to_i64(self) -> i64 {
         match self {
             Self::At(instant) => instant.as_micros(),
@@ -148,28 +132,6 @@ mod tests {
             [at(0), RequestedTime::After(Span::from_secs(90)), RequestedTime::After(Span::ZERO), RequestedTime::After(longest)]
         {
             assert_eq!(RequestedTime::from_i64(asked.to_i64()), asked);
-        }
-    }
-
-    #[test]
-    fn what_was_asked_survives_as_a_text() {
-        let after = |micros| RequestedTime::After(Span::from_micros_clamped(micros));
-        for (asked, text) in [
-            (at(0), "at 2023-11-14T22:13:20Z"),
-            (RequestedTime::At(Timestamp::from_micros(1)), "at 1970-01-01T00:00:00.000001Z"),
-            (RequestedTime::At(Timestamp::MAX), "at 9999-12-31T23:59:59.999999Z"),
-            (after(0), "after 0s"),
-            (after(90_000_000), "after 1m30s"),
-        ] {
-            assert_eq!(asked.to_text(), text);
-            assert_eq!(RequestedTime::from_text(text), Ok(asked));
-        }
-        for micros in [1, 999, 1_000_001, 86_400_000_000, i64::MAX] {
-            assert_eq!(RequestedTime::from_text(&after(micros).to_text()), Ok(after(micros)));
-        }
-        for text in ["", "at", "at ", "at noon", "after", "after a while", "2023-11-14T22:13:20Z", "cron 0 0 * * *", "AT 1s"] {
-            let refused = RequestedTime::from_text(text).unwrap_err().to_string();
-            assert!(refused.starts_with("the requested time must "), "{text}: {refused}");
         }
     }
 

@@ -15,6 +15,7 @@ pub struct Definition {
     pub correlation_id: Option<CorrelationId>,
     pub retry_policy: Option<RetryPolicy>,
     pub delivery: Delivery,
+    pub options: Options,
 }
 
 impl Definition {
@@ -30,11 +31,6 @@ impl Definition {
     /// The same, for a store that has the fingerprint already.
     pub fn content_with(&self, fingerprint: Fingerprint) -> Content {
         Content { fingerprint, asked: self.asked, is_event: self.callback.is_event() }
-    }
-
-    /// Those of its fields that no query of a store asks for and that have no column of their own.
-    pub const fn options(&self) -> Options {
-        Options {}
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.

@@ -2,7 +2,7 @@
 
 use domain::{
     Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Headers, HttpEndpoint, JsonText, Key, Namespace,
-    NatsEndpoint, NewTimer, OnConflict, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
+    NatsEndpoint, NewTimer, OnConflict, Options, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
 };
 
 /// The instant around which all timers of the suite are due: 2025-06-15T12:00:00Z. It is in the past of every database's clock,
@@ -42,6 +42,7 @@ pub fn timer(url: &str) -> Draft {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        options: Options::default(),
     };
     Draft(NewTimer { definition, execute_at: NOW, on_conflict: OnConflict::Reject, created_at: NOW })
 }

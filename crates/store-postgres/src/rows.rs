@@ -119,7 +119,8 @@ pub struct DefinitionColumns {
 
 impl DefinitionColumns {
     pub fn push(&mut self, definition: &Definition, execute_at: Timestamp, fingerprint: Fingerprint, shards: u16) {
-        let Definition { id, namespace, key, asked, callback, metadata, correlation_id, retry_policy, delivery } = definition;
+        let Definition { id, namespace, key, asked, callback, metadata, correlation_id, retry_policy, delivery, options } =
+            definition;
         self.ids.push(id.as_uuid());
         self.namespaces.push(namespace.as_str().to_owned());
         self.keys.push(key.as_ref().map(|key| key.as_str().to_owned()));
@@ -131,7 +132,7 @@ impl DefinitionColumns {
         self.correlation_ids.push(correlation_id.as_ref().map(|id| id.as_str().to_owned()));
         self.retry_policies.push(retry_policy.as_ref().map(domain::RetryPolicy::to_json));
         self.deliveries.push(delivery.as_str());
-        self.options.push(definition.options().to_stored());
+        self.options.push(options.to_stored());
         self.fingerprints.push(fingerprint.0.to_vec());
         self.destinations.push(destination_column(definition.destination()));
         self.shards.push(shard_column(*id, shards));

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use domain::{
     Callback, CallbackUrl, Clock, Definition, Delivery, Endpoint, HttpEndpoint, JsonText, Namespace, NewTimer, Next, OnConflict,
-    RequestedTime, Shard, Span, Status, SystemClock, TimerId, Timestamp, limits,
+    Options, RequestedTime, Shard, Span, Status, SystemClock, TimerId, Timestamp, limits,
 };
 use store::{
     Claim, ClaimToken, Claimed, DueEntry, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, OnLocked, Order,
@@ -228,6 +228,7 @@ fn new_timer(now: Timestamp, number: usize, due_in: u64) -> Result<NewTimer, Fai
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        options: Options::default(),
     };
     Ok(NewTimer { definition, execute_at, on_conflict: OnConflict::Reject, created_at: now })
 }

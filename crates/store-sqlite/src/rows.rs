@@ -166,7 +166,7 @@ impl Texts {
             fingerprint: Fingerprint::with(definition, &callback_config),
             callback_config,
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
-            options: definition.options().to_stored(),
+            options: definition.options.to_stored(),
             destination: to_column(definition.destination()),
         }
     }

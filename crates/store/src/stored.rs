@@ -40,7 +40,6 @@ impl StoredTimer {
     /// Refuses what no version of this program wrote; says what it was.
     pub fn into_timer(self) -> Result<Timer, Unreadable> {
         let unreadable = |invalid: domain::Invalid| Unreadable(invalid.to_string());
-        let Options {} = Options::from_stored(self.options.as_deref()).map_err(unreadable)?;
         let definition = Definition {
             id: self.id,
             namespace: Namespace::parse(&self.namespace).map_err(unreadable)?,
@@ -51,6 +50,7 @@ impl StoredTimer {
             correlation_id: self.correlation_id.as_deref().map(CorrelationId::parse).transpose().map_err(unreadable)?,
             retry_policy: self.retry_policy.as_deref().map(RetryPolicy::from_json).transpose().map_err(unreadable)?,
             delivery: Delivery::parse(&self.delivery).ok_or_else(|| Unreadable("delivery is not known".to_owned()))?,
+            options: Options::from_stored(self.options.as_deref()).map_err(unreadable)?,
         };
         Ok(Timer {
             definition,

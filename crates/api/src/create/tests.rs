@@ -1,6 +1,6 @@
 use super::in_short_words;
 use commands::CommandError;
-use domain::Invalid;
+use domain::{Invalid, KindSet};
 use serde_json::json;
 
 use crate::rig::{Rig, request};
@@ -80,6 +80,7 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
     let many_headers: Vec<String> = (0..33).map(|n| format!(r#""x-{n}":"v""#)).collect();
     let nested = format!("{}{}", "[".repeat(65), "]".repeat(65));
     let very_nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let requestable = format!("callback.type must be {}", KindSet::REQUESTABLE);
     let table: Vec<(String, &str)> = vec![
         // No object at all.
         ("{".into(), "the body is not valid JSON"),
@@ -139,7 +140,7 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (calling("[]"), "callback must be an object"),
         (calling("\"http://a\""), "callback must be an object"),
         (calling("{}"), "callback.type is required"),
-        (calling(r#"{"type":"HTTP","url":"http://a"}"#), "callback.type must be http or nats"),
+        (calling(r#"{"type":"HTTP","url":"http://a"}"#), &requestable),
         (calling(r#"{"type":1,"url":"http://a"}"#), "callback.type must be a string"),
         (calling(r#"{"type":"http"}"#), "callback.url is required"),
         (calling(r#"{"type":"http","url":null}"#), "callback.url is required"),

@@ -1,4 +1,4 @@
-use domain::{Callback, Key, OnConflict, RequestedTime, Span, Status, Timestamp};
+use domain::{Callback, Key, KindSet, OnConflict, RequestedTime, Span, Status, Timestamp};
 use store::Operation;
 use store_testing::Fault;
 
@@ -149,5 +149,5 @@ async fn only_the_command_consumer_makes_events() {
     let rig = Rig::new();
     let request = NewTimerRequest { target: Target::Callback(Callback::EVENT), ..plain() };
     let refusal = rig.commands.create(request).await.unwrap_err();
-    assert_eq!(refusal.to_string(), "callback.type must be http or nats");
+    assert_eq!(refusal.to_string(), format!("callback.type must be {}", KindSet::REQUESTABLE));
 }

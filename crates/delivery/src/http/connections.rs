@@ -39,7 +39,7 @@ use super::{
 /// How long a connection may wait for its next call. Shorter than the usual servers wait (2 to 75 seconds): a call that is
 /// written while the receiver closes the connection fails, and must not be repeated, since it may have arrived.
 const IDLE_MAX: Duration = Duration::from_millis(1500);
-/// How many may wait, for all receivers together.
+/// How many connections may be idle, for all receivers together.
 const IDLE_CONNECTIONS_MAX: usize = 2048;
 
 /// Why there is no answer.
@@ -60,12 +60,13 @@ pub(super) struct Connections {
     connect_limiter: ConnectLimiter,
 }
 
-/// By what a call gets to its receiver.
+/// What the connection pool gives a call that is about to be made.
 pub(super) enum Checkout {
-    IdlePool(IdleConnection),
-    /// Where it leads is being looked up, unless its host is an address.
+    /// An idle connection to the receiver.
+    Idle(IdleConnection),
+    /// The permit to dial a new connection. The host name of the receiver is being looked up already, unless it is an address.
     New(ConnectPermit, Option<Begun>),
-    /// There is none: its host name could not be looked up, because too many lookups are under way.
+    /// No connection: the host name could not be looked up, because too many lookups are under way.
     Congested,
 }
 
@@ -92,13 +93,13 @@ impl Connections {
     pub async fn checkout(&self, place: &Uri, tenant: TenantId) -> Checkout {
         let origin = Origin::of(place);
         if let Some(idle) = self.idle.take(&origin) {
-            return Checkout::IdlePool(idle);
+            return Checkout::Idle(idle);
         }
         // With its permit a connection is dialled at once: those that wait for one name would otherwise all be dialled together.
         let Ok(lookup) = self.connector.look_ahead(place, tenant).await else { return Checkout::Congested };
         let permit = self.connect_limiter.permit(&origin).await;
         // Meanwhile another call may have ended, and its connection serves as well as a new one.
-        self.idle.take(&origin).map_or(Checkout::New(permit, lookup), Checkout::IdlePool)
+        self.idle.take(&origin).map_or(Checkout::New(permit, lookup), Checkout::Idle)
     }
 
     /// Sends `request` to the receiver at `place`, which has so much time to answer. The answer is only as far in as its head:
@@ -119,8 +120,8 @@ impl Connections {
                     return Box::pin(self.send_first(place, permit, lookup, request, deadline)).await;
                 }
                 Checkout::Congested => return Err(ConnectError::from(Congested).into()),
-                Checkout::IdlePool(idle) if idle.is_old() => {}
-                Checkout::IdlePool(IdleConnection { mut connection, .. }) => {
+                Checkout::Idle(idle) if idle.is_old() => {}
+                Checkout::Idle(IdleConnection { mut connection, .. }) => {
                     match timeout_at(deadline, connection.exchange(request)).await {
                         Err(_) => return Err(CallError::Late),
                         Ok(Ok(response)) => return Ok(Answered { response, connection, deadline }),

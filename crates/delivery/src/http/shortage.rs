@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::Shortage;
 
-/// Of a lookup, or of the thread that it wants.
+/// The shortage that made a lookup fail, or the start of the thread that it needs.
 pub(super) fn of_lookup(error: &io::Error) -> Option<Shortage> {
     match Errno::from_io_error(error)? {
         Errno::AGAIN => Some(Shortage::Threads),
@@ -17,7 +17,7 @@ pub(super) fn of_lookup(error: &io::Error) -> Option<Shortage> {
     }
 }
 
-/// Of an attempt to dial these addresses.
+/// The shortage that made an attempt to dial these addresses fail.
 pub(super) fn of_dial(error: &io::Error, addrs: &[IpAddr]) -> Option<Shortage> {
     match Errno::from_io_error(error)? {
         Errno::AGAIN => Some(Shortage::Ports),

@@ -26,7 +26,7 @@ const PAYLOAD: &str = "payload";
 
 /// Every field that a callback can have, and the kinds that have it. The kinds' own come first, in the order of the kinds: of several
 /// that do not belong to a callback, the first of this list is refused.
-const FIELDS: [(&str, KindSet); FIELDS_COUNT] = fields();
+const FIELDS: [(&str, KindSet); FIELDS_COUNT] = MERGED.first();
 const NAMES: [&str; FIELDS_COUNT] = {
     let mut names = [""; FIELDS_COUNT];
     let mut at = 0;
@@ -37,7 +37,11 @@ const NAMES: [&str; FIELDS_COUNT] = {
     names
 };
 
-const FIELDS_COUNT: usize = {
+const FIELDS_COUNT: usize = MERGED.count;
+const MERGED: Merged<FIELDS_COUNT_MAX> = fields();
+
+/// As many as there would be if no two kinds had a field of the same name.
+const FIELDS_COUNT_MAX: usize = {
     let (mut count, mut at) = (3, 0);
     while at < CallbackKind::ALL.len() {
         count += CallbackKind::ALL[at].info().fields.len();
@@ -46,28 +50,74 @@ const FIELDS_COUNT: usize = {
     count
 };
 
-const fn fields() -> [(&'static str, KindSet); FIELDS_COUNT] {
-    let mut fields = [("", KindSet::EMPTY); FIELDS_COUNT];
+const fn fields() -> Merged<FIELDS_COUNT_MAX> {
+    let mut fields = Merged::EMPTY;
     let (mut all, mut with_content) = (KindSet::EMPTY, KindSet::EMPTY);
-    let (mut next, mut at) = (0, 0);
+    let mut at = 0;
     while at < CallbackKind::ALL.len() {
         let kind = CallbackKind::ALL[at];
-        let mut own = kind.info().fields;
-        while let [name, rest @ ..] = own {
-            fields[next] = (*name, KindSet::EMPTY.with(kind));
-            next += 1;
-            own = rest;
-        }
-        all = all.with(kind);
+        let set = KindSet::EMPTY.with(kind);
+        fields = fields.with_all(kind.info().fields, set);
+        all = all.union(set);
         if kind.info().has_content {
-            with_content = with_content.with(kind);
+            with_content = with_content.union(set);
         }
         at += 1;
     }
-    fields[next] = (HEADERS, with_content);
-    fields[next + 1] = (PAYLOAD, with_content);
-    fields[next + 2] = (TYPE, all);
-    fields
+    fields.with_all(&[HEADERS, PAYLOAD], with_content).with_all(&[TYPE], all)
+}
+
+/// Fields and the kinds that have them. A name that several kinds have is one field, which belongs to all of them.
+#[derive(Clone, Copy)]
+struct Merged<const MAX: usize> {
+    fields: [(&'static str, KindSet); MAX],
+    count: usize,
+}
+
+impl<const MAX: usize> Merged<MAX> {
+    const EMPTY: Self = Self { fields: [("", KindSet::EMPTY); MAX], count: 0 };
+
+    const fn with_all(mut self, mut names: &[&'static str], kinds: KindSet) -> Self {
+        while let [name, rest @ ..] = names {
+            let at = self.position(name);
+            self.fields[at] = (*name, self.fields[at].1.union(kinds));
+            if at == self.count {
+                self.count += 1;
+            }
+            names = rest;
+        }
+        self
+    }
+
+    /// Where the field of this name is, or where it is to be added.
+    const fn position(&self, name: &str) -> usize {
+        let mut at = 0;
+        while at < self.count && !is_same(self.fields[at].0.as_bytes(), name.as_bytes()) {
+            at += 1;
+        }
+        at
+    }
+
+    const fn first<const COUNT: usize>(&self) -> [(&'static str, KindSet); COUNT] {
+        let mut fields = [("", KindSet::EMPTY); COUNT];
+        let mut at = 0;
+        while at < COUNT {
+            fields[at] = self.fields[at];
+            at += 1;
+        }
+        fields
+    }
+}
+
+/// What `==` says, which cannot be used in constants yet.
+const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
+    while let ([first, rest @ ..], [other_first, other_rest @ ..]) = (one, other) {
+        if *first != *other_first {
+            return false;
+        }
+        (one, other) = (rest, other_rest);
+    }
+    one.is_empty() && other.is_empty()
 }
 
 /// The values that are given, in the order of [`FIELDS`]. They stay text, because the payload must be kept as it is.
@@ -206,5 +256,25 @@ impl<'de> Deserialize<'de> for Pairs {
         }
 
         deserializer.deserialize_map(Members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallbackKind::*, *};
+
+    #[test]
+    fn a_field_of_several_kinds_belongs_to_all_of_them() {
+        let (http, nats) = (KindSet::EMPTY.with(Http), KindSet::EMPTY.with(Nats));
+        let merged = Merged::<6>::EMPTY.with_all(&["topic", "key", "jetstream"], nats).with_all(&["top", "key", "topic"], http);
+        let both = http.with(Nats);
+        assert_eq!((merged.count, merged.first()), (4, [("topic", both), ("key", both), ("jetstream", nats), ("top", http)]));
+    }
+
+    #[test]
+    fn every_field_is_listed_once() {
+        for (at, name) in NAMES.iter().enumerate() {
+            assert!(!name.is_empty() && !NAMES[..at].contains(name), "{name}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::CallbackKind;
 /// A kind of callback. How its endpoints are read and written stands beside them.
 pub(super) struct KindInfo {
     pub name: &'static str,
-    /// The members of its JSON object that no other kind has.
+    /// The members of its JSON object that not every kind has. Several kinds may have members of the same name.
     pub fields: &'static [&'static str],
     /// Whether it has headers and a payload, too.
     pub has_content: bool,
@@ -80,6 +80,11 @@ impl KindSet {
     #[must_use]
     pub const fn with(self, kind: CallbackKind) -> Self {
         Self(self.0 | 1 << kind as u8)
+    }
+
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     #[must_use]

@@ -88,7 +88,7 @@ fn bad_callbacks_are_refused_with_field_and_rule() {
         ("[]", "callback must be an object"),
         (r#""http://a""#, "callback must be an object"),
         ("{}", "callback.type is required"),
-        (r#"{"type":"smtp"}"#, "callback.type must be http or nats"),
+        (r#"{"type":"smtp"}"#, format!("callback.type must be {}", KindSet::REQUESTABLE).as_str()),
         (r#"{"type":7}"#, "callback.type must be a string"),
         (r#"{"type":"http"}"#, "callback.url is required"),
         (r#"{"type":"http","url":["http://a"]}"#, "callback.url must be a string"),

@@ -4,8 +4,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use delivery::{Config, Deliverer, NamespaceRules, Outcome, Shortage};
 use domain::{
-    AttemptLog, Callback, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, RequestedTime, Span,
-    TimerId, Timestamp,
+    AttemptLog, Callback, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, Options, RequestedTime,
+    Span, TimerId, Timestamp,
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 use scheduler::Scheduler;
@@ -47,6 +47,7 @@ fn timer(receiver: SocketAddr, now: Timestamp) -> NewTimer {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        options: Options::default(),
     };
     NewTimer { definition, execute_at: now, on_conflict: OnConflict::Reject, created_at: now }
 }

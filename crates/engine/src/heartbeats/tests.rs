@@ -7,7 +7,8 @@ use std::sync::{
 
 use delivery::{Attempted, NamespaceRules, Outcome};
 use domain::{
-    Callback, Definition, Delivery, Namespace, NewTimer, OnConflict, RequestedTime, Span, SystemClock, Timer, TimerId, Timestamp,
+    Callback, Definition, Delivery, Namespace, NewTimer, OnConflict, Options, RequestedTime, Span, SystemClock, Timer, TimerId,
+    Timestamp,
 };
 use store::{Operation, Store};
 use store_testing::{Faulty, Model};
@@ -44,6 +45,7 @@ fn timer(now: Timestamp) -> NewTimer {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        options: Options::default(),
     };
     NewTimer { definition, execute_at: now, on_conflict: OnConflict::Reject, created_at: now }
 }

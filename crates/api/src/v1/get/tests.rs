@@ -1,5 +1,5 @@
 use domain::{
-    Callback, Definition, Delivery, JsonText, Key, Namespace, NewTimer, Next, OnConflict, RequestedTime, Span, TimerId,
+    Callback, Definition, Delivery, JsonText, Key, Namespace, NewTimer, Next, OnConflict, Options, RequestedTime, Span, TimerId,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ async fn stored(rig: &Rig, callback: Callback) {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtMostOnce,
+        options: Options::default(),
     };
     let execute_at = NOW.saturating_add(Span::from_secs(60));
     let new = NewTimer { definition, execute_at, on_conflict: OnConflict::Reject, created_at: NOW };

@@ -48,7 +48,7 @@ async fn a_connection_that_waited_for_too_long_before_the_call_is_not_used() {
     let call = async |checkout| connections.send(&place, tenant(), checkout, request(), PATIENCE).await.unwrap().connection;
     let first = call(connections.checkout(&place, tenant()).await).await;
     let long_ago = Instant::now() - 2 * IDLE_MAX;
-    call(Checkout::IdlePool(IdleConnection { connection: first, since: long_ago })).await;
+    call(Checkout::Idle(IdleConnection { connection: first, since: long_ago })).await;
     assert_eq!(receiver.connections().await, 2);
 }
 
