@@ -235,6 +235,8 @@ impl Membership {
     }
 
     fn apply(&self, changes: &Changes) {
+        // Before anything is told of it: recovery, which a take-over wakes, must find the shard open.
+        self.window.apply(changes);
         if !changes.lost.is_empty() {
             metrics::counter!("timer_leases_lost_total").increment(1);
             metrics::counter!("timer_shards_lost_total").increment(changes.lost.len() as u64);
@@ -245,7 +247,6 @@ impl Membership {
             tracing::info!(shards = changes.gained.len(), "took over shards");
             self.taken_over.notify_one();
         }
-        self.window.apply(changes);
         metrics::gauge!("timer_shards_owned").set(self.shards_held() as f64);
     }
 
