@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::{Backoff, Clock, Span};
-use store::{Claim, ClaimToken, Claimed, DueEntry, OnLocked, Store, StoreResult};
+use store::{Claim, ClaimToken, Claimed, DueEntry, DueStore, OnLocked, StoreResult};
 use tokio::time::Instant;
 
 use crate::{Alarm, Config, Linger, hash::mix, membership::Membership, shared_window::SharedWindow};
@@ -29,7 +29,7 @@ pub struct Claims {
 
 /// Turns what is due in the window from pending into executing, for this node.
 pub struct Claimer {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DueStore>,
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     window: Arc<SharedWindow>,
@@ -44,7 +44,7 @@ pub struct Claimer {
 
 impl Claimer {
     pub fn new(
-        store: &Arc<dyn Store>,
+        store: &Arc<dyn DueStore>,
         clock: &Arc<dyn Clock>,
         membership: &Arc<Membership>,
         window: &Arc<SharedWindow>,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use domain::{Clock, Shard, Span, Timestamp};
-use store::{HeartbeatReply, Member, NodeId, ShardLease, Store, StoreError, StoreResult};
+use store::{HeartbeatReply, Member, MembershipStore, NodeId, ShardLease, StoreError, StoreResult};
 use tokio::sync::Notify;
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 /// The membership of this node. It renews the lease by heartbeats, takes and hands over shards, and opens and closes them in the
 /// window.
 pub struct Membership {
-    store: Arc<dyn Store>,
+    store: Arc<dyn MembershipStore>,
     clock: Arc<dyn Clock>,
     window: Arc<SharedWindow>,
     node: NodeId,
@@ -100,7 +100,7 @@ impl Membership {
     /// The membership of `node`, an identity that no node may have had before.
     pub fn new(
         node: NodeId,
-        store: &Arc<dyn Store>,
+        store: &Arc<dyn MembershipStore>,
         clock: &Arc<dyn Clock>,
         window: &Arc<SharedWindow>,
         config: &Config,
