@@ -7,7 +7,7 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use scheduler::{Claims, Scheduler, tasks};
-use store::{Claimed, Settlement, Store, StoreResult};
+use store::{Claimed, DueStore, HealthStore, Settlement, StoreResult};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -50,7 +50,9 @@ impl Deliver for Deliverer {
 pub struct Pipeline<D = Deliverer> {
     pub scheduler: Arc<Scheduler>,
     pub deliverer: Arc<D>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn DueStore>,
+    /// Tells whether a store that refuses results takes other writes.
+    pub health: Arc<dyn HealthStore>,
     pub clock: Arc<dyn Clock>,
     pub overdue_window: Option<Span>,
     /// How long after an attempt the next one may start.

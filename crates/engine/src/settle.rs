@@ -156,7 +156,7 @@ impl<D: Deliver> Pipeline<D> {
             };
             tries += 1;
             let is_refusal = matches!(error, StoreError::Unavailable(_)) && tries >= REFUSALS_MAX;
-            let takes_writes = is_refusal && self.store.probe().await.is_ok();
+            let takes_writes = is_refusal && self.health.probe().await.is_ok();
             if after_failure(&error, part.len(), tries, takes_writes) != Step::Again {
                 return Err(error);
             }

@@ -115,7 +115,8 @@ async fn run_until_stopped(
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
         deliverer,
-        store,
+        store: store.clone(),
+        health: store,
         clock,
         overdue_window: settings.overdue_window,
         retry_interval_min: settings.retry_interval_min,
