@@ -12,12 +12,9 @@ use crate::{
     concurrency_limit::ConcurrencyLimit,
     hash::PositionHasher,
     memory_budget::MemoryBudget,
+    position::Position,
     ready::{Ready, Start},
 };
-
-/// A place in the order of due timers. It also names an entry: a timer is due at one time only, so of two entries of one
-/// timer with different times one is stale, and the claim will tell which.
-pub type Position = (Timestamp, TimerId);
 
 /// What is due soon in the shards of this node, in four stages: upcoming (ordered by time), ready (due, in line for
 /// its destination), busy (being claimed or called) and called (to be recorded). A pure structure: time is an argument, and it
