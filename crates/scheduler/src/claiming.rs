@@ -21,7 +21,7 @@ const CERTAINTY_MAX: Duration = Duration::from_secs(10);
 /// What one claim got.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// The claimed timers. Each is busy until it is [`called`](crate::Scheduler::called).
+    /// The claimed timers. Each is in flight until it is [`called`](crate::Scheduler::called).
     pub claimed: Vec<Claimed>,
     /// Whether it is worth claiming again at once.
     pub more_due: bool,
