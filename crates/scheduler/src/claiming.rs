@@ -90,7 +90,7 @@ impl Claimer {
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<Claims> {
-        Linger::BESIDE_A_COMMIT.until(self.is_worthwhile()).await;
+        Linger::BESIDE_A_COMMIT.until(self.wait_for_batch()).await;
         let now = self.clock.now();
         if !self.membership.may_claim(now) {
             return Ok(Claims::default());
@@ -125,8 +125,8 @@ impl Claimer {
         }
     }
 
-    /// Until a claim is worth its commit.
-    async fn is_worthwhile(&self) {
+    /// Completes when no other claim is under way, or enough is due for a batch beside it.
+    async fn wait_for_batch(&self) {
         let is_over = || {
             let under_way = self.under_way.load(Ordering::Relaxed);
             Linger::BESIDE_A_COMMIT.is_over(under_way, |count| self.has_work_for(count.min(self.batch_max)))
