@@ -15,7 +15,8 @@ use crate::{Alarm, Config, Linger, hash::mix, membership::Membership, shared_win
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
-/// So long a claim in doubt is asked about until it is certain. After that a row that is locked elsewhere keeps the other rows no longer.
+/// How long a claim with an unknown outcome is repeated so that it fails on locked rows. After that it skips them: a row that stays
+/// locked must not hold up the other rows of the batch.
 const CERTAINTY_MAX: Duration = Duration::from_secs(10);
 
 /// What one claim got.
@@ -160,7 +161,7 @@ impl Claimer {
                 Err(error) => {
                     unknown = true;
                     claim.on_locked = if begun.elapsed() < CERTAINTY_MAX { OnLocked::Fail } else { OnLocked::Skip };
-                    tracing::warn!(%error, entries = entries.len(), "a claim is in doubt; asking again");
+                    tracing::warn!(%error, entries = entries.len(), "the outcome of a claim is unknown; repeating it with the same token");
                     tokio::time::sleep(backoff.failed()).await;
                 }
             }
@@ -185,7 +186,7 @@ impl Claimer {
     }
 }
 
-/// Counts as long as it lives.
+/// A claim that the store has not answered yet: counted until it is dropped.
 struct UnderWay<'a>(&'a AtomicUsize);
 
 impl<'a> UnderWay<'a> {

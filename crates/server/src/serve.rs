@@ -70,7 +70,7 @@ fn api_runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(api_threads()).enable_all().build()
 }
 
-/// Half of the processors take requests: the store and the firing, which have threads of their own, need the others. More threads
+/// Half of the processors take requests: the store and the firing, which have threads of their own, need the other half. More threads
 /// would only wake each other.
 fn api_threads() -> usize {
     thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
@@ -242,11 +242,11 @@ fn api_config(
         }),
     };
     let health = vec![
-        // None is no illness: another process holds them, and this one stands by.
+        // A process without shards is healthy: another process holds them, and this one stands by.
         item("shards", Box::new(move || scheduler.shards_held().into())),
         item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
         clock_skew,
-        // Exhausted permits are no illness of this process: a restart would not help, and other tenants are served.
+        // A process with exhausted permits is healthy: a restart would not help, and other tenants are served.
         item("permits", Box::new(move || permits(permitted.permits()))),
         item("egress", Box::new(move || egress.clone().into())),
     ];
