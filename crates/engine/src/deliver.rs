@@ -77,7 +77,7 @@ pub(crate) const fn is_retry(next: &Next, attempt: u32) -> bool {
     matches!(next, Next::Pending { attempt: counted, .. } if *counted >= attempt)
 }
 
-/// Some part of one, as good as random: retries of timers that failed together must not come together.
+/// A pseudo-random number from 0 to below 1, the same for the same claim: retries of timers that failed together are spread in time.
 fn jitter(token: ClaimToken, id: TimerId) -> f64 {
     let mixed = (token.0.cast_unsigned() ^ id.as_uuid().as_u64_pair().1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 11) as f64 / (1_u64 << 53) as f64

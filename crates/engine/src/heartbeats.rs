@@ -1,5 +1,5 @@
-//! Where the heartbeats of this node are made: on a runtime of their own, so that whatever keeps the firing busy does not cost the node
-//! its lease. All that concerns its membership runs there, since a session with the database belongs to the runtime it was opened on.
+//! Where the heartbeats of this node are made: on a runtime of their own, so that no load of the firing costs the node its lease.
+//! All that concerns its membership runs there, since a session with the database belongs to the runtime it was opened on.
 
 use std::{
     sync::{
@@ -15,22 +15,22 @@ use store::{StoreError, StoreResult};
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// How often the firing shows that it moves.
-const SIGN_INTERVAL: Duration = Duration::from_millis(500);
-/// A node whose firing has not moved for so long does not fire: its shards are better off with another node.
+/// How often the firing reports that it makes progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// A node whose firing has made no progress for so long does not fire: another node should own its shards.
 const STANDSTILL_MAX: Duration = Duration::from_secs(30);
 
 /// By default on the runtime of the pipeline itself, as the simulation wants it.
 #[derive(Default)]
 pub struct Heartbeats {
     runtime: Option<Handle>,
-    last_sign: Arc<AtomicU64>,
+    last_progress: Arc<AtomicU64>,
 }
 
 impl Heartbeats {
     /// On this runtime, which must be driven for as long as the pipeline runs.
     pub fn on(runtime: Handle) -> Self {
-        Self { runtime: Some(runtime), last_sign: Arc::default() }
+        Self { runtime: Some(runtime), last_progress: Arc::default() }
     }
 
     pub(crate) fn spawn(&self, tasks: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
@@ -63,12 +63,12 @@ impl Heartbeats {
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let last_sign = self.runtime.as_ref().map(|_| Arc::clone(&self.last_sign));
+        let last_progress = self.runtime.as_ref().map(|_| Arc::clone(&self.last_progress));
         async move {
-            let Some(last_sign) = last_sign else { return tasks::beat(scheduler, stop).await };
-            last_sign.store(millis(&clock), Ordering::Relaxed);
+            let Some(last_progress) = last_progress else { return tasks::beat(scheduler, stop).await };
+            last_progress.store(millis(&clock), Ordering::Relaxed);
             let stands_still =
-                || millis(&clock).saturating_sub(last_sign.load(Ordering::Relaxed)) > STANDSTILL_MAX.as_millis() as u64;
+                || millis(&clock).saturating_sub(last_progress.load(Ordering::Relaxed)) > STANDSTILL_MAX.as_millis() as u64;
             while !stop.is_cancelled() {
                 tokio::select! {
                     () = tasks::beat(Arc::clone(&scheduler), stop.clone()) => {}
@@ -84,14 +84,18 @@ impl Heartbeats {
         }
     }
 
-    /// Runs beside the firing.
-    pub(crate) fn show_life(&self, clock: Arc<dyn Clock>, stop: CancellationToken) -> impl Future<Output = ()> + Send + 'static {
-        let last_sign = self.runtime.as_ref().map(|_| Arc::clone(&self.last_sign));
+    /// Reports progress for as long as the runtime of the firing moves: it runs there, beside the firing.
+    pub(crate) fn report_progress(
+        &self,
+        clock: Arc<dyn Clock>,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let last_progress = self.runtime.as_ref().map(|_| Arc::clone(&self.last_progress));
         async move {
-            let Some(last_sign) = last_sign else { return };
+            let Some(last_progress) = last_progress else { return };
             while !stop.is_cancelled() {
-                last_sign.store(millis(&clock), Ordering::Relaxed);
-                tasks::pause(&stop, SIGN_INTERVAL).await;
+                last_progress.store(millis(&clock), Ordering::Relaxed);
+                tasks::pause(&stop, PROGRESS_INTERVAL).await;
             }
         }
     }
@@ -103,7 +107,7 @@ fn millis(clock: &Arc<dyn Clock>) -> u64 {
 
 async fn until(is_true: impl Fn() -> bool) {
     while !is_true() {
-        tokio::time::sleep(SIGN_INTERVAL).await;
+        tokio::time::sleep(PROGRESS_INTERVAL).await;
     }
 }
 

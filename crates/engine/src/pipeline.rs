@@ -7,7 +7,7 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use scheduler::{Claims, Scheduler, tasks};
-use store::{Claimed, Settlement, Store, StoreResult};
+use store::{Claimed, DueStore, HealthStore, Settlement, StoreResult};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -50,7 +50,9 @@ impl Deliver for Deliverer {
 pub struct Pipeline<D = Deliverer> {
     pub scheduler: Arc<Scheduler>,
     pub deliverer: Arc<D>,
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn DueStore>,
+    /// Tells whether a store that refuses results takes other writes.
+    pub health: Arc<dyn HealthStore>,
     pub clock: Arc<dyn Clock>,
     pub overdue_window: Option<Span>,
     /// How long after an attempt the next one may start.
@@ -81,9 +83,9 @@ impl<D: Deliver> Pipeline<D> {
         // The node lives to the very end: what is being delivered is still ours.
         let beat = self.heartbeats.beat(Arc::clone(&self.scheduler), Arc::clone(&self.clock), ended.clone()).boxed();
         self.heartbeats.spawn(&background, watch("beat", beat, stop.clone(), broken.clone()));
-        keep("live", self.heartbeats.show_life(Arc::clone(&self.clock), ended.clone()).boxed());
-        keep("tell", tasks::tell(Arc::clone(&self.scheduler), ended.clone()).boxed());
-        keep("hear", tasks::hear(Arc::clone(&self.scheduler), stop.clone()).boxed());
+        keep("live", self.heartbeats.report_progress(Arc::clone(&self.clock), ended.clone()).boxed());
+        keep("tell", tasks::send_nudges(Arc::clone(&self.scheduler), ended.clone()).boxed());
+        keep("hear", tasks::receive_nudges(Arc::clone(&self.scheduler), stop.clone()).boxed());
         keep("load", tasks::load(Arc::clone(&self.scheduler), stop.clone()).boxed());
         keep("sweep", tasks::sweep(Arc::clone(&self.scheduler), stop.clone()).boxed());
         keep("purge", tasks::purge(Arc::clone(&self.scheduler), stop.clone()).boxed());

@@ -31,7 +31,7 @@ pub(crate) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, mut results: mps
         if results.recv_many(&mut batch, BATCH_MAX).await == 0 {
             break;
         }
-        LINGER.until(is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
+        LINGER.until(wait_for_batch(&mut batch, &mut results, &mut in_flight)).await;
         let pipeline = Arc::clone(&pipeline);
         in_flight.spawn(async move { pipeline.record(batch).await });
     }
@@ -49,8 +49,9 @@ async fn end_of_one(in_flight: &mut JoinSet<()>) {
     }
 }
 
-/// Until the batch is worth its commit, or no more results can come.
-async fn is_worthwhile(batch: &mut Vec<Settlement>, results: &mut mpsc::Receiver<Settlement>, in_flight: &mut JoinSet<()>) {
+/// Adds results to the batch until no other commit is under way, the batch is large enough for a commit beside one, or no more
+/// results can come.
+async fn wait_for_batch(batch: &mut Vec<Settlement>, results: &mut mpsc::Receiver<Settlement>, in_flight: &mut JoinSet<()>) {
     while !LINGER.is_over(in_flight.len(), |count| batch.len() >= count) {
         tokio::select! {
             biased;
@@ -156,7 +157,7 @@ impl<D: Deliver> Pipeline<D> {
             };
             tries += 1;
             let is_refusal = matches!(error, StoreError::Unavailable(_)) && tries >= REFUSALS_MAX;
-            let takes_writes = is_refusal && self.store.probe().await.is_ok();
+            let takes_writes = is_refusal && self.health.probe().await.is_ok();
             if after_failure(&error, part.len(), tries, takes_writes) != Step::Again {
                 return Err(error);
             }
@@ -193,17 +194,17 @@ mod tests {
     async fn a_small_batch_waits_until_the_other_one_ends_or_it_is_large() {
         let (sender, mut results) = mpsc::channel(2 * LINGER.worthwhile);
         let (mut batch, mut in_flight, end) = beside_another();
-        let waiting = timeout(LINGER.longest, is_worthwhile(&mut batch, &mut results, &mut in_flight)).await;
+        let waiting = timeout(LINGER.longest, wait_for_batch(&mut batch, &mut results, &mut in_flight)).await;
         assert!(waiting.is_err(), "one is not worth it");
         end.send(()).unwrap();
-        is_worthwhile(&mut batch, &mut results, &mut in_flight).await;
+        wait_for_batch(&mut batch, &mut results, &mut in_flight).await;
         assert_eq!(batch.len(), 1);
 
         let (mut batch, mut in_flight, _end) = beside_another();
         for _ in 1..LINGER.worthwhile {
             sender.try_send(result()).unwrap();
         }
-        is_worthwhile(&mut batch, &mut results, &mut in_flight).await;
+        wait_for_batch(&mut batch, &mut results, &mut in_flight).await;
         assert_eq!(batch.len(), LINGER.worthwhile);
     }
 

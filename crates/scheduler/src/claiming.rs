@@ -8,20 +8,21 @@ use std::{
 };
 
 use domain::{Backoff, Clock, Span};
-use store::{Claim, ClaimToken, Claimed, DueEntry, OnLocked, Store, StoreResult};
+use store::{Claim, ClaimToken, Claimed, DueEntry, DueStore, OnLocked, StoreResult};
 use tokio::time::Instant;
 
 use crate::{Alarm, Config, Linger, hash::mix, membership::Membership, shared_window::SharedWindow};
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
-/// So long a claim in doubt is asked about until it is certain. After that a row that is locked elsewhere keeps the other rows no longer.
+/// How long a claim with an unknown outcome is repeated so that it fails on locked rows. After that it skips them: a row that stays
+/// locked must not hold up the other rows of the batch.
 const CERTAINTY_MAX: Duration = Duration::from_secs(10);
 
 /// What one claim got.
 #[derive(Debug, Default)]
 pub struct Claims {
-    /// The claimed timers. Each is busy until it is [`called`](crate::Scheduler::called).
+    /// The claimed timers. Each is in flight until it is [`called`](crate::Scheduler::called).
     pub claimed: Vec<Claimed>,
     /// Whether it is worth claiming again at once.
     pub more_due: bool,
@@ -29,7 +30,7 @@ pub struct Claims {
 
 /// Turns what is due in the window from pending into executing, for this node.
 pub struct Claimer {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DueStore>,
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     window: Arc<SharedWindow>,
@@ -44,7 +45,7 @@ pub struct Claimer {
 
 impl Claimer {
     pub fn new(
-        store: &Arc<dyn Store>,
+        store: &Arc<dyn DueStore>,
         clock: &Arc<dyn Clock>,
         membership: &Arc<Membership>,
         window: &Arc<SharedWindow>,
@@ -90,7 +91,7 @@ impl Claimer {
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<Claims> {
-        Linger::BESIDE_A_COMMIT.until(self.is_worthwhile()).await;
+        Linger::BESIDE_A_COMMIT.until(self.wait_for_batch()).await;
         let now = self.clock.now();
         if !self.membership.may_claim(now) {
             return Ok(Claims::default());
@@ -125,8 +126,8 @@ impl Claimer {
         }
     }
 
-    /// Until a claim is worth its commit.
-    async fn is_worthwhile(&self) {
+    /// Completes when no other claim is under way, or enough is due for a batch beside it.
+    async fn wait_for_batch(&self) {
         let is_over = || {
             let under_way = self.under_way.load(Ordering::Relaxed);
             Linger::BESIDE_A_COMMIT.is_over(under_way, |count| self.has_work_for(count.min(self.batch_max)))
@@ -160,7 +161,7 @@ impl Claimer {
                 Err(error) => {
                     unknown = true;
                     claim.on_locked = if begun.elapsed() < CERTAINTY_MAX { OnLocked::Fail } else { OnLocked::Skip };
-                    tracing::warn!(%error, entries = entries.len(), "a claim is in doubt; asking again");
+                    tracing::warn!(%error, entries = entries.len(), "the outcome of a claim is unknown; repeating it with the same token");
                     tokio::time::sleep(backoff.failed()).await;
                 }
             }
@@ -185,7 +186,7 @@ impl Claimer {
     }
 }
 
-/// Counts as long as it lives.
+/// A claim that the store has not answered yet: counted until it is dropped.
 struct UnderWay<'a>(&'a AtomicUsize);
 
 impl<'a> UnderWay<'a> {

@@ -41,6 +41,7 @@ mod memory_budget;
 mod metrics;
 mod nudge_buffer;
 mod nudges;
+mod position;
 mod ready;
 mod recovery;
 mod rejoin_grace;

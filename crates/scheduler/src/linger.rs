@@ -1,12 +1,12 @@
 use std::time::Duration;
 
-/// When a small batch waits for company: one commit of many entries costs little more than one commit of a single entry, so that,
-/// while another commit is under way, a few entries wait for more of them. Never for long.
+/// How long a group commit lingers. A commit of many entries costs little more than a commit of one, so that a small batch waits
+/// for more entries while another commit is under way.
 #[derive(Debug, Clone, Copy)]
 pub struct Linger {
-    /// So many entries are worth a commit beside another one.
+    /// The size from which a batch is committed while another commit is under way.
     pub worthwhile: usize,
-    /// Fewer wait for the other one to end, but no longer than this.
+    /// A smaller batch waits for the other commit to end, but no longer than this.
     pub longest: Duration,
 }
 
@@ -14,14 +14,14 @@ impl Linger {
     /// For claims and settlements alike.
     pub const BESIDE_A_COMMIT: Self = Self { worthwhile: 64, longest: Duration::from_millis(5) };
 
-    /// Whether a batch is worth its commit now: no other commit is under way, or `has` finds as many entries as it is asked for.
+    /// Whether a batch is committed now: no other commit is under way, or `has` finds as many entries as it is asked for.
     pub fn is_over(self, under_way: usize, has: impl FnOnce(usize) -> bool) -> bool {
         under_way == 0 || has(self.worthwhile)
     }
 
-    /// Waits until `over`, or as long as a batch may wait at most.
+    /// Waits until `over` completes, but no longer than a batch may linger.
     pub async fn until(self, over: impl Future<Output = ()>) {
-        // Whether it is over or not: nothing waits longer.
+        // A batch that is still small by then is committed as it is.
         let _ = tokio::time::timeout(self.longest, over).await;
     }
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_worth_its_commit_when_it_is_alone_or_large() {
+    fn a_batch_is_committed_when_it_is_alone_or_large() {
         let linger = Linger::BESIDE_A_COMMIT;
         for (under_way, entries, is_over) in
             [(0, 1, true), (0, 64, true), (1, 1, false), (1, 63, false), (1, 64, true), (2, 64, true)]

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use domain::{Clock, Span};
-use store::{Store, StoreResult};
+use store::{DueStore, StoreResult};
 
 use crate::shared_window::SharedWindow;
 
@@ -11,14 +11,14 @@ const PAGE_ENTRIES_PER_SHARD_MIN: usize = 256;
 
 /// Reads ahead: keeps the window filled for the near term.
 pub struct Loader {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DueStore>,
     clock: Arc<dyn Clock>,
     window: Arc<SharedWindow>,
     look_ahead: Span,
 }
 
 impl Loader {
-    pub fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, window: &Arc<SharedWindow>, look_ahead: Span) -> Self {
+    pub fn new(store: &Arc<dyn DueStore>, clock: &Arc<dyn Clock>, window: &Arc<SharedWindow>, look_ahead: Span) -> Self {
         Self { store: Arc::clone(store), clock: Arc::clone(clock), window: Arc::clone(window), look_ahead }
     }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use domain::{Clock, Shard, Span, Timestamp};
-use store::{HeartbeatReply, Member, NodeId, ShardLease, Store, StoreError, StoreResult};
+use store::{HeartbeatReply, Member, MembershipStore, NodeId, ShardLease, StoreError, StoreResult};
 use tokio::sync::Notify;
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 /// The membership of this node. It renews the lease by heartbeats, takes and hands over shards, and opens and closes them in the
 /// window.
 pub struct Membership {
-    store: Arc<dyn Store>,
+    store: Arc<dyn MembershipStore>,
     clock: Arc<dyn Clock>,
     window: Arc<SharedWindow>,
     node: NodeId,
@@ -100,7 +100,7 @@ impl Membership {
     /// The membership of `node`, an identity that no node may have had before.
     pub fn new(
         node: NodeId,
-        store: &Arc<dyn Store>,
+        store: &Arc<dyn MembershipStore>,
         clock: &Arc<dyn Clock>,
         window: &Arc<SharedWindow>,
         config: &Config,
@@ -235,6 +235,8 @@ impl Membership {
     }
 
     fn apply(&self, changes: &Changes) {
+        // Before anything is told of it: recovery, which a take-over wakes, must find the shard open.
+        self.window.apply(changes);
         if !changes.lost.is_empty() {
             metrics::counter!("timer_leases_lost_total").increment(1);
             metrics::counter!("timer_shards_lost_total").increment(changes.lost.len() as u64);
@@ -245,7 +247,6 @@ impl Membership {
             tracing::info!(shards = changes.gained.len(), "took over shards");
             self.taken_over.notify_one();
         }
-        self.window.apply(changes);
         metrics::gauge!("timer_shards_owned").set(self.shards_held() as f64);
     }
 

@@ -1,14 +1,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::{Clock, Span};
-use store::{DueEntry, Store, StoreResult};
+use store::{DueEntry, MembershipStore, StoreResult};
 use tokio::sync::Notify;
 
 use crate::{membership::Membership, nudge_buffer::NudgeBuffer, shared_window::SharedWindow};
 
 /// The hints about timers that are due soon, within this node and between nodes. Best effort: the sweep finds what is lost.
 pub struct Nudges {
-    store: Arc<dyn Store>,
+    store: Arc<dyn MembershipStore>,
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     window: Arc<SharedWindow>,
@@ -20,7 +20,7 @@ pub struct Nudges {
 
 impl Nudges {
     pub fn new(
-        store: &Arc<dyn Store>,
+        store: &Arc<dyn MembershipStore>,
         clock: &Arc<dyn Clock>,
         membership: &Arc<Membership>,
         window: &Arc<SharedWindow>,

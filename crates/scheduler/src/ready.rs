@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use domain::{Destination, FairShare, ReceiverId, TenantId, Timestamp};
 
-use crate::{hash::Shares, window::Position};
+use crate::{hash::Shares, position::Position};
 
 /// A tenant, and a destination of it, always find room for so many entries.
 const READY_MIN: usize = 256;

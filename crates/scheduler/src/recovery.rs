@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use store::{Claimed, Store, StoreResult};
+use store::{Claimed, DueStore, StoreResult};
 
 use crate::{membership::Membership, shared_window::SharedWindow};
 
@@ -9,13 +9,13 @@ const BATCH_MAX: usize = 1024;
 
 /// Looks for claims that no node will settle.
 pub struct Recovery {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DueStore>,
     membership: Arc<Membership>,
     window: Arc<SharedWindow>,
 }
 
 impl Recovery {
-    pub fn new(store: &Arc<dyn Store>, membership: &Arc<Membership>, window: &Arc<SharedWindow>) -> Self {
+    pub fn new(store: &Arc<dyn DueStore>, membership: &Arc<Membership>, window: &Arc<SharedWindow>) -> Self {
         Self { store: Arc::clone(store), membership: Arc::clone(membership), window: Arc::clone(window) }
     }
 

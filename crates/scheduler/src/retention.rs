@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use domain::{Clock, Event, Shard, Span};
-use store::{Settlement, Store, StoreResult};
+use store::{DueStore, Settlement, StoreResult};
 
 use crate::membership::Membership;
 
@@ -16,7 +16,7 @@ const OF_WHAT_FINISHED: usize = 2;
 
 /// Removes timers that finished longer ago than they are retained.
 pub struct Retention {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DueStore>,
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     retention: Span,
@@ -25,7 +25,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    pub fn new(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, membership: &Arc<Membership>, retention: Span) -> Self {
+    pub fn new(store: &Arc<dyn DueStore>, clock: &Arc<dyn Clock>, membership: &Arc<Membership>, retention: Span) -> Self {
         Self {
             store: Arc::clone(store),
             clock: Arc::clone(clock),

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{Clock, Span};
-use store::{Claimed, DueEntry, NodeId, Settlement, ShardLease, Store, StoreResult};
+use store::{Claimed, DueEntry, DueStore, MembershipStore, NodeId, Settlement, ShardLease, Store, StoreResult};
 
 use crate::{
     Alarm, Claims, Config, SweepPosition, claiming::Claimer, concurrency_limit::ConcurrencyLimit, loading::Loader,
@@ -40,14 +40,16 @@ impl Scheduler {
         let permits = ConcurrencyLimit::new(config.in_flight_max, config.in_flight_per_destination_max);
         let window = Window::new(store.shards(), config.window_entries_max, permits);
         let window = Arc::new(SharedWindow::new(window));
-        let membership = Arc::new(Membership::new(node, &store, &clock, &window, &config));
+        // Each part is given only the calls that it makes.
+        let (due, nodes): (Arc<dyn DueStore>, Arc<dyn MembershipStore>) = (store.clone(), store);
+        let membership = Arc::new(Membership::new(node, &nodes, &clock, &window, &config));
         Self {
-            claimer: Claimer::new(&store, &clock, &membership, &window, &config),
-            loader: Loader::new(&store, &clock, &window, config.look_ahead),
-            sweeper: Sweeper::new(&store, &clock, &membership, &window, config.sweep_interval),
-            nudges: Nudges::new(&store, &clock, &membership, &window, config.look_ahead),
-            recovery: Recovery::new(&store, &membership, &window),
-            retention: Retention::new(&store, &clock, &membership, config.retention),
+            claimer: Claimer::new(&due, &clock, &membership, &window, &config),
+            loader: Loader::new(&due, &clock, &window, config.look_ahead),
+            sweeper: Sweeper::new(&due, &clock, &membership, &window, config.sweep_interval),
+            nudges: Nudges::new(&nodes, &clock, &membership, &window, config.look_ahead),
+            recovery: Recovery::new(&due, &membership, &window),
+            retention: Retention::new(&due, &clock, &membership, config.retention),
             clock,
             membership,
             window,

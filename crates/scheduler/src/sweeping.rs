@@ -1,7 +1,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{Clock, Shard, TimerId, Timestamp};
-use store::{DueEntry, ShardCursor, Store, StoreResult};
+use store::{DueEntry, DueStore, ShardCursor, StoreResult};
 
 use crate::{membership::Membership, shared_window::SharedWindow};
 
@@ -15,7 +15,7 @@ pub struct SweepPosition(Vec<ShardCursor>);
 
 /// Finds what the window has missed.
 pub struct Sweeper {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DueStore>,
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     window: Arc<SharedWindow>,
@@ -24,7 +24,7 @@ pub struct Sweeper {
 
 impl Sweeper {
     pub fn new(
-        store: &Arc<dyn Store>,
+        store: &Arc<dyn DueStore>,
         clock: &Arc<dyn Clock>,
         membership: &Arc<Membership>,
         window: &Arc<SharedWindow>,

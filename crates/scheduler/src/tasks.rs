@@ -19,8 +19,8 @@ pub async fn beat(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     }
 }
 
-/// Tells other nodes of their timers.
-pub async fn tell(scheduler: Arc<Scheduler>, stop: CancellationToken) {
+/// Sends nudges to other nodes about their timers.
+pub async fn send_nudges(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         tokio::select! {
             biased;
@@ -30,8 +30,8 @@ pub async fn tell(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     }
 }
 
-/// Hears from other nodes of timers that belong here.
-pub async fn hear(scheduler: Arc<Scheduler>, stop: CancellationToken) {
+/// Receives the nudges of other nodes about timers that belong here.
+pub async fn receive_nudges(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     const AFTER_AN_ERROR: Duration = Duration::from_secs(1);
     while !stop.is_cancelled() {
         let result = tokio::select! {
@@ -89,7 +89,7 @@ pub async fn purge(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     }
 }
 
-/// Logs a failed step once; it will be tried again.
+/// Counts and logs a failed step once; it will be tried again. The name of the task is a label of a public metric.
 pub fn report<T>(task: &'static str, result: &StoreResult<T>) {
     if let Err(error) = result {
         metrics::counter!("timer_task_errors_total", "task" => task).increment(1);

@@ -12,15 +12,12 @@ use crate::{
     concurrency_limit::ConcurrencyLimit,
     hash::PositionHasher,
     memory_budget::MemoryBudget,
+    position::Position,
     ready::{Ready, Start},
 };
 
-/// A place in the order of due timers. It also names an entry: a timer is due at one time only, so of two entries of one
-/// timer with different times one is stale, and the claim will tell which.
-pub type Position = (Timestamp, TimerId);
-
 /// What is due soon in the shards of this node, in four stages: upcoming (ordered by time), ready (due, in line for
-/// its destination), busy (being claimed or called) and called (to be recorded). A pure structure: time is an argument, and it
+/// its destination), in flight (being claimed or called) and called (to be recorded). A pure structure: time is an argument, and it
 /// does no I/O.
 #[derive(Debug)]
 pub struct Window {
@@ -41,12 +38,12 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Ready,
-    /// Being claimed or called, in a permit of this destination; so many bytes of it are in memory.
-    Busy {
+    /// Being claimed or called, with a permit of this destination; so many bytes of it are in memory.
+    InFlight {
         destination: Destination,
         bytes: usize,
     },
-    /// The call is over. Its place is free, and what became of it is being recorded.
+    /// The call is over. Its permit is free, and what became of it is being recorded.
     Called,
 }
 
@@ -241,8 +238,8 @@ impl Window {
         )
     }
 
-    /// Takes what may start now, at most `limit`: one of each tenant in turn, and of a tenant one of each destination in turn.
-    /// They are busy until `called` or `done`.
+    /// Takes what may start now, at most `limit`: round-robin over the tenants, and over the destinations of a tenant.
+    /// They are in flight until `called` or `done`.
     pub fn take(&mut self, limit: usize) -> Vec<DueEntry> {
         let Self { ready, permits, memory, known, .. } = self;
         let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded)).min(permits.free());
@@ -254,7 +251,7 @@ impl Window {
             if !memory.has_room(destination) || !permits.take(destination) {
                 return Start::NotForDestination;
             }
-            known.insert(position, Stage::Busy { destination, bytes: memory.reserve(destination) });
+            known.insert(position, Stage::InFlight { destination, bytes: memory.reserve(destination) });
             taken.push(DueEntry { at, id, destination });
             Start::Now
         });
@@ -263,16 +260,16 @@ impl Window {
     }
 
     /// Looks again at destinations that had all the permits they may have. Each is looked at as soon as one of its own calls is
-    /// over; this finds those that may have more because calls of others are. Says whether there are any.
+    /// over; this finds those that may have more because calls to other destinations are. Says whether there are any.
     pub fn look_again(&mut self) -> bool {
         self.ready.unpark_all()
     }
 
-    /// Busy ones have been claimed, and this is how many bytes of each are in memory now.
+    /// Entries in flight have been claimed, and this is how many bytes of each are in memory now.
     pub fn record_sizes(&mut self, claimed: impl Iterator<Item = (Position, usize)>) {
         let mut largest = 0;
         for (position, size) in claimed {
-            if let Some(Stage::Busy { destination, bytes }) = self.known.get_mut(&position) {
+            if let Some(Stage::InFlight { destination, bytes }) = self.known.get_mut(&position) {
                 self.memory.remove(*destination, *bytes);
                 self.memory.add(*destination, size);
                 self.ready.unpark(destination.receiver());
@@ -285,11 +282,11 @@ impl Window {
         }
     }
 
-    /// The call of a busy one is over: its permit is free. It stays known until it is recorded. Saying so twice is harmless.
+    /// The call of an entry in flight is over: its permit is free. It stays known until it is recorded. Saying so twice is harmless.
     pub fn called(&mut self, entry: &DueEntry) {
-        // The place is that of the destination it was taken for; the timer may have got another one since.
+        // The permit is that of the destination it was taken for; the timer may have got another one since.
         if let Some(stage) = self.known.get_mut(&(entry.at, entry.id))
-            && let Stage::Busy { destination, bytes } = *stage
+            && let Stage::InFlight { destination, bytes } = *stage
         {
             *stage = Stage::Called;
             self.unrecorded += 1;
@@ -299,7 +296,7 @@ impl Window {
         }
     }
 
-    /// A busy or called one is settled, or was not ours to take. Saying so twice is harmless.
+    /// An entry in flight or called is settled, or was not ours to take. Saying so twice is harmless.
     pub fn done(&mut self, entry: &DueEntry) {
         self.called(entry);
         if self.known.get(&(entry.at, entry.id)) == Some(&Stage::Called) {
@@ -308,7 +305,7 @@ impl Window {
         }
     }
 
-    /// Busy ones could not be claimed for now: they become due again.
+    /// Entries in flight could not be claimed for now: they become due again.
     pub fn put_back(&mut self, entries: &[DueEntry]) {
         for entry in entries {
             self.done(entry);

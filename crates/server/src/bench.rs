@@ -40,14 +40,14 @@ pub fn main(options: &BenchOptions) -> Result<(), Failure> {
 fn measure(options: &MeasureOptions) -> Result<(), Failure> {
     let plan = Plan::parse(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Run(format!("no load can be made: {error}.")))?;
+    let runtime = runtime.map_err(|error| Failure::run(format!("no load can be made: {error}."), error))?;
     let record = runtime.block_on(async {
         let stop = CancellationToken::new();
-        stop_on_signal(stop.clone()).map_err(|error| Failure::Run(format!("signals cannot be received: {error}.")))?;
+        stop_on_signal(stop.clone()).map_err(|error| Failure::run(format!("signals cannot be received: {error}."), error))?;
         tokio::select! {
             record = plan.run() => record,
             // What is under way is dropped, and with it the service that was started for this.
-            () = stop.cancelled() => Err(Failure::Run("stopped before it was done.".to_owned())),
+            () = stop.cancelled() => Err(Failure::Run("stopped before it was done.".into())),
         }
     })?;
     if let Some(file) = given(&options.json) {
@@ -138,7 +138,7 @@ impl Plan {
 
 fn wanted(options: &MeasureOptions, settings: &BTreeMap<String, String>, directory: &Path) -> Result<Wanted, Failure> {
     let program =
-        std::env::current_exe().map_err(|error| Failure::Run(format!("this program cannot be found again: {error}.")))?;
+        std::env::current_exe().map_err(|error| Failure::run(format!("this program cannot be found again: {error}."), error))?;
     Ok(Wanted {
         program,
         directory: directory.to_path_buf(),
@@ -236,7 +236,8 @@ fn show(record: &Record) {
 }
 
 fn write_json(record: &Record, file: &str) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(record).map_err(|error| Failure::Run(format!("no JSON can be made: {error}.")))?;
+    let text =
+        serde_json::to_string_pretty(record).map_err(|error| Failure::run(format!("no JSON can be made: {error}."), error))?;
     if file == "-" {
         print(format_args!("{text}"));
         return Ok(());
@@ -267,16 +268,16 @@ fn write_report(records: &[Record], page: &Path) -> Result<(), Failure> {
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text).map_err(|error| Failure::Run(format!("{} cannot be written: {error}.", file.display())))
+    fs::write(file, text).map_err(|error| Failure::run(format!("{} cannot be written: {error}.", file.display()), error))
 }
 
 fn failure(failed: Failed) -> Failure {
     match failed {
-        Failed::Option(sentence) => Failure::Configuration(sentence),
-        Failed::Run(sentence) => Failure::Run(sentence),
+        Failed::Option(sentence) => Failure::Configuration(sentence.into()),
+        Failed::Run(sentence) => Failure::Run(sentence.into()),
     }
 }
 
 fn refuse(sentence: impl Display) -> Failure {
-    Failure::Configuration(sentence.to_string())
+    Failure::Configuration(sentence.to_string().into())
 }

@@ -33,10 +33,10 @@ pub fn ask(options: &ServiceOptions, method: Method, path: &str, body: Option<&V
     let text = body.map(Value::to_string).unwrap_or_default();
     let request = request.body(Full::new(Bytes::from(text))).map_err(|_| configuration("API_KEY must be fit for a header."))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Run(format!("no request can be made: {error}.")))?;
+    let runtime = runtime.map_err(|error| Failure::run(format!("no request can be made: {error}."), error))?;
     let answer = runtime.block_on(async { tokio::time::timeout(TIMEOUT, send(request)).await });
     let answer = answer.unwrap_or_else(|_| Err(format!("it did not answer within {} s", TIMEOUT.as_secs())));
-    let text = answer.map_err(|cause| Failure::Run(format!("{base} cannot be asked: {cause}.")))?;
+    let text = answer.map_err(|cause| Failure::Run(format!("{base} cannot be asked: {cause}.").into()))?;
     data(&base, &text)
 }
 
@@ -60,10 +60,10 @@ async fn send(request: Request<Full<Bytes>>) -> Result<Bytes, String> {
 fn data(base: &str, text: &[u8]) -> Result<Value, Failure> {
     let envelope: Option<Value> = serde_json::from_slice(text).ok();
     let Some((code, message)) = envelope.as_ref().and_then(|it| Some((it["code"].as_i64()?, it["message"].as_str()?))) else {
-        return Err(Failure::Run(format!("what answers at {base} is no timer service.")));
+        return Err(Failure::Run(format!("what answers at {base} is no timer service.").into()));
     };
     if code != 0 {
-        return Err(Failure::Run(format!("the service refused it: {message}.")));
+        return Err(Failure::Run(format!("the service refused it: {message}.").into()));
     }
     Ok(envelope.map(|mut envelope| envelope["data"].take()).unwrap_or_default())
 }
@@ -78,7 +78,7 @@ fn root_cause(error: &dyn std::error::Error) -> String {
 }
 
 fn configuration(sentence: &str) -> Failure {
-    Failure::Configuration(sentence.to_owned())
+    Failure::Configuration(sentence.into())
 }
 
 fn not_a_url() -> Failure {

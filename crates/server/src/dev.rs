@@ -27,7 +27,7 @@ pub fn main(options: Options) -> Result<(), Failure> {
     let settings = Settings::resolve(&options, Defaults { api_key: Some(Secret::new(api_key)), bind })?;
     if !settings.address.ip().is_loopback() {
         return Err(Failure::Configuration(
-            "BIND must be a loopback address for `timer dev`; use `timer serve` for others.".to_owned(),
+            "BIND must be a loopback address for `timer dev`; use `timer serve` for others.".into(),
         ));
     }
     let receiver = start_receiver()?;
@@ -66,7 +66,7 @@ const RECEIVER_PORT: u16 = 8081;
 
 /// A receiver on a thread of its own that takes every call and shows it.
 fn start_receiver() -> Result<SocketAddr, Failure> {
-    let cannot_start = |error: std::io::Error| Failure::Run(format!("the receiver cannot be started: {error}."));
+    let cannot_start = |error: std::io::Error| Failure::run(format!("the receiver cannot be started: {error}."), error);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
     let bind = |port| runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
     let listener = bind(RECEIVER_PORT).or_else(|_| bind(0)).map_err(cannot_start)?;

@@ -1,22 +1,34 @@
-use std::{fmt, io::Write, process::ExitCode};
+use std::{error::Error, fmt, io::Write, process::ExitCode};
 
-use domain::Invalid;
+use domain::{Cause, Invalid};
 
-/// Why the program ends with an error. Each is one sentence for the operator.
+/// Why the program ends with an error. Each is one sentence for the operator, and keeps the error that it came from.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Something about how it was started must be changed first.
     #[error("{0}")]
-    Configuration(String),
+    Configuration(#[source] Cause),
     /// It was started well, but could not do its work.
     #[error("{0}")]
-    Run(String),
+    Run(#[source] Cause),
+}
+
+impl Failure {
+    /// A [`Configuration`](Self::Configuration) failure in these words, with the error that it came from.
+    pub fn configuration(sentence: String, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Configuration(Cause::new(sentence, source))
+    }
+
+    /// A [`Run`](Self::Run) failure in these words, with the error that it came from.
+    pub fn run(sentence: String, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Run(Cause::new(sentence, source))
+    }
 }
 
 /// A setting that breaks a rule.
 impl From<Invalid> for Failure {
     fn from(invalid: Invalid) -> Self {
-        Self::Configuration(format!("{invalid}."))
+        Self::configuration(format!("{invalid}."), invalid)
     }
 }
 

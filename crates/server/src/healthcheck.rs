@@ -11,8 +11,12 @@ const TIMEOUT: Duration = Duration::from_secs(6);
 /// `timer healthcheck`: one request to the service on this machine, for containers without curl.
 pub fn main(options: &LocalOptions) -> Result<(), Failure> {
     let port = options.port.get()?;
-    let status = ask(port).map_err(|error| Failure::Run(format!("no answer on port {port}: {error}.")))?;
-    if status.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(Failure::Run(format!("the service is not healthy: {status}."))) }
+    let status = ask(port).map_err(|error| Failure::run(format!("no answer on port {port}: {error}."), error))?;
+    if status.starts_with("HTTP/1.1 200") {
+        Ok(())
+    } else {
+        Err(Failure::Run(format!("the service is not healthy: {status}.").into()))
+    }
 }
 
 /// The status line of `GET /healthz`.

@@ -49,7 +49,7 @@ fn list(options: &ListKeysOptions) -> Result<(), Failure> {
 }
 
 fn revoke(options: &RevokeKeyOptions) -> Result<(), Failure> {
-    let id = domain::AccessKeyId::parse(&options.id).map_err(|invalid| Failure::Configuration(format!("{invalid}.")))?;
+    let id = domain::AccessKeyId::parse(&options.id)?;
     client::ask(&options.service, Method::DELETE, &format!("/keys/{id}"), None)?;
     say(format_args!("Key {id} is revoked."));
     Ok(())

@@ -11,7 +11,8 @@ use crate::{
 pub fn main(options: &StoreOptions) -> Result<(), Failure> {
     let database = stores::resolve(options)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|error| Failure::run(format!("no threads can be started: {error}."), error))?;
     runtime.block_on(database.open(&clock))?;
     say(format_args!("timer: {} is up to date.", database.describe()));
     Ok(())

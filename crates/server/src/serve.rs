@@ -51,26 +51,26 @@ pub struct Started {
 /// Runs the service until a signal stops it. `announce` is called once it takes requests.
 pub fn run(settings: &Settings, announce: impl FnOnce(&Started)) -> Result<(), Failure> {
     let files = rlimit::share(rlimit::allow_many());
-    let runtime = api_runtime().map_err(|error| Failure::Run(format!("no threads can be started: {error}.")))?;
+    let runtime = api_runtime().map_err(|error| Failure::run(format!("no threads can be started: {error}."), error))?;
     let drained = runtime.block_on(run_until_stopped(settings, files, announce))?;
     match drained {
         Drained::Completely => Ok(()),
-        Drained::Broken => Err(Failure::Run("a part of the service failed; see the log.".to_owned())),
-        Drained::Partly => Err(Failure::Run(
-            "stopped before every call had finished; those timers will be taken up at the next start.".to_owned(),
-        )),
+        Drained::Broken => Err(Failure::Run("a part of the service failed; see the log.".into())),
+        Drained::Partly => {
+            Err(Failure::Run("stopped before every call had finished; those timers will be taken up at the next start.".into()))
+        }
     }
 }
 
 fn no_thread(error: io::Error) -> Failure {
-    Failure::Run(format!("no thread can be started: {error}."))
+    Failure::run(format!("no thread can be started: {error}."), error)
 }
 
 fn api_runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(api_threads()).enable_all().build()
 }
 
-/// Half of the processors take requests: the store and the firing, which have threads of their own, need the others. More threads
+/// Half of the processors take requests: the store and the firing, which have threads of their own, need the other half. More threads
 /// would only wake each other.
 fn api_threads() -> usize {
     thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
@@ -84,11 +84,12 @@ async fn run_until_stopped(
     let metrics = telemetry::metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let stop = CancellationToken::new();
-    signals::stop_on_signal(stop.clone()).map_err(|error| Failure::Run(format!("signals cannot be received: {error}.")))?;
+    signals::stop_on_signal(stop.clone())
+        .map_err(|error| Failure::run(format!("signals cannot be received: {error}."), error))?;
 
     let listener = TcpListener::bind(settings.address)
         .await
-        .map_err(|error| Failure::Configuration(format!("PORT {} cannot be opened: {error}.", settings.address)))?;
+        .map_err(|error| Failure::configuration(format!("PORT {} cannot be opened: {error}.", settings.address), error))?;
     let store = tokio::select! {
         opened = settings.database.open(&clock) => opened?,
         () = stop.cancelled() => return Ok(Drained::Completely),
@@ -98,7 +99,7 @@ async fn run_until_stopped(
     let store: Arc<dyn Store> = Arc::new(store);
     let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(&writable), stop.clone()));
     let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
-    let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::Run(format!("{error}.")))?;
+    let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::run(format!("{error}."), error))?;
     let address = listener.local_addr().unwrap_or(settings.address);
     let scheduler = scheduler::Config {
         name: node_name(&settings.scheduler.name, address),
@@ -115,7 +116,8 @@ async fn run_until_stopped(
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
         deliverer,
-        store,
+        store: store.clone(),
+        health: store,
         clock,
         overdue_window: settings.overdue_window,
         retry_interval_min: settings.retry_interval_min,
@@ -138,7 +140,7 @@ async fn run_until_stopped(
     stop.cancel();
     watching.abort();
     let (drained, closed) = tokio::join!(fired, consumer.closed());
-    let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".to_owned()))?;
+    let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;
     Ok(if closed && !nats_wiring.is_broken() { drained } else { Drained::Broken })
 }
 
@@ -241,11 +243,11 @@ fn api_config(
         }),
     };
     let health = vec![
-        // None is no illness: another process holds them, and this one stands by.
+        // A process without shards is healthy: another process holds them, and this one stands by.
         item("shards", Box::new(move || scheduler.shards_held().into())),
         item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
         clock_skew,
-        // Exhausted permits are no illness of this process: a restart would not help, and other tenants are served.
+        // A process with exhausted permits is healthy: a restart would not help, and other tenants are served.
         item("permits", Box::new(move || permits(permitted.permits()))),
         item("egress", Box::new(move || egress.clone().into())),
     ];

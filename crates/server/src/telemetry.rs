@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{Metric, MetricKind};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
 
 use crate::{
     exit::Failure,
@@ -33,15 +33,15 @@ const UPKEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// Collects metrics from now on, on the runtime that this is called on; the answer renders them as Prometheus reads them.
 pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::Run(format!("metrics cannot be collected: {error}."));
+    let failed = |error: BuildError| Failure::run(format!("metrics cannot be collected: {error}."), error);
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
         .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_size".to_owned()), &SIZES))
         .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_rows".to_owned()), &SIZES))
         .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_timers".to_owned()), &SIZES))
-        .map_err(|error| failed(&error))?
+        .map_err(failed)?
         .install_recorder()
-        .map_err(|error| failed(&error))?;
+        .map_err(failed)?;
     let upkept = handle.clone();
     tokio::spawn(async move {
         loop {

@@ -4,7 +4,7 @@
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 
-use crate::{OpenError, failure::describe};
+use crate::{OpenError, failure::cause};
 
 /// In order; a migration that was ever released is never changed.
 const MIGRATIONS: [(i32, &str); 5] = [
@@ -36,7 +36,7 @@ pub struct Setup {
 /// Writes nothing when there is nothing to do: a user who may not create tables can then start all the same.
 pub async fn migrate(options: &PgConnectOptions) -> Result<Setup, OpenError> {
     let unlimited = options.clone().options([("lock_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
-    let mut session = unlimited.connect().await.map_err(|error| OpenError::Unreachable(describe(&error)))?;
+    let mut session = unlimited.connect().await.map_err(|error| OpenError::Unreachable(cause(error)))?;
     let setup = migrate_over(&mut session).await;
     // What counts is committed or not by now; the server notices a closed connection by itself.
     drop(session.close().await);
@@ -46,10 +46,10 @@ pub async fn migrate(options: &PgConnectOptions) -> Result<Setup, OpenError> {
 async fn migrate_over(session: &mut PgConnection) -> Result<Setup, OpenError> {
     match read(session).await? {
         Some(setup) if setup.version == newest() => return Ok(setup),
-        _ => apply(session).await.map_err(|error| OpenError::Migration(describe(&error)))?,
+        _ => apply(session).await.map_err(|error| OpenError::Migration(cause(error)))?,
     }
     let setup = read(session).await?;
-    setup.ok_or_else(|| OpenError::Migration("the tables are missing right after they were made".to_owned()))
+    setup.ok_or_else(|| OpenError::Migration("the tables are missing right after they were made".into()))
 }
 
 fn newest() -> i32 {
@@ -71,7 +71,7 @@ async fn apply(session: &mut PgConnection) -> Result<(), sqlx::Error> {
 
 /// `None` when nothing was set up yet. Refuses what a newer program made: this one does not know what it would break.
 pub async fn read(session: &mut PgConnection) -> Result<Option<Setup>, OpenError> {
-    let unreadable = |error: sqlx::Error| OpenError::Unreachable(describe(&error));
+    let unreadable = |error: sqlx::Error| OpenError::Unreachable(cause(error));
     let is_set_up: bool =
         sqlx::query_scalar("SELECT to_regclass('timer_setup') IS NOT NULL").fetch_one(&mut *session).await.map_err(unreadable)?;
     if !is_set_up {
@@ -85,7 +85,7 @@ pub async fn read(session: &mut PgConnection) -> Result<Option<Setup>, OpenError
     if version > newest() {
         let complaint =
             format!("its tables have version {version}, and this program knows only up to {}: use a newer one", newest());
-        return Err(OpenError::Unfit(complaint));
+        return Err(OpenError::Unfit(complaint.into()));
     }
     Ok(Some(Setup { version, shards: shards.cast_unsigned() }))
 }

@@ -1,25 +1,26 @@
 //! The first look at a database: can it be reached, is it fit, and does it keep what it is given.
 
+use domain::Cause;
 use sqlx::{ConnectOptions, Connection, PgConnection, Row, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
-use crate::{failure::describe, migrate};
+use crate::{failure::cause, migrate};
 
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The first one that can sort within the order of an index.
 const SERVER_VERSION_MIN: i32 = 130_000;
 
-/// Why a database cannot be used. Never shows a password.
+/// Why a database cannot be used, with the error that it came from. Never shows a password.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("the address of the PostgreSQL database is wrong: {0}")]
     Address(String),
     #[error("PostgreSQL cannot be reached: {0}")]
-    Unreachable(String),
+    Unreachable(#[source] Cause),
     #[error("the PostgreSQL database cannot be used: {0}")]
-    Unfit(String),
+    Unfit(#[source] Cause),
     #[error("the PostgreSQL database could not be set up: {0}")]
-    Migration(String),
+    Migration(#[source] Cause),
 }
 
 /// What stands between an acknowledged timer and a power failure.
@@ -51,7 +52,7 @@ pub struct Found {
 }
 
 pub async fn look(options: &PgConnectOptions) -> Result<Found, OpenError> {
-    let unreachable = |error: sqlx::Error| OpenError::Unreachable(describe(&error));
+    let unreachable = |error: sqlx::Error| OpenError::Unreachable(cause(error));
     let looked = timeout(CONNECT_TIMEOUT, async {
         let mut session = options.connect().await.map_err(unreachable)?;
         let durability = check(&mut session).await?;
@@ -60,7 +61,7 @@ pub async fn look(options: &PgConnectOptions) -> Result<Found, OpenError> {
         drop(session.close().await);
         Ok(Found { durability, setup })
     });
-    looked.await.unwrap_or_else(|_| Err(OpenError::Unreachable("it does not answer".to_owned())))
+    looked.await.unwrap_or_else(|_| Err(OpenError::Unreachable("it does not answer".into())))
 }
 
 async fn check(session: &mut PgConnection) -> Result<Durability, OpenError> {
@@ -71,15 +72,15 @@ async fn check(session: &mut PgConnection) -> Result<Durability, OpenError> {
     )
     .fetch_one(session)
     .await
-    .map_err(|error| OpenError::Unreachable(describe(&error)))?;
-    let read = |column: &str| row.try_get::<String, _>(column).map_err(|error| OpenError::Unfit(describe(&error)));
-    let version: i32 = row.try_get("version").map_err(|error| OpenError::Unfit(describe(&error)))?;
+    .map_err(|error| OpenError::Unreachable(cause(error)))?;
+    let read = |column: &str| row.try_get::<String, _>(column).map_err(|error| OpenError::Unfit(cause(error)));
+    let version: i32 = row.try_get("version").map_err(|error| OpenError::Unfit(cause(error)))?;
     if version < SERVER_VERSION_MIN {
-        return Err(OpenError::Unfit(format!("it is version {}, and 13 is the oldest that will do", version / 10_000)));
+        return Err(OpenError::Unfit(format!("it is version {}, and 13 is the oldest that will do", version / 10_000).into()));
     }
     let encoding = read("encoding")?;
     if encoding != "UTF8" {
-        return Err(OpenError::Unfit(format!("its encoding is {encoding}; create it with ENCODING 'UTF8'")));
+        return Err(OpenError::Unfit(format!("its encoding is {encoding}; create it with ENCODING 'UTF8'").into()));
     }
     let (fsync, pages, commit) = (read("fsync")?, read("full_page_writes")?, read("synchronous_commit")?);
     let durability = Durability::of(&[("fsync", &fsync), ("full_page_writes", &pages), ("synchronous_commit", &commit)]);

@@ -61,8 +61,8 @@ impl Flow {
         self.changed.notify_one();
     }
 
-    /// Until the next batch is worth its while.
-    async fn is_worthwhile(&self, worthwhile: usize) {
+    /// Completes when no batch is under way, or enough items are queued for another one beside it.
+    async fn wait_for_batch(&self, worthwhile: usize) {
         while self.batches_under_way.load(Ordering::Relaxed) > 0 && self.items_queued.load(Ordering::Relaxed) < worthwhile {
             self.changed.notified().await;
         }
@@ -160,8 +160,8 @@ async fn gather<Item, Answer>(
     limits: &BatchLimits,
 ) -> Option<Vec<Order<Item, Answer>>> {
     let mut next = queue.recv().await?;
-    // Whether it is or not: no batch waits longer.
-    drop(timeout(limits.linger_max, flow.is_worthwhile(limits.items_worthwhile)).await);
+    // A batch that is still small by then is written as it is.
+    drop(timeout(limits.linger_max, flow.wait_for_batch(limits.items_worthwhile)).await);
     flow.batches_under_way.fetch_add(1, Ordering::Relaxed);
     let mut batch = Vec::new();
     let (mut items, mut bytes) = (0, 0);

@@ -21,7 +21,7 @@ pub struct ShardCursor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u128);
 
-/// Counts the owners of a shard.
+/// The fencing token of a shard lease: it rises each time that the shard gets an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub i64);
 

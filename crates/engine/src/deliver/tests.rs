@@ -54,6 +54,12 @@ fn timer(receiver: SocketAddr, now: Timestamp) -> NewTimer {
 
 /// A pipeline with one timer in its store, due one minute ago, and its claim.
 async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
+    let (pipeline, claimed, _) = claimed_and_store(status, config).await;
+    (pipeline, claimed)
+}
+
+/// The same, with the store.
+async fn claimed_and_store(status: u16, config: Config) -> (Pipeline, Claimed, Arc<dyn Store>) {
     let due = Timestamp::parse("due", "2030-01-31T12:00:00Z").unwrap();
     let manual = Arc::new(ManualClock::at(due.saturating_add(Span::from_secs(60))));
     let clock: Arc<dyn Clock> = manual;
@@ -68,7 +74,8 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
     let pipeline = Pipeline {
         scheduler,
         deliverer,
-        store,
+        store: store.clone(),
+        health: store.clone(),
         clock,
         overdue_window: None,
         retry_interval_min: Span::ZERO,
@@ -76,7 +83,7 @@ async fn claimed(status: u16, config: Config) -> (Pipeline, Claimed) {
         metrics: PipelineMetrics::default(),
         heartbeats: crate::Heartbeats::default(),
     };
-    (pipeline, claimed.pop().unwrap())
+    (pipeline, claimed.pop().unwrap(), store)
 }
 
 fn remembering(attempt_log: AttemptLog) -> Config {
@@ -92,11 +99,11 @@ async fn the_store_keeps_what_is_to_be_remembered_of_a_call() {
         (200, AttemptLog::Failures, None),
         (200, AttemptLog::Everything, Some("delivered")),
     ] {
-        let (pipeline, claimed) = claimed(status, remembering(attempt_log)).await;
+        let (pipeline, claimed, store) = claimed_and_store(status, remembering(attempt_log)).await;
         let id = claimed.entry.id;
         let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
         assert_eq!(pipeline.store.settle(&[settlement]).await.unwrap(), [true]);
-        let attempts = pipeline.store.attempts(id).await.unwrap();
+        let attempts = store.attempts(id).await.unwrap();
         let expected = kept.map(|outcome| Attempt {
             number: 1,
             started_at: pipeline.clock.now(),
@@ -126,7 +133,7 @@ async fn where_no_call_was_made_nothing_is_remembered() {
 
 #[tokio::test]
 async fn what_its_caller_wants_tried_again_is_not_overdue() {
-    let (pipeline, claimed) = claimed(503, Config::default()).await;
+    let (pipeline, claimed, store) = claimed_and_store(503, Config::default()).await;
     let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };
     let entry = claimed.entry;
     let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
@@ -134,7 +141,7 @@ async fn what_its_caller_wants_tried_again_is_not_overdue() {
     pipeline.scheduler.settled(&[settlement]);
 
     let now = pipeline.clock.now();
-    pipeline.store.reopen(entry.id, now).await.unwrap();
+    store.reopen(entry.id, now).await.unwrap();
     pipeline.scheduler.nudge(&[store::DueEntry { at: now, ..entry }]);
     let mut reopened = pipeline.scheduler.claim_once().await.unwrap().claimed;
     let settlement = pipeline.deliver(reopened.pop().expect("the timer again"), &CancellationToken::new()).await;
@@ -182,6 +189,7 @@ async fn a_call_that_was_not_made_is_counted_neither_as_fired_nor_as_a_retry() {
             metrics: metrics::with_local_recorder(&recorder, PipelineMetrics::default),
             scheduler: pipeline.scheduler,
             store: pipeline.store,
+            health: pipeline.health,
             clock: pipeline.clock,
             overdue_window: pipeline.overdue_window,
             retry_interval_min: pipeline.retry_interval_min,
@@ -203,9 +211,9 @@ async fn a_call_that_was_not_made_is_counted_neither_as_fired_nor_as_a_retry() {
 #[tokio::test]
 async fn results_that_a_store_refuses_while_it_takes_other_writes_are_split() {
     for (is_away, calls) in [(false, 12), (true, 13)] {
-        let (mut pipeline, claimed) = claimed(200, Config::default()).await;
-        let store = Arc::new(Faulty::new(Arc::clone(&pipeline.store)));
-        pipeline.store = Arc::clone(&store) as Arc<dyn Store>;
+        let (mut pipeline, claimed, store) = claimed_and_store(200, Config::default()).await;
+        let store = Arc::new(Faulty::new(store));
+        (pipeline.store, pipeline.health) = (store.clone(), store.clone());
         let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
         tokio::time::pause();
         (0..10).for_each(|_| store.plan(Operation::Settle, Fault::NotDone));
@@ -223,9 +231,9 @@ async fn results_that_a_store_refuses_while_it_takes_other_writes_are_split() {
 #[tokio::test]
 async fn a_result_is_rather_recorded_without_its_attempt_than_set_aside() {
     for (faults, set_aside) in [(3, 0), (4, 1)] {
-        let (mut pipeline, claimed) = claimed(200, remembering(AttemptLog::Everything)).await;
-        let store = Arc::new(Faulty::new(Arc::clone(&pipeline.store)));
-        pipeline.store = Arc::clone(&store) as Arc<dyn Store>;
+        let (mut pipeline, claimed, store) = claimed_and_store(200, remembering(AttemptLog::Everything)).await;
+        let store = Arc::new(Faulty::new(store));
+        (pipeline.store, pipeline.health) = (store.clone(), store.clone());
         let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
         let id = settlement.entry.id;
         tokio::time::pause();

@@ -87,7 +87,8 @@ impl Node {
         let pipeline = Arc::new(Pipeline {
             scheduler: Arc::clone(&scheduler),
             deliverer: Arc::new(sender),
-            store: Arc::clone(&store),
+            store: store.clone(),
+            health: store.clone(),
             clock: as_clock,
             overdue_window: None,
             retry_interval_min: Span::ZERO,

@@ -62,8 +62,9 @@ fn a_tenant_that_has_to_wait_is_asked_about_once_and_keeps_its_place() {
 fn a_destination_that_has_to_wait_is_not_asked_about_until_a_permit_of_its_receiver_is_back() {
     let mut ready = ready([called_by(1, 1), called_by(1, 2), called_by(2, 1)]);
     let first = called_by(1, 1).receiver();
-    let busy = |destination: Destination| if destination.receiver() == first { Start::NotForDestination } else { Start::Now };
-    assert_eq!(take(&mut ready, 9, busy), [2]);
+    let at_its_limit =
+        |destination: Destination| if destination.receiver() == first { Start::NotForDestination } else { Start::Now };
+    assert_eq!(take(&mut ready, 9, at_its_limit), [2]);
     ready.push(called_by(1, 1), position(4));
     assert_eq!(take(&mut ready, 9, |_| Start::Now), [0; 0], "parked, for both tenants");
     assert!(!ready.is_worth(1, |_| 9, |_| 9));

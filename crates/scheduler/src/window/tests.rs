@@ -67,7 +67,7 @@ fn work_is_what_is_due_and_has_a_place() {
     window.end_load(&from, &entries, at(9), usize::MAX);
     assert!(!window.has_work_for(1), "nothing is due yet");
     window.promote(at(5), 10);
-    assert!(window.has_work_for(3) && !window.has_work_for(4), "two places for one receiver, one timer for another");
+    assert!(window.has_work_for(3) && !window.has_work_for(4), "two permits for one receiver, one timer for another");
     assert_eq!(numbers(&window.take(10)), [1, 4, 2]);
     assert!(!window.has_work_for(1));
     window.called(&entries[0]);
@@ -75,20 +75,20 @@ fn work_is_what_is_due_and_has_a_place() {
 }
 
 #[test]
-fn what_is_in_line_or_busy_does_not_enter_again() {
+fn what_is_in_line_or_in_flight_does_not_enter_again() {
     let one = entry(1, 1, 7);
     let mut window = window(100, 100, &[one]);
     assert!(!window.repair(one), "it is upcoming");
     window.promote(at(5), 10);
     assert!(!window.repair(one), "it is ready");
     assert_eq!(numbers(&window.take(10)), [1]);
-    assert!(!window.repair(one), "it is busy");
+    assert!(!window.repair(one), "it is in flight");
     window.done(&one);
-    assert!(window.repair(one), "it was settled, and somebody says it is pending again");
+    assert!(window.repair(one), "it was settled, and is said to be pending again");
 }
 
 #[test]
-fn a_busy_timer_that_gets_a_new_time_enters_with_it() {
+fn a_timer_in_flight_that_gets_a_new_time_enters_with_it() {
     let old = entry(1, 1, 7);
     let new = entry(50, 1, 7);
     let mut window = window(100, 100, &[old]);
@@ -142,18 +142,18 @@ fn over_budget_the_farthest_entries_go_and_are_read_again_later() {
 
 #[test]
 fn a_closed_shard_leaves_nothing_behind_but_what_is_being_delivered() {
-    let busy = entry(1, 1, 7);
-    let mut window = window(100, 100, &[busy, entry(50, 3, 7)]);
+    let in_flight = entry(1, 1, 7);
+    let mut window = window(100, 100, &[in_flight, entry(50, 3, 7)]);
     assert_eq!(fire(&mut window, 1), [1]);
     window.repair(entry(2, 2, 8));
     window.promote(at(2), 10);
     window.close(SHARD);
     assert_eq!((window.len(), window.in_flight()), (0, 1));
     assert!(!window.repair(entry(3, 4, 7)), "the shard is not ours");
-    window.done(&busy);
+    window.done(&in_flight);
     assert_eq!(window.in_flight(), 0);
     window.open(SHARD);
-    assert!(window.repair(busy));
+    assert!(window.repair(in_flight));
 }
 
 #[test]
@@ -163,9 +163,9 @@ fn a_timer_that_gets_another_destination_is_still_one_timer() {
     window.promote(at(5), 10);
     let taken = window.take(10);
     assert_eq!(taken, [entry(1, 1, 8)], "with the newer destination");
-    assert!(!window.admit(entry(1, 1, 9)), "it is busy");
+    assert!(!window.admit(entry(1, 1, 9)), "it is in flight");
     window.done(&entry(1, 1, 9));
-    assert_eq!(window.in_flight(), 0, "its place is free, whatever destination it has now");
+    assert_eq!(window.in_flight(), 0, "its permit is free, whatever destination it has now");
 }
 
 #[test]

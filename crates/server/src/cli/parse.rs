@@ -14,16 +14,16 @@ pub fn read_dotenv() -> Result<(), Failure> {
         Err(error) if error.not_found() => Ok(()),
         Err(dotenvy::Error::LineParse(_, column)) => {
             // The line itself is not shown: it may hold a secret.
-            Err(Failure::Configuration(format!(".env has a line that cannot be read (at its character {column}).")))
+            Err(Failure::Configuration(format!(".env has a line that cannot be read (at its character {column}).").into()))
         }
-        Err(error) => Err(Failure::Configuration(format!(".env cannot be read: {error}."))),
+        Err(error) => Err(Failure::configuration(format!(".env cannot be read: {error}."), error)),
     }
 }
 
 /// The command that the program was started with. Help, and a command line that cannot be understood, end the program here.
 pub fn parse() -> Result<Command, Failure> {
     try_parse(std::env::args_os()).map_err(|error| match sentence_of(&error) {
-        Some(sentence) => Failure::Configuration(sentence.to_owned()),
+        Some(sentence) => Failure::Configuration(sentence.into()),
         None => error.exit(),
     })
 }

@@ -89,11 +89,11 @@ impl Database for PostgresDatabase {
     }
 
     fn backup(&self, _file: &Path) -> Result<String, Failure> {
-        Err(Failure::Configuration("PostgreSQL has its own tool for this: pg_dump.".to_owned()))
+        Err(Failure::Configuration("PostgreSQL has its own tool for this: pg_dump.".into()))
     }
 
     fn restore(&self, _file: &Path, _replace: bool) -> Result<String, Failure> {
-        Err(Failure::Configuration("PostgreSQL has its own tool for this: pg_restore.".to_owned()))
+        Err(Failure::Configuration("PostgreSQL has its own tool for this: pg_restore.".into()))
     }
 }
 
@@ -114,8 +114,8 @@ async fn connect(options: &Address, clock: &Arc<dyn Clock>) -> Result<PostgresSt
 
 fn not_opened(error: OpenError) -> Failure {
     match error {
-        OpenError::Address(rule) => Failure::Configuration(format!("DATABASE_URL is wrong: {rule}.")),
-        error => Failure::Run(format!("{error}.")),
+        OpenError::Address(rule) => Failure::Configuration(format!("DATABASE_URL is wrong: {rule}.").into()),
+        error => Failure::run(format!("{error}."), error),
     }
 }
 

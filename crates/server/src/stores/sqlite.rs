@@ -68,7 +68,7 @@ impl Database for SqliteFile {
     fn backup(&self, file: &Path) -> Result<String, Failure> {
         store_sqlite::backup(&self.0, file).map_err(|error| match error {
             BackupError::Database(error) => not_opened(error),
-            error => Failure::Run(format!("{error}.")),
+            error => Failure::run(format!("{error}."), error),
         })?;
         Ok(format!("{} is a whole, checked copy of {}.", file.display(), self.0.display()))
     }
@@ -76,7 +76,7 @@ impl Database for SqliteFile {
     fn restore(&self, file: &Path, replace: bool) -> Result<String, Failure> {
         store_sqlite::restore(&self.0, file, replace).map_err(|error| match error {
             RestoreError::Database(error) => not_opened(error),
-            error => Failure::Run(format!("{error}.")),
+            error => Failure::run(format!("{error}."), error),
         })?;
         Ok(format!("{} is now what {} holds.", self.0.display(), file.display()))
     }
@@ -86,8 +86,8 @@ impl Database for SqliteFile {
 fn not_opened(error: OpenError) -> Failure {
     match error {
         OpenError::NoDirectory { .. } | OpenError::NotAllowed { .. } | OpenError::Foreign { .. } => {
-            Failure::Configuration(format!("The database {error} (DATABASE_URL or TIMER_DB_PATH names it)."))
+            Failure::configuration(format!("The database {error} (DATABASE_URL or TIMER_DB_PATH names it)."), error)
         }
-        error => Failure::Run(format!("{error}.")),
+        error => Failure::run(format!("{error}."), error),
     }
 }
