@@ -19,7 +19,8 @@ const NODES: usize = 3;
 /// There are always calls under way.
 const CALL_TIME: Duration = Duration::from_millis(50);
 const TAKE_OVER: Duration = Duration::from_secs(8);
-/// The limit of calls under way to one destination, of which there is only one here, and as many again that are over and not on record.
+/// How many calls of one tenant to one destination may be in flight, of which there is only one each here, and as many again that
+/// are over and not on record.
 const IN_FLIGHT: usize = 2 * 256;
 
 /// Five seconds are promised; a single one may be longer on a busy machine.
