@@ -47,14 +47,6 @@ macro_rules! for_each_store {
     };
 }
 
-/// One line for each database.
-macro_rules! on_each_store {
-    ($name:ident, $($tier:tt)*) => {
-        $crate::rig::on_store!($name, on_sqlite, sqlite, $($tier)*);
-        $crate::rig::on_store!($name, on_postgres, postgres, $($tier)*);
-    };
-}
-
 macro_rules! on_store {
     ($name:ident, $test:ident, $backend:ident, $($tier:tt)*) => {
         $($tier)*
@@ -64,7 +56,7 @@ macro_rules! on_store {
         }
     };
 }
-pub(crate) use {for_each_store, on_each_store, on_store};
+pub(crate) use {backend::on_each_store, for_each_store, on_store};
 
 /// For what blocks the thread, such as starting or stopping a server: the other tasks of the test go on meanwhile.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
