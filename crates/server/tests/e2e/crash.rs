@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    history::{Doors, Fault, History, Load, Mixture},
+    history::{Apis, Fault, History, Load, Mixture},
     rig::{Backend, Chance, Receiver, Reply, Service, by_tier, for_each_store, heavy, now},
 };
 
@@ -26,8 +26,8 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
     let mut service = Service::start(&backend).await;
     let history = Arc::new(History::new(CALL_TIME));
     let (mut chance, count) = (Chance::new("kills under load"), by_tier(KILLS, KILLS_IN_A_BUILD));
-    let doors = Doors::new(vec![service.client()]);
-    let load = Load::start(&doors, receiver.url("/crash"), &history, Mixture::default(), chance.seed());
+    let apis = Apis::new(vec![service.client()]);
+    let load = Load::start(&apis, receiver.url("/crash"), &history, Mixture::default(), chance.seed());
 
     let mut kills = Vec::new();
     for _ in 0..count {

@@ -22,9 +22,9 @@ mod bad_requests;
 #[cfg(feature = "bench")]
 mod bench;
 mod broker_cluster;
+mod broker_commands;
 mod broker_crash;
 mod broker_database_outage;
-mod broker_door;
 mod broker_outage;
 mod broker_poison;
 mod broker_stopping;

@@ -33,7 +33,7 @@ pub use nodes::{Cluster, LEASE_MICROS, Nodes, SHARDS, shard_of, wait_until_share
 pub use python::{beside_the_tests, python};
 pub use receiver::{Call, Receiver, Reply};
 pub use scripted::{Absent, Act, Exchange, Scripted, http_answer};
-pub use service::{API_KEY, Service, timer, with_door};
+pub use service::{API_KEY, Service, timer, with_commands};
 pub use tolerance::{by_tier, tolerated};
 
 /// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`. With `soak:` before
