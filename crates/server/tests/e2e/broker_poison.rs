@@ -7,7 +7,7 @@ use std::{collections::HashMap, time::Duration};
 use throwaway::Nats;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{
         Backend, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Message, Service, beside_others,
         blocking, eventually, for_each_store, now, schedule_timer, tolerated,

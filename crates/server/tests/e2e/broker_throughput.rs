@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use throwaway::Nats;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Backend, Bus, Service, alone, blocking, eventually, for_each_store, now, schedule_timer},
 };
 

@@ -21,7 +21,7 @@ use std::{
 use futures_util::{StreamExt, stream};
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Call, Client, micros, now, tolerated},
 };
 pub use fault::Fault;

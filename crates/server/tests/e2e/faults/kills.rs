@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    figures::Lateness,
     history::{Fault, Mixture},
+    lateness::Lateness,
     rig::{
         Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, eventually, heavy, micros, now, scaled, shard_of, tolerated,
         wait_until_shared,

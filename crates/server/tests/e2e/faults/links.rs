@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::{
-    figures::Lateness,
     history::{Fault, Mixture},
+    lateness::Lateness,
     rig::{Link, Nodes, Receiver, Reply, heavy, now, scaled, tolerated, wait_until_shared},
     trial::Trial,
 };

@@ -13,8 +13,8 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::{
-    figures::Lateness,
     history::Mixture,
+    lateness::Lateness,
     rig::{Chance, Client, Nodes, Receiver, Reply, by_tier, callback_to, eventually, heavy, now, scaled, tolerated},
     trial::Trial,
 };
