@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What takes too long for every change, or means something on an idle machine only: the fault suite at scale, 100,000 seeds of the
-# simulation, the tests that measure or need minutes of load or gigabytes of disk, and every limit of time as it is written down
-# (SOAK=1, see crates/server/tests/e2e/rig/tolerance.rs), on an optimised build. Several hours.
+# simulation, ten minutes of each fuzz target, the tests that measure or need minutes of load or gigabytes of disk, and every limit
+# of time as it is written down (SOAK=1, see crates/server/tests/e2e/rig/tolerance.rs), on an optimised build. Several hours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +12,15 @@ scripts/setup.sh
 
 heading "simulation"
 SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package engine --test simulation -- --nocapture
+
+heading "fuzz targets"
+if cargo +nightly fuzz --version >/dev/null 2>&1; then
+  for target in fuzz/fuzz_targets/*.rs; do
+    cargo +nightly fuzz run "$(basename "$target" .rs)" -- -max_total_time="${FUZZ_SECONDS:-600}"
+  done
+else
+  echo "left out: they need a nightly compiler and cargo-fuzz (see fuzz/README.md)"
+fi
 
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1

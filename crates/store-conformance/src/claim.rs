@@ -163,7 +163,7 @@ pub async fn a_lost_shard_is_claimed_only_by_its_new_owner(fixture: impl Fixture
     assert!(shard_leases.contains(&claimed[0].shard_lease));
 }
 
-pub async fn a_tenure_whose_lease_ran_out_unnoticed_still_claims_and_settles(fixture: impl Fixture) {
+pub async fn a_shard_lease_that_ran_out_unnoticed_still_claims_and_settles(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let first = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     stage.die(stage.node).await;

@@ -126,7 +126,7 @@ pub async fn a_settlement_with_another_token_counts_for_nothing(fixture: impl Fi
     stage.settle(&claimed, completed()).await;
 }
 
-pub async fn a_settlement_without_the_current_tenure_counts_for_nothing(fixture: impl Fixture) {
+pub async fn a_settlement_without_the_current_shard_lease_counts_for_nothing(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let claimed = stage.claim_one(&stage.create(timer("http://a.example/")).await).await;
     for epoch in [Epoch(claimed.shard_lease.epoch.0 - 1), Epoch(claimed.shard_lease.epoch.0 + 1)] {

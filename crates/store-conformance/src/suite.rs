@@ -81,7 +81,7 @@ macro_rules! suite {
                 without_the_current_shard_lease_nothing_is_claimed
                 only_timers_of_shards_that_are_held_are_claimed
                 a_lost_shard_is_claimed_only_by_its_new_owner
-                a_tenure_whose_lease_ran_out_unnoticed_still_claims_and_settles
+                a_shard_lease_that_ran_out_unnoticed_still_claims_and_settles
                 attempts_count_up_from_claim_to_claim
                 a_retry_is_claimed_at_its_own_time_only
                 a_thousand_timers_are_claimed_at_once
@@ -95,7 +95,7 @@ macro_rules! suite {
                 a_timer_that_is_due_again_starts_over
                 a_success_clears_the_error_of_earlier_attempts
                 a_settlement_with_another_token_counts_for_nothing
-                a_settlement_without_the_current_tenure_counts_for_nothing
+                a_settlement_without_the_current_shard_lease_counts_for_nothing
                 what_is_not_claimed_cannot_be_settled
                 settling_twice_is_harmless
                 a_late_settlement_does_not_touch_the_next_claim

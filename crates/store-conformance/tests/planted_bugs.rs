@@ -38,8 +38,8 @@ caught! {
     a_cancel_that_races_a_claim: CancelWhateverTheStatus by races::a_timer_is_never_both_canceled_and_claimed;
     an_update_that_ignores_the_revision: UpdateWhateverTheRevision by change::an_update_of_a_stale_revision_is_told_to_read_again;
     an_update_that_forgets_the_retry: UpdateForgetsTheRetry by change::an_update_that_keeps_the_time_keeps_the_next_attempt;
-    a_claim_that_ignores_the_shard_lease: ClaimWithoutTenure by claim::without_the_current_shard_lease_nothing_is_claimed;
-    a_claim_under_a_lost_shard_lease: ClaimWithoutTenure by claim::a_lost_shard_is_claimed_only_by_its_new_owner;
+    a_claim_that_ignores_the_shard_lease: ClaimWithoutShardLease by claim::without_the_current_shard_lease_nothing_is_claimed;
+    a_claim_under_a_lost_shard_lease: ClaimWithoutShardLease by claim::a_lost_shard_is_claimed_only_by_its_new_owner;
     a_claim_that_ignores_the_time: ClaimWhateverTheTime by change::a_moved_timer_can_no_longer_be_claimed_at_its_old_time;
     a_claim_that_cannot_be_repeated: RepeatedClaimIsEmpty by claim::a_claim_that_is_repeated_gives_the_same_and_counts_nothing_twice;
     a_claim_that_gives_timers_to_every_token: ClaimTwice by claim::a_claimed_timer_is_not_claimed_by_another_token;
@@ -48,7 +48,7 @@ caught! {
     a_settle_that_ignores_the_token: SettleWithAnyToken by settle::a_settlement_with_another_token_counts_for_nothing;
     a_late_settle_that_counts: SettleWithAnyToken by settle::a_late_settlement_does_not_touch_the_next_claim;
     a_settle_that_counts_what_was_not_sent: SettleCountsWhatWasNotSent by settle::a_timer_that_is_given_up_without_a_call_counts_only_the_attempts_before;
-    a_settle_that_ignores_the_shard_lease: SettleWithoutTenure by handover::a_settlement_under_any_other_shard_lease_counts_for_nothing;
+    a_settle_that_ignores_the_shard_lease: SettleWithoutShardLease by handover::a_settlement_under_any_other_shard_lease_counts_for_nothing;
     claimed_timers_among_the_due: DueIncludesClaimed by due::only_pending_timers_are_due;
     a_due_that_leaves_out_its_end: DueUntilIsExclusive by due::until_is_inclusive;
     a_limit_for_all_shards_together: DueLimitIsForAll by due::several_shards_are_read_in_one_call_each_to_its_own_limit;
@@ -70,9 +70,9 @@ caught! {
     epochs_that_do_not_rise: EpochNotRising by ownership::a_released_shard_can_be_taken_at_once_and_epochs_rise;
     a_crowd_that_shares: AcquireFromTheLiving by ownership::of_many_nodes_each_shard_gets_one;
     a_leave_that_keeps_the_shards: LeaveKeepsTheShards by members::a_node_that_leaves_is_no_member_and_holds_nothing;
-    a_hand_over_that_voids_claims: SettleOnlyUnderTheCurrentTenure by handover::a_living_former_owner_settles_what_it_claimed;
+    a_hand_over_that_voids_claims: SettleOnlyUnderTheCurrentShardLease by handover::a_living_former_owner_settles_what_it_claimed;
     claims_of_the_living_among_the_expired: ExpiredIgnoresLivingOwner by handover::what_a_living_former_owner_claimed_is_not_expired;
-    expired_claims_without_the_shard_lease: ExpiredWhateverTheTenure by handover::only_the_current_shard_lease_finds_expired_claims;
+    expired_claims_without_the_shard_lease: ExpiredWhateverTheShardLease by handover::only_the_current_shard_lease_finds_expired_claims;
     a_claim_lost_in_a_hand_over: RepeatedClaimNeedsTheShard by handover::a_claim_that_is_repeated_after_the_hand_over_gives_the_same;
     nudges_that_are_lost: NudgesAreLost by nudges::nudges_of_one_process_reach_the_other_processes;
     nudges_that_come_back: NudgesComeBack by nudges::a_process_does_not_hear_itself;

@@ -1,6 +1,11 @@
 //! Setting the database up, and bringing an older one up to date.
 //!
 //! Safe to run twice and by several processes at once: each waits for the lock and then finds nothing left to do.
+//!
+//! A statement that changes a table waits for every reader of it, a backup for instance, and every later statement on that table
+//! waits behind it. So a try gives up after a moment, which lets those pass, and is repeated.
+
+use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 
@@ -17,6 +22,14 @@ const MIGRATIONS: [(i32, &str); 5] = [
 
 /// Any number that no other program locks in this database.
 const LOCK: i64 = 0x7469_6d65_7200;
+
+/// How long one try waits for a table: less than the `lock_timeout` of other sessions, which wait behind it meanwhile.
+const TABLE_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
+const PAUSE: Duration = Duration::from_secs(1);
+/// With their pauses about a minute.
+const TRIES_MAX: u32 = 30;
+const TABLES_IN_USE: &str = "another session, such as a backup or a long query, has kept one of its tables locked for a minute: \
+                             start again when it has ended";
 
 const BOOKKEEPING: &str = "
     CREATE TABLE IF NOT EXISTS timer_migration (
@@ -46,7 +59,7 @@ pub async fn migrate(options: &PgConnectOptions) -> Result<Setup, OpenError> {
 async fn migrate_over(session: &mut PgConnection) -> Result<Setup, OpenError> {
     match read(session).await? {
         Some(setup) if setup.version == newest() => return Ok(setup),
-        _ => apply(session).await.map_err(|error| OpenError::Migration(cause(error)))?,
+        _ => apply(session, TRIES_MAX).await?,
     }
     let setup = read(session).await?;
     setup.ok_or_else(|| OpenError::Migration("the tables are missing right after they were made".into()))
@@ -56,9 +69,30 @@ fn newest() -> i32 {
     MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or(0)
 }
 
-async fn apply(session: &mut PgConnection) -> Result<(), sqlx::Error> {
+async fn apply(session: &mut PgConnection, tries_max: u32) -> Result<(), OpenError> {
+    for tried in 1..=tries_max {
+        match try_to_apply(session).await {
+            Ok(()) => return Ok(()),
+            Err(error) if !is_lock_timeout(&error) => return Err(OpenError::Migration(cause(error))),
+            Err(_) if tried == tries_max => break,
+            Err(_) => {
+                tracing::warn!(migration.tried = tried, "the migration waits for a session that has locked a table");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    Err(OpenError::Migration(TABLES_IN_USE.into()))
+}
+
+fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|reported| reported.code()).is_some_and(|code| code == "55P03")
+}
+
+/// All that is missing or, after an error, nothing.
+async fn try_to_apply(session: &mut PgConnection) -> Result<(), sqlx::Error> {
     let mut transaction = session.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await?;
+    sqlx::query(TABLE_LOCK_TIMEOUT).execute(&mut *transaction).await?;
     sqlx::query(BOOKKEEPING).execute(&mut *transaction).await?;
     let done: Option<i32> = sqlx::query_scalar("SELECT max(version) FROM timer_migration").fetch_one(&mut *transaction).await?;
     for (version, statements) in MIGRATIONS.into_iter().filter(|(version, _)| *version > done.unwrap_or(0)) {
@@ -88,4 +122,26 @@ pub async fn read(session: &mut PgConnection) -> Result<Option<Setup>, OpenError
         return Err(OpenError::Unfit(complaint.into()));
     }
     Ok(Some(Setup { version, shards: shards.cast_unsigned() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Executor;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_table_that_stays_locked_ends_the_migration_in_one_sentence() {
+        let url = throwaway::postgres().create_database();
+        let mut reader = PgConnection::connect(&url).await.unwrap();
+        reader.execute("CREATE TABLE timer_migration (version integer, applied_at timestamptz)").await.unwrap();
+        reader.execute("BEGIN; LOCK TABLE timer_migration IN ACCESS EXCLUSIVE MODE").await.unwrap();
+        let mut session = PgConnection::connect(&url).await.unwrap();
+
+        let refused = apply(&mut session, 1).await.unwrap_err();
+
+        assert_eq!(refused.to_string(), format!("the PostgreSQL database could not be set up: {TABLES_IN_USE}"));
+        reader.execute("ROLLBACK; DROP TABLE timer_migration").await.unwrap();
+        apply(&mut session, 1).await.unwrap();
+    }
 }

@@ -30,7 +30,7 @@ async fn every_acknowledged_command_leads_to_its_event_though_leaders_are_killed
     let bus = Bus::connect(&cluster.urls()).await;
     bus.make_stream(COMMANDS, "timer.commands.>", 3).await;
     bus.make_stream(EVENTS, "timer.events.>", 3).await;
-    let mut service = Service::start_with_door(&backend, &cluster.urls()).await;
+    let mut service = Service::start_with_commands(&backend, &cluster.urls()).await;
     let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, Chance::new("commands").fork());
 
     for stream in [COMMANDS, EVENTS] {
@@ -71,8 +71,8 @@ async fn a_heap_of_commands_on_a_cluster_is_worked_off_without_a_pause() {
     let _machine = heavy().await;
     let backend = Backend::sqlite();
     let cluster = blocking(|| NatsCluster::start(3));
-    let mut service = Service::start_with_door(&backend, &cluster.urls()).await;
-    let bus = Bus::to_door(&cluster.urls()).await;
+    let mut service = Service::start_with_commands(&backend, &cluster.urls()).await;
+    let bus = Bus::to_commands(&cluster.urls()).await;
     for stream in [COMMANDS, EVENTS] {
         assert_eq!(bus.stream_config(stream).await.num_replicas, 3, "on a cluster, streams are made to survive a server");
     }

@@ -31,8 +31,8 @@ async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_k
     let _machine = heavy().await;
     let nats = blocking(Nats::start);
     let bus = Bus::connect(&nats.url()).await;
-    bus.make_impatient_door(DELIVERED_AGAIN_AFTER).await;
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
+    bus.make_impatient_consumer(DELIVERED_AGAIN_AFTER).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
     let (mut chance, kills) = (Chance::new("kills under commands"), by_tier(KILLS, KILLS_IN_A_BUILD));
     let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, chance.fork());
     let (mut events, mut sent) = (bus.events(), Vec::new());
@@ -69,8 +69,8 @@ async fn every_acknowledged_command_leads_to_an_event_whenever_the_service_was_k
 async fn an_event_that_was_published_but_not_recorded_stands_in_the_stream_once(backend: Backend) {
     let _machine = beside_others().await;
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let mut events = bus.events();
     let client = service.client();
     let at = now() + 3_000_000;

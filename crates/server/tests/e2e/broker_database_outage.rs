@@ -21,8 +21,8 @@ async fn commands_that_come_while_postgres_is_away_all_lead_to_events() {
     let postgres = blocking(Postgres::start);
     let backend = Backend::postgres_at(blocking(|| postgres.create_database()));
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let load = Load::start(bus.clone(), COMMANDS_PER_SECOND, AHEAD_MICROS, Chance::new("commands").fork());
     tokio::time::sleep(BEFORE).await;
     blocking(|| postgres.stop_immediate());

@@ -16,8 +16,8 @@ async fn events_that_are_due_while_the_broker_is_away_all_arrive_once_after_its_
     let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let client = service.client();
 
     // They begin before the kill, so that it finds some on their way, and end before the return.

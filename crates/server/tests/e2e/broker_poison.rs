@@ -7,7 +7,7 @@ use std::{collections::HashMap, time::Duration};
 use throwaway::Nats;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{
         Backend, Bus, COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, Message, Service, beside_others,
         blocking, eventually, for_each_store, now, schedule_timer, tolerated,
@@ -31,7 +31,7 @@ async fn every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays
     let url = nats.url();
     let settings = [("MIN_DELAY", "0s"), ("NATS_URL", url.as_str()), ("TIMER_BROKER", "nats"), ("MAX_HORIZON", "3650d")];
     let mut service = Service::start_with(&backend, &settings).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let mut events = bus.events();
     // The first command finds nothing prepared.
     bus.schedule("acme", "before them all", now()).await;
@@ -86,8 +86,8 @@ async fn a_flood_of_malformed_commands_does_not_drown_the_good_ones() {
     let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let send = async |n: usize| {
         let good = n.is_multiple_of(20);
         let body = if good { schedule_timer("acme", &format!("good-{n}"), now()).to_string() } else { format!("no JSON {n}") };

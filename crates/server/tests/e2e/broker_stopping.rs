@@ -27,8 +27,8 @@ for_each_store!(commands_at_hand_when_the_service_stops_are_carried_out_by_the_n
 async fn commands_at_hand_when_the_service_stops_are_carried_out_by_the_next_at_once(backend: Backend) {
     let _machine = heavy().await;
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let redelivered_after = bus.consumer(COMMANDS, CONSUMER).await.config.ack_wait.as_secs_f64();
     let given_back_max = by_tier(GIVEN_BACK_SECONDS_MAX, GIVEN_BACK_SECONDS_MAX_IF_BUSY);
     assert!(redelivered_after > given_back_max + 2.0, "{redelivered_after} s");
@@ -71,8 +71,8 @@ async fn a_service_stops_in_order_though_its_broker_is_away_or_hangs() {
     for hangs in [false, true] {
         let backend = Backend::sqlite();
         let nats = blocking(Nats::start);
-        let mut service = Service::start_with_door(&backend, &nats.url()).await;
-        let bus = Bus::to_door(&nats.url()).await;
+        let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+        let bus = Bus::to_commands(&nats.url()).await;
         let client = service.client();
         // Some are due when it is gone, and some events are under way to it when the service is stopped.
         for n in 0..200 {

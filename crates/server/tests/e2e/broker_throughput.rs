@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use throwaway::Nats;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Backend, Bus, Service, alone, blocking, eventually, for_each_store, now, schedule_timer},
 };
 
@@ -22,8 +22,8 @@ for_each_store!(soak: commands_and_events_a_second, how_long_a_command_takes_to_
 async fn commands_and_events_a_second(backend: Backend) {
     let _machine = alone().await;
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let client = service.client();
     let publish = async |tenant: &str, due: i64| {
         let send = async |n: usize| {
@@ -64,8 +64,8 @@ async fn commands_and_events_a_second(backend: Backend) {
 async fn how_long_a_command_takes_to_its_event(backend: Backend) {
     let _machine = alone().await;
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let listener = bus.listen("timer.events.>").await;
     let mut took = Vec::new();
     for n in 0..SINGLE {

@@ -22,7 +22,7 @@ async fn a_bad_setting_ends_the_start_with_one_sentence_that_names_it() {
         (vec![key, ("PORT", "65536")], "PORT"),
         (vec![key, ("PORT", "-1")], "PORT"),
         (vec![key, ("BIND", "localhost")], "BIND"),
-        (vec![key, ("DATABASE_URL", "mysql://root:Tr0ub4dor@localhost/timers")], "DATABASE_URL"),
+        (vec![key, ("DATABASE_URL", "oracle://root:Tr0ub4dor@localhost/timers")], "DATABASE_URL"),
         (vec![key, ("DATABASE_URL", "timers.db")], "DATABASE_URL"),
         (vec![key, ("DATABASE_URL", "sqlite://")], "DATABASE_URL"),
         (vec![key, ("DATABASE_URL", "postgres://timer:Tr0ub4dor@host:port/x")], "DATABASE_URL"),

@@ -1,4 +1,4 @@
-//! The table of conflicts through both doors: what a create is told when its key is taken, and what the receiver gets for it.
+//! The table of conflicts through both HTTP APIs: what a create is told when its key is taken, and what the receiver gets for it.
 //!
 //! ```text
 //!   first request ──▶ pending, executing, completed, failed or canceled ──▶ second request, the same or another
@@ -24,9 +24,9 @@ const FIRST_AT: &str = "2099-01-01T00:00:00Z";
 const SECOND_AFTER_MICROS: i64 = 3_000_000;
 const NAMESPACE: &str = "conflicts";
 
-for_each_store!(the_table_of_conflicts_holds_through_both_doors_up_to_the_receiver);
+for_each_store!(the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver);
 
-/// Through which door, and with which mode, the second request comes.
+/// Through which API, and with which mode, the second request comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Reject,
@@ -149,7 +149,7 @@ struct Case<'a> {
     id: String,
 }
 
-async fn the_table_of_conflicts_holds_through_both_doors_up_to_the_receiver(backend: Backend) {
+async fn the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver(backend: Backend) {
     let _machine = beside_others().await;
     let mut service = Service::start(&backend).await;
     let client = service.client();

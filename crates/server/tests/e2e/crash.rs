@@ -3,14 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    history::{Doors, Fault, History, Load, Mixture},
+    history::{Apis, Fault, History, Load, Mixture},
     rig::{Backend, Chance, Receiver, Reply, Service, by_tier, for_each_store, heavy, now},
 };
 
 /// On PostgreSQL each costs a few seconds: a dead node's shards have no owner until its lease has run out.
 const KILLS: usize = 20;
 const KILLS_IN_A_BUILD: usize = 6;
-/// The limit of calls under way to one destination, of which there is only one here, and as many again that are over and not on record.
+/// How many calls of one tenant to one destination may be in flight, of which there is only one each here, and as many again that
+/// are over and not on record.
 const IN_FLIGHT: usize = 2 * 256;
 /// Every call takes a moment, so that a kill always finds some under way.
 const CALL_TIME: Duration = Duration::from_millis(15);
@@ -25,8 +26,8 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
     let mut service = Service::start(&backend).await;
     let history = Arc::new(History::new(CALL_TIME));
     let (mut chance, count) = (Chance::new("kills under load"), by_tier(KILLS, KILLS_IN_A_BUILD));
-    let doors = Doors::new(vec![service.client()]);
-    let load = Load::start(&doors, receiver.url("/crash"), &history, Mixture::default(), chance.seed());
+    let apis = Apis::new(vec![service.client()]);
+    let load = Load::start(&apis, receiver.url("/crash"), &history, Mixture::default(), chance.seed());
 
     let mut kills = Vec::new();
     for _ in 0..count {

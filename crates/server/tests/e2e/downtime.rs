@@ -12,7 +12,7 @@ const TIMERS: usize = 5_000;
 const PAYLOAD_BYTES: usize = 24 * 1024;
 const MEMORY_MIB_MAX: f64 = 110.0;
 const DAY_MICROS: i64 = 24 * 3600 * 1_000_000;
-/// How many calls to one destination are under way at once, which may overtake one another.
+/// How many calls of one tenant to one destination are in flight at once, which may overtake one another.
 const IN_FLIGHT: usize = 256;
 
 for_each_store!(after_a_day_of_downtime_everything_fires_oldest_first_in_bounded_memory);

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Backend, Client, Receiver, Service, beside_others, callback_to, eventually, for_each_store, instant, now, tolerated},
 };
 

@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Backend, Receiver, Service, callback_to, for_each_store, heavy, instant, now, tolerated},
 };
 

@@ -21,11 +21,11 @@ use std::{
 use futures_util::{StreamExt, stream};
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Call, Client, micros, now, tolerated},
 };
 pub use fault::Fault;
-pub use load::{Asker, Doors, Load, Mixture};
+pub use load::{Apis, Asker, Load, Mixture};
 pub use order::{Act, RequestedTime, Status};
 
 /// How long a result may take to be on record, beside what the call takes.

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Backend, Receiver, Reply, Service, beside_others, callback_to, for_each_store, instant, now, tolerated},
 };
 

@@ -2,7 +2,7 @@
 
 use throwaway::Nats;
 
-use crate::rig::{Backend, Service, beside_others, blocking, for_each_store, with_door};
+use crate::rig::{Backend, Service, beside_others, blocking, for_each_store, with_commands};
 
 const GUIDE: &str = include_str!("../../../../docs/operations.md");
 
@@ -17,7 +17,7 @@ fn told() -> Vec<&'static str> {
 async fn every_metric_that_an_operator_is_told_of_is_there_from_the_start(backend: Backend) {
     let _machine = beside_others().await;
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with(&backend, &with_door(&nats.url())).await;
+    let mut service = Service::start_with(&backend, &with_commands(&nats.url())).await;
     let metrics = service.client().get("/metrics").await.text;
     let told = told();
     assert!(told.len() > 40, "{told:?}");

@@ -53,9 +53,9 @@ async fn a_timer_without_a_retry_policy_has_that_of_its_namespace(backend: Backe
     assert_eq!(made.status, 200, "{}", made.text);
     // Not by counting those that are pending and then those that are executing: between two attempts it is neither for long.
     let calls = || receiver.calls().iter().filter(|call| call.path == "/v1").count();
-    crate::rig::eventually("the other door's timer has been tried", SOON, async || (calls() >= 3).then_some(())).await;
+    crate::rig::eventually("the other API's timer has been tried", SOON, async || (calls() >= 3).then_some(())).await;
     client.wait_until_finished(SOON).await;
-    assert_eq!(calls(), 3, "the other door");
+    assert_eq!(calls(), 3, "the other API");
     service.stop().await;
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use throwaway::Nats;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{
         Backend, Bus, Client, Message, Receiver, Service, beside_others, blocking, callback_to, for_each_store, heavy, instant,
         micros, now, stored_at, told_to, tolerated,

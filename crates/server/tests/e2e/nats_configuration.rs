@@ -9,7 +9,7 @@ use throwaway::{Nats, NatsUser};
 
 use crate::rig::{
     API_KEY, Backend, Bus, COMMANDS, Client, EVENTS, Service, beside_others, blocking, eventually, now, stored_at, timer,
-    told_to, with_door,
+    told_to, with_commands,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -105,7 +105,7 @@ async fn health_and_metrics_follow_the_connection() {
     let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
     let client = service.client();
     assert_connected(&client, true).await;
     for _ in 0..3 {
@@ -135,12 +135,12 @@ async fn the_service_starts_before_its_server_and_connects_when_it_comes() {
     let backend = Backend::sqlite();
     let nats = blocking(Nats::start);
     blocking(|| nats.stop_immediate());
-    let mut service = Service::start_with(&backend, &with_door(&nats.url())).await;
+    let mut service = Service::start_with(&backend, &with_commands(&nats.url())).await;
     let client = service.client();
     client.wait_for_health("nats", "disconnected").await;
     client.wait_for_health("broker", "disconnected").await;
     blocking(|| nats.start_again());
-    let bus = Bus::to_door(&nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     bus.schedule("acme", "early", now()).await;
     bus.events().wait_for_event_of("early", SOON).await;
     client.wait_for_health("nats", "connected").await;
@@ -148,7 +148,7 @@ async fn the_service_starts_before_its_server_and_connects_when_it_comes() {
 }
 
 #[tokio::test]
-async fn a_broker_door_without_a_server_is_refused_in_one_sentence() {
+async fn a_broker_without_a_server_is_refused_in_one_sentence() {
     let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let key = ("API_KEY", API_KEY);
@@ -252,7 +252,7 @@ async fn streams_that_exist_are_left_alone_and_dangerous_settings_are_named() {
     })
     .await;
     let before = bus.stream_config(EVENTS).await;
-    let mut service = Service::start_with_door(&backend, &nats.url()).await;
+    let mut service = Service::start_with_commands(&backend, &nats.url()).await;
     bus.wait_for_stream(COMMANDS).await;
     service.wait_for_log(EVENTS).await;
     bus.schedule("acme", "any", now()).await;
@@ -278,7 +278,7 @@ async fn a_user_with_the_permissions_of_the_manual_can_do_everything() {
     let limited = NatsUser::limited(USER, WRONG, &publish, &["_INBOX.>"]);
     let nats = blocking(|| Nats::builder().user(limited).user(NatsUser::unlimited("boss", "b")).start());
     let url = nats.url().replace("nats://", &format!("nats://{USER}:{WRONG}@"));
-    let mut service = Service::start_with_door(&backend, &url).await;
+    let mut service = Service::start_with_commands(&backend, &url).await;
     let bus = Bus::connect_as(&nats.url(), ConnectOptions::with_user_and_password("boss".to_owned(), "b".to_owned())).await;
     bus.wait_for_stream(COMMANDS).await;
     bus.wait_for_stream(EVENTS).await;

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use serde_json::json;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Backend, Receiver, Service, beside_others, by_tier, callback_to, for_each_store, instant, now, tolerated},
 };
 

@@ -9,7 +9,7 @@ use throwaway::Nats;
 
 use crate::rig::{
     Answer, Backend, Bus, COMMANDS, Client, DEAD_SUBJECT, EVENTS, Message, Receiver, Service, beside_others, blocking,
-    callback_to, eventually, for_each_store, now, schedule_timer, stored_at, told_to, with_door,
+    callback_to, eventually, for_each_store, now, schedule_timer, stored_at, told_to, with_commands,
 };
 
 const SOON: Duration = Duration::from_secs(15);
@@ -45,9 +45,9 @@ struct Stage {
 
 impl Stage {
     async fn open(backend: &Backend, nats: Nats) -> Self {
-        let service = Service::start_with_door(backend, &nats.url()).await;
+        let service = Service::start_with_commands(backend, &nats.url()).await;
         let admin = service.client();
-        let bus = Bus::to_door(&nats.url()).await;
+        let bus = Bus::to_commands(&nats.url()).await;
         let receiver = Receiver::start();
         let callback = callback_to(&receiver.url("/"), &json!(1));
         let http = admin.create(&json!({"execute_at": FAR, "namespace": VICTIM, "key": "http", "callback": callback})).await;
@@ -182,7 +182,7 @@ async fn a_namespace_publishes_only_to_its_own_subjects(backend: Backend) {
     open.stop().await;
 
     let url = nats.url();
-    let mut service = Service::start_with(&backend, &[&with_door(&url)[..], &[("NAMESPACES_FILE", &file)]].concat()).await;
+    let mut service = Service::start_with(&backend, &[&with_commands(&url)[..], &[("NAMESPACES_FILE", &file)]].concat()).await;
     let client = service.client();
     client.wait_for_health("nats", "connected").await;
     let listener = Bus::connect(&nats.url()).await.listen(">").await;

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use serde_json::json;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{
         Backend, Client, Finished, Receiver, Service, alone, callback_to, eventually, for_each_store, heavy, instant, now,
         wait_for_wall,

@@ -57,7 +57,7 @@ async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) 
     );
     assert_eq!(wait_of(&refusal), Duration::from_secs(1));
 
-    // In every door, and for what would have been refused for another reason.
+    // In every API, and for what would have been refused for another reason.
     for (method, path) in [
         ("GET", "/api/v1/timers/acme/k"),
         ("POST", "/api/v1/timers/get"),

@@ -12,7 +12,7 @@ for_each_store!(
     a_failed_timer_shows_its_attempts_and_is_tried_again,
     a_timer_is_fired_before_its_time,
     many_are_registered_and_canceled_at_once,
-    the_namespaced_door_keeps_timers_by_their_own_ids,
+    the_namespaced_api_keeps_timers_by_their_own_ids,
     what_was_due_a_moment_ago_is_due_now_unless_a_minimum_is_set,
 );
 
@@ -127,7 +127,7 @@ async fn many_are_registered_and_canceled_at_once(backend: Backend) {
     service.stop().await;
 }
 
-async fn the_namespaced_door_keeps_timers_by_their_own_ids(backend: Backend) {
+async fn the_namespaced_api_keeps_timers_by_their_own_ids(backend: Backend) {
     let _machine = beside_others().await;
     let mut service = Service::start(&backend).await;
     let client = service.client();

@@ -16,7 +16,7 @@ use crate::rig::{
     Absent, Act, Backend, Call, Client, Exchange, Scripted, Service, beside_others, callback_to, eventually, for_each_store,
     instant, micros, now, tolerated,
 };
-use kinds::{Door, KINDS, Kind, success, timeout_of};
+use kinds::{Api, KINDS, Kind, success, timeout_of};
 
 /// How often every call fails before it works.
 const FAILURES: usize = 3;
@@ -121,9 +121,9 @@ async fn register(client: &Client, url: impl Fn(&Kind) -> String, at: i64, polic
         if policy.get("max_interval").is_none() {
             policy["max_interval"] = json!(kind.max_interval);
         }
-        let id = match kind.door {
-            Door::Native => native(client, &url(kind), at, &policy).await,
-            Door::V1 => v1(client, kind, &url(kind), at, &policy).await,
+        let id = match kind.api {
+            Api::Native => native(client, &url(kind), at, &policy).await,
+            Api::V1 => v1(client, kind, &url(kind), at, &policy).await,
         };
         Stubborn { kind, id }
     };
@@ -227,9 +227,9 @@ async fn check(client: &Client, timer: &Stubborn, exchanges: &[Exchange], at: i6
         assert_eq!((call.header("x-timer-id"), micros(call.header("x-timer-scheduled-at"))), (timer.id.as_str(), at), "{path}");
         let webhook_id = exchanges[0].call.header("webhook-id");
         assert!(!webhook_id.is_empty() && call.header("webhook-id") == webhook_id, "{path} {call:?}");
-        match kind.door {
-            Door::Native => assert_eq!(call.json(), json!({"n": 1}), "{path}"),
-            Door::V1 => {
+        match kind.api {
+            Api::Native => assert_eq!(call.json(), json!({"n": 1}), "{path}"),
+            Api::V1 => {
                 assert_eq!((&call.json()["payload"], &call.json()["attempt"]), (&json!({"n": 1}), &json!(number)), "{path}")
             }
         }

@@ -33,7 +33,7 @@ pub use nodes::{Cluster, LEASE_MICROS, Nodes, SHARDS, shard_of, wait_until_share
 pub use python::{beside_the_tests, python};
 pub use receiver::{Call, Receiver, Reply};
 pub use scripted::{Absent, Act, Exchange, Scripted, http_answer};
-pub use service::{API_KEY, Service, timer, with_door};
+pub use service::{API_KEY, Service, timer, with_commands};
 pub use tolerance::{by_tier, tolerated};
 
 /// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`. With `soak:` before
@@ -47,14 +47,6 @@ macro_rules! for_each_store {
     };
 }
 
-/// One line for each database.
-macro_rules! on_each_store {
-    ($name:ident, $($tier:tt)*) => {
-        $crate::rig::on_store!($name, on_sqlite, sqlite, $($tier)*);
-        $crate::rig::on_store!($name, on_postgres, postgres, $($tier)*);
-    };
-}
-
 macro_rules! on_store {
     ($name:ident, $test:ident, $backend:ident, $($tier:tt)*) => {
         $($tier)*
@@ -64,7 +56,7 @@ macro_rules! on_store {
         }
     };
 }
-pub(crate) use {for_each_store, on_each_store, on_store};
+pub(crate) use {backend::on_each_store, for_each_store, on_store};
 
 /// For what blocks the thread, such as starting or stopping a server: the other tasks of the test go on meanwhile.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {

@@ -1,4 +1,4 @@
-//! Tenants that use the same names never meet: not in any call of any door, not in lists, not in what is done to many at once.
+//! Tenants that use the same names never meet: not in any call of any API, not in lists, not in what is done to many at once.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use throwaway::Nats;
 
 use crate::rig::{
     Answer, Backend, Bus, Client, Receiver, Reply, Service, beside_others, blocking, callback_to, eventually, for_each_store,
-    instant, now, with_door,
+    instant, now, with_commands,
 };
 
 const SOON: Duration = Duration::from_secs(15);
@@ -207,7 +207,7 @@ async fn timers_with_the_same_keys_fire_for_their_own_tenants(backend: Backend) 
             trespass(other, owner, key, &owner.id(key).await).await;
         }
     }
-    // Each tenant moves its own, half of them through each door; the other tries to stop them.
+    // Each tenant moves its own, half of them through each API; the other tries to stop them.
     for (owner, other) in [(&a, &b), (&b, &a)] {
         for (n, key) in KEYS.into_iter().enumerate() {
             let id = owner.id(key).await;
@@ -225,7 +225,7 @@ async fn timers_with_the_same_keys_fire_for_their_own_tenants(backend: Backend) 
     service.client().wait_until_finished(SOON).await;
     for tenant in [&a, &b] {
         for timer in tenant.everything().await {
-            // The receiver does not speak the protocol of the namespaced door: such a timer fails, after one call.
+            // The receiver does not speak the protocol of the namespaced API: such a timer fails, after one call.
             let status = if timer["callback_config"]["protocol"] == "timer" { "failed" } else { "completed" };
             assert_eq!((&timer["status"], &timer["attempt"]), (&json!(status), &json!(1)), "{timer}");
         }
@@ -349,10 +349,10 @@ async fn what_is_done_to_many_ends_at_the_namespace(backend: Backend) {
 async fn commands_with_the_same_names_lead_to_events_of_their_own(backend: Backend) {
     let _machine = beside_others().await;
     let nats = blocking(Nats::start);
-    let mut service = Service::start_with(&backend, &with_door(&nats.url())).await;
+    let mut service = Service::start_with(&backend, &with_commands(&nats.url())).await;
     let admin = service.client();
     admin.wait_for_health("broker", "connected").await;
-    let bus = Bus::to_door(&nats.url()).await;
+    let bus = Bus::to_commands(&nats.url()).await;
     let (a, b) = (Tenant::of(&service, "acme").await, Tenant::of(&service, "bolt").await);
     let soon = now() + 2_000_000;
     for tenant in [&a, &b] {

@@ -1,7 +1,7 @@
 //! One run of several services under load and faults, and everything that must be true at its end.
 //!
 //! ```text
-//!                 load ──▶ doors ──▶ node ──link──▶ PostgreSQL
+//!                load ──▶ APIs ──▶ node ──link──▶ PostgreSQL
 //!   the test ── faults ──────────▶ node ──link──▶     │
 //!                                  node ──link──▶     │
 //!        watch ── /cluster ──────────┘              counts
@@ -15,7 +15,7 @@ mod watch;
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    history::{Doors, Fault, History, Load, Mixture, Summary},
+    history::{Apis, Fault, History, Load, Mixture, Summary},
     rig::{Chance, Client, Nodes, Receiver, tolerated},
 };
 use watch::Watch;
@@ -28,7 +28,7 @@ pub struct Trial {
     name: &'static str,
     pub nodes: Nodes,
     pub receiver: Receiver,
-    pub doors: Doors,
+    pub apis: Apis,
     pub history: Arc<History>,
     pub faults: Vec<Fault>,
     pub chance: Chance,
@@ -46,20 +46,20 @@ pub struct Outcome {
 impl Trial {
     /// `receiver` takes up to `call_time` for a call.
     pub fn start(name: &'static str, nodes: Nodes, receiver: Receiver, call_time: Duration) -> Self {
-        let doors = Doors::new(nodes.clients());
+        let apis = Apis::new(nodes.clients());
         let history = Arc::new(History::new(call_time));
-        let (chance, watch) = (Chance::new(name), Some(Watch::start(doors.clone())));
-        Self { name, nodes, receiver, doors, history, faults: Vec::new(), chance, load: None, watch }
+        let (chance, watch) = (Chance::new(name), Some(Watch::start(apis.clone())));
+        Self { name, nodes, receiver, apis, history, faults: Vec::new(), chance, load: None, watch }
     }
 
     pub fn load(&mut self, mixture: Mixture) {
         let url = self.receiver.url("/trial");
-        self.load = Some(Load::start(&self.doors, url, &self.history, mixture, self.chance.seed()));
+        self.load = Some(Load::start(&self.apis, url, &self.history, mixture, self.chance.seed()));
     }
 
     /// Callers go to these nodes only.
-    pub fn open_doors(&self, numbers: impl IntoIterator<Item = usize>) {
-        self.doors.set(numbers.into_iter().map(|number| self.nodes.services[number].client()).collect());
+    pub fn open_apis(&self, numbers: impl IntoIterator<Item = usize>) {
+        self.apis.set(numbers.into_iter().map(|number| self.nodes.services[number].client()).collect());
     }
 
     /// Waits until so many more calls have arrived: the work goes on.
@@ -72,7 +72,7 @@ impl Trial {
         if let Some(load) = self.load.take() {
             load.stop().await;
         }
-        let client = self.doors.any(self.chance.numbers());
+        let client = self.apis.any(self.chance.numbers());
         client.wait_until_finished(DRAIN).await;
         let least_held = self.watch.take().expect("it is stopped once").stop().await;
         self.history.read_back(&client).await;

@@ -31,13 +31,13 @@ bugs! {
     CancelWhateverTheStatus
     UpdateWhateverTheRevision
     UpdateForgetsTheRetry
-    ClaimWithoutTenure
+    ClaimWithoutShardLease
     ClaimWhateverTheTime
     RepeatedClaimIsEmpty
     ClaimTwice
     ClaimAnswersEachEntry
     SettleWithAnyToken
-    SettleWithoutTenure
+    SettleWithoutShardLease
     SettleCountsWhatWasNotSent
     DueIncludesClaimed
     DueUntilIsExclusive
@@ -59,9 +59,9 @@ bugs! {
     AcquireByTheDead
     EpochNotRising
     LeaveKeepsTheShards
-    SettleOnlyUnderTheCurrentTenure
+    SettleOnlyUnderTheCurrentShardLease
     ExpiredIgnoresLivingOwner
-    ExpiredWhateverTheTenure
+    ExpiredWhateverTheShardLease
     RepeatedClaimNeedsTheShard
     NudgesAreLost
     NudgesComeBack
@@ -286,7 +286,7 @@ impl Decorator for Liar {
 
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
         let (mut claim, mut entries) = (claim.clone(), entries.to_vec());
-        if self.has(Bug::ClaimWithoutTenure) {
+        if self.has(Bug::ClaimWithoutShardLease) {
             claim.shard_leases = (0..4).filter_map(|shard| self.current(Shard(shard))).collect();
         }
         if self.has(Bug::ClaimWhateverTheTime) {
@@ -323,7 +323,7 @@ impl Decorator for Liar {
                 let real: Option<ClaimToken> = token(settlement.entry.id);
                 settlement.token = real.unwrap_or(settlement.token);
             }
-            if self.has(Bug::SettleWithoutTenure) {
+            if self.has(Bug::SettleWithoutShardLease) {
                 settlement.shard_lease = self.current(settlement.shard_lease.shard).unwrap_or(settlement.shard_lease);
             }
             if let (true, Next::GivenUp { at, error }) = (self.has(Bug::SettleCountsWhatWasNotSent), settlement.next.clone()) {
@@ -333,7 +333,7 @@ impl Decorator for Liar {
         };
         let batch: Vec<_> = batch.iter().map(lie).collect();
         let is_lost = |settlement: &Settlement| self.current(settlement.shard_lease.shard) != Some(settlement.shard_lease);
-        if self.has(Bug::SettleOnlyUnderTheCurrentTenure) && batch.iter().any(is_lost) {
+        if self.has(Bug::SettleOnlyUnderTheCurrentShardLease) && batch.iter().any(is_lost) {
             return Ok(vec![false; batch.len()]);
         }
         self.model.settle(&batch).await
@@ -341,7 +341,7 @@ impl Decorator for Liar {
 
     async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
         let mut shard_leases = shard_leases.to_vec();
-        if self.has(Bug::ExpiredWhateverTheTenure) {
+        if self.has(Bug::ExpiredWhateverTheShardLease) {
             shard_leases = shard_leases.iter().filter_map(|shard_lease| self.current(shard_lease.shard)).collect();
         }
         let mut expired = self.model.expired_claims(&shard_leases, limit).await?;

@@ -123,7 +123,7 @@ async fn what_version_2_knew_is_carried_over() {
                    WHERE attrelid = 'shard'::regclass AND attnum > 0 AND NOT attisdropped";
     assert_eq!(throwaway::postgres().query(&url, columns), "shard epoch owner");
 
-    // Its owner is dead: shards and claims go to whoever comes.
+    // Its owner is dead: shards and claims go to the next owner.
     let before = store.cluster().await.unwrap();
     assert!(before.shards.iter().all(|state| state.epoch == Epoch(1) && state.owner == Some(FORMER)), "{before:?}");
     let shard_leases = acquire_all(&store).await;
@@ -200,6 +200,16 @@ fn of_version_4() -> String {
     url
 }
 
+/// The ninth timer, as the fourth version registers it.
+const CREATE_OF_VERSION_4: &str = "
+    INSERT INTO definition (id, asked, execute_at, created_at, updated_at, revision, namespace, callback_type, delivery,
+        fingerprint, callback_config)
+    SELECT '00000000-0000-7000-8000-000000000009', asked, execute_at, created_at, updated_at, revision, namespace,
+        callback_type, delivery, fingerprint, callback_config
+    FROM definition WHERE id::text LIKE '%0001';
+    INSERT INTO due (shard, id, at, attempt, destination)
+    VALUES (9, '00000000-0000-7000-8000-000000000009', 1749988800000000, 0, 1)";
+
 #[tokio::test]
 async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() {
     let url = of_version_4();
@@ -216,16 +226,40 @@ async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() 
     assert_eq!(throwaway::postgres().query(&url, "SELECT count(options) FROM timers"), "0");
     assert_eq!(store.get(numbered(5)).await.unwrap().unwrap().definition.delivery, domain::Delivery::AtMostOnce);
     // The version before goes on registering timers: it does not name the new column.
-    let copied =
-        "INSERT INTO definition (id, asked, execute_at, created_at, updated_at, revision, namespace, callback_type, delivery,
-                      fingerprint, callback_config)
-                  SELECT '00000000-0000-7000-8000-000000000009', asked, execute_at, created_at, updated_at, revision, namespace,
-                      callback_type, delivery, fingerprint, callback_config
-                  FROM definition WHERE id::text LIKE '%0001';
-                  INSERT INTO due (shard, id, at, attempt, destination)
-                  VALUES (9, '00000000-0000-7000-8000-000000000009', 1749988800000000, 0, 1)";
-    throwaway::postgres().query(&url, copied);
+    throwaway::postgres().query(&url, CREATE_OF_VERSION_4);
     assert_eq!(store.get(numbered(9)).await.unwrap().unwrap().status, Status::Pending);
+}
+
+/// A backup reads for as long as it takes. Nodes of the version before go on meanwhile, between the tries of the migration.
+#[tokio::test]
+async fn a_migration_behind_a_long_reader_lets_creates_pass_and_ends_after_it() {
+    let url = of_version_4();
+    let mut reader = PgConnection::connect(&url).await.unwrap();
+    reader.execute("BEGIN; LOCK TABLE definition IN ACCESS SHARE MODE").await.unwrap();
+    let opening = tokio::spawn({
+        let url = url.clone();
+        async move { open(&url).await }
+    });
+    let mut observer = PgConnection::connect(&url).await.unwrap();
+    until_a_migration_waits(&mut observer).await;
+
+    let mut earlier = PgConnection::connect(&url).await.unwrap();
+    timeout(PATIENCE, earlier.execute(CREATE_OF_VERSION_4)).await.expect("a create passes").unwrap();
+
+    until_a_migration_waits(&mut observer).await;
+    assert!(!opening.is_finished());
+    assert_eq!(throwaway::postgres().query(&url, "SELECT max(version) FROM timer_migration"), "4");
+    reader.execute("COMMIT").await.unwrap();
+    let store = timeout(PATIENCE, opening).await.expect("a migration goes through").unwrap();
+    assert_eq!(store.get(numbered(9)).await.unwrap().unwrap().status, Status::Pending);
+    assert_eq!(throwaway::postgres().query(&url, "SELECT max(version) FROM timer_migration"), "5");
+}
+
+async fn until_a_migration_waits(observer: &mut PgConnection) {
+    let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'definition'::regclass)";
+    while !sqlx::query_scalar::<_, bool>(waiting).fetch_one(&mut *observer).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// No session may change a timer by the old rules while it is carried over.
@@ -241,10 +275,7 @@ async fn a_migration_waits_for_those_who_change_timers() {
         let url = url.clone();
         async move { open(&url).await }
     });
-    let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'definition'::regclass)";
-    while !sqlx::query_scalar::<_, bool>(waiting).fetch_one(&mut earlier).await.unwrap() {
-        tokio::task::yield_now().await;
-    }
+    until_a_migration_waits(&mut earlier).await;
     earlier.execute("COMMIT").await.unwrap();
     let store = timeout(PATIENCE, opening).await.expect("a migration goes through").unwrap();
     assert_eq!(store.get(numbered(1)).await.unwrap().unwrap().revision, 2);

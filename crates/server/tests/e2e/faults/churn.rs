@@ -42,10 +42,10 @@ async fn churn(counts: &[usize], interval: Duration) -> Outcome {
             if trial.nodes.services.len() < *count {
                 trial.nodes.begin_another();
                 trial.nodes.services.last_mut().expect("the new one").wait_until_healthy().await;
-                trial.open_doors(0..trial.nodes.services.len());
+                trial.open_apis(0..trial.nodes.services.len());
             } else {
                 let mut leaving = trial.nodes.services.pop().expect("there are some");
-                trial.open_doors(0..trial.nodes.services.len());
+                trial.open_apis(0..trial.nodes.services.len());
                 leaving.stop_with_calls_under_way().await;
             }
             changes += 1;

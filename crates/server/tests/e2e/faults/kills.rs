@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    figures::Lateness,
     history::{Fault, Mixture},
+    lateness::Lateness,
     rig::{
         Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, eventually, heavy, micros, now, scaled, shard_of, tolerated,
         wait_until_shared,
@@ -19,7 +19,8 @@ const NODES: usize = 3;
 /// There are always calls under way.
 const CALL_TIME: Duration = Duration::from_millis(50);
 const TAKE_OVER: Duration = Duration::from_secs(8);
-/// The limit of calls under way to one destination, of which there is only one here, and as many again that are over and not on record.
+/// How many calls of one tenant to one destination may be in flight, of which there is only one each here, and as many again that
+/// are over and not on record.
 const IN_FLIGHT: usize = 2 * 256;
 
 /// Five seconds are promised; a single one may be longer on a busy machine.
@@ -82,7 +83,7 @@ async fn timers_of_a_node_that_was_killed_fire_again_within_seconds() {
         let staying = living.into_iter().find(|number| *number != victim).expect("another one lives");
         let client = trial.nodes.services[staying].client();
         let (shards, itself) = shards_of(&client, victim).await;
-        trial.open_doors((0..NODES).filter(|number| *number != victim && back_at[*number].is_none()));
+        trial.open_apis((0..NODES).filter(|number| *number != victim && back_at[*number].is_none()));
         trial.nodes.services[victim].kill();
         let at = now();
         trial.faults.push(Fault::kill(at));
@@ -127,7 +128,7 @@ async fn start_again(trial: &mut Trial, back_at: &mut [Option<tokio::time::Insta
         tokio::time::sleep_until(at).await;
         trial.nodes.services[number].start_again().await;
         back_at[number] = None;
-        trial.open_doors((0..NODES).filter(|number| back_at[*number].is_none()));
+        trial.open_apis((0..NODES).filter(|number| back_at[*number].is_none()));
     }
 }
 
@@ -145,7 +146,7 @@ async fn a_node_that_comes_back_at_once_under_its_old_name_is_another_one() {
         let staying = (0..NODES).find(|number| !victims.contains(number)).expect("one stays");
         let client = trial.nodes.services[staying].client();
         let before = client.cluster().await;
-        trial.open_doors([staying]);
+        trial.open_apis([staying]);
         for number in &victims {
             trial.nodes.services[*number].kill();
             trial.faults.push(Fault::kill(now()));
@@ -160,7 +161,7 @@ async fn a_node_that_comes_back_at_once_under_its_old_name_is_another_one() {
         })
         .await;
         wait_until_shared(&client, NODES).await;
-        trial.open_doors(0..NODES);
+        trial.open_apis(0..NODES);
     }
     let (nodes, outcome) = trial.finish().await;
     assert!(outcome.summary.repeated > 0, "no call was under way at any kill: {}", outcome.summary);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::{
-    figures::Lateness,
     history::{Fault, Mixture},
+    lateness::Lateness,
     rig::{Link, Nodes, Receiver, Reply, heavy, now, scaled, tolerated, wait_until_shared},
     trial::Trial,
 };
@@ -55,7 +55,7 @@ async fn a_node_that_is_cut_off_without_being_told_is_replaced_and_comes_back() 
         let silent = trial.chance.some(AT_ONCE, NODES);
         let staying = (0..NODES).find(|number| !silent.contains(number)).expect("one stays");
         let client = trial.nodes.services[staying].client();
-        trial.open_doors([staying]);
+        trial.open_apis([staying]);
         let ends: Vec<_> = silent.iter().map(|_| tokio::time::Instant::now() + trial.chance.millis(5_000..longest)).collect();
         let from = now();
         silent.iter().for_each(|number| trial.nodes.links[*number].fall_silent());
@@ -83,7 +83,7 @@ async fn a_node_that_is_cut_off_without_being_told_is_replaced_and_comes_back() 
             let answers = join_all((0..8).map(|_| client.get(NOBODYS_TIMER))).await;
             assert!(answers.iter().all(|answer| answer.status == 404), "{answers:?}");
         }
-        trial.open_doors(0..NODES);
+        trial.open_apis(0..NODES);
     }
     let (nodes, _) = trial.finish().await;
     let returns = Lateness::of(returns);

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::task::JoinSet;
 
 use crate::{
-    history::{Asker, Doors, Fault},
+    history::{Apis, Asker, Fault},
     rig::{LEASE_MICROS, Nodes, Receiver, Reply, heavy, now, scaled, wait_for_wall, wait_until_shared},
     trial::Trial,
 };
@@ -32,7 +32,7 @@ async fn every_answer_about_a_timer_is_true_however_close_to_its_time_it_is_aske
     let mut callers = JoinSet::new();
     for number in 0..CALLERS {
         let numbers = StdRng::seed_from_u64(trial.chance.seed().wrapping_add(number as u64));
-        callers.spawn(race(asker.clone(), trial.doors.clone(), scaled(TIMERS) / CALLERS, numbers));
+        callers.spawn(race(asker.clone(), trial.apis.clone(), scaled(TIMERS) / CALLERS, numbers));
     }
     let mut disturbances = 0;
     while !callers.is_empty() {
@@ -55,7 +55,7 @@ async fn every_answer_about_a_timer_is_true_however_close_to_its_time_it_is_aske
 async fn disturb(trial: &mut Trial) {
     let [victim, paused, staying] = trial.chance.some(NODES, NODES)[..] else { unreachable!("as many as there are") };
     let client = trial.nodes.services[staying].client();
-    trial.open_doors([staying, victim]);
+    trial.open_apis([staying, victim]);
     let pause = trial.chance.millis(0..500);
     tokio::time::sleep(pause).await;
     trial.nodes.services[paused].signal("STOP");
@@ -68,27 +68,27 @@ async fn disturb(trial: &mut Trial) {
     trial.nodes.services[paused].signal("CONT");
     trial.faults.push(Fault::pause(from, to));
     wait_until_shared(&client, NODES).await;
-    trial.open_doors(0..NODES);
+    trial.open_apis(0..NODES);
 }
 
 /// Registers timers, and has several things done to each at once, to most of them when they are due.
-async fn race(asker: Asker, doors: Doors, timers: usize, mut numbers: StdRng) {
+async fn race(asker: Asker, apis: Apis, timers: usize, mut numbers: StdRng) {
     /// Of one caller.
     const BETWEEN: Duration = Duration::from_millis(60);
     let mut racing = JoinSet::new();
     for _ in 0..timers {
-        let (asker, doors, mut numbers) = (asker.clone(), doors.clone(), StdRng::from_rng(&mut numbers));
+        let (asker, apis, mut numbers) = (asker.clone(), apis.clone(), StdRng::from_rng(&mut numbers));
         racing.spawn(async move {
             let ahead = if numbers.random_ratio(1, CERTAIN_ONE_IN) { CERTAIN_MILLIS } else { 0 };
             let (key, delay) = (asker.new_key(), numbers.random_range(DELAY_MILLIS) + ahead);
             // Around this time it is asked for.
             let around = now() + i64::from(delay - ahead) * 1_000;
-            if !asker.create(&doors.any(&mut numbers), &key, delay).await {
+            if !asker.create(&apis.any(&mut numbers), &key, delay).await {
                 return;
             }
             let mut acts = JoinSet::new();
             for number in 0..numbers.random_range(1..=ACTS_MAX) {
-                let (asker, key, client) = (asker.clone(), key.clone(), doors.any(&mut numbers));
+                let (asker, key, client) = (asker.clone(), key.clone(), apis.any(&mut numbers));
                 let (at, act, later) = (
                     around + numbers.random_range(-AROUND_MICROS..=AROUND_MICROS),
                     numbers.random_range(0..3),

@@ -23,9 +23,9 @@ const CALLERS: usize = 8;
 
 /// The services that callers go to.
 #[derive(Clone)]
-pub struct Doors(Arc<Mutex<Vec<Client>>>);
+pub struct Apis(Arc<Mutex<Vec<Client>>>);
 
-impl Doors {
+impl Apis {
     pub fn new(clients: Vec<Client>) -> Self {
         Self(Arc::new(Mutex::new(clients)))
     }
@@ -63,13 +63,13 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn start(doors: &Doors, url: String, history: &Arc<History>, mixture: Mixture, seed: u64) -> Self {
+    pub fn start(apis: &Apis, url: String, history: &Arc<History>, mixture: Mixture, seed: u64) -> Self {
         let stop = CancellationToken::new();
         let mut callers = JoinSet::new();
         let asker = Asker::new(url, Arc::clone(history));
         for number in 0..CALLERS {
             let numbers = StdRng::seed_from_u64(seed.wrapping_add(number as u64));
-            let caller = Caller { asker: asker.clone(), doors: doors.clone(), mixture, numbers };
+            let caller = Caller { asker: asker.clone(), apis: apis.clone(), mixture, numbers };
             callers.spawn(caller.call_on(stop.clone()));
         }
         Self { callers, stop }
@@ -83,7 +83,7 @@ impl Load {
 
 struct Caller {
     asker: Asker,
-    doors: Doors,
+    apis: Apis,
     mixture: Mixture,
     numbers: StdRng,
 }
@@ -107,32 +107,32 @@ impl Caller {
         if !self.create(&key, delay).await {
             return;
         }
-        let (later, door, other) = (self.numbers.random_range(0..1_000), self.door(), self.door());
+        let (later, client, other) = (self.numbers.random_range(0..1_000), self.client(), self.client());
         match self.numbers.random_range(0..10) {
-            0 | 1 => self.asker.cancel(&door, &key).await,
-            2 | 3 => self.asker.update(&door, &key, 2, later).await,
+            0 | 1 => self.asker.cancel(&client, &key).await,
+            2 | 3 => self.asker.update(&client, &key, 2, later).await,
             4 => {
-                self.asker.update(&door, &key, 2, later).await;
+                self.asker.update(&client, &key, 2, later).await;
                 self.asker.cancel(&other, &key).await;
             }
-            5 => self.asker.read(&door, &key).await,
+            5 => self.asker.read(&client, &key).await,
             _ => {}
         }
     }
 
-    fn door(&mut self) -> Client {
-        self.doors.any(&mut self.numbers)
+    fn client(&mut self) -> Client {
+        self.apis.any(&mut self.numbers)
     }
 
     async fn create(&mut self, key: &str, delay_millis: u32) -> bool {
         if !self.mixture.repeats_creates {
-            let door = self.door();
-            return self.asker.create(&door, key, delay_millis).await;
+            let client = self.client();
+            return self.asker.create(&client, key, delay_millis).await;
         }
         const TRIES_MAX: usize = 5;
         let order = self.asker.order(key, now() + REPEATED_MICROS_AHEAD + i64::from(delay_millis) * 1_000);
         for _ in 0..TRIES_MAX {
-            if order.send(&self.doors.any(&mut self.numbers)).await {
+            if order.send(&self.apis.any(&mut self.numbers)).await {
                 return true;
             }
         }

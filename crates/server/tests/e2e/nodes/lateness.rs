@@ -11,7 +11,7 @@ use rand::{RngExt, rngs::StdRng};
 use serde_json::json;
 
 use crate::{
-    figures::Lateness,
+    lateness::Lateness,
     rig::{Chance, Client, Link, Nodes, Receiver, alone, callback_to, heavy, instant, now, tolerated},
 };
 

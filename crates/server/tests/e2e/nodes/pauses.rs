@@ -30,7 +30,7 @@ async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_reco
         trial.wait_for_calls(50).await;
         let paused = trial.chance.some(AT_ONCE, NODES);
         let staying = (0..NODES).find(|number| !paused.contains(number)).expect("one stays");
-        trial.open_doors([staying]);
+        trial.open_apis([staying]);
         let mut pauses = Vec::new();
         for number in &paused {
             trial.nodes.services[*number].signal("STOP");
@@ -43,7 +43,7 @@ async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_reco
             trial.faults.push(Fault::pause(from, to));
         }
         wait_until_shared(&trial.nodes.services[staying].client(), NODES).await;
-        trial.open_doors(0..NODES);
+        trial.open_apis(0..NODES);
     }
     let pauses = trial.faults.len();
     let (nodes, outcome) = trial.finish().await;

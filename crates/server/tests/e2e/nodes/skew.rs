@@ -1,4 +1,4 @@
-//! A node whose clock differs from the database's owns nothing and says so; its door stays open.
+//! A node whose clock differs from the database's owns nothing and says so; its API stays open.
 
 use std::time::Duration;
 

@@ -13,8 +13,8 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::{
-    figures::Lateness,
     history::Mixture,
+    lateness::Lateness,
     rig::{Chance, Client, Nodes, Receiver, Reply, by_tier, callback_to, eventually, heavy, now, scaled, tolerated},
     trial::Trial,
 };
@@ -55,7 +55,7 @@ async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_call
         trial.wait_for_calls(20).await;
         let stopping = trial.chance.some(AT_ONCE, NODES);
         let staying: Vec<usize> = (0..NODES).filter(|number| !stopping.contains(number)).collect();
-        trial.open_doors(staying.iter().copied());
+        trial.open_apis(staying.iter().copied());
         let client = trial.nodes.services[staying[0]].client();
         let names: Vec<String> = stopping.iter().map(|number| format!("node-{number}")).collect();
         let asked = now();
@@ -66,7 +66,7 @@ async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_call
             assert_eq!(status.code(), Some(0), "{}", trial.nodes.services[number].log());
             trial.nodes.services[number].start_again().await;
         }
-        trial.open_doors(0..NODES);
+        trial.open_apis(0..NODES);
         crate::rig::wait_until_shared(&client, NODES).await;
     }
     let (nodes, outcome) = trial.finish().await;

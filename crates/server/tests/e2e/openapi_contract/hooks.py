@@ -26,7 +26,7 @@ REASONS = [
     r"^cannot (retry|fire|update|cancel) timer with status '\w+'$",
 ]
 
-# Links are guessed from names: the `id` of the namespaced door, which its callers choose, is tried as an id of the other.
+# Links are guessed from names: the `id` of the namespaced API, which its callers choose, is tried as an id of the other.
 GUESSED = r"^id must be a UUID$"
 
 

@@ -6,7 +6,7 @@ use crate::rig::{Act, http_answer, now};
 
 /// Who speaks with the receiver, and so what counts as an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
+pub enum Api {
     /// A webhook of `/timers`.
     Native,
     /// The `timer` protocol of `/api/v1/timers`.
@@ -16,7 +16,7 @@ pub enum Door {
 pub struct Kind {
     /// Also its path at the receiver.
     pub path: &'static str,
-    pub door: Door,
+    pub api: Api,
     /// `None`: no receiver listens.
     pub fail: Option<fn() -> Act>,
     /// How the record of an attempt calls it, and the status that it shows.
@@ -40,11 +40,11 @@ pub fn timeout_of(url: &str) -> &'static str {
 const SILENT: &str = "/timeout";
 
 const fn native(path: &'static str, fail: fn() -> Act, outcome: &'static str, status: Option<u16>, reason: &'static str) -> Kind {
-    Kind { path, door: Door::Native, fail: Some(fail), outcome, status, reason, max_interval: NO_CAP }
+    Kind { path, api: Api::Native, fail: Some(fail), outcome, status, reason, max_interval: NO_CAP }
 }
 
 const fn v1(path: &'static str, fail: fn() -> Act, outcome: &'static str, status: Option<u16>, reason: &'static str) -> Kind {
-    Kind { door: Door::V1, ..native(path, fail, outcome, status, reason) }
+    Kind { api: Api::V1, ..native(path, fail, outcome, status, reason) }
 }
 
 pub const KINDS: [Kind; 15] = [

@@ -74,6 +74,15 @@ const COPIED: &str =
 const FORGET_THE_COPIED: &str = "DELETE FROM outcome WHERE finished_at = (SELECT max(finished_at) FROM outcome);
      DELETE FROM definition WHERE NOT EXISTS (SELECT 1 FROM outcome WHERE outcome.id = definition.id);";
 
+/// The tests of a function, one for each database: the name of the test, and the constructor below.
+macro_rules! on_each_store {
+    ($name:ident, $($tier:tt)*) => {
+        $crate::rig::on_store!($name, on_sqlite, sqlite, $($tier)*);
+        $crate::rig::on_store!($name, on_postgres, postgres, $($tier)*);
+    };
+}
+pub(crate) use on_each_store;
+
 impl Backend {
     pub fn sqlite() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");

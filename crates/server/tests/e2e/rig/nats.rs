@@ -1,6 +1,6 @@
 //! The other side of NATS: a client that publishes, listens, and reads what a stream holds.
 
-mod door;
+mod commands;
 mod listener;
 mod load;
 mod witness;
@@ -16,7 +16,7 @@ use futures_util::StreamExt;
 
 use super::{eventually, tolerated};
 
-pub use door::{COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, schedule_timer};
+pub use commands::{COMMAND_SUBJECT, COMMANDS, CONSUMER, DEAD_SUBJECT, EVENTS, Event, schedule_timer};
 pub use listener::Listener;
 pub use load::{Account, Load, Sent};
 pub use witness::Witness;
@@ -105,9 +105,9 @@ impl Bus {
         self.jetstream.get_stream(name).await.expect("a stream of this name").cached_info().config.clone()
     }
 
-    /// The streams and the consumer of the door as the service makes them, except that the broker delivers again sooner what was not
+    /// The streams and the consumer of commands as the service makes them, except that the broker delivers again sooner what was not
     /// acknowledged: no test has to wait for that as long as in production.
-    pub async fn make_impatient_door(&self, delivered_again_after: Duration) {
+    pub async fn make_impatient_consumer(&self, delivered_again_after: Duration) {
         self.make_stream(COMMANDS, "timer.commands.>", 1).await;
         self.make_stream(EVENTS, "timer.events.>", 1).await;
         let consumer = jetstream::consumer::pull::Config {

@@ -55,8 +55,8 @@ impl Service {
     }
 
     /// A service for quick timers that takes commands from the broker, connected.
-    pub async fn start_with_door(backend: &Backend, url: &str) -> Self {
-        let service = Self::start_with(backend, &with_door(url)).await;
+    pub async fn start_with_commands(backend: &Backend, url: &str) -> Self {
+        let service = Self::start_with(backend, &with_commands(url)).await;
         service.client().wait_for_health("broker", "connected").await;
         service
     }
@@ -232,7 +232,7 @@ impl Service {
 }
 
 /// The settings of a service for quick timers that takes commands from the broker.
-pub fn with_door(url: &str) -> [(&str, &str); 3] {
+pub fn with_commands(url: &str) -> [(&str, &str); 3] {
     [("MIN_DELAY", "0s"), ("NATS_URL", url), ("TIMER_BROKER", "nats")]
 }
 

@@ -5,7 +5,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    history::Doors,
+    history::Apis,
     rig::{Cluster, SHARDS},
 };
 
@@ -26,9 +26,9 @@ struct Seen {
 }
 
 impl Watch {
-    pub fn start(doors: Doors) -> Self {
+    pub fn start(apis: Apis) -> Self {
         let stop = CancellationToken::new();
-        let looking = tokio::spawn(look_on(doors, stop.clone()));
+        let looking = tokio::spawn(look_on(apis, stop.clone()));
         Self { stop, looking }
     }
 
@@ -42,13 +42,13 @@ impl Watch {
     }
 }
 
-async fn look_on(doors: Doors, stop: CancellationToken) -> Seen {
+async fn look_on(apis: Apis, stop: CancellationToken) -> Seen {
     let mut numbers = StdRng::seed_from_u64(0);
     let mut seen = Seen { held: vec![0; SHARDS], last: vec![0; SHARDS], ..Seen::default() };
     while !stop.is_cancelled() {
         // The node that is asked may be paused, or about to be killed.
-        let door = doors.any(&mut numbers);
-        if let Ok(Some(cluster)) = tokio::time::timeout(4 * INTERVAL, door.try_cluster()).await {
+        let client = apis.any(&mut numbers);
+        if let Ok(Some(cluster)) = tokio::time::timeout(4 * INTERVAL, client.try_cluster()).await {
             seen.add(&cluster);
         }
         tokio::time::sleep(INTERVAL).await;

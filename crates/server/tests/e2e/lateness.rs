@@ -1,4 +1,4 @@
-//! How measurements are summed up.
+//! How late calls were: percentiles over a test.
 
 /// Latenesses in microseconds, shown in milliseconds.
 pub struct Lateness(Vec<i64>);

@@ -74,7 +74,7 @@ impl Event {
 
 impl Bus {
     /// A connection to a server whose streams the service has made.
-    pub async fn to_door(url: &str) -> Self {
+    pub async fn to_commands(url: &str) -> Self {
         let bus = Self::connect(url).await;
         bus.wait_for_stream(COMMANDS).await;
         bus.wait_for_stream(EVENTS).await;

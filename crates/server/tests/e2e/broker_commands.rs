@@ -7,7 +7,7 @@ use throwaway::Nats;
 
 use crate::rig::{
     Backend, Bus, Client, Event, Service, Witness, beside_others, blocking, for_each_store, instant, micros, now, schedule_timer,
-    tolerated, with_door,
+    tolerated, with_commands,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ for_each_store!(
     commands_that_came_while_nobody_was_there_are_carried_out,
 );
 
-/// A broker of its own, whose streams have fixed names, and a service with its door open.
+/// A broker of its own, whose streams have fixed names, and a service that takes commands.
 struct Stage {
     nats: Nats,
     service: Service,
@@ -38,9 +38,9 @@ impl Stage {
 
     async fn open_with(backend: &Backend, settings: &[(&str, &str)]) -> Self {
         let nats = blocking(Nats::start);
-        let service = Service::start_with(backend, &[&with_door(&nats.url()), settings].concat()).await;
+        let service = Service::start_with(backend, &[&with_commands(&nats.url()), settings].concat()).await;
         service.client().wait_for_health("broker", "connected").await;
-        let bus = Bus::to_door(&nats.url()).await;
+        let bus = Bus::to_commands(&nats.url()).await;
         let events = bus.events();
         Self { nats, service, bus, events }
     }
@@ -92,7 +92,7 @@ async fn two_services_on_one_database_share_the_commands() {
     let _machine = beside_others().await;
     let backend = Backend::postgres();
     let mut stage = Stage::open(&backend).await;
-    let mut second = Service::start_with_door(&backend, &stage.nats.url()).await;
+    let mut second = Service::start_with_commands(&backend, &stage.nats.url()).await;
     let received = async |client: Client| client.metric("timer_commands_received_total").await.unwrap_or_default();
     let mut sent = 0;
     // Until both have had some: who asks first gets many.
