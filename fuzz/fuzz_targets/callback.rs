@@ -1,7 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/domain/tests/properties/checks.rs"]
-#[allow(dead_code, reason = "each target makes one of the checks")]
-mod checks;
+#[path = "../../crates/domain/tests/properties/checks/callback.rs"]
+mod callback;
 
-libfuzzer_sys::fuzz_target!(|text: &str| checks::callback(text));
+libfuzzer_sys::fuzz_target!(|text: &str| callback::check(text));

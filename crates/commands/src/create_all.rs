@@ -16,13 +16,13 @@ const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
 /// How many late requests of a batch are looked up at the same time, to see whether they repeat a registered timer.
 const LOOKED_UP_AT_ONCE: usize = 8;
 
-/// How one request of a batch is answered.
-enum RequestedTime {
-    /// By the result at this index of the store's batch.
-    At(usize),
-    /// By the result at this index of the late requests.
-    LookedUp(usize),
-    Refused(CommandError),
+/// What answers one request of a batch.
+enum AnsweredBy {
+    /// The result at this index of the store's batch.
+    Batch(usize),
+    /// The result at this index of the late requests.
+    LookUp(usize),
+    Refusal(CommandError),
 }
 
 impl Commands {
@@ -36,24 +36,22 @@ impl Commands {
             asked.push(match self.prepare(request) {
                 Ok(Prepared::New(new)) => {
                     batch.push(new);
-                    RequestedTime::At(batch.len() - 1)
+                    AnsweredBy::Batch(batch.len() - 1)
                 }
                 Ok(Prepared::TooLate(request)) => {
                     late.push(request);
-                    RequestedTime::LookedUp(late.len() - 1)
+                    AnsweredBy::LookUp(late.len() - 1)
                 }
-                Err(refusal) => RequestedTime::Refused(refusal),
+                Err(refusal) => AnsweredBy::Refusal(refusal),
             });
         }
         let mut repeated: Vec<_> = self.repeated_all(late).await.into_iter().map(Some).collect();
         let mut created: Vec<_> = self.register_all(batch).await.into_iter().map(Some).collect();
         let missing = || StoreError::Corrupt("the store gave no answer to a create".into());
         let answer = |asked| match asked {
-            RequestedTime::Refused(refusal) => Err(refusal),
-            RequestedTime::LookedUp(place) => {
-                repeated.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing().into()))
-            }
-            RequestedTime::At(place) => match created.get_mut(place).and_then(Option::take).unwrap_or_else(|| Err(missing())) {
+            AnsweredBy::Refusal(refusal) => Err(refusal),
+            AnsweredBy::LookUp(index) => repeated.get_mut(index).and_then(Option::take).unwrap_or_else(|| Err(missing().into())),
+            AnsweredBy::Batch(index) => match created.get_mut(index).and_then(Option::take).unwrap_or_else(|| Err(missing())) {
                 Ok(created) => self.answer(created),
                 Err(error) => Err(error.into()),
             },

@@ -51,12 +51,12 @@ fn nearly_a_callback() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn any_text_is_read_as_a_duration_or_refused(text in any::<String>()) {
-        checks::duration(&text);
+        checks::duration::check(&text);
     }
 
     #[test]
     fn what_is_nearly_a_duration_is_read_or_refused(text in nearly_a_duration()) {
-        checks::duration(&text);
+        checks::duration::check(&text);
     }
 
     #[test]
@@ -74,11 +74,11 @@ proptest! {
 
     #[test]
     fn any_text_is_read_as_a_callback_or_refused(text in any::<String>()) {
-        checks::callback(&text);
+        checks::callback::check(&text);
     }
 
     #[test]
     fn what_is_nearly_a_callback_is_read_or_refused(text in nearly_a_callback()) {
-        checks::callback(&text);
+        checks::callback::check(&text);
     }
 }

@@ -26,7 +26,7 @@ use crate::{
 };
 pub use fault::Fault;
 pub use load::{Apis, Asker, Load, Mixture};
-pub use order::{Act, RequestedTime, Status};
+pub use order::{Act, Operation, Status};
 
 /// How long a result may take to be on record, beside what the call takes.
 const RECORDED_WITHIN_MICROS: i64 = 1_000_000;
@@ -45,7 +45,7 @@ pub struct History {
 #[derive(Debug, Clone, Default)]
 struct Told {
     id: Option<String>,
-    asked: Vec<RequestedTime>,
+    asked: Vec<Operation>,
     /// When each version is due; for one without an answer, not before then.
     due: HashMap<u32, i64>,
 }
@@ -99,7 +99,7 @@ impl History {
         if let (Act::Create { version } | Act::Update { version }, Some(due)) = (act, due_at_least) {
             told.due.insert(version, due);
         }
-        told.asked.push(RequestedTime { from: now(), to: i64::MAX, act });
+        told.asked.push(Operation { from: now(), to: i64::MAX, act });
         Question { key: key.to_owned(), place: told.asked.len() - 1 }
     }
 
@@ -159,7 +159,7 @@ impl History {
             }
         }
         let done = |wanted: fn(Act) -> bool| {
-            let is_done = |asked: &RequestedTime| asked.to < i64::MAX && wanted(asked.act);
+            let is_done = |asked: &Operation| asked.to < i64::MAX && wanted(asked.act);
             told.values().filter(|told| told.asked.iter().any(is_done)).count()
         };
         let created = done(|act| matches!(act, Act::Create { .. }));
@@ -201,15 +201,15 @@ impl Told {
         let called = calls.iter().map(|call| {
             let held_since = faults.iter().filter(|fault| fault.held_until(call.arrived)).map(|fault| fault.from).min();
             let from = held_since.unwrap_or(i64::MAX).min(call.arrived - tolerated(ON_THE_WIRE_MICROS_MAX));
-            RequestedTime { from, to: call.arrived, act: Act::Call { version: version(call) } }
+            Operation { from, to: call.arrived, act: Act::Call { version: version(call) } }
         });
-        let all: Vec<RequestedTime> = self.asked.iter().copied().chain(called).collect();
+        let all: Vec<Operation> = self.asked.iter().copied().chain(called).collect();
         assert!(order::exists(&all), "no order of these makes sense: {key} {:?} {all:#?}", self.id);
     }
 
     /// From when this version could fire to its first call, without the faults in between.
     fn waited(&self, version: u32, called: i64, faults: &[Fault]) -> Option<i64> {
-        let was_asked = |asked: &&RequestedTime| asked.to < i64::MAX && asked.act.makes(version);
+        let was_asked = |asked: &&Operation| asked.to < i64::MAX && asked.act.makes(version);
         let answered = self.asked.iter().find(was_asked)?.to;
         let from = answered.max(*self.due.get(&version)?);
         Some((called - from - fault::within(faults, from, called)).max(0))

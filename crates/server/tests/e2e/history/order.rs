@@ -48,9 +48,9 @@ impl Act {
     }
 }
 
-/// It happened at one instant of this time. Without an end it may have happened or not.
+/// An operation of a client, which took effect at one instant of this time. Without an end it may have taken effect or not.
 #[derive(Debug, Clone, Copy)]
-pub struct RequestedTime {
+pub struct Operation {
     pub from: i64,
     pub to: i64,
     pub act: Act,
@@ -85,7 +85,7 @@ impl State {
 }
 
 /// Whether there is an order in which each of these can follow the one before, and each happens in its own time.
-pub fn exists(all: &[RequestedTime]) -> bool {
+pub fn exists(all: &[Operation]) -> bool {
     assert!(all.len() <= 64, "too many to try every order: {}", all.len());
     let mut seen = HashSet::new();
     let mut open = vec![(0_u64, State::default())];
@@ -122,8 +122,8 @@ pub fn status(text: &Value) -> Status {
 mod tests {
     use super::*;
 
-    fn asked(from: i64, to: i64, act: Act) -> RequestedTime {
-        RequestedTime { from, to, act }
+    fn asked(from: i64, to: i64, act: Act) -> Operation {
+        Operation { from, to, act }
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn for_other_key(call: Call) -> Call {
 
 fn check(asked: &[(i64, Act)], end: Status, calls: &[Call]) -> Result<Summary, ()> {
     let history = History::new(Duration::ZERO);
-    let at = |at, act| RequestedTime { from: at, to: at, act };
+    let at = |at, act| Operation { from: at, to: at, act };
     let all = [(CREATED, Act::Create { version: 1 })].iter().chain(asked).map(|(time, act)| at(*time, *act));
     let end = at(END, Act::Read { status: end, version: 1 });
     let told = Told { id: None, asked: all.chain([end]).collect(), due: HashMap::from([(1, DUE)]) };
