@@ -34,7 +34,8 @@ mod timestamp;
 pub use access::{Access, AccessKey, AccessKeyId, Caller, Namespaces, Rights};
 pub use attempt::{Attempt, AttemptLog};
 pub use backoff::Backoff;
-pub use callback::{Backend, Callback, CallbackKind, CallbackUrl, Endpoint, HttpEndpoint, KindSet, NatsEndpoint, Protocol};
+// Everything that is public there: a kind of callback is named in that module alone.
+pub use callback::*;
 pub use callback_headers::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 pub use cause::Cause;
 pub use clock::{Clock, ManualClock, SystemClock};
