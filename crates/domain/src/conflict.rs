@@ -1,7 +1,12 @@
 use crate::{Event, Fingerprint, RequestedTime, Status};
 
 /// What a create does when its namespace and key are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, utoipa::ToSchema)]
+#[schema(
+    rename_all = "lowercase",
+    description = "For a key that is in use. `reject` answers with the timer that is there if this request means the same, and with 409 if not. \
+    `replace` puts this request in its place, and begins anew if it had ended. `keep` gives a waiting timer only the new time, and leaves one that has ended alone."
+)]
 pub enum OnConflict {
     /// The same content yields the existing timer; other content is refused.
     #[default]
