@@ -55,7 +55,7 @@ pub use metric::{Metric, MetricKind, MetricLabel};
 pub use object::{MemberNames, names_of, quoted, read_object, read_object_in};
 pub use options::Options;
 pub use retry::RetryPolicy;
-pub use schedule::{Countdown, Horizon, RequestedTime};
+pub use schedule::{Countdown, Horizon, RequestedTime, StoredTime};
 pub use span::Span;
 pub use status::{Event, Next, Status};
 pub use subject::{Subject, SubjectPattern};

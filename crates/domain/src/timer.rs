@@ -30,7 +30,7 @@ impl Definition {
 
     /// The same, for a store that has the fingerprint already.
     pub fn content_with(&self, fingerprint: Fingerprint) -> Content {
-        Content { fingerprint, asked: self.asked, is_event: self.callback.is_event() }
+        Content { fingerprint, asked: Some(self.asked), is_event: self.callback.is_event() }
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.

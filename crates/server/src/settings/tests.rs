@@ -161,7 +161,7 @@ fn a_file_of_namespaces_gives_them_their_policies() {
         id: domain::TimerId::random(domain::Timestamp::from_micros(0)),
         namespace: domain::Namespace::parse(namespace).unwrap(),
         key: None,
-        asked: domain::RequestedTime::from_i64(0),
+        asked: domain::RequestedTime::At(domain::Timestamp::from_micros(0)),
         callback: domain::Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1/"}"#).unwrap(),
         metadata: None,
         correlation_id: None,
