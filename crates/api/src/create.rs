@@ -2,8 +2,8 @@
 
 use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict, RequestedTime,
-    RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
+    AnyJson, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict,
+    RequestedTime, RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
 };
 use serde::Deserialize;
 use utoipa::{
@@ -16,7 +16,7 @@ use crate::{
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
-    request, schema, timing,
+    request, timing,
     view::TimerView,
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h30m")]
     #[serde(default)]
     delay: Given<'a, Span>,
-    #[schema(value_type = schema::Callback, required = true)]
+    #[schema(value_type = Callback, required = true)]
     #[serde(default)]
     callback: Given<'a, Callback>,
     /// The scope in which keys are unique; `default` unless given.
@@ -47,18 +47,18 @@ pub(crate) struct LongForm<'a> {
     #[serde(default)]
     key: Given<'a, Key>,
     /// Only together with `key`; `reject` unless given.
-    #[schema(value_type = schema::OnConflict, required = false)]
+    #[schema(value_type = OnConflict, required = false)]
     #[serde(default)]
     on_conflict: Given<'a, OnConflict>,
     /// Anything, kept and returned exactly as given: at most 64 KiB, nested at most 64 deep.
-    #[schema(value_type = schema::AnyJson, required = false)]
+    #[schema(value_type = AnyJson, required = false)]
     #[serde(default)]
     metadata: Given<'a, Json<{ limits::METADATA_BYTES_MAX }>>,
-    #[schema(value_type = Option<schema::RetryPolicy>, required = false)]
+    #[schema(value_type = Option<RetryPolicy>, required = false)]
     #[serde(default)]
     retry_policy: Given<'a, RetryPolicy>,
     /// `at_least_once` unless given.
-    #[schema(value_type = schema::Delivery, required = false)]
+    #[schema(value_type = Delivery, required = false)]
     #[serde(default)]
     delivery: Given<'a, Delivery>,
     /// Carried to the call and the logs.

@@ -76,7 +76,7 @@ fn page(listed: Listed, query: &ListQuery, now: Timestamp) -> TimerPage {
 #[into_params(parameter_in = Query)]
 struct Parameters {
     /// Only timers in this status.
-    #[param(value_type = Option<schema::Status>)]
+    #[param(value_type = Option<Status>)]
     status: Option<String>,
     /// Only timers of this namespace.
     #[param(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]

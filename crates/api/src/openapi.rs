@@ -119,7 +119,7 @@ pub(crate) fn document() -> Value {
 /// This description, as OpenAPI 3.1.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "service", operation_id = "openapi",
-    responses((status = 200, description = "The document.", body = crate::schema::AnyJson, content_type = "application/json"))
+    responses((status = 200, description = "The document.", body = domain::AnyJson, content_type = "application/json"))
 )]
 pub(crate) async fn describe(State(api): State<Api>, asked: HeaderMap) -> Response {
     api.pages.openapi.answer(&asked, "application/json")

@@ -1,7 +1,7 @@
 //! `PUT /timers/{id}`: changes a pending timer.
 
 use commands::{EarliestAllowed, HttpPatch, Patch};
-use domain::{Callback, CorrelationId, Delivery, Given, Json, RetryPolicy, Span, Timestamp, limits};
+use domain::{AnyJson, Callback, CorrelationId, Delivery, Given, Json, RetryPolicy, Span, Timestamp, limits};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -12,7 +12,7 @@ use crate::{
     error::ApiError,
     id::PathId,
     request::{self, clearable},
-    schema, timing,
+    timing,
     view::TimerView,
 };
 
@@ -32,18 +32,18 @@ pub(crate) struct UpdateTimer<'a> {
     #[serde(default)]
     delay: Given<'a, Span>,
     /// The new callback, whole.
-    #[schema(value_type = schema::Callback, required = false)]
+    #[schema(value_type = Callback, required = false)]
     #[serde(default)]
     callback: Given<'a, Callback>,
     /// `null` clears it.
-    #[schema(value_type = schema::AnyJson, required = false)]
+    #[schema(value_type = AnyJson, required = false)]
     #[serde(default)]
     metadata: Given<'a, Json<{ limits::METADATA_BYTES_MAX }>>,
     /// `null` clears it.
-    #[schema(value_type = Option<schema::RetryPolicy>, required = false)]
+    #[schema(value_type = Option<RetryPolicy>, required = false)]
     #[serde(default)]
     retry_policy: Given<'a, RetryPolicy>,
-    #[schema(value_type = schema::Delivery, required = false)]
+    #[schema(value_type = Delivery, required = false)]
     #[serde(default)]
     delivery: Given<'a, Delivery>,
     /// `null` clears it.

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use commands::Summary;
-use domain::{Callback, CorrelationId, Delivery, JsonText, Key, Namespace, RetryPolicy, Status, Timer, TimerId, Timestamp};
+use domain::{
+    AnyJson, Callback, CallbackConfig, CallbackKind, CorrelationId, Delivery, JsonText, Key, Namespace, RetryPolicy, Status,
+    Timer, TimerId, Timestamp,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::schema;
 
 /// A timer without what can be large.
 #[derive(Debug, Serialize, ToSchema)]
@@ -21,10 +22,9 @@ pub(crate) struct TimerView {
     /// The caller's own id, if one was given.
     #[schema(value_type = Option<String>, required = true, example = "order-456")]
     pub key: Option<Key>,
-    #[schema(value_type = schema::Status)]
     pub status: Status,
     /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker dialect.
-    #[schema(value_type = schema::CallbackType)]
+    #[schema(value_type = CallbackKind)]
     pub callback_type: Cow<'static, str>,
     /// When it is due, in UTC.
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T12:00:00Z")]
@@ -48,16 +48,15 @@ pub(crate) struct DetailView {
     #[serde(flatten)]
     pub timer: TimerView,
     /// The callback, with its payload exactly as it was given.
-    #[schema(value_type = schema::CallbackConfig)]
+    #[schema(value_type = CallbackConfig)]
     pub callback_config: Callback,
     /// Exactly as it was given.
-    #[schema(value_type = schema::AnyJson)]
+    #[schema(value_type = AnyJson)]
     pub metadata: Option<JsonText>,
     #[schema(value_type = Option<String>, required = true)]
     pub correlation_id: Option<CorrelationId>,
-    #[schema(value_type = Option<schema::RetryPolicy>, required = true)]
+    #[schema(required = true)]
     pub retry_policy: Option<RetryPolicy>,
-    #[schema(value_type = schema::Delivery)]
     pub delivery: Delivery,
     /// How many deliveries have been started for this due time.
     pub attempt: u32,

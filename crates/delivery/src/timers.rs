@@ -24,7 +24,7 @@ fn calling(callback: Callback) -> Timer {
             id: TimerId::parse("id", "0190163d-8694-739b-aea5-966c26f8ad91").unwrap(),
             namespace: Namespace::default(),
             key: None,
-            asked: RequestedTime::from_i64(due.as_micros()),
+            asked: RequestedTime::At(due),
             callback,
             metadata: None,
             correlation_id: None,

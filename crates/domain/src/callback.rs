@@ -5,6 +5,7 @@
 //!             └─ endpoint             where to: one variant of Endpoint, one CallbackKind and one file for each kind
 //! ```
 
+mod description;
 mod fields;
 mod http;
 mod kind;
@@ -16,19 +17,22 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
-use self::{
-    fields::{Fields, Trust},
-    kind::KindInfo,
-    text::ObjectText,
-};
 pub use self::{
+    description::CallbackConfig,
     http::{HttpEndpoint, Protocol},
     kind::{Backend, KindSet},
     nats::NatsEndpoint,
     url::CallbackUrl,
 };
-use crate::{Headers, Invalid, JsonText, RetryPolicy, names_of};
+use self::{
+    description::Description,
+    fields::{Fields, Trust},
+    kind::KindInfo,
+    text::ObjectText,
+};
+use crate::{Headers, Invalid, JsonText, RetryPolicy};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
@@ -54,6 +58,11 @@ pub enum CallbackKind {
     Event,
 }
 
+fn describe_event() -> RefOr<Schema> {
+    let description = "The event of a timer that came through the broker dialect, published there when it is due. It cannot be asked for over HTTP.";
+    ObjectBuilder::new().description(Some(description)).into()
+}
+
 impl CallbackKind {
     pub const ALL: [Self; 3] = [Self::Http, Self::Nats, Self::Event];
 
@@ -64,10 +73,11 @@ impl CallbackKind {
             Self::Event => &KindInfo {
                 name: "event",
                 fields: &[],
-                has_content: false,
+                content: None,
                 // Only the command consumer makes them, for the clients that listen there.
                 is_requestable: false,
                 backend: Some(Backend { name: "broker", setting: "TIMER_BROKER" }),
+                description: Description { schema: describe_event, references: |_| {} },
             },
         }
     }
@@ -139,11 +149,6 @@ impl Callback {
             Endpoint::Event => {}
         }
         object.end()
-    }
-
-    /// The names that [`Callback::from_json`] knows, of all types together.
-    pub fn member_names() -> &'static [&'static str] {
-        names_of::<Fields<'_>>()
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {

@@ -1,7 +1,12 @@
 use crate::{Event, Fingerprint, RequestedTime, Status};
 
 /// What a create does when its namespace and key are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, utoipa::ToSchema)]
+#[schema(
+    rename_all = "lowercase",
+    description = "For a key that is in use. `reject` answers with the timer that is there if this request means the same, and with 409 if not. \
+    `replace` puts this request in its place, and begins anew if it had ended. `keep` gives a waiting timer only the new time, and leaves one that has ended alone."
+)]
 pub enum OnConflict {
     /// The same content yields the existing timer; other content is refused.
     #[default]
@@ -42,7 +47,8 @@ pub enum Resolution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
     pub fingerprint: Fingerprint,
-    pub asked: RequestedTime,
+    /// `None` for a stored one that this program does not understand: it equals no other.
+    pub asked: Option<RequestedTime>,
     /// Whether the timer belongs to a command, which is owed an event, or has a callback.
     pub is_event: bool,
 }
@@ -91,13 +97,13 @@ mod tests {
             (Keep, Failed, Existing, Existing),
             (Keep, Canceled, Existing, Existing),
         ];
-        let at = RequestedTime::At(Timestamp::from_micros(1));
+        let at = Some(RequestedTime::At(Timestamp::from_micros(1)));
         let old = Content { fingerprint: Fingerprint([0; 16]), asked: at, is_event: false };
         for (mode, status, same, other) in table {
             assert_eq!(resolve(mode, status, old, old), same, "{mode:?} {status} same");
             let content = Content { fingerprint: Fingerprint([1; 16]), ..old };
             assert_eq!(resolve(mode, status, old, content), other, "{mode:?} {status} other content");
-            let later = Content { asked: RequestedTime::At(Timestamp::from_micros(2)), ..old };
+            let later = Content { asked: Some(RequestedTime::At(Timestamp::from_micros(2))), ..old };
             assert_eq!(resolve(mode, status, old, later), other, "{mode:?} {status} other time");
             let event = Content { is_event: true, ..content };
             let of_another_kind = if (mode, status) == (Keep, Pending) { Conflict } else { other };

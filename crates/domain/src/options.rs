@@ -19,41 +19,44 @@ const VERSION: u32 = 1;
 #[derive(Serialize, Deserialize)]
 struct Stored<O> {
     version: u32,
+    /// The text of a requested time that is more than a number, see [`StoredTime`](crate::StoredTime).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
     #[serde(flatten)]
     options: O,
 }
 
 impl Options {
-    /// The text that is stored. Most timers have none: everything has its default.
-    pub fn to_stored(&self) -> Option<String> {
-        to_stored(self)
+    /// The text that is stored, with that of the requested time if there is one. Most timers have none: everything has its default.
+    pub fn to_stored(&self, asked: Option<String>) -> Option<String> {
+        to_stored(self, asked)
     }
 
     /// Understands what this version and those before it have written.
-    pub fn from_stored(text: Option<&str>) -> Result<Self, Invalid> {
+    pub fn from_stored(text: Option<&str>) -> Result<(Self, Option<String>), Invalid> {
         from_stored(text)
     }
 }
 
-fn to_stored<O: Default + PartialEq + Clone + Serialize>(options: &O) -> Option<String> {
-    let stored = || Stored { version: VERSION, options: options.clone() };
+fn to_stored<O: Default + PartialEq + Clone + Serialize>(options: &O, asked: Option<String>) -> Option<String> {
+    let is_stored = asked.is_some() || *options != O::default();
     // Options are plain values: nothing in here can fail to be written.
-    (*options != O::default()).then(|| serde_json::to_string(&stored()).unwrap_or_default())
+    is_stored.then(|| serde_json::to_string(&Stored { version: VERSION, asked, options: options.clone() }).unwrap_or_default())
 }
 
-fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Result<O, Invalid> {
+fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Result<(O, Option<String>), Invalid> {
     #[derive(Deserialize)]
     struct Written {
         version: u32,
     }
 
-    let Some(text) = text else { return Ok(O::default()) };
+    let Some(text) = text else { return Ok((O::default(), None)) };
     let unreadable = |error: serde_json::Error| Invalid::new("options", format!("cannot be read: {error}"));
     let Written { version } = serde_json::from_str(text).map_err(unreadable)?;
     if version > VERSION {
         return Err(Invalid::new("options", format!("have version {version}, and this program knows only up to {VERSION}")));
     }
-    serde_json::from_str(text).map(|stored: Stored<O>| stored.options).map_err(unreadable)
+    serde_json::from_str(text).map(|stored: Stored<O>| (stored.options, stored.asked)).map_err(unreadable)
 }
 
 #[cfg(test)]
@@ -72,24 +75,34 @@ mod tests {
 
     #[test]
     fn defaults_are_not_stored() {
-        assert_eq!(Options::default().to_stored(), None);
-        assert_eq!(Options::from_stored(None).unwrap(), Options::default());
-        assert_eq!(to_stored(&Later::default()), None);
+        assert_eq!(Options::default().to_stored(None), None);
+        assert_eq!(Options::from_stored(None).unwrap(), (Options::default(), None));
+        assert_eq!(to_stored(&Later::default(), None), None);
     }
 
     #[test]
     fn options_read_back_as_they_are_written() {
         let later = Later { label: Some("é".to_owned()), quiet: false };
-        let stored = to_stored(&later).unwrap();
+        let stored = to_stored(&later, None).unwrap();
         assert_eq!(stored, r#"{"version":1,"label":"é"}"#);
-        assert_eq!(from_stored::<Later>(Some(&stored)).unwrap(), later);
+        assert_eq!(from_stored(Some(&stored)).unwrap(), (later, None));
+    }
+
+    #[test]
+    fn the_text_of_a_requested_time_is_stored_beside_options_and_without_any() {
+        let text = || Some("0 9 * * MON".to_owned());
+        for later in [Later::default(), Later { label: None, quiet: true }] {
+            let stored = to_stored(&later, text()).unwrap();
+            assert!(stored.starts_with(r#"{"version":1,"asked":"0 9 * * MON""#), "{stored}");
+            assert_eq!(from_stored(Some(&stored)).unwrap(), (later, text()));
+        }
     }
 
     #[test]
     fn what_another_version_wrote_is_understood_or_refused() {
         // By one before, and by one after whose fields may be ignored.
-        assert_eq!(from_stored::<Later>(Some(r#"{"version":1}"#)).unwrap(), Later::default());
-        assert_eq!(Options::from_stored(Some(r#"{"version":1,"label":"a"}"#)).unwrap(), Options::default());
+        assert_eq!(from_stored(Some(r#"{"version":1}"#)).unwrap(), (Later::default(), None));
+        assert_eq!(Options::from_stored(Some(r#"{"version":1,"label":"a"}"#)).unwrap(), (Options::default(), None));
         for text in [r#"{"version":2}"#, "{}", "", "null", r#"{"version":-1}"#] {
             assert!(Options::from_stored(Some(text)).is_err(), "{text}");
         }

@@ -14,8 +14,11 @@ use crate::Timestamp;
 ///   └─────────▶ canceled
 ///     cancel
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(
+    description = "Where a timer stands. `pending` → `executing` → `completed` or `failed`; `pending` → `canceled`; a retry goes back to `pending`."
+)]
 pub enum Status {
     Pending,
     Executing,

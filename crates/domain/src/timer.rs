@@ -30,7 +30,7 @@ impl Definition {
 
     /// The same, for a store that has the fingerprint already.
     pub fn content_with(&self, fingerprint: Fingerprint) -> Content {
-        Content { fingerprint, asked: self.asked, is_event: self.callback.is_event() }
+        Content { fingerprint, asked: Some(self.asked), is_event: self.callback.is_event() }
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.
@@ -40,8 +40,11 @@ impl Definition {
 }
 
 /// Whether a call is repeated when a crash leaves open if it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(
+    description = "A crash can leave open whether a call was made. `at_least_once` makes it again; `at_most_once` lets the timer fail instead."
+)]
 pub enum Delivery {
     /// The call is made again.
     #[default]

@@ -2,7 +2,7 @@
 
 use domain::{Definition, Destination, Fingerprint, Status, Timer, TimerId, Timestamp};
 use sqlx::{Row, postgres::PgRow, types::Uuid};
-use store::{StoredTimer, Unreadable};
+use store::{RequestColumns, StoredTimer, Unreadable};
 
 use crate::failure::{Failure, Step};
 
@@ -119,12 +119,13 @@ pub struct DefinitionColumns {
 
 impl DefinitionColumns {
     pub fn push(&mut self, definition: &Definition, execute_at: Timestamp, fingerprint: Fingerprint, shards: u16) {
-        let Definition { id, namespace, key, asked, callback, metadata, correlation_id, retry_policy, delivery, options } =
+        let Definition { id, namespace, key, asked: _, callback, metadata, correlation_id, retry_policy, delivery, options: _ } =
             definition;
+        let request = RequestColumns::of(definition);
         self.ids.push(id.as_uuid());
         self.namespaces.push(namespace.as_str().to_owned());
         self.keys.push(key.as_ref().map(|key| key.as_str().to_owned()));
-        self.askeds.push(asked.to_i64());
+        self.askeds.push(request.asked);
         self.execute_ats.push(execute_at.as_micros());
         self.callback_types.push(callback.kind());
         self.callback_configs.push(callback.to_json());
@@ -132,7 +133,7 @@ impl DefinitionColumns {
         self.correlation_ids.push(correlation_id.as_ref().map(|id| id.as_str().to_owned()));
         self.retry_policies.push(retry_policy.as_ref().map(domain::RetryPolicy::to_json));
         self.deliveries.push(delivery.as_str());
-        self.options.push(options.to_stored());
+        self.options.push(request.options);
         self.fingerprints.push(fingerprint.0.to_vec());
         self.destinations.push(destination_column(definition.destination()));
         self.shards.push(shard_column(*id, shards));

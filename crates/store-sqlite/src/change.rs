@@ -57,7 +57,7 @@ pub fn replace(
         id,
         definition.namespace.as_str(),
         definition.key.as_ref().map(|key| key.as_str()),
-        definition.asked.to_i64(),
+        texts.request.asked,
         execute_at.as_micros(),
         minute,
         definition.callback.kind(),
@@ -69,7 +69,7 @@ pub fn replace(
         definition.metadata.as_ref().map(|metadata| metadata.as_str()),
         texts.callback_config,
         due_minute,
-        texts.options,
+        texts.request.options,
     ])?;
     let namespace = namespace_column(definition.namespace.as_str());
     tally.remove(namespace_column(&existing.timer.namespace), Status::Pending);
@@ -100,12 +100,14 @@ pub fn move_to(
 ) -> Result<(), Failure> {
     let id = Id::of(existing.timer.id);
     let minute = execute_at.minute();
+    let request = existing.timer.moved_to(asked)?;
     connection.prepare_cached(MOVE_DEFINITION)?.execute(params![
         id,
-        asked.to_i64(),
+        request.asked,
         execute_at.as_micros(),
         minute,
-        now.as_micros()
+        now.as_micros(),
+        request.options
     ])?;
     connection.prepare_cached(RESET_DUE)?.execute(params![
         existing.due_minute,

@@ -110,7 +110,7 @@ impl Insert<'_> {
             id,
             definition.namespace.as_str(),
             definition.key.as_ref().map(|key| key.as_str()),
-            definition.asked.to_i64(),
+            texts.request.asked,
             new.execute_at.as_micros(),
             minute,
             definition.callback.kind(),
@@ -122,7 +122,7 @@ impl Insert<'_> {
             definition.metadata.as_ref().map(|metadata| metadata.as_str()),
             texts.callback_config,
             revision,
-            texts.options,
+            texts.request.options,
         ])?;
         if inserted == 0 {
             return Ok(false);
@@ -147,8 +147,9 @@ fn settle_conflict(
         return Err(StoreError::Corrupt(format!("timer {} is there and not there", id.timer()).into()).into());
     };
     let wanted = new.definition.content_with(texts.fingerprint);
-    // Through the column and back, so that what was asked is compared as it is stored.
-    let wanted = Content { asked: RequestedTime::from_i64(wanted.asked.to_i64()), ..wanted };
+    // Through its stored form and back, so that like is compared with like.
+    let asked = wanted.asked.and_then(|asked| RequestedTime::from_stored(&asked.to_stored()).ok());
+    let wanted = Content { asked, ..wanted };
     let met = match resolve(new.on_conflict, existing.timer.status, existing.timer.content(existing.fingerprint), wanted) {
         Resolution::Existing => Created::Existing(existing.timer.into_timer()?),
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),

@@ -5,7 +5,7 @@ use rusqlite::{
     Row, ToSql,
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
 };
-use store::{StoredTimer, Summary, Unreadable};
+use store::{RequestColumns, StoredTimer, Summary, Unreadable};
 use store_sql::{column, sql};
 use uuid::Uuid;
 
@@ -154,7 +154,7 @@ pub const fn is_senseless(error: &rusqlite::Error) -> bool {
 pub struct Texts {
     pub callback_config: String,
     pub retry_policy: Option<String>,
-    pub options: Option<String>,
+    pub request: RequestColumns,
     pub fingerprint: Fingerprint,
     pub destination: i64,
 }
@@ -166,7 +166,7 @@ impl Texts {
             fingerprint: Fingerprint::with(definition, &callback_config),
             callback_config,
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
-            options: definition.options.to_stored(),
+            request: RequestColumns::of(definition),
             destination: to_column(definition.destination()),
         }
     }

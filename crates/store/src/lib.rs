@@ -48,7 +48,7 @@ pub use membership_store::MembershipStore;
 pub use operation::Operation;
 pub use query::{COUNTED_MAX, Count, Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
 pub use sharded::Sharded;
-pub use stored::StoredTimer;
+pub use stored::{RequestColumns, StoredTimer};
 pub use timer_store::{Changed, Created, TimerStore};
 pub use writable::Writable;
 

@@ -61,7 +61,7 @@ struct Details {
     rule: Option<String>,
     /// The status of the timer that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = crate::schema::Status, required = false)]
+    #[schema(value_type = Status, required = false)]
     status: Option<Status>,
 }
 

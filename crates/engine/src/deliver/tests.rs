@@ -41,7 +41,7 @@ fn timer(receiver: SocketAddr, now: Timestamp) -> NewTimer {
         id: TimerId::random(now),
         namespace: Namespace::default(),
         key: None,
-        asked: RequestedTime::from_i64(now.as_micros()),
+        asked: RequestedTime::At(now),
         callback: Callback::from_json(&format!(r#"{{"type":"http","url":"http://{receiver}/"}}"#)).unwrap(),
         metadata: None,
         correlation_id: None,
