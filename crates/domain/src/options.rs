@@ -1,26 +1,30 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Invalid;
+use crate::{Expiry, Invalid};
 
 /// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
 /// a migration.
 ///
-/// There is no such field yet: those that timers had before have columns of their own. A field that joins has a default, is left out
-/// of the text where it has it, and takes part in the [`Fingerprint`](crate::Fingerprint) by its version: the pattern there stops
-/// compiling. Stores pass options through whole.
+/// A field that joins has a default, is left out of the text where it has it, and takes part in the
+/// [`Fingerprint`](crate::Fingerprint) by its version: the pattern there stops compiling. Stores pass options through whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Options {}
+pub struct Options {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Expiry>,
+}
 
 /// The version that this program writes, and the latest it understands. It rises when a field joins that a program of the version
 /// before must not ignore; fields that it may ignore leave it as it is.
-const VERSION: u32 = 1;
+///
+/// 2: a program that does not know of an expiry would call after it.
+const VERSION: u32 = 2;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Stored<O> {
     version: u32,
     /// The text of a requested time that is more than a number, see [`StoredTime`](crate::StoredTime).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
     #[serde(flatten)]
     options: O,
@@ -48,22 +52,23 @@ fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Resu
     #[derive(Deserialize)]
     struct Written {
         version: u32,
+        asked: Option<String>,
     }
 
     let Some(text) = text else { return Ok((O::default(), None)) };
     let unreadable = |error: serde_json::Error| Invalid::new("options", format!("cannot be read: {error}"));
-    let Written { version } = serde_json::from_str(text).map_err(unreadable)?;
+    let Written { version, asked } = serde_json::from_str(text).map_err(unreadable)?;
     if version > VERSION {
         return Err(Invalid::new("options", format!("have version {version}, and this program knows only up to {VERSION}")));
     }
-    serde_json::from_str(text).map(|stored: Stored<O>| (stored.options, stored.asked)).map_err(unreadable)
+    serde_json::from_str(text).map(|options| (options, asked)).map_err(unreadable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As options will look once there are some.
+    /// As options will look once there are more.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     struct Later {
@@ -84,7 +89,7 @@ mod tests {
     fn options_read_back_as_they_are_written() {
         let later = Later { label: Some("é".to_owned()), quiet: false };
         let stored = to_stored(&later, None).unwrap();
-        assert_eq!(stored, r#"{"version":1,"label":"é"}"#);
+        assert_eq!(stored, r#"{"version":2,"label":"é"}"#);
         assert_eq!(from_stored(Some(&stored)).unwrap(), (later, None));
     }
 
@@ -93,7 +98,7 @@ mod tests {
         let text = || Some("0 9 * * MON".to_owned());
         for later in [Later::default(), Later { label: None, quiet: true }] {
             let stored = to_stored(&later, text()).unwrap();
-            assert!(stored.starts_with(r#"{"version":1,"asked":"0 9 * * MON""#), "{stored}");
+            assert!(stored.starts_with(r#"{"version":2,"asked":"0 9 * * MON""#), "{stored}");
             assert_eq!(from_stored(Some(&stored)).unwrap(), (later, text()));
         }
     }
@@ -103,7 +108,7 @@ mod tests {
         // By one before, and by one after whose fields may be ignored.
         assert_eq!(from_stored(Some(r#"{"version":1}"#)).unwrap(), (Later::default(), None));
         assert_eq!(Options::from_stored(Some(r#"{"version":1,"label":"a"}"#)).unwrap(), (Options::default(), None));
-        for text in [r#"{"version":2}"#, "{}", "", "null", r#"{"version":-1}"#] {
+        for text in [r#"{"version":3}"#, "{}", "", "null", r#"{"version":-1}"#] {
             assert!(Options::from_stored(Some(text)).is_err(), "{text}");
         }
     }

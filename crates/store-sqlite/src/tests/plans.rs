@@ -179,6 +179,7 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Pending, "SEARCH u USING PRIMARY KEY (shard=?)"),
         (Status::Failed, "SCAN o USING INDEX outcome_failed"),
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
+        (Status::Expired, "SCAN o USING INDEX outcome_expired"),
     ] {
         let query = ListQuery {
             filter: Filter { status: vec![status], ..Filter::default() },
