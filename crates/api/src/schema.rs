@@ -65,6 +65,14 @@ pub(crate) enum Rights {
 #[schema(value_type = String, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
 pub(crate) struct NamespaceName(String);
 
+/// A revision in double quotes, or `*`.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = r#"^(\*|"(0|[1-9][0-9]{0,8})")$"#, example = "\"7\"")]
+pub(crate) struct IfMatch(String);
+
+pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
+    one nothing is changed, and the answer is a 412. `*` stands for any.";
+
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Sort {

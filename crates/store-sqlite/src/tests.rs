@@ -101,7 +101,7 @@ async fn one_in_each_status(store: &SqliteStore) -> Vec<Timer> {
         claimed[2].settle(Next::Failed { at: LATER, error: "HTTP 500".to_owned() }),
     ];
     assert_eq!(store.settle(&settlements).await.unwrap(), [true, true]);
-    store.cancel(timers[4].id(), LATER).await.unwrap();
+    store.cancel(timers[4].id(), None, LATER).await.unwrap();
     let mut now = Vec::new();
     for (timer, status) in timers.iter().zip(Status::ALL) {
         now.push(store.get(timer.id()).await.unwrap().unwrap());
