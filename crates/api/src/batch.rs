@@ -68,7 +68,7 @@ struct BatchResult {
 impl BatchResult {
     fn of(answer: Result<Answer<TimerView>, ApiError>) -> Self {
         match answer {
-            Ok(Answer { status, message, data }) => {
+            Ok(Answer { status, message, data, revision: _ }) => {
                 Self { status: status.as_u16(), message: message.to_owned(), field: None, timer: Some(data) }
             }
             Err(error) => Self { status: error.status().as_u16(), message: error.message(), field: error.field(), timer: None },

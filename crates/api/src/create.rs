@@ -166,11 +166,13 @@ pub(crate) fn answer(
         Form::Long => error,
         Form::Short => in_short_words(error),
     })?;
-    Ok(match outcome {
+    let revision = outcome.timer().revision;
+    let answer = match outcome {
         Outcome::Created(timer) => Answer::created("timer created successfully", TimerView::of(timer, now)),
         Outcome::Existing(timer) => Answer::ok("timer already exists", TimerView::of(timer, now)),
         Outcome::Replaced(timer) => Answer::ok("timer replaced successfully", TimerView::of(timer, now)),
-    })
+    };
+    Ok(answer.with_revision(revision))
 }
 
 /// Reads a request in either form, from a text that complaints call `subject`.

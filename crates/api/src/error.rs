@@ -5,7 +5,7 @@ use commands::CommandError;
 use domain::Invalid;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use crate::limits;
+use crate::{limits, revision};
 
 /// Why a request was not carried out. The one place where reasons become statuses.
 #[derive(Debug)]
@@ -79,6 +79,7 @@ impl ApiError {
             Self::TooManyRequests(_) | Self::TooManyWrongKeys(_) | Self::Command(CommandError::Searching) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
+            Self::Command(CommandError::StaleRevision { .. }) => StatusCode::PRECONDITION_FAILED,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -137,6 +138,9 @@ impl ApiError {
     pub(crate) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         if let Self::TooManyRequests(wait) | Self::TooManyWrongKeys(wait) = self {
             return Some((header::RETRY_AFTER, HeaderValue::from(whole_seconds(*wait))));
+        }
+        if let Self::Command(CommandError::StaleRevision { revision, .. }) = self {
+            return Some((header::ETAG, revision::etag(*revision)));
         }
         match self.status() {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))),

@@ -41,6 +41,7 @@ mod rate;
 mod request;
 mod request_metrics;
 mod retry;
+mod revision;
 mod schema;
 mod timing;
 mod update;

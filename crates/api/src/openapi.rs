@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        ContentBuilder, Ref, RefOr, ResponseBuilder,
-        path::Operation,
+        Content, ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, ResponseBuilder, Type,
+        path::{Operation, Parameter},
         security::{ApiKey, ApiKeyValue, SecurityScheme},
     },
 };
@@ -31,7 +31,7 @@ use crate::{
         keys::create::create, keys::list::list, keys::revoke::revoke,
         cluster::cluster, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
-    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
+    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch)),
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
@@ -63,6 +63,7 @@ impl Modify for Common {
                 [&mut item.get, &mut item.post, &mut item.put, &mut item.delete].into_iter().filter_map(Option::as_mut)
             {
                 add_common_errors(operation, is_open, error);
+                add_etags(operation);
             }
         }
     }
@@ -82,12 +83,45 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
             ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);
     }
+    let is_if_match = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == IF_MATCH);
+    let expects = operation.parameters.iter().flatten().any(is_if_match);
+    if expects {
+        errors.push((
+            "412",
+            "The timer has another revision than `If-Match` says, and nothing was changed: `timer has revision 8, not 7`.",
+        ));
+    }
     for (status, description) in errors {
         let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(error))).build();
         let response = ResponseBuilder::new().description(description).content("application/json", body).build();
         operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
     }
 }
+
+const IF_MATCH: &str = "If-Match";
+
+/// Answers with one timer carry its revision.
+fn add_etags(operation: &mut Operation) {
+    let revision = HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).examples([json!("\"1\"")])))
+        .description(Some("The revision of the timer, in double quotes: see `If-Match`."))
+        .build();
+    for response in operation.responses.responses.values_mut() {
+        let RefOr::T(response) = response else { continue };
+        let tells_of_one = |content: &RefOr<Content>| match content {
+            RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) => {
+                ONE_TIMER.iter().any(|name| schema.ref_location.ends_with(name))
+            }
+            _ => false,
+        };
+        if response.content.values().any(tells_of_one) {
+            response.headers.insert("ETag".to_owned(), RefOr::T(revision.clone()));
+        }
+    }
+}
+
+/// The names of the schemas of answers with one timer.
+const ONE_TIMER: [&str; 2] = ["/Envelope_Timer", "/Envelope_TimerDetail"];
 
 /// The whole document.
 pub(crate) fn document() -> Value {

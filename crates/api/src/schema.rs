@@ -35,6 +35,11 @@ described! {
         .min_length(Some(1))
         .max_length(Some(255))
         .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"));
+    IfMatch: ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("A revision in double quotes, or `*`."))
+        .pattern(Some(r#"^(\*|"(0|[1-9][0-9]{0,8})")$"#))
+        .examples([serde_json::json!("\"7\"")]);
     Sort: choice(["created_at", "execute_at"]);
     Order: choice(["asc", "desc"]);
     PendingStatus: choice(["pending"]);
@@ -47,6 +52,9 @@ described! {
     /// How a timer speaks to its receiver in the dialect `v1`: by which protocol over HTTP, or else its kind.
     V1Protocol: protocols();
 }
+
+pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
+    one nothing is changed, and the answer is a 412. `*` stands for any.";
 
 fn protocols() -> ObjectBuilder {
     let others = CallbackKind::ALL.into_iter().filter(|kind| *kind != CallbackKind::Http).map(CallbackKind::as_str);

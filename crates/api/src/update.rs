@@ -12,12 +12,13 @@ use crate::{
     error::ApiError,
     id::PathId,
     request::{self, clearable},
-    timing,
+    revision::{self, IfMatch},
+    schema, timing,
     view::TimerView,
 };
 
 /// What makes a timer the one it is cannot change.
-const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
+const FIXED: [&str; 4] = ["id", "namespace", "key", "on_conflict"];
 
 /// What is to change about a timer; everything is optional.
 #[derive(Deserialize, ToSchema)]
@@ -67,7 +68,10 @@ pub(crate) struct UpdateTimer<'a> {
 /// changes nothing.
 #[utoipa::path(
     put, path = "/timers/{id}", tag = "timers", operation_id = "updateTimer", security(("ApiKey" = [])),
-    params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
+    params(
+        ("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with."),
+        ("If-Match" = Option<schema::IfMatch>, Header, description = schema::IF_MATCH),
+    ),
     request_body(content = UpdateTimer, description = "What is to change."),
     responses(
         (status = 200, description = "It is changed: `timer updated successfully`.", body = Envelope<TimerView>),
@@ -81,11 +85,12 @@ pub(crate) struct UpdateTimer<'a> {
 pub(crate) async fn update(
     Writing(commands): Writing,
     PathId(id): PathId,
+    IfMatch(expected): IfMatch,
     body: JsonBody,
 ) -> Result<Answer<TimerView>, ApiError> {
     let patch = parse(&body.text)?;
-    let timer = commands.update(id, &patch).await?;
-    Ok(Answer::ok("timer updated successfully", TimerView::of(timer, commands.clock.now())))
+    let timer = commands.update(id, &patch, expected).await?;
+    Ok(revision::changed("timer updated successfully", timer, commands.clock.now()))
 }
 
 fn parse(text: &str) -> Result<Patch, ApiError> {

@@ -39,6 +39,10 @@ pub(crate) struct TimerView {
     pub created_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     pub updated_at: Timestamp,
+    /// Rises with every change of the timer and of its due time; the `ETag` of answers with one timer. Send it as `If-Match` to change
+    /// this version and no other.
+    #[schema(minimum = 1, example = 1)]
+    pub revision: u32,
 }
 
 /// A timer with everything that is known about it.
@@ -84,6 +88,7 @@ impl TimerView {
             executed_at: timer.executed_at,
             created_at: timer.created_at,
             updated_at: timer.updated_at,
+            revision: timer.revision,
         }
     }
 
@@ -99,6 +104,7 @@ impl TimerView {
             executed_at: summary.executed_at,
             created_at: summary.created_at,
             updated_at: summary.updated_at,
+            revision: summary.revision,
         }
     }
 }

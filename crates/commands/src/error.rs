@@ -21,6 +21,9 @@ pub enum CommandError {
     /// The timer has expired, and another try would come after that.
     #[error("cannot retry timer: it expired at {0}")]
     Expired(Timestamp),
+    /// The timer has another revision than the one that the caller expects; nothing was changed.
+    #[error("timer has revision {revision}, not {expected}")]
+    StaleRevision { revision: u32, expected: u32 },
     /// The key is taken, and the caller did not ask to replace its timer.
     #[error("a timer with this key exists and has other content")]
     Conflict(Box<Timer>),
@@ -43,6 +46,16 @@ pub enum CommandError {
     Unknown(#[source] StoreError),
     #[error("internal error")]
     Internal(#[source] StoreError),
+}
+
+impl CommandError {
+    /// Refuses a change of a timer that has another revision than the one that its caller expects, if it expects one.
+    pub fn check_revision(timer: &Timer, expected: Option<u32>) -> Result<(), Self> {
+        match expected {
+            Some(expected) if timer.revision != expected => Err(Self::StaleRevision { revision: timer.revision, expected }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The action that was requested of a timer.

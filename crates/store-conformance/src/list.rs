@@ -94,6 +94,7 @@ pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
             executed_at: timer.executed_at,
             created_at: timer.created_at,
             updated_at: timer.updated_at,
+            revision: timer.revision,
         };
         assert_eq!(summary, expected);
     }
@@ -324,7 +325,7 @@ pub async fn a_timer_that_is_tried_again_keeps_its_place_in_the_list(fixture: im
     in_place("during a retry").await;
     stage.settle(&claimed[0], Next::Failed { at: NOW, error: "HTTP 500".to_owned() }).await;
     in_place("after the last retry").await;
-    assert!(matches!(stage.store.reopen(middle.id(), ahead(secs(9_000))).await.unwrap(), Changed::Done(_)));
+    assert!(matches!(stage.store.reopen(middle.id(), None, ahead(secs(9_000))).await.unwrap(), Changed::Done(_)));
     in_place("opened again").await;
     middle = stage.cancel(middle.id()).await;
     assert_eq!(middle.execute_at, timers[1].execute_at);
@@ -361,7 +362,7 @@ pub async fn counts_follow_a_timer_through_its_life(fixture: impl Fixture) {
         let claimed = stage.claim_one(&timer).await;
         stage.settle(&claimed, Next::Failed { at: NOW, error: "HTTP 500".to_owned() }).await;
         is_in(Some(Status::Failed)).await;
-        assert!(matches!(stage.store.reopen(timer.id(), NOW).await.unwrap(), Changed::Done(_)));
+        assert!(matches!(stage.store.reopen(timer.id(), None, NOW).await.unwrap(), Changed::Done(_)));
         is_in(Some(Status::Pending)).await;
         stage.cancel(timer.id()).await;
         is_in(Some(Status::Canceled)).await;

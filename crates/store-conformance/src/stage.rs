@@ -182,7 +182,7 @@ impl Stage {
     }
 
     pub async fn cancel(&self, id: TimerId) -> Timer {
-        match self.store.cancel(id, NOW).await.unwrap() {
+        match self.store.cancel(id, None, NOW).await.unwrap() {
             Changed::Done(timer) => timer,
             other => panic!("a pending timer's cancel was met with {other:?}"),
         }

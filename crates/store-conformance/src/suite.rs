@@ -60,6 +60,14 @@ macro_rules! suite {
                 a_canceled_timer_keeps_the_record_of_its_attempts
                 a_timer_that_failed_once_can_still_be_changed_and_canceled
             }
+            revision {
+                a_cancel_of_another_revision_changes_nothing
+                a_reopen_of_another_revision_changes_nothing
+                the_status_is_decided_before_the_revision
+                of_many_changes_of_one_revision_one_counts
+                of_many_reopens_of_one_revision_one_counts
+                a_cancel_of_one_revision_is_before_the_claim_or_refused
+            }
             due {
                 nothing_is_due_in_an_empty_store
                 due_entries_come_in_the_order_of_time_then_id

@@ -33,7 +33,7 @@ impl Call<Sessions> for Update {
             return Ok(Changed::WrongStatus(held.timer));
         }
         if held.timer.revision != self.changed.revision {
-            return Ok(Changed::StaleRevision);
+            return Ok(Changed::StaleRevision(held.timer));
         }
         let mut timer = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
         let next = if timer.execute_at == held.timer.execute_at {
@@ -93,10 +93,49 @@ impl Call<Sessions> for Cancel {
     }
 }
 
+/// A cancel of one revision of a timer.
+///
+/// Locks the timer first, because the statement of [`Cancel`] may wait for an update that leaves the timer where it is: it then sees
+/// the row in `due` as it is now, and the definition with its revision as it was before.
+pub struct CancelRevision {
+    pub cancel: Cancel,
+    pub revision: u32,
+}
+
+impl Call<Sessions> for CancelRevision {
+    type Answer = Changed;
+    const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
+        let Cancel { id, now, shards } = self.cancel;
+        let mut transaction = session.begin().await.or_not_done()?;
+        let Some(held) = hold(&mut transaction, id, shards).await? else {
+            return Ok(Changed::NotFound);
+        };
+        if held.timer.status != Status::Pending {
+            return Ok(Changed::WrongStatus(held.timer));
+        }
+        if held.timer.revision != self.revision {
+            return Ok(Changed::StaleRevision(held.timer));
+        }
+        sqlx::query(CANCEL)
+            .bind(id.as_uuid())
+            .bind(shard_column(id, shards))
+            .bind(now.as_micros())
+            .execute(&mut *transaction)
+            .await
+            .or_not_done()?;
+        transaction.commit().await.or_unknown()?;
+        Ok(Changed::Done(Timer { status: Status::Canceled, updated_at: now, ..held.timer }))
+    }
+}
+
 pub(crate) const REOPEN: &str = sql!("sql/reopen.sql");
 
 pub struct Reopen {
     pub id: TimerId,
+    pub expected: Option<u32>,
     pub now: Timestamp,
     pub shards: u16,
 }
@@ -114,6 +153,9 @@ impl Call<Sessions> for Reopen {
         };
         if held.timer.status.after(Event::Reopen).is_none() {
             return Ok(Changed::WrongStatus(held.timer));
+        }
+        if self.expected.is_some_and(|expected| held.timer.revision != expected) {
+            return Ok(Changed::StaleRevision(held.timer));
         }
         let timer = renewed(&held, held.timer.definition.clone(), held.timer.execute_at, self.now);
         sqlx::query(REOPEN)

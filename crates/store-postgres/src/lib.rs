@@ -219,8 +219,12 @@ impl TimerStore for PostgresStore {
         self.callers.run(change::Update { changed: changed.clone(), now, shards: self.shards() }).await
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.callers.run(change::Cancel { id, now, shards: self.shards() }).await
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        let cancel = change::Cancel { id, now, shards: self.shards() };
+        match expected {
+            None => self.callers.run(cancel).await,
+            Some(revision) => self.callers.run(change::CancelRevision { cancel, revision }).await,
+        }
     }
 
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
@@ -231,8 +235,8 @@ impl TimerStore for PostgresStore {
         Ok(bulk::whether_canceled(ids, canceled))
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.callers.run(change::Reopen { id, now, shards: self.shards() }).await
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Reopen { id, expected, now, shards: self.shards() }).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -145,11 +145,11 @@ impl List {
 
 /// What of a definition a summary is made of and its place is found by.
 const STRETCH_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.due_at, f.created_at, \
-                               f.updated_at";
+                               f.updated_at, f.revision";
 
 /// What a summary is made of, with where the timer stands: see [`Standing::of_row`].
 const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, \
-    d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
+    f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
     coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at";
 
 /// The row in `due` of a definition. `$3` is the number of shards.
@@ -267,7 +267,13 @@ fn summary(row: &PgRow) -> Result<Summary, Failure> {
         executed_at: standing.executed_at.map(Timestamp::from_micros),
         created_at: timestamp(row, "created_at")?,
         updated_at: standing.finished_at.map_or_else(|| timestamp(row, "updated_at"), |at| Ok(Timestamp::from_micros(at)))?,
+        revision: revision(row)?,
     })
+}
+
+fn revision(row: &PgRow) -> Result<u32, Failure> {
+    let revision: i64 = row.try_get("revision").or_not_done()?;
+    u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()).into())
 }
 
 fn timestamp(row: &PgRow, column: &str) -> Result<Timestamp, Failure> {

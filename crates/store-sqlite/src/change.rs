@@ -153,7 +153,7 @@ impl Write for Update {
             return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         if existing.timer.revision != i64::from(self.changed.revision) {
-            return Ok(Changed::StaleRevision);
+            return Ok(Changed::StaleRevision(existing.timer.into_timer()?));
         }
         let replacement = Replacement {
             definition: &self.changed.definition,
@@ -170,6 +170,7 @@ impl Write for Update {
 
 pub struct Cancel {
     pub id: TimerId,
+    pub expected: Option<u32>,
     pub now: Timestamp,
 }
 
@@ -186,11 +187,19 @@ impl Write for Cancel {
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
         };
+        if existing.timer.status == Status::Pending && is_stale(existing.timer.revision, self.expected) {
+            return Ok(Changed::StaleRevision(existing.timer.into_timer()?));
+        }
         if !Canceling::prepare(connection)?.run(existing.due_minute, id, self.now, tally)? {
             return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         read_back(connection, id).map(Changed::Done)
     }
+}
+
+/// Whether a timer has another revision than the one that is expected.
+fn is_stale(revision: i64, expected: Option<u32>) -> bool {
+    expected.is_some_and(|expected| revision != i64::from(expected))
 }
 
 /// The statements that cancel.
@@ -235,6 +244,7 @@ impl<'connection> Canceling<'connection> {
 
 pub struct Reopen {
     pub id: TimerId,
+    pub expected: Option<u32>,
     pub now: Timestamp,
 }
 
@@ -255,6 +265,9 @@ impl Write for Reopen {
         let timer = existing.timer.into_timer()?;
         if timer.status.after(Event::Reopen).is_none() {
             return Ok(Changed::WrongStatus(timer));
+        }
+        if is_stale(timer.revision.into(), self.expected) {
+            return Ok(Changed::StaleRevision(timer));
         }
         let destination = to_column(timer.definition.destination());
         let namespace = namespace_column(timer.definition.namespace.as_str());

@@ -172,16 +172,16 @@ impl TimerStore for SqliteStore {
         Ok(self.writer.write(Update::new(changed, now)).await?.1)
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.writer.write(Cancel { id, now }).await?.1)
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Cancel { id, expected, now }).await?.1)
     }
 
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
         Ok(self.writer.write(CancelAll { ids: ids.to_vec(), now }).await?.1)
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.writer.write(Reopen { id, now }).await?.1)
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Reopen { id, expected, now }).await?.1)
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

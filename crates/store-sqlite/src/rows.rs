@@ -140,6 +140,7 @@ pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
         executed_at: row.get::<_, Option<i64>>(column!(SUMMARY_BY_ID, "executed_at"))?.map(Timestamp::from_micros),
         created_at: Timestamp::from_micros(row.get(column!(SUMMARY_BY_ID, "created_at"))?),
         updated_at: Timestamp::from_micros(row.get(column!(SUMMARY_BY_ID, "updated_at"))?),
+        revision: row.get(column!(SUMMARY_BY_ID, "revision"))?,
     }))
 }
 

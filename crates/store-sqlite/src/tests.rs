@@ -102,7 +102,7 @@ async fn one_in_each_status(store: &SqliteStore) -> Vec<Timer> {
         claimed[3].settle(Next::Expired { at: LATER, error: "expired".to_owned(), is_called: true }),
     ];
     assert_eq!(store.settle(&settlements).await.unwrap(), [true; 3]);
-    store.cancel(timers[4].id(), LATER).await.unwrap();
+    store.cancel(timers[4].id(), None, LATER).await.unwrap();
     let mut now = Vec::new();
     for (timer, status) in timers.iter().zip(Status::ALL) {
         now.push(store.get(timer.id()).await.unwrap().unwrap());

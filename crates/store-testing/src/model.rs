@@ -111,17 +111,17 @@ impl TimerStore for Model {
         Ok(self.tables().update(changed, now))
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.tables().cancel(id, now))
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().cancel(id, expected, now))
     }
 
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
         let mut tables = self.tables();
-        Ok(ids.iter().map(|id| matches!(tables.cancel(*id, now), Changed::Done(_))).collect())
+        Ok(ids.iter().map(|id| matches!(tables.cancel(*id, None, now), Changed::Done(_))).collect())
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.tables().reopen(id, now))
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().reopen(id, expected, now))
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -118,6 +118,7 @@ pub struct Summary {
     pub executed_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    pub revision: u32,
 }
 
 impl Summary {

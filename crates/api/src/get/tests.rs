@@ -19,7 +19,7 @@ async fn everything_that_was_given_is_shown() {
         json!({
             "id": id, "namespace": "n", "key": "k", "status": "pending", "callback_type": "http",
             "execute_at": "2030-01-01T00:01:30Z", "time_left": 90, "executed_at": null,
-            "created_at": "2030-01-01T00:00:00Z", "updated_at": "2030-01-01T00:00:00Z",
+            "created_at": "2030-01-01T00:00:00Z", "updated_at": "2030-01-01T00:00:00Z", "revision": 1,
             "callback_config": {
                 "type": "http", "url": "http://a.example/", "headers": {"X-B": "2", "X-A": "1"}, "payload": {"b": 1},
                 "timeout": "30s", "protocol": "webhook",

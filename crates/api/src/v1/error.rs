@@ -90,10 +90,12 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Unavailable(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
             CommandError::Searching => Code::TooManyRequests,
-            // Nothing that can be asked for here meets the last two.
-            CommandError::Internal(_) | CommandError::NoSuchKey | CommandError::TooMany { .. } | CommandError::Expired(_) => {
-                Code::InternalError
-            }
+            // Nothing that can be asked for here meets the last four.
+            CommandError::Internal(_)
+            | CommandError::NoSuchKey
+            | CommandError::TooMany { .. }
+            | CommandError::Expired(_)
+            | CommandError::StaleRevision { .. } => Code::InternalError,
         },
         ApiError::Malformed(_) => Code::MalformedRequest,
         ApiError::Unauthorized => Code::Unauthorized,

@@ -156,7 +156,7 @@ async fn apply(commands: &Commands, id: TimerId, change: &UpdateSelectedTimer<'_
         retry_policy,
         ..Patch::default()
     };
-    let timer = commands.update(id, &patch).await.map_err(in_v1_words)?;
+    let timer = commands.update(id, &patch, None).await.map_err(in_v1_words)?;
     Ok(TimerView::answer(timer))
 }
 

@@ -171,7 +171,7 @@ async fn what_its_caller_wants_tried_again_is_not_overdue() {
     pipeline.scheduler.settled(&[settlement]);
 
     let now = pipeline.clock.now();
-    store.reopen(entry.id, now).await.unwrap();
+    store.reopen(entry.id, None, now).await.unwrap();
     pipeline.scheduler.nudge(&[store::DueEntry { at: now, ..entry }]);
     let mut reopened = pipeline.scheduler.claim_once().await.unwrap().claimed;
     let settlement = pipeline.deliver(reopened.pop().expect("the timer again"), &CancellationToken::new()).await;

@@ -162,10 +162,10 @@ async fn ask(world: &World, dice: &mut Dice, verb: Verb, id: TimerId, request: O
     let asked = async {
         match (verb, request) {
             (Verb::Create, Some(request)) => commands.create(request.clone()).await.map(|outcome| outcome.timer().clone()),
-            (Verb::Cancel, _) => commands.cancel(id).await,
-            (Verb::Fire, _) => commands.fire(id).await,
-            (Verb::Retry, _) => commands.retry(id).await,
-            (Verb::Update | Verb::Create, _) => commands.update(id, &later).await,
+            (Verb::Cancel, _) => commands.cancel(id, None).await,
+            (Verb::Fire, _) => commands.fire(id, None).await,
+            (Verb::Retry, _) => commands.retry(id, None).await,
+            (Verb::Update | Verb::Create, _) => commands.update(id, &later, None).await,
         }
     };
     let answer = match tokio::time::timeout(PATIENCE, asked).await {

@@ -187,7 +187,7 @@ async fn a_failed_timer_is_either_tried_again_or_purged() {
     let mut reopening = JoinSet::new();
     for timer in &timers {
         let (store, id) = (Arc::clone(&store), timer.id());
-        reopening.spawn(async move { (id, store.reopen(id, ahead(secs(60))).await.unwrap()) });
+        reopening.spawn(async move { (id, store.reopen(id, None, ahead(secs(60))).await.unwrap()) });
     }
     let mut purged = 0;
     for _ in 0..40 {
@@ -222,7 +222,7 @@ async fn a_failed_timer_that_is_tried_again_and_replaced_at_once_is_due_once() {
         let store = Arc::clone(&store);
         tasks.spawn(async move {
             let new = timer("http://new.example/").numbered(n).on_conflict(OnConflict::Replace).due_in(secs(7)).build();
-            let reopen = || store.reopen(before.id(), NOW);
+            let reopen = || store.reopen(before.id(), None, NOW);
             tokio::join!(reopen(), store.create(vec![new]), reopen())
         });
     }

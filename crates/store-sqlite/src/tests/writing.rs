@@ -127,10 +127,10 @@ async fn a_transaction_that_changes_nothing_writes_nothing() {
     let store = place.open();
     let timers = create(&store, numbered(0..1)).await;
     let log_bytes = || std::fs::metadata(place.directory.path().join("timers.db-wal")).unwrap().len();
-    store.cancel(timers[0].id(), super::LATER).await.unwrap();
+    store.cancel(timers[0].id(), None, super::LATER).await.unwrap();
     let before = (log_bytes(), stamp::read(&place.shell()).unwrap());
 
-    store.cancel(timers[0].id(), super::LATER).await.unwrap();
+    store.cancel(timers[0].id(), None, super::LATER).await.unwrap();
     store.purge(store_conformance::NOW, 10).await.unwrap();
     assert_eq!((log_bytes(), stamp::read(&place.shell()).unwrap()), before);
 

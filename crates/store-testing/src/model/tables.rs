@@ -59,31 +59,37 @@ impl Tables {
             return Changed::WrongStatus(row.timer.clone());
         }
         if row.timer.revision != changed.revision {
-            return Changed::StaleRevision;
+            return Changed::StaleRevision(row.timer.clone());
         }
         row.update(changed.definition.clone(), changed.execute_at, now);
         Changed::Done(row.timer.clone())
     }
 
-    pub(super) fn cancel(&mut self, id: TimerId, now: Timestamp) -> Changed {
+    pub(super) fn cancel(&mut self, id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed {
         let Some(row) = self.timers.get_mut(&id) else {
             return Changed::NotFound;
         };
         let Some(canceled) = row.timer.status.after(Event::Cancel) else {
             return Changed::WrongStatus(row.timer.clone());
         };
+        if expected.is_some_and(|expected| row.timer.revision != expected) {
+            return Changed::StaleRevision(row.timer.clone());
+        }
         row.timer.status = canceled;
         row.timer.updated_at = now;
         Changed::Done(row.timer.clone())
     }
 
-    pub(super) fn reopen(&mut self, id: TimerId, now: Timestamp) -> Changed {
+    pub(super) fn reopen(&mut self, id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed {
         let Some(row) = self.timers.get_mut(&id) else {
             return Changed::NotFound;
         };
         let Some(pending) = row.timer.status.after(Event::Reopen) else {
             return Changed::WrongStatus(row.timer.clone());
         };
+        if expected.is_some_and(|expected| row.timer.revision != expected) {
+            return Changed::StaleRevision(row.timer.clone());
+        }
         row.timer.status = pending;
         row.reopen(now);
         Changed::Done(row.timer.clone())
@@ -208,5 +214,6 @@ fn summary(timer: &Timer) -> Summary {
         executed_at: timer.executed_at,
         created_at: timer.created_at,
         updated_at: timer.updated_at,
+        revision: timer.revision,
     }
 }
