@@ -5,7 +5,7 @@ use chrono::DateTime;
 use crate::{Invalid, Span};
 
 /// An instant in UTC, in whole microseconds since 1970. Finer input is truncated, never rounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
 /// The last microsecond that RFC 3339 can express: the end of the year 9999.
