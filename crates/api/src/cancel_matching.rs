@@ -1,10 +1,11 @@
 //! `POST /timers/cancel`: cancels every pending timer that matches.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use commands::{CanceledMany, Filter, Members, Selection};
-use domain::{Given, Invalid, Json, Key, Namespace, Status, Whole, limits, names_of};
+use commands::{CanceledMany, Filter, Selection};
+use domain::{Given, Invalid, Json, JsonText, Key, Namespace, Status, Whole, limits, names_of};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::{
@@ -99,22 +100,24 @@ fn parse(text: &str) -> Result<Selection, ApiError> {
     }
     Ok(Selection {
         filter: Filter {
-            status: Some(Status::Pending),
-            namespace: namespace.read("namespace")?,
+            status: vec![Status::Pending],
+            namespaces: namespace.read("namespace")?.into_iter().collect(),
             key_prefix: key_prefix.read("key_prefix")?.map(|prefix| prefix.as_str().to_owned()),
+            members: metadata.read("metadata")?.map(members).transpose()?.unwrap_or_default(),
+            ..Filter::default()
         },
-        metadata: metadata.read("metadata")?.map(parse_metadata).transpose()?.unwrap_or_default(),
         expected_max: usize::try_from(expected_max).unwrap_or(usize::MAX),
     })
 }
 
-/// An empty object would hold for every timer, which is hardly what was meant.
-fn parse_metadata(Json(json): Json<{ limits::METADATA_BYTES_MAX }>) -> Result<Members, Invalid> {
-    let members = Members::parse("metadata", &json)?;
-    if members == Members::default() {
+/// The members of an object, with their texts. An empty object would hold for every timer, which is hardly what was meant.
+fn members(Json(json): Json<{ limits::METADATA_BYTES_MAX }>) -> Result<BTreeMap<String, String>, Invalid> {
+    let raw: BTreeMap<String, &RawValue> =
+        serde_json::from_str(json.as_str()).map_err(|_| Invalid::new("metadata", "must be an object"))?;
+    if raw.is_empty() {
         return Err(Invalid::new("metadata", "must have at least one member"));
     }
-    Ok(members)
+    Ok(raw.into_iter().map(|(name, value)| (name, JsonText::trusted(value.get()).without_blanks())).collect())
 }
 
 #[cfg(test)]

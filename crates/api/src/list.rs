@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use axum::extract::Query;
-use commands::{Filter, ListQuery, Listed, Order, Sort};
+use commands::{Filter, ListQuery, Listed, Order, SEARCH_BUDGET, Sort};
 use domain::{Invalid, Namespace, Status, Timestamp, names_of, quoted};
 use http::Uri;
 use serde::{Deserialize, Serialize};
@@ -137,15 +137,16 @@ impl Parameters {
         let limit = whole("limit", self.limit, 1, limits::PAGE_TIMERS_MAX.into())?;
         Ok(ListQuery {
             filter: Filter {
-                status: status.transpose()?,
-                namespace: self.namespace.map(|text| Namespace::parse(&text)).transpose()?,
-                key_prefix: None,
+                status: status.transpose()?.into_iter().collect(),
+                namespaces: self.namespace.map(|text| Namespace::parse(&text)).transpose()?.into_iter().collect(),
+                ..Filter::default()
             },
             sort,
             order,
             limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(limits::PAGE_TIMERS_DEFAULT),
             offset: whole("offset", self.offset, 0, OFFSET_MAX)?.unwrap_or(0),
             after: self.cursor.map(|token| cursor::read(&token, sort, order)).transpose()?,
+            budget: SEARCH_BUDGET,
         })
     }
 }

@@ -153,7 +153,7 @@ impl Rig {
 
     /// How many timers there are.
     pub(crate) async fn count(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap().timers
+        self.store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap().timers
     }
 
     /// Takes everything that is pending, as a scheduler would; then it is executing.

@@ -49,7 +49,7 @@ impl Rig {
 
     /// How many timers exist. Bypasses the planned faults.
     pub(crate) async fn timers(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap().timers
+        self.store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap().timers
     }
 
     pub(crate) async fn timer(&self, key: &str) -> Option<Timer> {

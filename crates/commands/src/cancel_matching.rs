@@ -1,15 +1,10 @@
-use std::collections::BTreeMap;
-
-use domain::{Cause, Invalid, JsonText, TimerId, limits};
-use serde_json::value::RawValue;
-use store::{Filter, StoreError};
+use domain::{Invalid, TimerId, limits};
+use store::{Filter, ListQuery, Order, StoreError};
 
 use crate::{CommandError, Commands, call};
 
 /// How many timers are read, and canceled, in one call of the store.
-const PAGE_TIMERS: usize = 1_000;
-/// How many bytes of metadata are in memory at a time.
-const METADATA_BYTES_MAX: usize = 4 * 1024 * 1024;
+const PAGE_TIMERS: u32 = 1_000;
 /// How often a batch whose answer was lost is canceled again, which is idempotent.
 const ROUNDS_MAX: u32 = 3;
 
@@ -17,15 +12,9 @@ const ROUNDS_MAX: u32 = 3;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     pub filter: Filter,
-    /// Members that the metadata must have, with these values.
-    pub metadata: Members,
     /// When more timers match, the whole request is refused.
     pub expected_max: usize,
 }
-
-/// Members of a JSON object, by name.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Members(BTreeMap<String, String>);
 
 /// The result of a bulk cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,26 +22,6 @@ pub struct CanceledMany {
     pub matched: usize,
     /// The remaining ones were no longer pending.
     pub canceled: usize,
-}
-
-impl Members {
-    pub fn parse(field: &str, json: &JsonText) -> Result<Self, Invalid> {
-        members(json.as_str()).map(Self).ok_or_else(|| Invalid::new(field, "must be an object"))
-    }
-
-    /// Whether the metadata has all of them, with the same values. Whitespace between tokens is ignored.
-    pub fn are_in(&self, metadata: Option<&JsonText>) -> bool {
-        if self.0.is_empty() {
-            return true;
-        }
-        let Some(there) = metadata.and_then(|metadata| members(metadata.as_str())) else { return false };
-        self.0.iter().all(|(name, value)| there.get(name) == Some(value))
-    }
-}
-
-fn members(text: &str) -> Option<BTreeMap<String, String>> {
-    let raw: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
-    Some(raw.into_iter().map(|(name, value)| (name, JsonText::trusted(value.get()).without_blanks())).collect())
 }
 
 impl Commands {
@@ -69,7 +38,7 @@ impl Commands {
             return Err(CommandError::TooMany { expected_max: selection.expected_max });
         }
         let mut canceled = 0;
-        for (number, batch) in found.chunks(PAGE_TIMERS).enumerate() {
+        for (number, batch) in found.chunks(PAGE_TIMERS as usize).enumerate() {
             let done = self.cancel_batch(batch, number > 0).await?;
             metrics::counter!("timer_canceled_total").increment(done as u64);
             canceled += done;
@@ -77,58 +46,24 @@ impl Commands {
         Ok(CanceledMany { matched: found.len(), canceled })
     }
 
-    /// The ids that match. The search stops at one more than expected.
+    /// The ids that match. The search stops at one more than expected. It goes in the order of creation, in which nothing moves while
+    /// it is looked at.
     async fn select(&self, selection: &Selection) -> Result<Vec<TimerId>, CommandError> {
-        let filter = self.narrowed(&selection.filter)?;
+        let mut query = ListQuery {
+            filter: self.narrowed(&selection.filter)?,
+            order: Order::Ascending,
+            limit: PAGE_TIMERS,
+            ..ListQuery::default()
+        };
         let mut found = Vec::new();
-        let mut after = None;
         loop {
-            let page = call::reading(self.stores.timers.matching(&filter, after, PAGE_TIMERS)).await?;
-            let is_last = page.len() < PAGE_TIMERS;
-            after = page.last().copied();
-            if selection.metadata.0.is_empty() {
-                found.extend(page);
-            } else {
-                self.select_by_metadata(page, selection, &mut found).await?;
-            }
-            if is_last || found.len() > selection.expected_max {
+            let page = call::reading(self.stores.timers.list(&query)).await?;
+            found.extend(page.timers.iter().map(|timer| timer.id));
+            query.after = page.next;
+            if page.next.is_none() || found.len() > selection.expected_max {
                 return Ok(found);
             }
         }
-    }
-
-    /// Adds those of `ids` whose metadata has the wanted members, until there are more than expected. Metadata can be large,
-    /// and comparing it takes time: it is read in parts, and compared outside of the threads that serve requests.
-    async fn select_by_metadata(
-        &self,
-        mut ids: Vec<TimerId>,
-        selection: &Selection,
-        found: &mut Vec<TimerId>,
-    ) -> Result<(), CommandError> {
-        while !ids.is_empty() && found.len() <= selection.expected_max {
-            let metadata = call::reading(self.stores.timers.metadata(&ids, METADATA_BYTES_MAX)).await?;
-            if metadata.is_empty() {
-                return Err(StoreError::Corrupt("no metadata was read".into()).into());
-            }
-            let rest = ids.split_off(metadata.len().min(ids.len()));
-            found.extend(self.compare(ids, metadata, selection.metadata.clone()).await?);
-            ids = rest;
-        }
-        Ok(())
-    }
-
-    async fn compare(
-        &self,
-        ids: Vec<TimerId>,
-        metadata: Vec<Option<JsonText>>,
-        wanted: Members,
-    ) -> Result<Vec<TimerId>, CommandError> {
-        let _comparing = self.searches.comparing().await;
-        let compared = tokio::task::spawn_blocking(move || {
-            let fits = |(id, metadata): (TimerId, Option<JsonText>)| wanted.are_in(metadata.as_ref()).then_some(id);
-            ids.into_iter().zip(metadata).filter_map(fits).collect()
-        });
-        compared.await.map_err(|error| StoreError::Unavailable(Cause::of(error)).into())
     }
 
     /// `is_partial` means that earlier batches were canceled, so that no error may claim that nothing was changed.

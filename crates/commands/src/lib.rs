@@ -39,7 +39,7 @@ use std::sync::Arc;
 use domain::{Caller, Clock, Metric, Status, Timer};
 use store::{DueEntry, HealthStore, KeyStore, Store, TimerStore};
 
-pub use cancel_matching::{CanceledMany, Members, Selection};
+pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
 pub use health::Health;
@@ -48,7 +48,7 @@ pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
-pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
+pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary};
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;

@@ -15,7 +15,7 @@ impl Commands {
         let query = &ListQuery { filter: self.narrowed(&query.filter)?, ..query.clone() };
         let (page, total) = tokio::try_join!(
             call::reading(self.stores.timers.list(query)),
-            call::reading(self.stores.timers.count(&query.filter))
+            call::reading(self.stores.timers.count(&query.filter, query.budget))
         )?;
         Ok(Listed { page, total })
     }

@@ -34,16 +34,17 @@ impl Commands {
 
     /// The same filter, limited to the timers that this caller may know of.
     pub(crate) fn narrowed(&self, filter: &Filter) -> Result<Filter, CommandError> {
-        let namespace = match (&filter.namespace, self.caller.bound_to()) {
-            (None, Some([only])) => Some(only.clone()),
-            (None, Some(_)) => return Err(Invalid::new("namespace", "is required, because this key opens several").into()),
-            (None, None) => None,
-            (Some(named), _) => {
-                self.check_open(named)?;
-                Some(named.clone())
+        for named in &filter.namespaces {
+            self.check_open(named)?;
+        }
+        match self.caller.bound_to() {
+            Some([]) => Err(CommandError::Forbidden("this key opens no namespace")),
+            Some([_, _, ..]) if filter.namespaces.is_empty() => {
+                Err(Invalid::new("namespace", "is required, because this key opens several").into())
             }
-        };
-        Ok(Filter { namespace, ..filter.clone() })
+            Some(own) if filter.namespaces.is_empty() => Ok(Filter { namespaces: own.to_vec(), ..filter.clone() }),
+            _ => Ok(filter.clone()),
+        }
     }
 }
 

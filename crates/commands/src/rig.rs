@@ -65,7 +65,7 @@ impl Rig {
     }
 
     pub(crate) async fn count(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap().timers
+        self.store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap().timers
     }
 
     /// Creates a timer and returns its id.

@@ -28,7 +28,10 @@ pub use self::{
     nats::NatsEndpoint,
     url::CallbackUrl,
 };
-use crate::{Headers, Invalid, JsonText, RetryPolicy, names_of};
+use crate::{Headers, Invalid, JsonText, RetryPolicy, limits, names_of};
+
+/// How much of a stored callback has its address: kind and URL, which has only ASCII characters.
+pub const ADDRESS_BYTES: usize = limits::URL_CHARS_MAX + 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
@@ -112,6 +115,24 @@ impl Callback {
     /// the subject tells, or the broker.
     pub fn receiver(&self) -> String {
         self.called().into_owned()
+    }
+
+    /// The receiver as clients name it in a filter: `host:port` of a URL, or the subject of a message. An event has none.
+    pub fn address(&self) -> Option<Cow<'_, str>> {
+        match &self.endpoint {
+            Endpoint::Http(http) => Some(http.url.address().into()),
+            Endpoint::Nats(nats) => Some(nats.topic.as_str().into()),
+            Endpoint::Event => None,
+        }
+    }
+
+    /// The same from the text that [`Callback::to_json`] wrote, or from its first [`ADDRESS_BYTES`]: kind and address come first.
+    pub fn address_in(stored: &str) -> Option<Cow<'_, str>> {
+        let quoted = |start| stored.strip_prefix(start).and_then(text::leading_string);
+        if let Some(url) = quoted(r#"{"type":"http","url":"#) {
+            return Some(CallbackUrl::trusted(url.into_owned()).address().into());
+        }
+        quoted(r#"{"type":"nats","topic":"#)
     }
 
     pub(crate) fn called(&self) -> Cow<'_, str> {

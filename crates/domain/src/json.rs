@@ -71,7 +71,7 @@ pub(crate) fn without_blanks(mut text: &str) -> String {
 }
 
 /// The length of the string literal with which `bytes` begins, its quotes included.
-fn string_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn string_bytes(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
         at += found;

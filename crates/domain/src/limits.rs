@@ -5,6 +5,7 @@ use crate::Span;
 pub const NAMESPACE_CHARS_MAX: usize = 255;
 pub const KEY_CHARS_MAX: usize = 255;
 pub const CORRELATION_ID_CHARS_MAX: usize = 255;
+pub const GROUP_CHARS_MAX: usize = 255;
 
 pub const URL_CHARS_MAX: usize = 2048;
 pub const SUBJECT_BYTES_MAX: usize = 255;
@@ -16,6 +17,12 @@ pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
+
+/// What a filter may ask of metadata: how long a path is, and how many conditions there are.
+pub const METADATA_PATH_BYTES_MAX: usize = 1024;
+pub const METADATA_CONDITIONS_MAX: usize = 16;
+/// How long a text is that a filter looks for.
+pub const SEARCHED_CHARS_MAX: usize = 1024;
 
 /// A due time that lies no further in the past counts as now: clocks differ, and a request takes time.
 pub const PAST_COUNTS_AS_NOW: Span = Span::from_secs(60);

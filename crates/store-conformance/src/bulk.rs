@@ -1,7 +1,7 @@
 //! Finding and canceling many timers at once, and trying a failed one again.
 
 use domain::{Event, Namespace, Next, Status, TimerId};
-use store::{Changed, Filter};
+use store::{Changed, Filter, ListQuery};
 
 use crate::{
     Fixture, NOW, Stage, ahead, secs,
@@ -9,48 +9,12 @@ use crate::{
     timer,
 };
 
-pub async fn what_matches_is_found_by_id_a_page_at_a_time(fixture: impl Fixture) {
-    let stage = Stage::set(&fixture).await;
-    let mut all = Vec::new();
-    for n in 0..7 {
-        let draft = timer("http://a.example/").key(&format!("order-{n}"));
-        all.push(stage.create(draft).await.id());
-    }
-    stage.create(timer("http://a.example/")).await;
-    all.sort_unstable();
-    let filter = Filter { key_prefix: Some("order-".to_owned()), ..Filter::default() };
-    let mut found = Vec::new();
-    loop {
-        let page = stage.store.matching(&filter, found.last().copied(), 3).await.unwrap();
-        if page.is_empty() {
-            break;
-        }
-        assert!(page.len() <= 3);
-        found.extend(page);
-    }
-    assert_eq!(found, all);
-}
-
-pub async fn metadata_comes_as_far_as_it_fits(fixture: impl Fixture) {
-    let stage = Stage::set(&fixture).await;
-    let mut ids = vec![TimerId::random(NOW), stage.create(timer("http://a.example/")).await.id()];
-    let texts: Vec<_> = (0..4).map(|n| format!(r#"{{"n":{n}.0, "e":"é"}}"#)).collect();
-    for text in &texts {
-        ids.push(stage.create(timer("http://a.example/").metadata(text)).await.id());
-    }
-    // An id that is named twice counts twice.
-    ids.push(ids[2]);
-    let expected: Vec<_> = [None, None].into_iter().chain(texts.iter().map(Some)).chain([texts.first()]).collect();
-    let bytes = texts[0].len();
-    for (bytes_max, count) in [(0, 2), (bytes - 1, 2), (bytes, 3), (2 * bytes - 1, 3), (2 * bytes, 4), (5 * bytes, 7)] {
-        let found = stage.store.metadata(&ids, bytes_max).await.unwrap();
-        let found: Vec<_> = found.iter().map(|metadata| metadata.as_ref().map(|metadata| metadata.as_str())).collect();
-        let expected: Vec<_> = expected[..count].iter().map(|text| text.map(String::as_str)).collect();
-        assert_eq!(found, expected, "{bytes_max}");
-    }
-    let first = stage.store.metadata(&ids[2..], 0).await.unwrap();
-    assert_eq!(first.iter().flatten().map(|metadata| metadata.as_str()).collect::<Vec<_>>(), [texts[0].as_str()]);
-    assert_eq!(stage.store.metadata(&[], 100).await.unwrap(), []);
+/// The ids of the timers that match, in their order.
+async fn found(stage: &Stage, filter: &Filter) -> Vec<TimerId> {
+    let page = stage.store.list(&ListQuery { filter: filter.clone(), ..ListQuery::default() }).await.unwrap();
+    let mut ids: Vec<_> = page.timers.iter().map(|timer| timer.id).collect();
+    ids.sort_unstable();
+    ids
 }
 
 pub async fn a_key_prefix_is_taken_literally(fixture: impl Fixture) {
@@ -63,8 +27,8 @@ pub async fn a_key_prefix_is_taken_literally(fixture: impl Fixture) {
         let filter = Filter { key_prefix: Some(prefix.to_owned()), ..Filter::default() };
         let mut expected: Vec<_> = by_key.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(_, id)| *id).collect();
         expected.sort_unstable();
-        assert_eq!(stage.store.matching(&filter, None, 100).await.unwrap(), expected, "{prefix}");
-        assert_eq!(stage.store.count(&filter).await.unwrap(), expected.len() as u64, "{prefix}");
+        assert_eq!(found(&stage, &filter).await, expected, "{prefix}");
+        assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), expected.len() as u64, "{prefix}");
     }
 }
 
@@ -75,12 +39,13 @@ pub async fn every_condition_of_a_filter_must_hold(fixture: impl Fixture) {
     stage.create(timer("http://a.example/").namespace("t").key("x-1")).await;
     stage.in_status(timer("http://a.example/").namespace("t").key("k-2"), Status::Canceled).await;
     let filter = Filter {
-        status: Some(Status::Pending),
-        namespace: Some(Namespace::parse("t").unwrap()),
+        status: vec![Status::Pending],
+        namespaces: vec![Namespace::parse("t").unwrap()],
         key_prefix: Some("k-".to_owned()),
+        ..Filter::default()
     };
-    assert_eq!(stage.store.matching(&filter, None, 100).await.unwrap(), [wanted.id()]);
-    assert_eq!(stage.store.count(&filter).await.unwrap(), 1);
+    assert_eq!(found(&stage, &filter).await, [wanted.id()]);
+    assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), 1);
 }
 
 pub async fn of_many_those_that_are_pending_are_canceled(fixture: impl Fixture) {
@@ -110,8 +75,8 @@ pub async fn a_thousand_timers_are_canceled_at_once(fixture: impl Fixture) {
     let timers = stage.create_new((0..1_000).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
     let all: Vec<_> = timers.iter().map(|timer| timer.id()).collect();
     assert!(stage.store.cancel_all(&all, NOW).await.unwrap().iter().all(|canceled| *canceled));
-    let filter = Filter { status: Some(Status::Canceled), ..Filter::default() };
-    assert_eq!(stage.store.count(&filter).await.unwrap(), 1_000);
+    let filter = Filter { status: vec![Status::Canceled], ..Filter::default() };
+    assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), 1_000);
 }
 
 pub async fn a_failed_timer_can_be_tried_again(fixture: impl Fixture) {

@@ -14,7 +14,7 @@ const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
 fn everything() -> ListQuery {
     let (filter, sort, order) = (Filter::default(), Sort::CreatedAt, Order::Ascending);
-    ListQuery { filter, sort, order, limit: 1_000, offset: 0, after: None }
+    ListQuery { filter, sort, order, limit: 1_000, offset: 0, after: None, budget: store::SEARCH_BUDGET }
 }
 
 async fn page(stage: &Stage, query: &ListQuery) -> Page {
@@ -64,7 +64,7 @@ fn in_order(mut summaries: Vec<Summary>, sort: Sort, order: Order) -> Vec<TimerI
 pub async fn an_empty_store_lists_and_counts_nothing(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     assert_eq!(page(&stage, &everything()).await, Page::default());
-    assert_eq!(stage.store.count(&Filter::default()).await.unwrap(), 0);
+    assert_eq!(stage.store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 0);
 }
 
 pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
@@ -111,31 +111,34 @@ async fn one_to_five_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
             for n in 0..count {
                 stage.in_status(timer("http://a.example/").namespace(name).key(&format!("{status}-{n}")), status).await;
             }
-            filters.push((Filter { status: Some(status), namespace: namespace(name), key_prefix: None }, count));
+            filters.push((
+                Filter { status: vec![status], namespaces: namespace(name).into_iter().collect(), ..Filter::default() },
+                count,
+            ));
             by_status[index] += count;
             in_namespace += count;
         }
-        filters.push((Filter { status: None, namespace: namespace(name), key_prefix: None }, in_namespace));
+        filters.push((Filter { namespaces: namespace(name).into_iter().collect(), ..Filter::default() }, in_namespace));
     }
     for (status, count) in Status::ALL.into_iter().zip(by_status) {
-        filters.push((Filter { status: Some(status), namespace: None, key_prefix: None }, count));
+        filters.push((Filter { status: vec![status], ..Filter::default() }, count));
     }
     filters.push((Filter::default(), 45));
-    filters.push((Filter { status: None, namespace: namespace("nobody"), key_prefix: None }, 0));
-    filters.push((Filter { status: None, namespace: namespace("Tenant"), key_prefix: None }, 0));
+    filters.push((Filter { namespaces: namespace("nobody").into_iter().collect(), ..Filter::default() }, 0));
+    filters.push((Filter { namespaces: namespace("Tenant").into_iter().collect(), ..Filter::default() }, 0));
     filters
 }
 
 pub async fn every_filter_lists_and_counts_what_matches(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     for (filter, count) in one_to_five_of_each(&stage).await {
-        assert_eq!(stage.store.count(&filter).await.unwrap(), count as u64, "count of {filter:?}");
+        assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), count as u64, "count of {filter:?}");
         for (sort, order) in [(Sort::CreatedAt, Order::Descending), (Sort::ExecuteAt, Order::Ascending)] {
             let listed = page(&stage, &ListQuery { filter: filter.clone(), sort, order, ..everything() }).await;
             assert_eq!(listed.timers.len(), count, "list of {filter:?} by {sort:?}");
             for summary in listed.timers {
-                assert!(filter.status.is_none_or(|status| status == summary.status), "{filter:?} {summary:?}");
-                assert!(filter.namespace.as_ref().is_none_or(|name| *name == summary.namespace), "{filter:?} {summary:?}");
+                assert!(filter.fits_status(summary.status), "{filter:?} {summary:?}");
+                assert!(filter.namespaces.is_empty() || filter.namespaces.contains(&summary.namespace), "{filter:?} {summary:?}");
             }
         }
     }
@@ -154,11 +157,16 @@ pub async fn a_key_prefix_narrows_lists_and_counts(fixture: impl Fixture) {
     stage.in_status(draft().key("k%2"), Status::Canceled).await;
     for prefix in ["k", "k%", "k_", "K", "kx1", "kx12", "y"] {
         let namespace = Some(Namespace::parse("mine").unwrap());
-        let filter = Filter { status: Some(Status::Pending), namespace, key_prefix: Some(prefix.to_owned()) };
+        let filter = Filter {
+            status: vec![Status::Pending],
+            namespaces: namespace.into_iter().collect(),
+            key_prefix: Some(prefix.to_owned()),
+            ..Filter::default()
+        };
         let expected: Vec<_> = wanted.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(_, id)| *id).collect();
         let query = ListQuery { filter: filter.clone(), sort: Sort::ExecuteAt, ..everything() };
         assert_eq!(ids(&page(&stage, &query).await), expected, "{prefix}");
-        assert_eq!(stage.store.count(&filter).await.unwrap(), expected.len() as u64, "{prefix}");
+        assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), expected.len() as u64, "{prefix}");
         assert_eq!(read_on(&stage, &ListQuery { limit: 1, ..query }).await, expected, "{prefix}, one by one");
     }
 }
@@ -221,7 +229,8 @@ pub async fn cursors_work_together_with_filters(fixture: impl Fixture) {
         (0..10).map(move |n: u32| timer("http://a.example/").namespace(namespace).key(&n.to_string()).due_in(secs(n / 2)))
     };
     stage.create_new(drafts("mine").chain(drafts("theirs")).collect::<Vec<Draft>>()).await;
-    let filter = Filter { status: Some(Status::Pending), namespace: Some(Namespace::parse("mine").unwrap()), key_prefix: None };
+    let filter =
+        Filter { status: vec![Status::Pending], namespaces: vec![Namespace::parse("mine").unwrap()], ..Filter::default() };
     for sort in SORTS {
         for order in ORDERS {
             let query = ListQuery { filter: filter.clone(), sort, order, ..everything() };
@@ -327,11 +336,19 @@ pub async fn counts_follow_a_timer_through_its_life(fixture: impl Fixture) {
     for name in ["default", "tenant"] {
         let is_in = async |expected: Option<Status>| {
             for status in [None].into_iter().chain(Status::ALL.map(Some)) {
-                let filter = Filter { status, namespace: Some(Namespace::parse(name).unwrap()), key_prefix: None };
+                let filter = Filter {
+                    status: status.into_iter().collect(),
+                    namespaces: Some(Namespace::parse(name).unwrap()).into_iter().collect(),
+                    ..Filter::default()
+                };
                 let there = expected.is_some() && (status.is_none() || status == expected);
-                let everywhere = Filter { namespace: None, ..filter.clone() };
+                let everywhere = Filter { namespaces: vec![], ..filter.clone() };
                 for filter in [filter, everywhere] {
-                    assert_eq!(stage.store.count(&filter).await.unwrap(), u64::from(there), "{expected:?}, {filter:?}");
+                    assert_eq!(
+                        stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(),
+                        u64::from(there),
+                        "{expected:?}, {filter:?}"
+                    );
                 }
             }
         };

@@ -77,7 +77,7 @@ pub async fn many_may_open_a_new_database_at_once(fixture: impl Fixture) {
         assert_eq!(store.create(vec![timer]).await.unwrap().len(), 1);
     }
     for store in &stores {
-        assert_eq!(store.count(&store::Filter::default()).await.unwrap(), 4);
+        assert_eq!(store.count(&store::Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 4);
         assert_eq!(store.shards(), stores[0].shards());
     }
 }

@@ -21,7 +21,7 @@ pub async fn what_ended_before_is_removed_and_nothing_else(fixture: impl Fixture
     assert_eq!(stage.store.get(old.id()).await.unwrap(), None);
     assert_eq!(stage.get(at_the_edge.id()).await, at_the_edge);
     assert_eq!(stage.get(young.id()).await, young);
-    assert_eq!(stage.store.count(&Filter::default()).await.unwrap(), 2);
+    assert_eq!(stage.store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 2);
     assert_eq!(stage.store.purge(ago(secs(60)), 100).await.unwrap(), 0);
 }
 
@@ -87,10 +87,14 @@ pub async fn purged_timers_leave_no_trace_in_lists(fixture: impl Fixture) {
         limit: 100,
         offset: 0,
         after: None,
+        budget: store::SEARCH_BUDGET,
     };
     let page = stage.store.list(&query).await.unwrap();
     assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [left.id()]);
     for status in [Status::Completed, Status::Failed, Status::Canceled] {
-        assert_eq!(stage.store.count(&Filter { status: Some(status), namespace: None, key_prefix: None }).await.unwrap(), 0);
+        assert_eq!(
+            stage.store.count(&Filter { status: vec![status], ..Filter::default() }, store::SEARCH_BUDGET).await.unwrap(),
+            0
+        );
     }
 }

@@ -50,5 +50,5 @@ pub async fn a_probe_is_taken_and_leaves_nothing_behind(fixture: impl Fixture) {
         stage.store.probe().await.unwrap();
     }
     assert_eq!(stage.get(timer.id()).await, timer);
-    assert_eq!(stage.store.count(&store::Filter::default()).await.unwrap(), 1);
+    assert_eq!(stage.store.count(&store::Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 1);
 }

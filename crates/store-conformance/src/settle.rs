@@ -219,8 +219,8 @@ pub async fn a_thousand_timers_are_settled_at_once(fixture: impl Fixture) {
     let batch: Vec<_> = claimed.iter().zip(0..).map(|(claimed, n)| claimed.settle(every_next()[n % 4].clone())).collect();
     assert_eq!(stage.store.settle(&batch).await.unwrap(), vec![true; 1_000]);
     for (status, count) in [(Status::Completed, 250), (Status::Failed, 250), (Status::Pending, 500), (Status::Executing, 0)] {
-        let filter = store::Filter { status: Some(status), namespace: None, key_prefix: None };
-        assert_eq!(stage.store.count(&filter).await.unwrap(), count, "{status}");
+        let filter = store::Filter { status: vec![status], ..store::Filter::default() };
+        assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), count, "{status}");
     }
     assert_eq!(stage.due(ahead(secs(600))).await.len(), 500);
 }

@@ -185,8 +185,6 @@ macro_rules! suite {
                 old_entries_of_the_journal_are_forgotten
             }
             bulk {
-                what_matches_is_found_by_id_a_page_at_a_time
-                metadata_comes_as_far_as_it_fits
                 a_key_prefix_is_taken_literally
                 every_condition_of_a_filter_must_hold
                 of_many_those_that_are_pending_are_canceled

@@ -81,12 +81,12 @@ pub async fn namespaces_stay_distinct_and_are_filtered_exactly(fixture: impl Fix
     let stage = Stage::set(&fixture).await;
     let texts = nasty_texts();
     stage.create_new(texts.iter().map(|text| timer("http://a.example/").namespace(text).key("k")).collect()).await;
-    let all = stage.store.count(&Filter::default()).await.unwrap();
+    let all = stage.store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap();
     assert_eq!(all, texts.len() as u64);
     for text in texts {
         let namespace = Namespace::parse(&text).unwrap();
-        let filter = Filter { status: None, namespace: Some(namespace.clone()), key_prefix: None };
-        assert_eq!(stage.store.count(&filter).await.unwrap(), 1, "{text}");
+        let filter = Filter { namespaces: Some(namespace.clone()).into_iter().collect(), ..Filter::default() };
+        assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), 1, "{text}");
         let query = store::ListQuery {
             filter,
             sort: store::Sort::CreatedAt,
@@ -94,6 +94,7 @@ pub async fn namespaces_stay_distinct_and_are_filtered_exactly(fixture: impl Fix
             limit: 10,
             offset: 0,
             after: None,
+            budget: store::SEARCH_BUDGET,
         };
         let page = stage.store.list(&query).await.unwrap();
         assert_eq!(page.timers.iter().map(|summary| &summary.namespace).collect::<Vec<_>>(), [&namespace]);

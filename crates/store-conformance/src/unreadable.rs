@@ -67,12 +67,13 @@ pub async fn a_spoiled_timer_is_corrupt_to_get_and_still_in_lists(fixture: impl 
     assert_eq!(stage.get(good.id()).await, good);
 
     let query = ListQuery {
-        filter: store::Filter { status: Some(Status::Pending), namespace: None, key_prefix: None },
+        filter: store::Filter { status: vec![Status::Pending], ..store::Filter::default() },
         sort: store::Sort::CreatedAt,
         order: store::Order::Ascending,
         limit: 10,
         offset: 0,
         after: None,
+        budget: store::SEARCH_BUDGET,
     };
     let page = stage.store.list(&query).await.unwrap();
     assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [spoiled.id(), good.id()]);

@@ -77,7 +77,6 @@ caught! {
     nudges_that_are_lost: NudgesAreLost by nudges::nudges_of_one_process_reach_the_other_processes;
     nudges_that_come_back: NudgesComeBack by nudges::a_process_does_not_hear_itself;
     a_prefix_that_is_a_pattern: PrefixIsAPattern by bulk::a_key_prefix_is_taken_literally;
-    metadata_without_a_limit: MetadataWithoutLimit by bulk::metadata_comes_as_far_as_it_fits;
     a_list_without_the_prefix: ListForgetsThePrefix by list::a_key_prefix_narrows_lists_and_counts;
     a_count_without_the_prefix: CountForgetsThePrefix by list::a_key_prefix_narrows_lists_and_counts;
     a_reopen_that_moves_the_due_time: ReopenMovesTheDueTime by bulk::a_failed_timer_can_be_tried_again;

@@ -231,14 +231,24 @@ async fn main() {
         let clock = &speed.clock;
         let pending = Some(domain::Status::Pending);
         for (namespace, status) in [(None, None), (Some("tenant"), None), (None, pending), (Some("tenant"), pending)] {
-            let filter =
-                Filter { status, namespace: namespace.map(|text| domain::Namespace::parse(text).unwrap()), key_prefix: None };
+            let filter = Filter {
+                status: status.into_iter().collect(),
+                namespaces: namespace.map(|text| domain::Namespace::parse(text).unwrap()).into_iter().collect(),
+                ..Filter::default()
+            };
             let started = clock.monotonic();
-            let counted = speed.store.count(&filter).await;
+            let counted = speed.store.count(&filter, store::SEARCH_BUDGET).await;
             println!("count {namespace:?} {status:?}: {counted:?} in {:?}", clock.monotonic() - started);
             for sort in [Sort::CreatedAt, Sort::ExecuteAt] {
-                let query =
-                    ListQuery { filter: filter.clone(), sort, order: Order::Descending, limit: 50, offset: 0, after: None };
+                let query = ListQuery {
+                    filter: filter.clone(),
+                    sort,
+                    order: Order::Descending,
+                    limit: 50,
+                    offset: 0,
+                    after: None,
+                    budget: store::SEARCH_BUDGET,
+                };
                 let started = clock.monotonic();
                 let listed = speed.store.list(&query).await.map(|page| page.timers.len());
                 println!("list {namespace:?} {status:?} {sort:?}: {listed:?} in {:?}", clock.monotonic() - started);

@@ -18,7 +18,7 @@ pub struct Count {
 
 impl Count {
     fn whereabouts(&self) -> String {
-        whereabouts(&self.filter, self.filter.namespace.is_some() || self.filter.key_prefix.is_some())
+        whereabouts(&self.filter, !self.filter.namespaces.is_empty() || self.filter.key_prefix.is_some())
     }
 
     /// Stops where it is clear that there are too many to be counted.

@@ -3,7 +3,7 @@
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
 //!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' bulkhead ────┐
-//!   list, count, matching, metadata ───────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
+//!   list, count ───────────────────────────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's bulkhead ─┤
 //!   heartbeat, acquire, release, leave ────────────────▶ ownership's bulkhead ─┤
 //!   watermark, events, timers … ───────────────────────▶ events' bulkhead ─────┤
@@ -29,7 +29,6 @@ mod due;
 mod events;
 mod expired;
 mod failure;
-mod matching;
 mod membership;
 mod migrate;
 mod nudge;
@@ -53,7 +52,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, JsonText, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
     Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore, HeartbeatReply,
@@ -227,7 +226,7 @@ impl TimerStore for PostgresStore {
         self.lists.run(read::List { query: query.clone(), shards: self.shards() }).await
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<store::Count> {
+    async fn count(&self, filter: &Filter, _budget: Duration) -> StoreResult<store::Count> {
         self.lists.run(count::Count { filter: filter.clone() }).await
     }
 
@@ -249,17 +248,6 @@ impl TimerStore for PostgresStore {
 
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         self.callers.run(change::Reopen { id, now, shards: self.shards() }).await
-    }
-
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        self.lists.run(matching::Matching { filter: filter.clone(), after, limit, shards: self.shards() }).await
-    }
-
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.lists.run(matching::Metadata::new(ids, bytes_max)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -159,7 +159,7 @@ const JOIN_DUE: &str = "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) 
 /// Finished timers have no row in `due` and others none in `outcome`: where the status is known, one look-up less is needed, and
 /// the rare ones can be found from their own side.
 fn joins(filter: &Filter) -> String {
-    match filter.status {
+    match filter.status_alone() {
         None => format!("LEFT {JOIN_DUE} LEFT JOIN outcome o ON o.id = f.id"),
         Some(Status::Pending) => format!("{JOIN_DUE} AND d.claim IS NULL LEFT JOIN outcome o ON false"),
         Some(Status::Executing) => format!("{JOIN_DUE} AND d.claim IS NOT NULL LEFT JOIN outcome o ON false"),
@@ -176,7 +176,7 @@ fn conditions(filter: &Filter) -> String {
 
 /// Written out, so that the planner can see which of the indexes of `outcome` it fits.
 fn status_condition(filter: &Filter) -> String {
-    match filter.status {
+    match filter.status_alone() {
         Some(status) if status.is_finished() => format!(" AND o.status = '{status}'"),
         _ => String::new(),
     }
@@ -188,7 +188,7 @@ pub const NOT_THE_DEFAULT: &str = " AND f.namespace <> 'default'";
 /// No index knows the keys: every insert would have to find its place in it, for the sake of a question that is asked now and
 /// then. Within a namespace, its index leads to the timers whose keys are then looked at.
 pub fn definition_conditions(filter: &Filter) -> String {
-    let namespace = match &filter.namespace {
+    let namespace = match filter.namespace_alone() {
         None => " AND $1::text IS NULL".to_owned(),
         Some(namespace) if namespace.as_str() == Namespace::DEFAULT => " AND f.namespace = $1".to_owned(),
         Some(_) => format!(" AND f.namespace = $1{NOT_THE_DEFAULT}"),
@@ -198,7 +198,7 @@ pub fn definition_conditions(filter: &Filter) -> String {
 }
 
 pub fn namespace_column(filter: &Filter) -> Option<&str> {
-    filter.namespace.as_ref().map(Namespace::as_str)
+    filter.namespace_alone().map(Namespace::as_str)
 }
 
 /// A prefix that PostgreSQL cannot take is in no key: nothing begins with NULL.
@@ -211,7 +211,7 @@ impl Call<Sessions> for List {
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Page, Failure> {
-        let walks = if self.query.filter.status.is_some() { WALKS.as_slice() } else { &[] };
+        let walks = if !self.query.filter.status.is_empty() { WALKS.as_slice() } else { &[] };
         for &length in walks {
             let rows = self.rows(self.walk(length), session).await?;
             if self.is_complete(&rows, length)? {
@@ -239,7 +239,7 @@ fn page(rows: &[PgRow], query: &ListQuery) -> Result<Page, Failure> {
         Some(last) if rows.len() > limit => Some(cursor(last, query.sort)?),
         _ => None,
     };
-    Ok(Page { timers, next })
+    Ok(Page { scanned: timers.len() as u64, timers, next, complete: true })
 }
 
 fn cursor(row: &PgRow, sort: Sort) -> Result<Cursor, Failure> {
@@ -276,7 +276,7 @@ fn timestamp(row: &PgRow, column: &str) -> Result<Timestamp, Failure> {
 
 /// The timers of a status, from the table that knows it; beside it the definition, where that is asked as well.
 pub fn whereabouts(filter: &Filter, asks_the_definition: bool) -> String {
-    let (table, status) = match filter.status {
+    let (table, status) = match filter.status_alone() {
         None => return "definition f WHERE true".to_owned(),
         Some(Status::Pending) => ("due", "t.claim IS NULL".to_owned()),
         Some(Status::Executing) => ("due", "t.claim IS NOT NULL".to_owned()),

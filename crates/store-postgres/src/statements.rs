@@ -1,12 +1,8 @@
 //! The texts of the keyed statements, for tests that look at how the server would carry them out.
 
-use domain::TimerId;
-use sqlx::types::Uuid;
-use store::Filter;
-
 use crate::{
-    access, attempts, bulk, change, claim, conflict, create, due, events, expired, matching, membership, nudge, options,
-    ownership, purge, read, settle,
+    access, attempts, bulk, change, claim, conflict, create, due, events, expired, membership, nudge, options, ownership, purge,
+    read, settle,
 };
 
 /// How sessions that run these statements are set up.
@@ -37,7 +33,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 20] = [
+pub const CALLERS: [(&str, &str); 19] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -45,7 +41,6 @@ pub const CALLERS: [(&str, &str); 20] = [
     ("reopen", change::REOPEN),
     ("cancel all", bulk::CANCEL_ALL),
     ("still pending", bulk::STILL_PENDING),
-    ("metadata", matching::METADATA),
     ("attempts", attempts::ATTEMPTS),
     ("attempts of events", events::ATTEMPTS_AT),
     ("events", events::EVENTS),
@@ -59,9 +54,3 @@ pub const CALLERS: [(&str, &str); 20] = [
     ("replace finished", conflict::REPLACE_FINISHED),
     ("readdress pending", conflict::READDRESS_PENDING),
 ];
-
-/// How timers that match are looked for: by the walk first, then by the search.
-pub fn matching(filter: &Filter, shards: u16) -> [String; 2] {
-    let matching = matching::Matching { filter: filter.clone(), after: Some(TimerId::from_uuid(Uuid::nil())), limit: 0, shards };
-    [matching.walk(), matching.search()]
-}

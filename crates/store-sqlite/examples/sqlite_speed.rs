@@ -58,7 +58,7 @@ async fn main() -> Result<(), Failure> {
     let first_page = store.due(&[ShardCursor { shard: Shard(0), after: None }], Timestamp::MAX, DUE_PAGE).await?;
     phase.end("opened, and the first due page read", first_page.len());
 
-    let there = store.count(&Filter { status: Some(Status::Pending), ..Filter::default() }).await?.timers;
+    let there = store.count(&Filter { status: vec![Status::Pending], ..Filter::default() }, store::SEARCH_BUDGET).await?.timers;
     let missing = wanted.pending.saturating_sub(usize::try_from(there)?);
     if missing > 0 {
         let phase = Phase::start(clock.as_ref());
@@ -137,16 +137,27 @@ async fn look(store: &SqliteStore, clock: &dyn Clock) -> Result<(), Failure> {
                 let namespace = namespace.as_ref().map_or("any", Namespace::as_str);
                 format!("{name}, status {}, namespace {namespace}", status.map_or("any", Status::as_str))
             };
-            let filter = Filter { status, namespace: namespace.clone(), key_prefix: None };
+            let filter = Filter {
+                status: status.into_iter().collect(),
+                namespaces: namespace.clone().into_iter().collect(),
+                ..Filter::default()
+            };
             for (name, sort) in [("newest", Sort::CreatedAt), ("by execute time", Sort::ExecuteAt)] {
-                let query =
-                    ListQuery { filter: filter.clone(), sort, order: Order::Descending, limit: 50, offset: 0, after: None };
+                let query = ListQuery {
+                    filter: filter.clone(),
+                    sort,
+                    order: Order::Descending,
+                    limit: 50,
+                    offset: 0,
+                    after: None,
+                    budget: store::SEARCH_BUDGET,
+                };
                 let phase = Phase::start(clock);
                 let page = store.list(&query).await?;
                 phase.end(&what(name), page.timers.len());
             }
             let phase = Phase::start(clock);
-            let count = store.count(&filter).await?;
+            let count = store.count(&filter, store::SEARCH_BUDGET).await?;
             phase.end(&what(&format!("count ({} {})", count.timers, if count.is_estimate { "about" } else { "exactly" })), 1);
         }
     }

@@ -67,7 +67,7 @@ impl Source {
 
 pub fn list(snapshot: &Connection, query: &ListQuery) -> Result<Page, Failure> {
     let mut statements = Vec::new();
-    for source in Source::ALL.into_iter().filter(|source| source.holds(query.filter.status)) {
+    for source in Source::ALL.into_iter().filter(|source| source.holds(query.filter.status_alone())) {
         let (sql, parameters) = statement(query, source);
         statements.push((snapshot.prepare_cached(&sql)?, parameters));
     }
@@ -93,6 +93,7 @@ pub fn list(snapshot: &Connection, query: &ListQuery) -> Result<Page, Failure> {
         let missing = || Ok(Err(Unreadable(format!("timer {} has no definition", found.1.timer()))));
         show(&mut page, by_id.query_row([found.1], summary).optional()?.map_or_else(missing, Ok::<_, Failure>)?);
     }
+    page.scanned = passed + u64::from(seen);
     Ok(page)
 }
 
@@ -142,8 +143,8 @@ pub fn statement(query: &ListQuery, source: Source) -> (String, Vec<Box<dyn ToSq
     let time = source.time();
     let mut tables = source.table().to_owned();
     let mut conditions = vec![source.condition().to_owned()];
-    conditions.extend(filter.status.map(|status| has_status(status).replace("u.", "t.").replace("o.", "t.")));
-    conditions.extend(filter.namespace.as_ref().map(|namespace| match namespace.as_str() {
+    conditions.extend(filter.status_alone().map(|status| has_status(status).replace("u.", "t.").replace("o.", "t.")));
+    conditions.extend(filter.namespace_alone().map(|namespace| match namespace.as_str() {
         Namespace::DEFAULT => "t.namespace IS NULL".to_owned(),
         name => format!("t.namespace = {}", bind(Box::new(name.to_owned()))),
     }));

@@ -3,7 +3,7 @@
 //! ```text
 //!   create, claim, settle … ─▶ queue ─▶ writer ── one commit for all that waited ──▶ file
 //!   due, expired claims     ─▶ readers of the scheduler ───────────────────────────▶  │
-//!   get, list, matching …   ─▶ readers of callers ─────────────────────────────────▶  │
+//!   get, list, count …      ─▶ readers of callers ─────────────────────────────────▶  │
 //!                               checkpoint thread ── log into database ────────────▶  ▼
 //! ```
 //!
@@ -48,10 +48,11 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
+    time::Duration,
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use rusqlite::Connection;
 use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
@@ -164,7 +165,7 @@ impl TimerStore for SqliteStore {
         self.scan(move |connection| read::list(connection, &query)).await
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
+    async fn count(&self, filter: &Filter, _budget: Duration) -> StoreResult<Count> {
         let filter = filter.clone();
         self.scan(move |connection| read::count(connection, &filter)).await
     }
@@ -183,16 +184,6 @@ impl TimerStore for SqliteStore {
 
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         Ok(self.writer.write(Reopen { id, now }).await?.1)
-    }
-
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        let filter = filter.clone();
-        self.scan(move |connection| bulk::matching(connection, &filter, after, limit)).await
-    }
-
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
-        let ids = ids.to_vec();
-        self.for_callers.read(move |connection| bulk::metadata(connection, &ids, bytes_max)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -38,13 +38,13 @@ pub enum Walk {
 impl Walk {
     fn choose(connection: &Connection, query: &ListQuery) -> Result<Self, Failure> {
         let ListQuery { filter, sort, .. } = query;
-        if let Some(status) = filter.status
+        if let Some(status) = filter.status_alone()
             && is_rare(connection, status)?
         {
             return Ok(Self::Few);
         }
         // In the order of creation an index knows every namespace.
-        match filter.namespace.as_ref() {
+        match filter.namespace_alone() {
             Some(namespace) if *sort == Sort::ExecuteAt && is_small(connection, namespace)? => Ok(Self::Namespace),
             _ => Ok(Self::InOrder),
         }
@@ -77,6 +77,7 @@ pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure>
         last = Some(Cursor { at, id: row.get::<_, Id>(column!(SUMMARY_BY_ID, "id"))?.timer() });
         show(&mut page, summary(row)?);
     }
+    page.scanned = seen.into();
     Ok(page)
 }
 
@@ -89,7 +90,7 @@ pub fn show(page: &mut Page, summary: Result<Summary, Unreadable>) {
 }
 
 pub fn is_rare(connection: &Connection, status: Status) -> Result<bool, Failure> {
-    Ok(tally::count(connection, &Filter { status: Some(status), ..Filter::default() })? <= FEW)
+    Ok(tally::count(connection, &Filter { status: vec![status], ..Filter::default() })? <= FEW)
 }
 
 /// Whether a namespace has few timers. Nothing is known of the default one.
@@ -97,22 +98,22 @@ pub fn is_small(connection: &Connection, namespace: &Namespace) -> Result<bool, 
     if namespace.as_str() == Namespace::DEFAULT {
         return Ok(false);
     }
-    let few = Filter { namespace: Some(namespace.clone()), ..Filter::default() };
+    let few = Filter { namespaces: vec![namespace.clone()], ..Filter::default() };
     Ok(tally::count(connection, &few)? <= FEW)
 }
 
 /// The text of a list and what is bound to it. One text for each combination, so that SQLite can pick the index
 /// that fits and keeps the plan.
 pub fn list_statement(query: &ListQuery, walk: Walk) -> (String, Vec<Box<dyn ToSql>>) {
-    let ListQuery { filter, sort, order, limit, offset, after } = query;
+    let ListQuery { filter, sort, order, limit, offset, after, .. } = query;
     let mut parameters: Vec<Box<dyn ToSql>> = Vec::new();
     let mut bind = |value: Box<dyn ToSql>| {
         parameters.push(value);
         format!("?{}", parameters.len())
     };
     let mut conditions = vec!["TRUE".to_owned()];
-    conditions.extend(filter.status.map(|status| has_status(status).to_owned()));
-    conditions.extend(filter.namespace.as_ref().map(|namespace| in_namespace(namespace, &mut bind)));
+    conditions.extend(filter.status_alone().map(|status| has_status(status).to_owned()));
+    conditions.extend(filter.namespace_alone().map(|namespace| in_namespace(namespace, &mut bind)));
     conditions.extend(filter.key_prefix.as_deref().map(|prefix| has_prefix(prefix, &mut bind)));
 
     let direction = if *order == Order::Ascending { "ASC" } else { "DESC" };
@@ -127,7 +128,7 @@ pub fn list_statement(query: &ListQuery, walk: Walk) -> (String, Vec<Box<dyn ToS
     }
     let one_more = bind(Box::new(i64::from(*limit) + 1));
     let offset = bind(Box::new(i64::try_from(*offset).unwrap_or(i64::MAX)));
-    let tables = tables(filter.status, walk);
+    let tables = tables(filter.status_alone(), walk);
     let conditions = conditions.join(" AND ");
     let order = format!("ORDER BY {time} {direction}, d.id {direction}");
     (format!("SELECT {SUMMARY_COLUMNS} FROM {tables} WHERE {conditions} {order} LIMIT {one_more} OFFSET {offset}"), parameters)
@@ -195,7 +196,7 @@ pub fn has_prefix(prefix: &str, bind: &mut impl FnMut(Box<dyn ToSql>) -> String)
 pub fn count(connection: &Connection, filter: &Filter) -> Result<Count, Failure> {
     let Some(prefix) = &filter.key_prefix else { return tally::count(connection, filter).map(Count::exactly) };
     let snapshot = connection.unchecked_transaction()?;
-    let walk = match (filter.status, &filter.namespace) {
+    let walk = match (filter.status_alone(), filter.namespace_alone()) {
         (_, Some(namespace)) if is_small(&snapshot, namespace)? => Walk::Namespace,
         (Some(status), _) if is_rare(&snapshot, status)? => Walk::Few,
         _ => Walk::InOrder,
@@ -214,9 +215,9 @@ pub fn count_statement(filter: &Filter, prefix: &str, walk: Walk) -> (String, Ve
         parameters.push(value);
         format!("?{}", parameters.len())
     };
-    let tables = if filter.status.is_some() { tables(filter.status, walk) } else { "definition d" };
+    let tables = if filter.status_alone().is_some() { tables(filter.status_alone(), walk) } else { "definition d" };
     let mut conditions = vec![has_prefix(prefix, &mut bind)];
-    conditions.extend(filter.status.map(|status| has_status(status).to_owned()));
-    conditions.extend(filter.namespace.as_ref().map(|namespace| in_namespace(namespace, &mut bind)));
+    conditions.extend(filter.status_alone().map(|status| has_status(status).to_owned()));
+    conditions.extend(filter.namespace_alone().map(|namespace| in_namespace(namespace, &mut bind)));
     (format!("SELECT count(*) FROM {tables} WHERE {}", conditions.join(" AND ")), parameters)
 }

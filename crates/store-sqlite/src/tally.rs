@@ -89,8 +89,8 @@ pub fn namespace_column(namespace: &str) -> Option<&str> {
 
 /// How many timers match a filter without a prefix.
 pub fn count(connection: &Connection, filter: &Filter) -> Result<u64, Failure> {
-    let status = filter.status.map(Status::as_str);
-    let timers: i64 = match (filter.namespace.as_ref().map(Namespace::as_str), status) {
+    let status = filter.status_alone().map(Status::as_str);
+    let timers: i64 = match (filter.namespace_alone().map(Namespace::as_str), status) {
         (Some(namespace), Some(status)) => {
             connection.prepare_cached(COUNT)?.query_row((namespace, status), |row| row.get(column!(COUNT, "timers")))?
         }

@@ -1,7 +1,6 @@
 //! What only a SQLite file can do wrong. The promises of every store are in `tests/conformance.rs`.
 
 mod backups;
-mod bulk;
 mod opening;
 mod plans;
 mod scans;

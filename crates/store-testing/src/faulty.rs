@@ -264,7 +264,7 @@ mod tests {
         faulty.plan(Operation::Ping, Fault::NotDone);
         faulty.plan_none(Operation::Ping);
         faulty.plan(Operation::Ping, Fault::NotDone);
-        faulty.count(&Filter::default()).await.unwrap();
+        faulty.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap();
         let mut answers = Vec::new();
         for _ in 0..4 {
             answers.push(faulty.ping().await.is_ok());

@@ -14,10 +14,11 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
@@ -105,7 +106,7 @@ impl TimerStore for Model {
         Ok(self.tables().list(query))
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
+    async fn count(&self, filter: &Filter, _budget: Duration) -> StoreResult<Count> {
         Ok(Count::exactly(self.tables().matching(filter).count() as u64))
     }
 
@@ -124,27 +125,6 @@ impl TimerStore for Model {
 
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         Ok(self.tables().reopen(id, now))
-    }
-
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        let tables = self.tables();
-        let behind = tables.matching(filter).filter(|timer| after.is_none_or(|after| timer.id() > after));
-        Ok(behind.take(limit).map(Timer::id).collect())
-    }
-
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
-        let tables = self.tables();
-        let mut found = Vec::new();
-        let mut bytes = 0;
-        for id in ids {
-            let metadata = tables.timers.get(id).and_then(|row| row.timer.definition.metadata.clone());
-            bytes += metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
-            if bytes > bytes_max && !found.is_empty() {
-                break;
-            }
-            found.push(metadata);
-        }
-        Ok(found)
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

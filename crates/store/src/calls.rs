@@ -10,13 +10,11 @@ macro_rules! for_each_call {
                 create(batch: Vec<NewTimer>) -> Vec<Created>, Create, writes;
                 get(id: TimerId) -> Option<Timer>, Get, reads;
                 list(query: &ListQuery) -> Page, List, reads;
-                count(filter: &Filter) -> Count, Count, reads;
+                count(filter: &Filter, budget: Duration) -> Count, Count, reads;
                 update(changed: &Timer, now: Timestamp) -> Changed, Update, writes;
                 cancel(id: TimerId, now: Timestamp) -> Changed, Cancel, writes;
                 cancel_all(ids: &[TimerId], now: Timestamp) -> Vec<bool>, CancelAll, writes;
                 reopen(id: TimerId, now: Timestamp) -> Changed, Reopen, writes;
-                matching(filter: &Filter, after: Option<TimerId>, limit: usize) -> Vec<TimerId>, Matching, reads;
-                metadata(ids: &[TimerId], bytes_max: usize) -> Vec<Option<JsonText>>, Metadata, reads;
                 attempts(id: TimerId) -> Vec<Attempt>, Attempts, reads;
             }
             HealthStore {

@@ -1,7 +1,7 @@
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,

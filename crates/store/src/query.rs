@@ -1,13 +1,11 @@
+use std::time::Duration;
+
 use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
 
-/// Which timers are meant.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
-    pub status: Option<Status>,
-    pub namespace: Option<Namespace>,
-    /// The caller's own key begins with this; timers without a key do not match.
-    pub key_prefix: Option<String>,
-}
+use crate::Filter;
+
+/// How long a search may take, whatever it is asked for.
+pub const SEARCH_BUDGET: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListQuery {
@@ -18,6 +16,24 @@ pub struct ListQuery {
     /// How many matching timers to pass over, counted from the cursor or the beginning.
     pub offset: u64,
     pub after: Option<Cursor>,
+    /// Once so much time has passed, the search ends with what it has found. Some timers are looked at in any case, so that a client
+    /// that goes on with the cursor comes to the end.
+    pub budget: Duration,
+}
+
+/// The latest fifty timers.
+impl Default for ListQuery {
+    fn default() -> Self {
+        Self {
+            filter: Filter::default(),
+            sort: Sort::default(),
+            order: Order::default(),
+            limit: 50,
+            offset: 0,
+            after: None,
+            budget: SEARCH_BUDGET,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,11 +57,22 @@ pub struct Cursor {
     pub id: TimerId,
 }
 
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub timers: Vec<Summary>,
-    /// Where the next page begins; `None` when this was the last.
+    /// Where the search goes on; `None` when nothing is left to look at. After an empty page, too, if the budget ran out.
     pub next: Option<Cursor>,
+    /// How many timers were looked at.
+    pub scanned: u64,
+    /// Whether the page has all that it can have; otherwise the budget ran out.
+    pub complete: bool,
+}
+
+/// Nothing was there to look at.
+impl Default for Page {
+    fn default() -> Self {
+        Self { timers: Vec::new(), next: None, scanned: 0, complete: true }
+    }
 }
 
 /// Up to so many timers are counted one by one.

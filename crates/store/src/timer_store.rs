@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
-use domain::{Attempt, JsonText, NewTimer, Timer, TimerId, Timestamp};
+use domain::{Attempt, NewTimer, Timer, TimerId, Timestamp};
 
 use crate::{Count, Filter, ListQuery, Page, StoreResult};
 
@@ -18,11 +20,14 @@ pub trait TimerStore: Send + Sync {
     async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>>;
 
     /// One page of the timers that match, without their payloads. Sorted by the wanted time, then by id, both in the
-    /// wanted direction, so that pages by cursor neither repeat nor miss a timer that stays where it is.
+    /// wanted direction, so that pages by cursor neither repeat nor miss a timer that stays where it is. The search ends when the
+    /// page is full, when all was looked at, or when its budget ran out: then the cursor is where it stopped, and every call comes
+    /// further than the one before.
     async fn list(&self, query: &ListQuery) -> StoreResult<Page>;
 
-    /// How many timers match: exactly as long as they are no more than [`COUNTED_MAX`].
-    async fn count(&self, filter: &Filter) -> StoreResult<Count>;
+    /// How many timers match: exactly where that takes no longer than `budget` and they are no more than [`COUNTED_MAX`], otherwise
+    /// perhaps as an estimate. A store with few timers counts them in any case.
+    async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<Count>;
 
     /// Replaces the stored definition and `execute_at` by those of `changed`, if the timer is pending and
     /// still has the revision that `changed` carries. The revision rises, `updated_at` becomes `now`, and the destination
@@ -42,14 +47,6 @@ pub trait TimerStore: Send + Sync {
     /// Puts a failed timer back to pending: its next attempt is due at `now`, attempts start over, and the last error is
     /// forgotten. `execute_at` stays, and with it the id that receivers know the call by. The revision rises.
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
-
-    /// The ids of the timers that match, in their order: those after `after`, at most `limit`.
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>>;
-
-    /// The metadata of these timers, in the order of `ids`, as far as it takes no more than `bytes_max` bytes together; that of the
-    /// first is there in any case. An answer that is shorter than `ids` ends where it was full: ask again for the rest. `None` for
-    /// a timer that has no metadata, or that is not there.
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>>;
 
     /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,
     /// in the order in which they were recorded. They live as long as the timer, through all its lives.

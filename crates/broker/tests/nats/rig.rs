@@ -95,7 +95,7 @@ impl Process {
     }
 
     pub async fn timers(&self) -> u64 {
-        self.store.count(&Filter::default()).await.unwrap().timers
+        self.store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap().timers
     }
 
     pub async fn timer(&self, key: &str) -> Option<Timer> {

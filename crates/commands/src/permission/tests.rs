@@ -23,7 +23,15 @@ fn in_namespace(name: &str) -> NewTimerRequest {
 }
 
 fn everything() -> ListQuery {
-    ListQuery { filter: Filter::default(), sort: Sort::CreatedAt, order: Order::default(), limit: 10, offset: 0, after: None }
+    ListQuery {
+        filter: Filter::default(),
+        sort: Sort::CreatedAt,
+        order: Order::default(),
+        limit: 10,
+        offset: 0,
+        after: None,
+        budget: store::SEARCH_BUDGET,
+    }
 }
 
 fn all_pending() -> Selection {
@@ -72,7 +80,7 @@ async fn the_timer_of_another_tenant_does_not_exist() {
 async fn what_a_caller_names_must_be_open_to_them() {
     let rig = Rig::new();
     let b = rig.commands.on_behalf_of(holder(&["b"], Rights::Write));
-    let in_a = Filter { namespace: Some(namespace("a")), ..Filter::default() };
+    let in_a = Filter { namespaces: vec![namespace("a")], ..Filter::default() };
     assert!(is_forbidden(b.create(in_namespace("a")).await));
     assert!(is_forbidden(b.create(plain()).await));
     assert!(is_forbidden(b.list(&ListQuery { filter: in_a.clone(), ..everything() }).await));
@@ -107,7 +115,7 @@ async fn a_key_for_several_namespaces_must_say_which_is_meant() {
     let refusal = both.list(&everything()).await.unwrap_err();
     assert_eq!(refusal.to_string(), "namespace is required, because this key opens several");
     assert!(matches!(both.cancel_matching(&all_pending()).await, Err(CommandError::Invalid(_))));
-    let in_a = Filter { namespace: Some(namespace("a")), ..Filter::default() };
+    let in_a = Filter { namespaces: vec![namespace("a")], ..Filter::default() };
     assert_eq!(both.list(&ListQuery { filter: in_a, ..everything() }).await.unwrap().total, 1);
 }
 

@@ -206,3 +206,26 @@ fn what_was_stored_reads_back_without_being_checked_again() {
         assert!(Callback::from_stored(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn an_address_is_read_from_the_beginning_of_the_stored_text() {
+    let payload = "x".repeat(5_000);
+    for (json, expected) in [
+        (format!(r#"{{"type":"http","url":"http://Shop.example/hooks?a=1","payload":"{payload}"}}"#), Some("shop.example:80")),
+        (r#"{"type":"http","url":"https://a.example"}"#.to_owned(), Some("a.example:443")),
+        (r#"{"type":"http","url":"http://[::1]:9/x"}"#.to_owned(), Some("[::1]:9")),
+        (format!(r#"{{"type":"nats","topic":"orders.a","key":"k","payload":"{payload}"}}"#), Some("orders.a")),
+        (r#"{"type":"event"}"#.to_owned(), None),
+    ] {
+        let callback = if expected.is_none() { Callback::EVENT } else { Callback::from_json(&json).unwrap() };
+        let stored = callback.to_json();
+        let beginning = stored.get(..ADDRESS_BYTES).unwrap_or(&stored);
+        assert_eq!(callback.address().as_deref(), expected);
+        for text in [stored.as_str(), beginning] {
+            assert_eq!(Callback::address_in(text).as_deref(), expected, "{json}");
+        }
+    }
+    for damaged in ["", "{", r#"{"type":"http","url":"http://a"#, r#"{"type":"http","url":7}"#] {
+        assert_eq!(Callback::address_in(damaged), None, "{damaged}");
+    }
+}

@@ -1,7 +1,9 @@
 //! How a callback is written.
 
+use std::borrow::Cow;
+
 use super::Callback;
-use crate::Headers;
+use crate::{Headers, json::string_bytes};
 
 /// The text of an object, as it grows.
 pub struct ObjectText(String);
@@ -55,6 +57,16 @@ impl ObjectText {
         self.0.push('}');
         self.0
     }
+}
+
+/// What the JSON string means with which `text` begins. Whatever comes after it does not matter.
+pub fn leading_string(text: &str) -> Option<Cow<'_, str>> {
+    let quoted = text.get(..string_bytes(text.as_bytes()))?;
+    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str(quoted).ok().map(Cow::Owned)
 }
 
 fn push_quoted(text: &mut String, value: &str) {

@@ -64,6 +64,11 @@ impl CallbackUrl {
         self.host_and_port().1.and_then(|port| port.parse().ok()).unwrap_or(known)
     }
 
+    /// Host and port, also where the port is the one of the scheme.
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.host(), self.port())
+    }
+
     fn host_and_port(&self) -> (&str, Option<&str>) {
         let origin = self.origin();
         let both = origin.split_once("://").map_or(origin, |(_, both)| both);

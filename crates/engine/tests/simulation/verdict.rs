@@ -136,10 +136,10 @@ fn failed_by_rule(life: &Life) -> bool {
 
 async fn numbers_add_up(world: &World) {
     let (model, ledger) = (&world.outside.model, &world.outside.ledger);
-    let all = model.count(&Filter::default()).await.unwrap().timers;
+    let all = model.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap().timers;
     let mut sum = 0;
     for status in Status::ALL {
-        sum += model.count(&Filter { status: Some(status), ..Filter::default() }).await.unwrap().timers;
+        sum += model.count(&Filter { status: vec![status], ..Filter::default() }, store::SEARCH_BUDGET).await.unwrap().timers;
     }
     let known = ledger.books().timers.len() as u64;
     if sum != all || all > known {

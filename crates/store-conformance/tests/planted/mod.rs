@@ -67,7 +67,6 @@ bugs! {
     NudgesComeBack
     ReleaseByAnybody
     PrefixIsAPattern
-    MetadataWithoutLimit
     ListForgetsThePrefix
     CountForgetsThePrefix
     ReopenMovesTheDueTime
@@ -184,6 +183,10 @@ impl Decorator for Liar {
             let uuid = if query.order == Order::Ascending { "f" } else { "0" }.repeat(32);
             after.id = TimerId::parse("id", &uuid).unwrap();
         }
+        if self.has(Bug::PrefixIsAPattern) {
+            let literal = |prefix: String| prefix.split(['%', '_']).next().unwrap_or_default().to_owned();
+            query.filter.key_prefix = query.filter.key_prefix.map(literal);
+        }
         if self.has(Bug::ListForgetsThePrefix) {
             query.filter.key_prefix = None;
         }
@@ -194,18 +197,18 @@ impl Decorator for Liar {
         Ok(page)
     }
 
-    async fn count(&self, filter: &Filter) -> StoreResult<Count> {
+    async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<Count> {
         if self.has(Bug::CountForgetsThePrefix) {
-            return self.model.count(&Filter { key_prefix: None, ..filter.clone() }).await;
+            return self.model.count(&Filter { key_prefix: None, ..filter.clone() }, budget).await;
         }
-        let Some(namespace) = filter.namespace.as_ref().filter(|_| self.has(Bug::CountFoldsCase)) else {
-            return self.model.count(filter).await;
+        let Some(namespace) = filter.namespaces.first().filter(|_| self.has(Bug::CountFoldsCase)) else {
+            return self.model.count(filter, budget).await;
         };
         let texts = BTreeSet::from([namespace.as_str().to_lowercase(), namespace.as_str().to_uppercase()]);
         let mut count = 0;
         for text in texts {
-            let namespace = Namespace::parse(&text).ok();
-            count += self.model.count(&Filter { namespace, ..filter.clone() }).await?.timers;
+            let namespaces = Namespace::parse(&text).into_iter().collect();
+            count += self.model.count(&Filter { namespaces, ..filter.clone() }, budget).await?.timers;
         }
         Ok(Count::exactly(count))
     }
@@ -240,20 +243,6 @@ impl Decorator for Liar {
             Changed::Done(timer) if self.has(Bug::ReopenMovesTheDueTime) => Changed::Done(Timer { execute_at: now, ..timer }),
             honest => honest,
         })
-    }
-
-    async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
-        let mut filter = filter.clone();
-        if self.has(Bug::PrefixIsAPattern) {
-            let literal = |prefix: String| prefix.split(['%', '_']).next().unwrap_or_default().to_owned();
-            filter.key_prefix = filter.key_prefix.map(literal);
-        }
-        self.model.matching(&filter, after, limit).await
-    }
-
-    async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {
-        let bytes_max = if self.has(Bug::MetadataWithoutLimit) { usize::MAX } else { bytes_max };
-        self.model.metadata(ids, bytes_max).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

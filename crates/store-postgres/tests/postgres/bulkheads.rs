@@ -44,6 +44,7 @@ async fn lists_that_hang_hold_up_nobody_else() {
                 limit: 10,
                 offset: 0,
                 after: None,
+                budget: store::SEARCH_BUDGET,
             };
             tokio::spawn(async move { store.list(&query).await })
         })

@@ -26,7 +26,11 @@ fn fill(url: &str, namespace: &str, count: usize) {
 }
 
 fn filter(namespace: Option<&str>, status: Option<Status>) -> Filter {
-    Filter { namespace: namespace.map(|text| Namespace::parse(text).unwrap()), status, key_prefix: None }
+    Filter {
+        namespaces: namespace.map(|text| Namespace::parse(text).unwrap()).into_iter().collect(),
+        status: status.into_iter().collect(),
+        ..Filter::default()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,7 +47,7 @@ async fn few_are_counted_and_many_are_estimated() {
         (Some("large"), None, 120_000),
         (Some("large"), Some(Status::Pending), 120_000),
     ] {
-        let count = store.count(&filter(namespace, status)).await.unwrap();
+        let count = store.count(&filter(namespace, status), store::SEARCH_BUDGET).await.unwrap();
         assert!(is_near(count, truth), "{namespace:?} {status:?}: {count:?}");
     }
     for (namespace, status, truth) in [
@@ -53,7 +57,11 @@ async fn few_are_counted_and_many_are_estimated() {
         (Some("default"), None, 0),
         (None, Some(Status::Completed), 0),
     ] {
-        assert_eq!(store.count(&filter(namespace, status)).await.unwrap(), truth, "{namespace:?} {status:?}");
+        assert_eq!(
+            store.count(&filter(namespace, status), store::SEARCH_BUDGET).await.unwrap(),
+            truth,
+            "{namespace:?} {status:?}"
+        );
     }
 }
 
@@ -65,7 +73,7 @@ async fn an_estimate_is_never_below_what_was_counted() {
     fill(&url, "large", 10);
     throwaway::postgres().query(&url, "ANALYZE");
     fill(&url, "large", 100_001);
-    let count = store.count(&filter(Some("large"), None)).await.unwrap();
+    let count = store.count(&filter(Some("large"), None), store::SEARCH_BUDGET).await.unwrap();
     assert!(count.is_estimate && count.timers >= store::COUNTED_MAX, "{count:?}");
 }
 
@@ -93,7 +101,15 @@ async fn everything_that_is_due_at_one_moment_is_seen_page_by_page() {
 /// All that have this status, in pages of `limit`.
 async fn listed(store: &impl Store, status: Status, limit: u32) -> Vec<TimerId> {
     let filter = filter(None, Some(status));
-    let mut query = ListQuery { filter, sort: Sort::CreatedAt, order: Order::Descending, limit, offset: 0, after: None };
+    let mut query = ListQuery {
+        filter,
+        sort: Sort::CreatedAt,
+        order: Order::Descending,
+        limit,
+        offset: 0,
+        after: None,
+        budget: store::SEARCH_BUDGET,
+    };
     let mut all = Vec::new();
     loop {
         let page = store.list(&query).await.unwrap();

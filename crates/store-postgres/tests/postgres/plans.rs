@@ -1,7 +1,7 @@
 //! How the server carries the statements out: through keys, whatever the size of the tables.
 
-use domain::{Namespace, Span, Status};
-use store::{Created, DueStore, Filter, Member, MembershipStore, NodeId, TimerStore};
+use domain::Span;
+use store::{Created, DueStore, Member, MembershipStore, NodeId, TimerStore};
 use store_conformance::{NOW, timer};
 use store_postgres::statements;
 
@@ -80,56 +80,6 @@ async fn a_list_by_the_wanted_time_reads_only_its_minutes() {
                    ORDER BY (f.execute_at / 60000000) DESC, f.execute_at DESC, f.id DESC LIMIT 11";
     let plan = throwaway::postgres().query(&url, listing);
     assert!(plan.contains("Incremental Sort") && plan.contains("definition_execute"), "{plan}");
-}
-
-/// Neither reads the whole table when few of its timers are of interest: the walk because it ends early, the search because it
-/// begins where there are few.
-#[tokio::test(flavor = "multi_thread")]
-async fn timers_that_match_are_found_without_reading_all_the_others() {
-    let url = throwaway::postgres().create_database();
-    open(&url).await;
-    // Much has ended, little is due, and one namespace is small.
-    let fill = "
-        INSERT INTO definition (id, namespace, key, asked, execute_at, callback_type, callback_config, delivery,
-            fingerprint, revision, created_at, updated_at)
-        SELECT gen_random_uuid(), CASE WHEN n % 600 = 0 THEN 'small' WHEN n % 2 = 0 THEN 'large' ELSE 'default' END,
-            'order-' || n, n, n::bigint * 100000, 'http', '{}', 'at_least_once', '\\x00', 1, n, n
-        FROM generate_series(1, 60000) AS n;
-        INSERT INTO due (shard, id, at, attempt, destination)
-        SELECT (get_byte(uuid_send(id), 14) * 256 + get_byte(uuid_send(id), 15)) % 64, id, execute_at, 0, 1
-        FROM definition WHERE asked % 300 = 0;
-        INSERT INTO outcome (id, status, attempt, executed_at, finished_at)
-        SELECT id, CASE WHEN asked % 599 = 0 THEN 'failed' ELSE 'completed' END, 1, 0, 0 FROM definition WHERE asked % 300 <> 0;
-        ANALYZE";
-    throwaway::postgres().query(&url, fill);
-    let nil = "00000000-0000-0000-0000-000000000000";
-    let plan = |statement: &str, arguments: &str| {
-        throwaway::postgres().query(&url, &format!("PREPARE s AS {statement}; EXPLAIN EXECUTE s({arguments})"))
-    };
-    for (namespace, key_prefix, status, is_narrow) in [
-        (None, None, None, false),
-        (None, None, Some(Status::Completed), false),
-        (None, None, Some(Status::Pending), true),
-        (None, None, Some(Status::Executing), true),
-        (None, None, Some(Status::Failed), true),
-        (Some("large"), Some("order-"), Some(Status::Pending), true),
-        (Some("small"), None, None, true),
-        (Some("small"), Some("order-"), Some(Status::Pending), true),
-        (Some("small"), None, Some(Status::Completed), true),
-    ] {
-        let filter = Filter {
-            status,
-            namespace: namespace.map(|text| Namespace::parse(text).unwrap()),
-            key_prefix: key_prefix.map(str::to_owned),
-        };
-        let quoted = |text: Option<&str>| text.map_or_else(|| "NULL".to_owned(), |text| format!("'{text}'"));
-        let wanted = format!("{}, {}, '{nil}', 100", quoted(namespace), quoted(key_prefix));
-        let [walk, search] = statements::matching(&filter, 64);
-        let plan_of_walk = plan(&walk, &format!("{wanted}, 800"));
-        assert!(!plan_of_walk.contains("Seq Scan") && plan_of_walk.contains("definition_pkey"), "{filter:?}\n{plan_of_walk}");
-        let plan_of_search = plan(&search, &wanted);
-        assert!(!is_narrow || !plan_of_search.contains("Seq Scan on definition"), "{filter:?}\n{plan_of_search}");
-    }
 }
 
 /// A claim that left its page would have to be entered into the index again, and twice the index would have to be cleaned up.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use domain::{Attempt, Namespace, Next, Shard, Status, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
 use store::{
-    Changed, ClaimToken, Created, DueEntry, DueStore, Epoch, Filter, HealthStore, KeyStore, NodeId, Settlement, ShardLease,
-    TimerStore,
+    Changed, ClaimToken, Created, DueEntry, DueStore, Epoch, Filter, HealthStore, KeyStore, ListQuery, NodeId, Settlement,
+    ShardLease, TimerStore,
 };
 use store_conformance::{NOW, ahead, millis, secs, timer};
 use tokio::time::timeout;
@@ -85,16 +85,17 @@ async fn timers_of_version_1_live_on() {
     assert_eq!(store.cancel_all(&all[1..], NOW).await.unwrap(), [true, false, false, true, false]);
 
     let filter = Filter {
-        status: Some(Status::Pending),
-        namespace: Some(Namespace::parse("tenant").unwrap()),
+        status: vec![Status::Pending],
+        namespaces: vec![Namespace::parse("tenant").unwrap()],
         key_prefix: Some("order-".to_owned()),
+        ..Filter::default()
     };
-    let keyed = store.matching(&filter, None, 10).await.unwrap();
+    let keyed = store.list(&ListQuery { filter, ..ListQuery::default() }).await.unwrap().timers;
     assert_eq!(keyed.len(), 1);
     let shard_leases = acquire_all(&store).await;
     let mut due: Vec<_> = everything_due(&store).await;
     due.sort_unstable();
-    assert_eq!(due.iter().map(|entry| entry.id).collect::<Vec<_>>(), [numbered(1), keyed[0]]);
+    assert_eq!(due.iter().map(|entry| entry.id).collect::<Vec<_>>(), [numbered(1), keyed[0].id]);
     assert_eq!(store.claim(&claim(7, &shard_leases), &due).await.unwrap().len(), 2);
     assert_eq!(store.purge(ahead(secs(60)), 10).await.unwrap(), 5);
     assert_eq!(store.attempts(numbered(3)).await.unwrap(), []);

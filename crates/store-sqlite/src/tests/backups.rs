@@ -43,7 +43,7 @@ async fn an_older_copy_is_refused_beside_a_newer_log() {
         assert_eq!(fs::read(after.directory.path().join("timers.db-wal")).unwrap(), log, "{name}");
     }
     // The same log goes on from this file: nothing is missing in it.
-    assert_eq!(crashed_with(&place, &copy("file.db")).open().count(&Filter::default()).await.unwrap(), 20);
+    assert_eq!(crashed_with(&place, &copy("file.db")).open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 20);
 
     starts_over(&place);
     create(&store, numbered(20..30)).await;
@@ -51,7 +51,7 @@ async fn an_older_copy_is_refused_beside_a_newer_log() {
         let after = crashed_with(&place, &copy(name));
         assert!(after.refusal().contains(NOT_TOGETHER), "{name}: {}", after.refusal());
     }
-    assert_eq!(crashed_with(&place, &place.path()).open().count(&Filter::default()).await.unwrap(), 30);
+    assert_eq!(crashed_with(&place, &place.path()).open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 30);
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_file_from_before_the_start_is_refused_beside_a_newer_log() {
     create(&store, numbered(10..20)).await;
 
     assert!(crashed_with(&place, &copy).refusal().contains(NOT_TOGETHER));
-    assert_eq!(crashed_with(&place, &place.path()).open().count(&Filter::default()).await.unwrap(), 20);
+    assert_eq!(crashed_with(&place, &place.path()).open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 20);
 }
 
 #[tokio::test]
@@ -82,9 +82,12 @@ async fn a_process_that_dies_at_any_commit_or_checkpoint_starts_again() {
         }
         let after = crashed_with(&place, &place.path());
         let again = after.open();
-        assert_eq!(again.count(&Filter::default()).await.unwrap(), round + 1);
+        assert_eq!(again.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), round + 1);
         // And once more, from what that one leaves.
-        assert_eq!(crashed_with(&after, &after.path()).open().count(&Filter::default()).await.unwrap(), round + 1);
+        assert_eq!(
+            crashed_with(&after, &after.path()).open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(),
+            round + 1
+        );
     }
 }
 
@@ -106,7 +109,7 @@ async fn a_backup_is_restored_as_it_was() {
 
     assert_eq!(super::opening::names(after.directory.path()), ["timers.db", "timers.db.lock"]);
     let store = after.open();
-    assert_eq!(store.count(&Filter::default()).await.unwrap(), timers.len() as u64);
+    assert_eq!(store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), timers.len() as u64);
     for timer in timers {
         assert_eq!(store.get(timer.id()).await.unwrap(), Some(timer));
     }

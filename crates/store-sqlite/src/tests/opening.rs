@@ -16,7 +16,7 @@ async fn a_second_process_is_refused_in_one_sentence() {
     );
     create(&first, numbered(0..1)).await;
     drop(first);
-    assert_eq!(place.open().count(&Filter::default()).await.unwrap(), 1);
+    assert_eq!(place.open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 1);
 }
 
 #[cfg(unix)]
@@ -57,7 +57,7 @@ async fn the_same_file_under_another_name_is_refused() {
         )
     );
     fs::remove_file(&link).unwrap();
-    assert_eq!(place.open().count(&Filter::default()).await.unwrap(), 1);
+    assert_eq!(place.open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 1);
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_damaged_database_is_refused_and_left_as_it_is() {
         assert_eq!(fs::read(place.path()).unwrap(), content);
     }
     fs::write(place.path(), whole).unwrap();
-    assert_eq!(place.open().count(&Filter::default()).await.unwrap(), 1000);
+    assert_eq!(place.open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 1000);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn a_torn_end_of_the_log_costs_only_what_was_never_acknowledged() {
     log.extend_from_slice(&[0xa5; 5000]);
     fs::write(torn.directory.path().join("timers.db-wal"), log).unwrap();
 
-    assert_eq!(torn.open().count(&Filter::default()).await.unwrap(), 10);
+    assert_eq!(torn.open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 10);
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn a_log_whose_database_is_gone_is_not_thrown_away() {
 
     assert_eq!(fs::read(&log).unwrap(), content);
     fs::copy(place.path(), without_database.path()).unwrap();
-    assert_eq!(without_database.open().count(&Filter::default()).await.unwrap(), 10);
+    assert_eq!(without_database.open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 10);
 }
 
 #[test]

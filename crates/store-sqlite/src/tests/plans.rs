@@ -7,7 +7,7 @@ use store_conformance::{NOW, timer};
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
     attempts,
-    bulk::{self, Start},
+    bulk,
     by_time::{self, Source},
     change, claim as claims, create as creates, due, ownership, purge,
     read::{self, Walk},
@@ -100,12 +100,17 @@ async fn a_list_walks_along_the_index_of_its_order() {
                 for after in [None, Some(Cursor { at: NOW, id: timer("http://a.example/").id() })] {
                     let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
                     let query = ListQuery {
-                        filter: Filter { status, namespace, key_prefix: None },
+                        filter: Filter {
+                            status: status.into_iter().collect(),
+                            namespaces: namespace.into_iter().collect(),
+                            ..Filter::default()
+                        },
                         sort: Sort::CreatedAt,
                         order,
                         limit: 50,
                         offset: 0,
                         after,
+                        budget: store::SEARCH_BUDGET,
                     };
                     assert_walks_in_order(&shell, &query);
                     assert_walks_in_order_of_time(&shell, &ListQuery { sort: Sort::ExecuteAt, ..query });
@@ -128,7 +133,7 @@ fn assert_walks_in_order(shell: &rusqlite::Connection, query: &ListQuery) {
 
 /// Along the tables that are clustered by time; only inside a minute something is sorted.
 fn assert_walks_in_order_of_time(shell: &rusqlite::Connection, query: &ListQuery) {
-    for source in Source::ALL.into_iter().filter(|source| source.holds(query.filter.status)) {
+    for source in Source::ALL.into_iter().filter(|source| source.holds(query.filter.status_alone())) {
         let (sql, _) = by_time::statement(query, source);
         let plan = plan(shell, &sql);
         let (walk, sort) = (plan[0].as_str(), plan.get(1).map(String::as_str));
@@ -148,12 +153,17 @@ async fn a_list_by_time_of_a_small_namespace_starts_from_it() {
     let (_place, shell) = filled().await;
     for status in [None].into_iter().chain(Status::ALL.map(Some)) {
         let query = ListQuery {
-            filter: Filter { status, namespace: Some(Namespace::parse("tenant").unwrap()), key_prefix: None },
+            filter: Filter {
+                status: status.into_iter().collect(),
+                namespaces: Some(Namespace::parse("tenant").unwrap()).into_iter().collect(),
+                ..Filter::default()
+            },
             sort: Sort::ExecuteAt,
             order: Order::Descending,
             limit: 50,
             offset: 0,
             after: None,
+            budget: store::SEARCH_BUDGET,
         };
         let (sql, _) = read::list_statement(&query, Walk::Namespace);
         let plan = plan(&shell, &sql);
@@ -171,67 +181,16 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
     ] {
         let query = ListQuery {
-            filter: Filter { status: Some(status), namespace: None, key_prefix: None },
+            filter: Filter { status: vec![status], ..Filter::default() },
             sort: Sort::CreatedAt,
             order: Order::Descending,
             limit: 50,
             offset: 0,
             after: None,
+            budget: store::SEARCH_BUDGET,
         };
         let (sql, _) = read::list_statement(&query, Walk::Few);
         let plan = plan(&shell, &sql);
         assert_eq!(plan[0], start, "{sql}\n{plan:#?}");
-    }
-}
-
-#[tokio::test]
-async fn a_search_for_what_matches_goes_by_an_index_and_sorts_only_the_few() {
-    let (_place, shell) = filled().await;
-    let after = Some(timer("http://a.example/").id());
-    let plan_of = |start, status, namespace: Option<&str>, prefix: Option<&str>| {
-        let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
-        let filter = Filter { status, namespace, key_prefix: prefix.map(str::to_owned) };
-        let plans = [None, after].map(|after| plan(&shell, &bulk::matching_statement(&filter, start, after, 1000).0));
-        assert_eq!(plans[0], plans[1]);
-        // Where nothing but the id is asked for, the index alone has it.
-        let from_the_index = |line: &String| {
-            line.replace("SCAN d USING COVERING INDEX sqlite_autoindex_definition_1", "SCAN d")
-                .replace("SEARCH d USING COVERING", "SEARCH d USING")
-        };
-        plans[0].iter().map(from_the_index).collect::<Vec<_>>()
-    };
-    let by_id = "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id>?)";
-    let in_due = "SEARCH u USING PRIMARY KEY (shard=? AND minute=? AND id=?)";
-    let in_outcome = "SEARCH o USING COVERING INDEX outcome_failed (id=? AND minute=?)";
-    let definition = "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id=?)";
-    let of_namespace = "SEARCH d USING INDEX definition_namespace (namespace=?)";
-    let sort = "USE TEMP B-TREE FOR ORDER BY";
-    for prefix in [None, Some("order-")] {
-        for namespace in [None, Some("default"), Some("tenant")] {
-            let file = |status| plan_of(Start::File, status, namespace, prefix);
-            assert_eq!(file(None), ["SCAN d"]);
-            assert_eq!(file(Some(Status::Pending)), ["SCAN d", in_due]);
-            let ids = |status| plan_of(Start::Ids, status, namespace, prefix);
-            assert_eq!(ids(None), [by_id]);
-            assert_eq!(ids(Some(Status::Pending)), [by_id, in_due]);
-            for (status, first) in [
-                (Status::Failed, "SEARCH o USING COVERING INDEX outcome_failed (id>?)"),
-                (Status::Canceled, "SEARCH o USING COVERING INDEX outcome_canceled (id>?)"),
-            ] {
-                assert_eq!(plan_of(Start::Status(status), Some(status), namespace, prefix), [first, definition]);
-            }
-            for (status, first) in [
-                (Status::Pending, "SEARCH u USING PRIMARY KEY (shard=?)"),
-                (Status::Executing, "SCAN u USING INDEX due_claimed"),
-                (Status::Completed, "SCAN o"),
-            ] {
-                let plan = plan_of(Start::Status(status), Some(status), namespace, prefix);
-                assert_eq!(plan, [first, definition, sort]);
-            }
-        }
-        let of_tenant = |status| plan_of(Start::Namespace, status, Some("tenant"), prefix);
-        assert_eq!(of_tenant(None), [of_namespace, sort]);
-        assert_eq!(of_tenant(Some(Status::Pending)), [of_namespace, in_due, sort]);
-        assert_eq!(of_tenant(Some(Status::Failed)), [of_namespace, in_outcome, sort]);
     }
 }

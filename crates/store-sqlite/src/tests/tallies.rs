@@ -76,7 +76,7 @@ async fn whatever_happens_to_timers_their_number_is_known() {
     drop(store);
     let store = place.open();
     assert_agrees(&place);
-    let all = store.count(&Filter::default()).await.unwrap();
+    let all = store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap();
     assert_eq!(all, 42);
 }
 
@@ -92,13 +92,13 @@ async fn many_are_counted_as_exactly_as_few() {
     let tenant = timer("http://a.example/").namespace("tenant").due_in(Span::from_secs(1)).build();
     create(&store, vec![tenant]).await;
     let pending = |namespace: Option<&str>| Filter {
-        status: Some(Status::Pending),
-        namespace: namespace.map(|name| domain::Namespace::parse(name).unwrap()),
-        key_prefix: None,
+        status: vec![Status::Pending],
+        namespaces: namespace.map(|name| domain::Namespace::parse(name).unwrap()).into_iter().collect(),
+        ..Filter::default()
     };
-    assert_eq!(store.count(&pending(Some("default"))).await.unwrap(), many + 10);
-    assert_eq!(store.count(&pending(Some("tenant"))).await.unwrap(), 1);
-    assert_eq!(store.count(&pending(None)).await.unwrap(), many + 11);
+    assert_eq!(store.count(&pending(Some("default")), store::SEARCH_BUDGET).await.unwrap(), many + 10);
+    assert_eq!(store.count(&pending(Some("tenant")), store::SEARCH_BUDGET).await.unwrap(), 1);
+    assert_eq!(store.count(&pending(None), store::SEARCH_BUDGET).await.unwrap(), many + 11);
 }
 
 #[tokio::test]

@@ -118,7 +118,9 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     let [pending, executing, completed, failed, canceled] = ids();
 
     let orders = Filter { key_prefix: Some("order-".to_owned()), ..Filter::default() };
-    let found = store.matching(&orders, None, 10).await.unwrap();
+    let found = store.list(&ListQuery { filter: orders, ..ListQuery::default() }).await.unwrap();
+    let mut found: Vec<_> = found.timers.iter().map(|timer| timer.id).collect();
+    found.sort_unstable();
     assert_eq!(found, [executing, canceled, failed]);
 
     let shard_leases = own(&store, 2).await;
@@ -148,7 +150,7 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     assert!(store.add_key(&key).await.unwrap());
     assert_eq!(store.purge(RETRY_AT, 10).await.unwrap(), 5);
     assert_eq!(store.attempts(executing).await.unwrap(), []);
-    assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+    assert_eq!(store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -201,12 +203,20 @@ async fn are_counted_and_listed_by_time(place: &Place) {
         (Some(Status::Canceled), Some("default"), 0),
     ] {
         let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
-        let filter = Filter { status, namespace, key_prefix: None };
-        assert_eq!(store.count(&filter).await.unwrap(), timers, "{filter:?}");
+        let filter =
+            Filter { status: status.into_iter().collect(), namespaces: namespace.into_iter().collect(), ..Filter::default() };
+        assert_eq!(store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), timers, "{filter:?}");
     }
     // The first waits for its retry, long after all the others; two are due at the same time.
-    let query =
-        ListQuery { filter: Filter::default(), sort: Sort::ExecuteAt, order: Order::Ascending, limit: 2, offset: 0, after: None };
+    let query = ListQuery {
+        filter: Filter::default(),
+        sort: Sort::ExecuteAt,
+        order: Order::Ascending,
+        limit: 2,
+        offset: 0,
+        after: None,
+        budget: store::SEARCH_BUDGET,
+    };
     let mut listed = Vec::new();
     let mut after = None;
     loop {

@@ -118,7 +118,7 @@ async fn many_creates_at_once_share_a_few_commits() {
     assert!(answers.iter().all(Result::is_ok));
     let commits = store.commits() - before;
     assert!((1..=3).contains(&commits), "500 creates took {commits} commits");
-    assert_eq!(store.count(&Filter::default()).await.unwrap(), 500);
+    assert_eq!(store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 500);
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn a_request_that_fails_or_panics_does_not_spoil_its_neighbours() {
     assert!(left.is_ok() && middle.is_ok() && right.is_ok());
     assert!(matches!(failed, Err(StoreError::Unavailable(_))));
     assert!(matches!(panicked, Err(StoreError::Corrupt(reason)) if reason.as_str().contains("a fault in a request")));
-    assert_eq!(store.count(&Filter::default()).await.unwrap(), 40);
+    assert_eq!(store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 40);
     create(&store, numbered(40..50)).await;
 }
 
@@ -173,7 +173,7 @@ async fn a_read_that_panics_leaves_its_reader_alive() {
         let read = store.for_callers.read::<(), _>(|_| panic!("a fault in a read")).await;
         assert!(matches!(read, Err(StoreError::Unavailable(_))));
     }
-    assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+    assert_eq!(store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn a_full_disk_stops_only_what_needs_room() {
     assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
     assert!(small.is_ok(), "what fits is written, though it came at the same time: {small:?}");
     assert_eq!(store.get(too_large.definition.id).await.unwrap(), None);
-    assert_eq!(store.count(&Filter::default()).await.unwrap(), 101);
+    assert_eq!(store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 101);
     assert_eq!(claim(&store, &shard_leases, &timers).await.len(), 100, "what is there can still be delivered");
 
     store.writer.write(RoomFor(1000)).await.unwrap();
@@ -215,7 +215,7 @@ async fn what_is_queued_is_still_written_when_the_store_is_dropped() {
     let left_alone = numbered(0..100).into_iter().filter(|new| store.create(vec![new.clone()]).now_or_never().is_none()).count();
     assert!(left_alone > 50, "{left_alone}");
     drop(store);
-    assert_eq!(place.open().count(&Filter::default()).await.unwrap(), 100);
+    assert_eq!(place.open().count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 100);
 }
 
 #[tokio::test]
@@ -225,7 +225,7 @@ async fn a_writer_that_has_stopped_is_not_available() {
     store.writer.stop();
     let refused = store.create(numbered(0..1)).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    assert_eq!(store.count(&Filter::default()).await.unwrap(), 0);
+    assert_eq!(store.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

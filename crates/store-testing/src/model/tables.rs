@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Timestamp, resolve};
 use store::{
     Changed, Claim, Claimed, Created, Cursor, DueEntry, Filter, ListQuery, Order, Page, Settlement, ShardCursor, ShardLease,
-    Summary,
+    Sort, Summary,
 };
 
 use super::{
@@ -11,6 +11,9 @@ use super::{
     ownership::Ownership,
     row::{Held, Row},
 };
+
+/// How many timers a search looks at that may take no time.
+const LOOKED_AT_WITHOUT_BUDGET: u64 = 5;
 
 /// Everything that is stored, and what each call does to it.
 #[derive(Default)]
@@ -98,32 +101,50 @@ impl Tables {
     }
 
     pub(super) fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Timer> {
-        self.timers.values().map(|row| &row.timer).filter(|timer| {
-            filter.status.is_none_or(|status| timer.status == status)
-                && filter.namespace.as_ref().is_none_or(|namespace| timer.definition.namespace == *namespace)
-                && filter.key_prefix.as_deref().is_none_or(|prefix| has_prefix(timer, prefix))
-        })
+        self.timers.values().map(|row| &row.timer).filter(|timer| filter.fits(timer))
     }
 
+    /// Without a budget it looks at a few timers only, so that tests can see a search go on.
     pub(super) fn list(&self, query: &ListQuery) -> Page {
-        let place = |cursor: Cursor| (cursor.at, cursor.id);
-        let mut all: Vec<Summary> = self.matching(&query.filter).map(summary).collect();
-        all.sort_by_key(|summary| place(summary.cursor(query.sort)));
+        let place = |timer: &&Timer| {
+            let at = match query.sort {
+                Sort::CreatedAt => timer.created_at,
+                Sort::ExecuteAt => timer.execute_at,
+            };
+            (at, timer.id())
+        };
+        let mut all: Vec<&Timer> = self.timers.values().map(|row| &row.timer).collect();
+        all.sort_by_key(place);
         if query.order == Order::Descending {
             all.reverse();
         }
-        let is_after = |summary: &Summary| {
-            query.after.is_none_or(|after| match query.order {
-                Order::Ascending => place(summary.cursor(query.sort)) > place(after),
-                Order::Descending => place(summary.cursor(query.sort)) < place(after),
+        let is_after = |timer: &&Timer| {
+            query.after.map(|after| (after.at, after.id)).is_none_or(|after| match query.order {
+                Order::Ascending => place(timer) > after,
+                Order::Descending => place(timer) < after,
             })
         };
-        let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
         let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        let mut rest = all.into_iter().filter(is_after).skip(offset);
-        let timers: Vec<Summary> = rest.by_ref().take(limit).collect();
-        let next = timers.last().map(|last| last.cursor(query.sort)).filter(|_| rest.next().is_some());
-        Page { timers, next }
+        let mut page = Page::default();
+        let (mut passed, mut last) = (0, None);
+        for timer in all.into_iter().filter(is_after) {
+            if query.budget.is_zero() && page.scanned >= LOOKED_AT_WITHOUT_BUDGET {
+                return Page { next: last, complete: false, ..page };
+            }
+            let fits = query.filter.fits(timer);
+            if fits && passed >= query.offset && page.timers.len() == limit {
+                return Page { next: last, ..page };
+            }
+            page.scanned += 1;
+            if fits && passed >= query.offset {
+                page.timers.push(summary(timer));
+            } else if fits {
+                passed += 1;
+            }
+            let (at, id) = place(&timer);
+            last = Some(Cursor { at, id });
+        }
+        page
     }
 
     pub(super) fn due(&self, from: ShardCursor, until: Timestamp, limit: usize, shards: u16) -> Vec<DueEntry> {
@@ -195,10 +216,6 @@ impl Tables {
         }
         finished.len()
     }
-}
-
-fn has_prefix(timer: &Timer, prefix: &str) -> bool {
-    timer.definition.key.as_ref().is_some_and(|key| key.as_str().starts_with(prefix))
 }
 
 fn summary(timer: &Timer) -> Summary {
