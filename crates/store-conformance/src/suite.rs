@@ -179,6 +179,20 @@ macro_rules! suite {
                 only_the_last_attempts_are_kept
                 attempts_outlive_a_life_and_go_with_the_timer
             }
+            events {
+                a_life_in_time_is_recorded_by_its_own_rows
+                what_is_written_late_is_an_event_of_its_moment
+                every_raised_revision_is_an_event
+                a_refused_change_is_no_event
+                a_new_life_keeps_the_end_of_the_former_one
+                recorded_attempts_are_events
+                pages_of_events_neither_repeat_nor_miss_one
+                many_events_of_one_moment_come_together
+                an_event_that_is_recorded_later_lies_behind_the_watermark
+                a_reader_behind_the_watermark_misses_nothing
+                timers_of_events_come_as_far_as_they_can_be_read
+                old_entries_of_the_journal_are_forgotten
+            }
             bulk {
                 a_key_prefix_is_taken_literally
                 every_condition_of_a_filter_must_hold

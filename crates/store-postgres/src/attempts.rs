@@ -78,7 +78,7 @@ impl Call<Sessions> for Attempts {
     }
 }
 
-fn attempt(row: &PgRow) -> Result<Attempt, Failure> {
+pub(crate) fn attempt(row: &PgRow) -> Result<Attempt, Failure> {
     let out_of_range = |_| Unreadable("a number of an attempt is out of range".to_owned());
     let status: Option<i32> = row.try_get("status").or_not_done()?;
     Ok(Attempt {

@@ -6,6 +6,7 @@
 //!   list, count ───────────────────────────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's bulkhead ─┤
 //!   heartbeat, acquire, release, leave ────────────────▶ ownership's bulkhead ─┤
+//!   watermark, events, timers … ───────────────────────▶ events' bulkhead ─────┤
 //!   nudge ─────────────────────────────────────────────▶ nudges' bulkhead ─────┘
 //!   nudged ◀──────────────────────────────────────────── a session that listens
 //! ```
@@ -25,6 +26,7 @@ mod conflict;
 mod count;
 mod create;
 mod due;
+mod events;
 mod expired;
 mod failure;
 mod membership;
@@ -53,8 +55,9 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore, ListQuery,
-    Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreResult, TimerStore,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore, HeartbeatReply,
+    KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreResult,
+    TimerStore, Watermark,
 };
 
 use crate::{
@@ -100,6 +103,15 @@ const OWNERSHIP: Lane = Lane {
     is_keyed: true,
 };
 
+/// For those who follow what happens. Opened with the first of them.
+const EVENTS: Lane = Lane {
+    name: "events",
+    sessions_max: 2,
+    statement_timeout: Duration::from_secs(4),
+    deadline: Duration::from_secs(5),
+    is_keyed: true,
+};
+
 /// No call waits for these, and a late one is worth nothing.
 const NUDGES: Lane = Lane {
     name: "nudges",
@@ -121,6 +133,7 @@ pub struct PostgresStore {
     lists: Bulkhead,
     scheduler: Bulkhead,
     ownership: Bulkhead,
+    events: Bulkhead,
     nudges: Bulkhead,
     inbox: Inbox,
     sender: Sender,
@@ -140,6 +153,7 @@ impl PostgresStore {
             lists: LISTS.bulkhead(&options),
             scheduler: SCHEDULER.bulkhead(&options),
             ownership: OWNERSHIP.bulkhead(&options),
+            events: EVENTS.bulkhead(&options),
             nudges: NUDGES.bulkhead(&options.clone().options(NUDGES_SESSION)),
             inbox: Inbox::new(&options),
             sender: Sender::random(),
@@ -171,6 +185,7 @@ impl PostgresStore {
             self.lists.close(),
             self.scheduler.close(),
             self.ownership.close(),
+            self.events.close(),
             self.nudges.close(),
             self.inbox.close()
         );
@@ -184,7 +199,7 @@ pub const METRICS: &[Metric] = &[
         "timer_postgres_sessions_discarded_total",
         "Sessions with PostgreSQL that broke or did not answer in time, by lane.",
     )
-    .by(&[("lane", &["callers", "lists", "scheduler", "ownership", "nudges"])]),
+    .by(&[("lane", &["callers", "lists", "scheduler", "ownership", "events", "nudges"])]),
     Metric::counter(
         "timer_postgres_nudges_unreadable_total",
         "Notifications on this database's channel that made no sense and were passed over.",
@@ -264,6 +279,40 @@ impl DueStore for PostgresStore {
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         self.scheduler.run(purge::Purge { before, limit: i64::try_from(limit).unwrap_or(i64::MAX) }).await
+    }
+}
+
+#[async_trait]
+impl EventStore for PostgresStore {
+    async fn watermark(&self) -> StoreResult<Watermark> {
+        self.events.run(events::ReadWatermark).await
+    }
+
+    async fn events(&self, after: Timestamp, until: Timestamp, limit: usize) -> StoreResult<EventPage> {
+        self.events.run(events::Events { after, until, limit }).await
+    }
+
+    async fn timers(&self, ids: &[TimerId]) -> StoreResult<Vec<Timer>> {
+        let found = self.events.run(read::Read::new(ids.to_vec(), self.shards())).await?;
+        let readable = |(id, met): (TimerId, Result<_, store::Unreadable>)| match met {
+            Ok(store_sql::Met { timer, .. }) => Some(timer),
+            Err(error) => {
+                tracing::warn!(timer.id = %id, %error, "a stored timer cannot be shown in an event");
+                None
+            }
+        };
+        Ok(found.into_iter().filter_map(readable).collect())
+    }
+
+    async fn attempts_at(&self, of: &[(TimerId, i64)]) -> StoreResult<Vec<Option<Attempt>>> {
+        if of.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.events.run(events::AttemptsAt::new(of)).await
+    }
+
+    async fn forget_events(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.events.run(events::Forget { before, limit }).await
     }
 }
 

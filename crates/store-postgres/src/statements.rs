@@ -1,8 +1,8 @@
 //! The texts of the keyed statements, for tests that look at how the server would carry them out.
 
 use crate::{
-    access, attempts, bulk, change, claim, conflict, create, due, expired, membership, nudge, options, ownership, purge, read,
-    settle,
+    access, attempts, bulk, change, claim, conflict, create, due, events, expired, membership, nudge, options, ownership, purge,
+    read, settle,
 };
 
 /// How sessions that run these statements are set up.
@@ -33,7 +33,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 16] = [
+pub const CALLERS: [(&str, &str); 19] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -42,6 +42,9 @@ pub const CALLERS: [(&str, &str); 16] = [
     ("cancel all", bulk::CANCEL_ALL),
     ("still pending", bulk::STILL_PENDING),
     ("attempts", attempts::ATTEMPTS),
+    ("attempts of events", events::ATTEMPTS_AT),
+    ("events", events::EVENTS),
+    ("forget events", events::FORGET_EVENTS),
     ("add key", access::ADD_KEY),
     ("revoke key", access::REVOKE_KEY),
     ("lock due", conflict::LOCK_DUE),

@@ -30,7 +30,8 @@ impl<'connection> Memory<'connection> {
         })
     }
 
-    pub fn keep(&mut self, id: Id, attempt: &Attempt) -> rusqlite::Result<()> {
+    /// The number that the attempt was recorded under.
+    pub fn keep(&mut self, id: Id, attempt: &Attempt) -> rusqlite::Result<i64> {
         let last: i64 = self.last_seq.query_row([id], |row| row.get(column!(LAST_SEQ, "seq")))?;
         let seq = last + 1;
         self.insert.execute(params![
@@ -47,7 +48,7 @@ impl<'connection> Memory<'connection> {
         if seq > KEPT {
             self.forget_earlier.execute(params![id, seq - KEPT])?;
         }
-        Ok(())
+        Ok(seq)
     }
 }
 
@@ -57,7 +58,7 @@ pub fn attempts(connection: &Connection, id: TimerId) -> Result<Vec<Attempt>, Fa
     Ok(attempts)
 }
 
-fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+pub fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
         number: row.get(column!(ATTEMPTS, "number"))?,
         started_at: Timestamp::from_micros(row.get(column!(ATTEMPTS, "started_at"))?),

@@ -71,6 +71,7 @@ pub fn replace(
         due_minute,
         texts.request.options,
     ])?;
+    tally.journal.changed(id, existing.timer.revision + 1);
     let namespace = namespace_column(definition.namespace.as_str());
     tally.remove(namespace_column(&existing.timer.namespace), Status::Pending);
     tally.add(namespace, Status::Pending);
@@ -97,10 +98,12 @@ pub fn move_to(
     asked: RequestedTime,
     execute_at: Timestamp,
     now: Timestamp,
+    tally: &mut Tally,
 ) -> Result<(), Failure> {
     let id = Id::of(existing.timer.id);
     let minute = execute_at.minute();
     let request = existing.timer.moved_to(asked)?;
+    tally.journal.changed(id, existing.timer.revision + 1);
     connection.prepare_cached(MOVE_DEFINITION)?.execute(params![
         id,
         request.asked,
@@ -226,7 +229,7 @@ impl<'connection> Canceling<'connection> {
         let found = self.pending.query_row(params![due_minute, id], row).optional()?;
         let Some((attempt, execute_at, namespace, last_error)) = found else { return Ok(false) };
         let (namespace, last_error): (Option<String>, Option<String>) = (namespace, last_error);
-        self.finish.run(&Finished {
+        let finished = Finished {
             due_minute,
             id,
             execute_at: Timestamp::from_micros(execute_at),
@@ -236,7 +239,8 @@ impl<'connection> Canceling<'connection> {
             last_error: last_error.as_deref(),
             executed_at: None,
             finished_at: now,
-        })?;
+        };
+        self.finish.run(&finished, &mut tally.journal)?;
         tally.turn(namespace.as_deref(), Status::Pending, Status::Canceled);
         Ok(true)
     }
@@ -276,6 +280,8 @@ impl Write for Reopen {
         let due = params![now.minute(), id, now.as_micros(), destination, moved, namespace];
         connection.prepare_cached(INSERT_DUE)?.execute(due)?;
         tally.turn(namespace, timer.status, Status::Pending);
+        tally.journal.ended(id, timer.updated_at, timer.status);
+        tally.journal.changed(id, i64::from(timer.revision) + 1);
         connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, now.minute(), now.as_micros()])?;
         read_back(connection, id).map(Changed::Done)
     }

@@ -1,6 +1,6 @@
 //! Registering timers, and what becomes of a taken id.
 
-use domain::{Content, NewTimer, RequestedTime, Resolution, Status, Timer, resolve};
+use domain::{Content, NewTimer, RequestedTime, Resolution, Status, Timer, Timestamp, resolve};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{Created, StoreError};
 use store_sql::sql;
@@ -130,6 +130,7 @@ impl Insert<'_> {
         let namespace = namespace_column(definition.namespace.as_str());
         self.due.execute(params![minute, id, new.execute_at.as_micros(), texts.destination, None::<i64>, namespace])?;
         tally.add(namespace, Status::Pending);
+        tally.journal.created(id, new.created_at);
         Ok(true)
     }
 }
@@ -159,7 +160,7 @@ fn settle_conflict(
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Move => {
-            change::move_to(connection, &existing, new.definition.asked, new.execute_at, new.created_at)?;
+            change::move_to(connection, &existing, new.definition.asked, new.execute_at, new.created_at, tally)?;
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Revive => {
@@ -168,6 +169,8 @@ fn settle_conflict(
             // Above the one of its former life, so that no client takes the two for the same.
             let revision = existing.timer.revision.saturating_add(1);
             tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
+            tally.journal.ended(id, Timestamp::from_micros(existing.timer.updated_at), existing.timer.status);
+            tally.journal.changed(id, revision);
             insert.run(new, texts, revision, tally)?;
             return Ok(Done::Revived { revision });
         }

@@ -22,7 +22,9 @@ mod claim;
 mod connection;
 mod create;
 mod due;
+mod events;
 mod failure;
+mod journal;
 mod lock;
 mod metrics;
 mod migrate;
@@ -53,9 +55,9 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use rusqlite::Connection;
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError, StoreResult,
-    TimerStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
+    StoreError, StoreResult, TimerStore, Watermark,
 };
 use tokio::sync::Semaphore;
 
@@ -136,7 +138,7 @@ impl SqliteStore {
             for_scheduler: Readers::start(&path, "due", SCHEDULER_READERS).map_err(not_started)?,
             for_callers: Readers::start(&path, "read", CALLER_READERS).map_err(not_started)?,
             scans: Arc::new(Semaphore::new(SCANS_MAX)),
-            writer: Writer::start(writer, commit, log, Arc::clone(&presence)).map_err(failed)?,
+            writer: Writer::start(writer, commit, log, Arc::clone(&presence), Arc::clone(&clock)).map_err(failed)?,
             _checkpoint: Joined(Some(checkpoint)),
             clock,
             nodes: Nodes::default(),
@@ -215,6 +217,31 @@ impl DueStore for SqliteStore {
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         Ok(self.writer.write(Purge { before, limit }).await?.1)
+    }
+}
+
+#[async_trait]
+impl EventStore for SqliteStore {
+    async fn watermark(&self) -> StoreResult<Watermark> {
+        Ok(self.writer.watermark(self.clock.as_ref()))
+    }
+
+    async fn events(&self, after: Timestamp, until: Timestamp, limit: usize) -> StoreResult<EventPage> {
+        self.for_callers.read(move |connection| events::events(connection, after, until, limit)).await
+    }
+
+    async fn timers(&self, ids: &[TimerId]) -> StoreResult<Vec<Timer>> {
+        let ids = ids.to_vec();
+        self.for_callers.read(move |connection| events::timers(connection, &ids)).await
+    }
+
+    async fn attempts_at(&self, of: &[(TimerId, i64)]) -> StoreResult<Vec<Option<Attempt>>> {
+        let of = of.to_vec();
+        self.for_callers.read(move |connection| events::attempts_at(connection, &of)).await
+    }
+
+    async fn forget_events(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.writer.write(events::Forget { before, limit }).await?.1)
     }
 }
 

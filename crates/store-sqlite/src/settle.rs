@@ -5,7 +5,10 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use store::{DueEntry, Settlement, ShardLease};
 use store_sql::{column, sql};
 
-use crate::{attempts::Memory, failure::Failure, migrate::SHARDS, ownership::is_current, rows::Id, tally::Tally, writer::Write};
+use crate::{
+    attempts::Memory, failure::Failure, journal::Journal, migrate::SHARDS, ownership::is_current, rows::Id, tally::Tally,
+    writer::Write,
+};
 
 pub const CLAIMED: &str = sql!("sql/claimed.sql");
 pub const INSERT_OUTCOME: &str = sql!("sql/insert_outcome.sql");
@@ -48,7 +51,8 @@ impl Write for Settle {
                     Some(memory) => memory,
                     none => none.insert(Memory::prepare(connection)?),
                 };
-                memory.keep(Id::of(settlement.entry.id), attempt)?;
+                let id = Id::of(settlement.entry.id);
+                tally.journal.attempted(id, memory.keep(id, attempt)?);
             }
             counted.push(is_settled);
         }
@@ -103,15 +107,15 @@ impl<'connection> Statements<'connection> {
         };
         let status = match &settlement.next {
             Next::Completed { at } => {
-                self.finish.run(&finished(Status::Completed, attempt, None, *at))?;
+                self.finish.run(&finished(Status::Completed, attempt, None, *at), &mut tally.journal)?;
                 Status::Completed
             }
             Next::Failed { at, error } => {
-                self.finish.run(&finished(Status::Failed, attempt, Some(error), *at))?;
+                self.finish.run(&finished(Status::Failed, attempt, Some(error), *at), &mut tally.journal)?;
                 Status::Failed
             }
             Next::GivenUp { at, error } => {
-                self.finish.run(&finished(Status::Failed, (attempt - 1).max(0), Some(error), *at))?;
+                self.finish.run(&finished(Status::Failed, (attempt - 1).max(0), Some(error), *at), &mut tally.journal)?;
                 Status::Failed
             }
             Next::Expired { at, error, is_called } => {
@@ -129,7 +133,11 @@ impl<'connection> Statements<'connection> {
             }
             Next::Again { at } => {
                 self.release.execute(params![minute, id, at.minute(), at.as_micros(), None::<i64>, 0, None::<&str>])?;
-                self.follow_again.execute(params![id, at.minute(), at.as_micros()])?;
+                let revision = |row: &rusqlite::Row<'_>| row.get("revision");
+                let again = params![id, at.minute(), at.as_micros()];
+                if let Some(revision) = self.follow_again.query_row(again, revision).optional()? {
+                    tally.journal.changed(id, revision);
+                }
                 Status::Pending
             }
         };
@@ -165,7 +173,7 @@ impl<'connection> Finish<'connection> {
         })
     }
 
-    pub fn run(&mut self, finished: &Finished<'_>) -> rusqlite::Result<()> {
+    pub fn run(&mut self, finished: &Finished<'_>, journal: &mut Journal) -> rusqlite::Result<()> {
         self.insert_outcome.execute(params![
             finished.execute_at.minute(),
             finished.id,
@@ -178,6 +186,7 @@ impl<'connection> Finish<'connection> {
             finished.finished_at.as_micros(),
         ])?;
         self.delete_due.execute(params![finished.due_minute, finished.id])?;
+        journal.finished(finished.id, finished.finished_at, finished.status);
         Ok(())
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use domain::{Namespace, Status};
+use domain::{Namespace, Status, Timestamp};
 use rusqlite::{Connection, params};
 use store::Filter;
 use store_sql::{column, sql};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, journal::Journal};
 
 pub const ADD: &str = sql!("sql/add_to_tally.sql");
 pub const FORGET_NONE: &str = sql!("sql/forget_none.sql");
@@ -23,6 +23,8 @@ type Changes = [i64; Status::ALL.len()];
 pub struct Tally {
     in_default: Changes,
     in_others: HashMap<String, Changes>,
+    /// What happened in it, beside the counts.
+    pub journal: Journal,
 }
 
 impl Tally {
@@ -65,10 +67,16 @@ impl Tally {
             }
         }
         self.clear();
-        Ok(())
+        self.journal.write(connection)
     }
 
-    pub fn clear(&mut self) {
+    /// A transaction begins at `now`, by the database's clock.
+    pub fn begin(&mut self, now: Timestamp) {
+        self.clear();
+        self.journal.begin(now);
+    }
+
+    fn clear(&mut self) {
         self.in_default = Changes::default();
         self.in_others.clear();
     }

@@ -20,8 +20,9 @@ use std::{
     thread::JoinHandle,
 };
 
+use domain::Clock;
 use rusqlite::Connection;
-use store::{StoreError, StoreResult};
+use store::{StoreError, StoreResult, Watermark};
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
@@ -68,20 +69,45 @@ pub struct Writer {
     room_kib: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
     commits: Arc<AtomicU64>,
+    progress: Arc<Progress>,
+}
+
+/// How many transactions have begun, and how many of them have ended.
+#[derive(Debug, Default)]
+struct Progress {
+    begun: AtomicU64,
+    ended: AtomicU64,
 }
 
 impl Writer {
     /// `commit` is the number of the last commit.
-    pub fn start(connection: Connection, commit: i32, log: LogKeeper, presence: Arc<Presence>) -> std::io::Result<Self> {
+    pub fn start(
+        connection: Connection,
+        commit: i32,
+        log: LogKeeper,
+        presence: Arc<Presence>,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(QUEUED_REQUESTS_MAX);
         let commits = Arc::new(AtomicU64::new(0));
-        let worker = Worker { connection, commit, log, presence, tally: Tally::default(), commits: Arc::clone(&commits) };
+        let progress = Arc::new(Progress::default());
+        let worker = Worker {
+            connection,
+            commit,
+            log,
+            presence,
+            clock,
+            tally: Tally::default(),
+            commits: Arc::clone(&commits),
+            progress: Arc::clone(&progress),
+        };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(receiver))?;
         Ok(Self {
             queue: Some(sender),
             room_kib: Arc::new(Semaphore::new(QUEUED_KIB_MAX as usize)),
             thread: Some(thread),
             commits,
+            progress,
         })
     }
 
@@ -103,6 +129,13 @@ impl Writer {
     /// How many transactions were committed.
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Which transactions are under way. The clock is read first: one that has no number yet takes its own time after that.
+    pub fn watermark(&self, clock: &dyn Clock) -> Watermark {
+        let at = clock.now();
+        let next = self.progress.begun.load(Ordering::SeqCst) + 1;
+        Watermark { at, open: self.progress.ended.load(Ordering::SeqCst) + 1, next }
     }
 
     /// Finishes what is queued and waits for the end.
@@ -203,8 +236,10 @@ struct Worker {
     commit: i32,
     log: LogKeeper,
     presence: Arc<Presence>,
+    clock: Arc<dyn Clock>,
     tally: Tally,
     commits: Arc<AtomicU64>,
+    progress: Arc<Progress>,
 }
 
 impl Worker {
@@ -256,6 +291,7 @@ impl Worker {
 
     /// All of `batch`, or nothing of it.
     fn commit(&mut self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
+        self.progress.begun.fetch_add(1, Ordering::SeqCst);
         let done = self.run_transaction(batch);
         if done.is_err() && !self.connection.is_autocommit() {
             // Some errors end the transaction by themselves. Should this one fail, the next BEGIN does as well.
@@ -263,11 +299,12 @@ impl Worker {
                 tracing::error!(error = %error, "a SQLite transaction could not be rolled back");
             }
         }
+        self.progress.ended.fetch_add(1, Ordering::SeqCst);
         done
     }
 
     fn run_transaction(&mut self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
-        self.tally.clear();
+        self.tally.begin(self.clock.now());
         self.presence.check()?;
         self.execute("BEGIN IMMEDIATE").map_err(|error| Failure::from(error).0)?;
         let changes_before = self.connection.total_changes();

@@ -3,6 +3,7 @@
 //! It keeps nothing when the process ends, so it serves tests: as the measure for the real stores, and as the store under
 //! everything that is tested without a database.
 
+mod journal;
 mod ownership;
 mod row;
 mod tables;
@@ -19,9 +20,9 @@ use std::{
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError, StoreResult,
-    TimerStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
+    StoreError, StoreResult, TimerStore, Watermark,
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -81,7 +82,9 @@ impl Model {
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // Nothing in here panics half-way, so a poisoned lock still guards whole tables.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.journal.now = self.clock.now();
+        tables
     }
 }
 
@@ -154,6 +157,32 @@ impl DueStore for Model {
 
     async fn purge(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         Ok(self.tables().purge(before, limit))
+    }
+}
+
+#[async_trait]
+impl EventStore for Model {
+    /// Every call is a write of its own under the lock, and none is under way while this one is made.
+    async fn watermark(&self) -> StoreResult<Watermark> {
+        Ok(Watermark { at: self.tables().journal.now, open: 0, next: 0 })
+    }
+
+    async fn events(&self, after: Timestamp, until: Timestamp, limit: usize) -> StoreResult<EventPage> {
+        Ok(self.tables().events(after, until, limit))
+    }
+
+    async fn timers(&self, ids: &[TimerId]) -> StoreResult<Vec<Timer>> {
+        let tables = self.tables();
+        Ok(ids.iter().filter_map(|id| tables.timers.get(id)?.read().ok()).collect())
+    }
+
+    async fn attempts_at(&self, of: &[(TimerId, i64)]) -> StoreResult<Vec<Option<Attempt>>> {
+        let tables = self.tables();
+        Ok(of.iter().map(|(id, seq)| tables.timers.get(id)?.attempt_at(*seq)).collect())
+    }
+
+    async fn forget_events(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.tables().journal.forget(before, limit))
     }
 }
 

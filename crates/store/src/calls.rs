@@ -29,6 +29,13 @@ macro_rules! for_each_call {
                 expired_claims(shard_leases: &[ShardLease], limit: usize) -> Vec<Claimed>, ExpiredClaims, reads;
                 purge(before: Timestamp, limit: usize) -> usize, Purge, writes;
             }
+            EventStore {
+                watermark() -> Watermark, Watermark, reads;
+                events(after: Timestamp, until: Timestamp, limit: usize) -> EventPage, Events, reads;
+                timers(ids: &[TimerId]) -> Vec<Timer>, Timers, reads;
+                attempts_at(of: &[(TimerId, i64)]) -> Vec<Option<Attempt>>, AttemptsAt, reads;
+                forget_events(before: Timestamp, limit: usize) -> usize, ForgetEvents, writes;
+            }
             KeyStore {
                 add_key(key: &AccessKey) -> bool, AddKey, writes;
                 keys() -> Vec<AccessKey>, Keys, reads;

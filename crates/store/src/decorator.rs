@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, Store,
-    StoreResult, TimerStore, calls::for_each_call,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease,
+    Sharded, Store, StoreResult, TimerStore, Watermark, calls::for_each_call,
 };
 
 macro_rules! decorators {

@@ -16,6 +16,7 @@
 //!   DueStore          scheduler, pipeline          read ahead, claim, settle, recover, purge
 //!   MembershipStore   scheduler                    heartbeats, shard leases, nudges
 //!   KeyStore          commands (key ring)          API keys
+//!   EventStore        commands (event streams)     what happened, by time
 //!   HealthStore       commands, watch of storage   ping, probe, cluster
 //! ```
 
@@ -24,6 +25,8 @@ mod claim;
 mod decorator;
 mod due_store;
 mod error;
+mod event;
+mod event_store;
 mod filter;
 mod filter_text;
 mod health_store;
@@ -42,6 +45,8 @@ pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, OnLocked, S
 pub use decorator::Decorator;
 pub use due_store::DueStore;
 pub use error::{StoreError, StoreResult};
+pub use event::{EventPage, Happened, JOURNAL_KEPT, PROMPT_WITHIN, Recorded, Watermark, is_prompt};
+pub use event_store::EventStore;
 pub use filter::{Candidate, Filter, Period};
 pub use health_store::HealthStore;
 pub use key_store::KeyStore;
@@ -67,6 +72,6 @@ pub use writable::Writable;
 /// A timer's revision rises with every change of its definition or of its due time (`execute_at`), by any caller, and
 /// never falls: two readings with the same revision differ at most in how far the delivery got. A lease has run out
 /// at the very moment it ends.
-pub trait Store: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore {}
+pub trait Store: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore {}
 
-impl<S: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore> Store for S {}
+impl<S: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore> Store for S {}

@@ -12,6 +12,8 @@ pub(super) struct Row {
     pub(super) held: Option<Held>,
     pub(super) is_spoiled: bool,
     pub(super) attempts: VecDeque<Attempt>,
+    /// How many were recorded, those that are kept no more included.
+    pub(super) attempts_recorded: i64,
 }
 
 #[derive(Clone, Copy)]
@@ -34,7 +36,7 @@ impl Row {
             updated_at: created_at,
             revision: 1,
         };
-        Self { timer, at: execute_at, held: None, is_spoiled: false, attempts: VecDeque::new() }
+        Self { timer, at: execute_at, held: None, is_spoiled: false, attempts: VecDeque::new(), attempts_recorded: 0 }
     }
 
     pub(super) fn entry(&self) -> DueEntry {
@@ -43,6 +45,12 @@ impl Row {
 
     pub(super) fn read(&self) -> Result<Timer, Unreadable> {
         if self.is_spoiled { Err(Unreadable("the timer was spoiled".to_owned())) } else { Ok(self.timer.clone()) }
+    }
+
+    /// The attempt that was recorded as this one, counted from one, if it is kept.
+    pub(super) fn attempt_at(&self, seq: i64) -> Option<Attempt> {
+        let from_the_end = usize::try_from(self.attempts_recorded - seq).ok()?;
+        self.attempts.get(self.attempts.len().checked_sub(1 + from_the_end)?).cloned()
     }
 
     /// The claim as its owner sees it, or the node that settles it for an owner that is gone.
@@ -114,6 +122,7 @@ impl Row {
         self.held = None;
         if let Some(attempt) = &settlement.attempt {
             self.attempts.push_back(attempt.clone());
+            self.attempts_recorded += 1;
             let excess = self.attempts.len().saturating_sub(limits::ATTEMPTS_KEPT);
             self.attempts.drain(..excess);
         }

@@ -7,6 +7,7 @@ use store::{
 };
 
 use super::{
+    journal::Journal,
     ownership::Ownership,
     row::{Held, Row},
 };
@@ -20,6 +21,7 @@ pub(super) struct Tables {
     pub(super) timers: BTreeMap<TimerId, Row>,
     pub(super) ownership: Ownership,
     pub(super) keys: Vec<AccessKey>,
+    pub(super) journal: Journal,
 }
 
 impl Tables {
@@ -29,6 +31,7 @@ impl Tables {
         let Some(row) = self.timers.get_mut(&id) else {
             let row = Row::new(definition, execute_at, created_at);
             let timer = row.timer.clone();
+            self.journal.created(&timer);
             self.timers.insert(id, row);
             return Created::Created(timer);
         };
@@ -43,11 +46,15 @@ impl Tables {
             }
             Resolution::Revive => {
                 let (revision, attempts) = (row.timer.revision + 1, std::mem::take(&mut row.attempts));
+                let recorded = row.attempts_recorded;
+                self.journal.ended(&row.timer);
                 *row = Row::new(definition, execute_at, created_at);
                 row.timer.revision = revision;
-                row.attempts = attempts;
+                (row.attempts, row.attempts_recorded) = (attempts, recorded);
+                self.journal.created(&row.timer);
             }
         }
+        self.journal.changed(&row.timer);
         Created::Replaced(row.timer.clone())
     }
 
@@ -62,6 +69,7 @@ impl Tables {
             return Changed::StaleRevision(row.timer.clone());
         }
         row.update(changed.definition.clone(), changed.execute_at, now);
+        self.journal.changed(&row.timer);
         Changed::Done(row.timer.clone())
     }
 
@@ -77,6 +85,7 @@ impl Tables {
         }
         row.timer.status = canceled;
         row.timer.updated_at = now;
+        self.journal.finished(&row.timer);
         Changed::Done(row.timer.clone())
     }
 
@@ -90,8 +99,10 @@ impl Tables {
         if expected.is_some_and(|expected| row.timer.revision != expected) {
             return Changed::StaleRevision(row.timer.clone());
         }
+        self.journal.ended(&row.timer);
         row.timer.status = pending;
         row.reopen(now);
+        self.journal.changed(&row.timer);
         Changed::Done(row.timer.clone())
     }
 
@@ -165,7 +176,20 @@ impl Tables {
     pub(super) fn settle(&mut self, settlement: &Settlement) -> bool {
         let is_current = self.ownership.is_current(settlement.shard_lease);
         let Some(row) = self.timers.get_mut(&settlement.entry.id) else { return false };
-        (is_current || row.is_claimed_under(settlement.shard_lease)) && row.settle(settlement)
+        let revision = row.timer.revision;
+        if !((is_current || row.is_claimed_under(settlement.shard_lease)) && row.settle(settlement)) {
+            return false;
+        }
+        if settlement.attempt.is_some() {
+            self.journal.attempted(settlement.entry.id, row.attempts_recorded);
+        }
+        if row.timer.status.is_finished() {
+            self.journal.finished(&row.timer);
+        }
+        if row.timer.revision != revision {
+            self.journal.changed(&row.timer);
+        }
+        true
     }
 
     pub(super) fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize, shards: u16, now: Timestamp) -> Vec<Claimed> {

@@ -1,0 +1,88 @@
+-- What happened to timers and is in no row of theirs: changes, recorded attempts, and creations and ends that were written down
+-- late. Nothing is written here for a timer that is created and settled in time. Triggers write it, so that no statement can forget
+-- to, nor a program of the version before, which goes on beside this.
+
+CREATE TABLE journal (
+    -- The moment of the write by this server's clock, after the transaction has got its number.
+    at     bigint   NOT NULL,
+    n      bigint   GENERATED ALWAYS AS IDENTITY,
+    seq    bigint   NOT NULL,
+    moment bigint,
+    kind   smallint NOT NULL,
+    id     uuid     NOT NULL,
+    status text     COLLATE "C",
+    PRIMARY KEY (at, n)
+);
+
+CREATE FUNCTION timer_now() RETURNS bigint LANGUAGE sql VOLATILE AS
+$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+
+CREATE FUNCTION timer_created_late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO journal (at, kind, id, seq, moment) VALUES (timer_now(), 1, NEW.id, 0, NEW.created_at);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION timer_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO journal (at, kind, id, seq) VALUES (timer_now(), 2, NEW.id, NEW.revision);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION timer_attempted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    -- A probe of the disk has the number zero, and is no attempt.
+    INSERT INTO journal (at, kind, id, seq) SELECT timer_now(), 3, r.id, r.seq FROM recorded r WHERE r.number > 0;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION timer_finished_late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO journal (at, kind, id, seq, moment, status) VALUES (timer_now(), 4, NEW.id, 0, NEW.finished_at, NEW.status);
+    RETURN NULL;
+END $$;
+
+-- Only for a timer that goes on: one that is removed has no events any more.
+CREATE FUNCTION timer_ended() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO journal (at, kind, id, seq, moment, status)
+    SELECT timer_now(), 5, OLD.id, 0, OLD.finished_at, OLD.status
+    WHERE EXISTS (SELECT FROM definition WHERE id = OLD.id);
+    RETURN NULL;
+END $$;
+
+-- The conditions are evaluated without a call of the function: what is written in time pays for a comparison and nothing else.
+CREATE TRIGGER created_late AFTER INSERT ON definition FOR EACH ROW
+WHEN (
+    to_timestamp(NEW.created_at / 1000000::double precision)
+    NOT BETWEEN clock_timestamp() - interval '2 s' AND clock_timestamp() + interval '2 s'
+)
+EXECUTE FUNCTION timer_created_late();
+
+CREATE TRIGGER recreated_late AFTER UPDATE OF created_at ON definition FOR EACH ROW
+WHEN (
+    NEW.created_at <> OLD.created_at
+    AND to_timestamp(NEW.created_at / 1000000::double precision)
+    NOT BETWEEN clock_timestamp() - interval '2 s' AND clock_timestamp() + interval '2 s'
+)
+EXECUTE FUNCTION timer_created_late();
+
+CREATE TRIGGER changed AFTER UPDATE OF revision ON definition FOR EACH ROW
+WHEN (NEW.revision <> OLD.revision)
+EXECUTE FUNCTION timer_changed();
+
+CREATE TRIGGER attempted AFTER INSERT ON attempt
+REFERENCING NEW TABLE AS recorded FOR EACH STATEMENT
+EXECUTE FUNCTION timer_attempted();
+
+CREATE TRIGGER finished_late AFTER INSERT ON outcome FOR EACH ROW
+WHEN (
+    to_timestamp(NEW.finished_at / 1000000::double precision)
+    NOT BETWEEN clock_timestamp() - interval '2 s' AND clock_timestamp() + interval '2 s'
+)
+EXECUTE FUNCTION timer_finished_late();
+
+-- The journal is kept for a day: what ended before has been forgotten, or would be at once. So a purge calls nothing.
+CREATE TRIGGER ended AFTER DELETE ON outcome FOR EACH ROW
+WHEN (to_timestamp(OLD.finished_at / 1000000::double precision) > clock_timestamp() - interval '1 day')
+EXECUTE FUNCTION timer_ended();
