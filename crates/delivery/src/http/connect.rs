@@ -26,7 +26,7 @@ use tower::Service;
 
 use super::{
     Lookups,
-    failure::cause,
+    error_chain::cause,
     intake::Metered,
     lookups::{Begun, Congested},
     shortage,
