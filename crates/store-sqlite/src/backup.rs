@@ -14,8 +14,10 @@ use rusqlite::{
 
 use crate::{
     connection::{self, Role},
+    files::{beside, private},
     lock::Lock,
-    open::{self, Found, OpenError, beside, private},
+    open::{self, Found},
+    open_error::OpenError,
     stamp,
 };
 

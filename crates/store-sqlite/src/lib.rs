@@ -23,10 +23,12 @@ mod connection;
 mod create;
 mod due;
 mod failure;
+mod files;
 mod lock;
 mod metrics;
 mod migrate;
 mod open;
+mod open_error;
 mod ownership;
 mod presence;
 mod probe;
@@ -80,7 +82,7 @@ use crate::{
 
 pub use backup::{BackupError, backup};
 pub use metrics::METRICS;
-pub use open::OpenError;
+pub use open_error::OpenError;
 pub use presence::NOT_IN_PLACE;
 pub use restore::{RestoreError, restore};
 
@@ -122,7 +124,7 @@ impl SqliteStore {
     /// Opens the database at `path`, or sets one up where nothing is. `clock` is the database's clock.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let Opened { path, writer, commit, lock } = open::open(path.as_ref(), clock.now())?;
-        let refused = |cause: rusqlite::Error| open::refused(&path, &cause);
+        let refused = |cause: rusqlite::Error| OpenError::refused(&path, &cause);
         let failed = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
         let not_started = |error: StartError| match error {
             StartError::Sqlite(cause) => refused(cause),
