@@ -72,7 +72,7 @@ fn shortest(interval_min: Span, jitter: f64) -> Span {
     interval_min.saturating_mul(1.0 + JITTER * jitter.clamp(0.0, 1.0))
 }
 
-/// What becomes of a timer whose claim nobody will settle: its node died, and whether the call was made is unknown.
+/// What becomes of a timer whose claim no node will settle: its node died, and whether the call was made is unknown.
 ///
 /// It is made again whatever the retry policy says, but not for ever: it may be this call that takes the nodes down.
 pub fn recover(claimed: &Claimed, rules: &NamespaceRules, now: Timestamp) -> Next {

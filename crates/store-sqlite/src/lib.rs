@@ -7,7 +7,7 @@
 //!                               checkpoint thread ── log into database ────────────▶  ▼
 //! ```
 //!
-//! Writing is one thread's work, so that every commit carries all that has gathered and nobody waits for a lock.
+//! Writing is one thread's work, so that every commit carries all that has gathered and no request waits for a lock.
 //! An answer means that the commit is on disk. One process at a time may have the file open, so that who lives is known in memory
 //! alone.
 
@@ -93,7 +93,7 @@ const SCANS_MAX: usize = CALLER_READERS - 1;
 
 /// An open database. Dropping it finishes what is queued and gives the file back.
 pub struct SqliteStore {
-    // Fields are dropped in this order: the readers first, so that the writer's last checkpoint meets nobody, and
+    // Fields are dropped in this order: the readers first, so that the writer's last checkpoint meets no reader, and
     // the lock once nothing has the file open any more.
     for_scheduler: Readers,
     for_callers: Readers,
@@ -248,7 +248,7 @@ impl KeyStore for SqliteStore {
 impl MembershipStore for SqliteStore {
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let (node, now, presence) = (member.node, self.clock.now(), Arc::clone(&self.presence));
-        // Nobody lives if the file cannot be read, or is not the one that the next start will find.
+        // No node lives if the file cannot be read, or is not the one that the next start will find.
         let held = self
             .for_scheduler
             .read(move |connection| {

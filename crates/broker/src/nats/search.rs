@@ -157,7 +157,7 @@ impl Unreadable {
                 nats.subject = subject,
                 nats.sequence = sequence,
                 reason,
-                "a command cannot be read and is put aside"
+                "a command cannot be read and is dead-lettered"
             ),
             Err(error @ BrokerError::Away(_)) => return Err(error),
             Err(error) => {
@@ -166,7 +166,7 @@ impl Unreadable {
                     nats.sequence = sequence,
                     reason,
                     %error,
-                    "a command cannot be read and not be put aside: it stays in the stream and is not delivered any more"
+                    "a command cannot be read and not be dead-lettered: it stays in the stream and is not delivered any more"
                 );
                 terminate(context, sequence).await?;
             }

@@ -115,7 +115,7 @@ impl Setup {
             tracing::warn!(
                 nats.name = name,
                 doubts = doubts_text,
-                "what somebody else has set up can lose messages, or keep them from us"
+                "what was not set up by this service can lose messages, or keep them from us"
             );
             complaints.insert(name, doubts.to_vec());
         }
