@@ -6,8 +6,8 @@
 //!     └────────── only a tail is left ─┘   the writer copies that, and the log starts over
 //! ```
 //!
-//! A log can only start over when all of it has been copied and nobody adds to it, so under constant load somebody
-//! must hold the writer for the last pages. Those are few.
+//! A log can only start over when all of it has been copied and nothing is added to it, so under constant load the
+//! writer must be held for the last pages. Those are few.
 
 use std::{
     sync::{
@@ -92,7 +92,7 @@ pub struct LogKeeper {
     limits: Limits,
     ask: SyncSender<()>,
     only_a_tail_is_left: Arc<AtomicBool>,
-    /// Held by whoever copies: SQLite turns a second one away without letting it wait.
+    /// Held by the thread that copies: SQLite turns a second one away without letting it wait.
     copying: Arc<Mutex<()>>,
     rows_since_look: usize,
     restart_pages: i64,

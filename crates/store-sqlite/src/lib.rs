@@ -7,7 +7,7 @@
 //!                               checkpoint thread ── log into database ────────────▶  ▼
 //! ```
 //!
-//! Writing is one thread's work, so that every commit carries all that has gathered and nobody waits for a lock.
+//! Writing is one thread's work, so that every commit carries all that has gathered and no request waits for a lock.
 //! An answer means that the commit is on disk. One process at a time may have the file open, so that who lives is known in memory
 //! alone.
 
@@ -24,11 +24,13 @@ mod create;
 mod due;
 mod events;
 mod failure;
+mod files;
 mod journal;
 mod lock;
 mod metrics;
 mod migrate;
 mod open;
+mod open_error;
 mod ownership;
 mod presence;
 mod probe;
@@ -83,7 +85,7 @@ use crate::{
 
 pub use backup::{BackupError, backup};
 pub use metrics::METRICS;
-pub use open::OpenError;
+pub use open_error::OpenError;
 pub use presence::NOT_IN_PLACE;
 pub use restore::{RestoreError, restore};
 
@@ -94,7 +96,7 @@ const SCANS_MAX: usize = CALLER_READERS - 1;
 
 /// An open database. Dropping it finishes what is queued and gives the file back.
 pub struct SqliteStore {
-    // Fields are dropped in this order: the readers first, so that the writer's last checkpoint meets nobody, and
+    // Fields are dropped in this order: the readers first, so that the writer's last checkpoint meets no reader, and
     // the lock once nothing has the file open any more.
     for_scheduler: Readers,
     for_callers: Readers,
@@ -125,7 +127,7 @@ impl SqliteStore {
     /// Opens the database at `path`, or sets one up where nothing is. `clock` is the database's clock.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let Opened { path, writer, commit, lock } = open::open(path.as_ref(), clock.now())?;
-        let refused = |cause: rusqlite::Error| open::refused(&path, &cause);
+        let refused = |cause: rusqlite::Error| OpenError::refused(&path, &cause);
         let failed = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
         let not_started = |error: StartError| match error {
             StartError::Sqlite(cause) => refused(cause),
@@ -264,7 +266,7 @@ impl KeyStore for SqliteStore {
 impl MembershipStore for SqliteStore {
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let (node, now, presence) = (member.node, self.clock.now(), Arc::clone(&self.presence));
-        // Nobody lives if the file cannot be read, or is not the one that the next start will find.
+        // No node lives if the file cannot be read, or is not the one that the next start will find.
         let held = self
             .for_scheduler
             .read(move |connection| {

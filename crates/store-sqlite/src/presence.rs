@@ -17,7 +17,7 @@ use store::{StoreError, StoreResult};
 
 use crate::stamp;
 
-/// Names no path, so that it can be told to everybody.
+/// Names no path, so that it can be shown to any client.
 pub const NOT_IN_PLACE: &str = "the database file was deleted or replaced while the service uses it";
 
 /// The file that is open, and where it was found.

@@ -11,7 +11,7 @@ use store::StoreError;
 
 use crate::{
     failure::Failure,
-    open::{beside, private},
+    files::{beside, private},
     tally::Tally,
     writer::Write,
 };

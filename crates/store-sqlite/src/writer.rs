@@ -7,7 +7,7 @@
 //! ```
 //!
 //! While one batch commits the next one gathers. The answers are given out by a task of the callers' runtime: waking each caller from
-//! another thread costs much more than waking them all from one of their own. A request that fails takes nobody with it: its batch is rolled
+//! another thread costs much more than waking them all from one of their own. A request that fails takes no other with it: its batch is rolled
 //! back, and its requests run once more, each in a transaction of its own.
 
 use std::{
@@ -155,7 +155,7 @@ impl Drop for Writer {
     }
 }
 
-/// A piece of work with somebody who waits for it.
+/// A piece of work with a caller that waits for it.
 struct Request<W: Write> {
     work: W,
     outcome: Option<W::Answer>,

@@ -125,7 +125,7 @@ fn what_is_described_has_the_limits_that_are_kept() {
 }
 
 #[tokio::test]
-async fn the_document_and_the_page_are_open_to_everybody() {
+async fn the_document_and_the_page_are_open_without_a_key() {
     let rig = Rig::new();
     for (path, content_type) in [("/openapi.json", "application/json"), ("/docs", "text/html; charset=utf-8")] {
         let mut open = request("GET", path, "");

@@ -249,7 +249,7 @@ fn an_event_is_tried_for_ever() {
             assert_eq!((at.since(now).as_micros(), counted), (wait_millis * 1000, attempt));
         }
     }
-    // Unless somebody said otherwise.
+    // Unless the policy says otherwise.
     let given_up = decide(failed(None), &event(Some(policy(3, None))), 4, at(2000), MIDDLE);
     assert!(matches!(given_up, Next::Failed { .. }), "{given_up:?}");
 }

@@ -98,7 +98,7 @@ impl Write for Hold {
     }
 
     fn run(&self, _: &Connection, _: &mut Tally) -> Result<(), Failure> {
-        // Returns once nobody can send any more.
+        // Returns once all senders are gone.
         let _ = self.0.lock().unwrap().recv();
         Ok(())
     }
