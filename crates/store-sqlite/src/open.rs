@@ -62,11 +62,11 @@ pub enum OpenError {
     Failed { path: PathBuf, cause: String },
 }
 
-/// A database that nobody else can open, with its schema up to date.
+/// A database that no other process can open, with its schema up to date.
 pub struct Opened {
     pub path: PathBuf,
     pub writer: Connection,
-    /// The number of its last commit.
+    /// The number in its header: see [`stamp`].
     pub commit: i32,
     pub lock: Lock,
 }
