@@ -30,7 +30,7 @@ const APPLICATION_ID_OFFSET: usize = 68;
 pub struct Opened {
     pub path: PathBuf,
     pub writer: Connection,
-    /// The number of its last commit.
+    /// The number in its header: see [`stamp`].
     pub commit: i32,
     pub lock: Lock,
 }

@@ -135,9 +135,10 @@ async fn a_transaction_that_changes_nothing_writes_nothing() {
     assert_eq!((log_bytes(), stamp::read(&place.shell()).unwrap()), before);
 
     store.probe().await.unwrap();
-    assert_eq!(stamp::read(&place.shell()).unwrap(), stamp::next(before.1), "a probe must write");
+    let after_probe = log_bytes();
+    assert!(after_probe > before.0, "a probe must write");
     create(&store, numbered(1..2)).await;
-    assert!(log_bytes() > before.0);
+    assert!(log_bytes() > after_probe);
 }
 
 #[tokio::test]
