@@ -18,6 +18,9 @@ pub enum CommandError {
     /// The status of the timer does not permit it.
     #[error("cannot {verb} timer with status '{status}'")]
     WrongStatus { verb: Verb, status: Status },
+    /// The timer has another revision than the one that the caller expects; nothing was changed.
+    #[error("timer has revision {revision}, not {expected}")]
+    StaleRevision { revision: u32, expected: u32 },
     /// The timer has expired, and another try would come after that.
     #[error("cannot retry timer: it expired at {0}")]
     Expired(Timestamp),
@@ -65,6 +68,7 @@ pub enum Verb {
     Cancel,
     Fire,
     Retry,
+    Ping,
 }
 
 impl fmt::Display for Verb {
@@ -74,6 +78,7 @@ impl fmt::Display for Verb {
             Self::Cancel => "cancel",
             Self::Fire => "fire",
             Self::Retry => "retry",
+            Self::Ping => "ping",
         })
     }
 }

@@ -9,6 +9,10 @@ macro_rules! suite {
                 reject_gives_the_same_timer_back_and_refuses_another
                 replace_overwrites_what_is_pending_and_revives_what_has_ended
                 keep_moves_what_is_pending_and_nothing_else
+                postpone_moves_what_is_pending_and_revives_what_has_ended
+                earliest_moves_what_is_pending_to_an_earlier_time_only
+                latest_moves_what_is_pending_to_a_later_time_only
+                a_timer_is_postponed_up_to_its_limit
                 blanks_between_json_tokens_do_not_make_another_timer
                 the_same_delay_asked_for_later_is_the_same_timer
                 a_repeated_request_is_known_again_after_an_update_only_with_the_new_content
@@ -55,6 +59,7 @@ macro_rules! suite {
                 an_update_made_before_a_retry_keeps_that_retry
                 an_update_made_before_the_timer_was_due_again_is_told_to_read_again
                 an_update_made_in_a_former_life_is_told_to_read_again
+                a_new_life_begins_only_after_the_end_and_as_it_was_read
                 a_canceled_timer_is_never_due_and_never_claimed
                 a_cancel_meets_what_is_not_pending
                 a_canceled_timer_keeps_the_record_of_its_attempts

@@ -254,6 +254,10 @@ impl TimerStore for PostgresStore {
         self.callers.run(change::Reopen { id, expected, now, shards: self.shards() }).await
     }
 
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Revive { changed: changed.clone(), now, shards: self.shards() }).await
+    }
+
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         self.callers.run(attempts::Attempts { id }).await
     }

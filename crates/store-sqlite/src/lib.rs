@@ -70,7 +70,7 @@ use crate::{
     checkpoint::Limits,
     claim::{Take, Taken},
     connection::Role,
-    create::Create,
+    create::{Create, Revive},
     failure::Failure,
     lock::Lock,
     open::Opened,
@@ -186,6 +186,10 @@ impl TimerStore for SqliteStore {
 
     async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
         Ok(self.writer.write(Reopen { id, expected, now }).await?.1)
+    }
+
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Revive::new(changed, now)).await?.1)
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

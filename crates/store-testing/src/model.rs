@@ -127,6 +127,10 @@ impl TimerStore for Model {
         Ok(self.tables().reopen(id, expected, now))
     }
 
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().revive(changed, now))
+    }
+
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         Ok(self.tables().timers.get(&id).map(|row| row.attempts.iter().cloned().collect()).unwrap_or_default())
     }

@@ -15,6 +15,7 @@ macro_rules! for_each_call {
                 cancel(id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed, Cancel, writes;
                 cancel_all(ids: &[TimerId], now: Timestamp) -> Vec<bool>, CancelAll, writes;
                 reopen(id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed, Reopen, writes;
+                revive(changed: &Timer, now: Timestamp) -> Changed, Revive, writes;
                 attempts(id: TimerId) -> Vec<Attempt>, Attempts, reads;
             }
             HealthStore {

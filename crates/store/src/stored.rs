@@ -1,6 +1,6 @@
 use domain::{
-    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, Invalid, JsonText, Key, Namespace, Options,
-    RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Timestamp,
+    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, Invalid, JsonText, Key, Namespace, NewTimer, OnConflict,
+    Options, RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Times, Timestamp,
 };
 
 use crate::Unreadable;
@@ -72,6 +72,18 @@ impl StoredTimer {
 
     fn options(&self) -> Result<(Options, Option<String>), Unreadable> {
         Options::from_stored(self.options.as_deref()).map_err(unreadable)
+    }
+
+    /// The times by which it is decided when this timer is due next. Understands its options only where the request needs them.
+    pub fn times(&self, new: &NewTimer) -> Times {
+        let is_postponed = new.on_conflict == OnConflict::Postpone;
+        let options = is_postponed.then(|| self.options().ok()).flatten();
+        let postpone_max = options.and_then(|(options, _)| options.postpone_max);
+        Times {
+            due: Timestamp::from_micros(self.execute_at),
+            postponed_until_max: postpone_max.map(|span| Timestamp::from_micros(self.created_at).saturating_add(span)),
+            wanted: new.execute_at,
+        }
     }
 
     /// Refuses what no version of this program wrote; says what it was.

@@ -50,6 +50,10 @@ pub trait TimerStore: Send + Sync {
     /// receivers know the call by. The revision rises.
     async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed>;
 
+    /// Gives a timer that has ended a new life, with the definition and `execute_at` of `changed`, if it still has the revision that
+    /// `changed` carries. It is as if it were registered at `now`, except that the revision rises.
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
+
     /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,
     /// in the order in which they were recorded. They live as long as the timer, through all its lives.
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>>;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Timestamp, resolve};
+use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Times, Timestamp, resolve};
 use store::{
     Changed, Claim, Claimed, Created, Cursor, DueEntry, Filter, ListQuery, Order, Page, Settlement, ShardCursor, ShardLease,
     Sort, Summary,
@@ -36,21 +36,18 @@ impl Tables {
             return Created::Created(timer);
         };
         let existing = &row.timer.definition;
-        match resolve(on_conflict, row.timer.status, existing.content(), definition.content()) {
+        match resolve(on_conflict, row.timer.status, existing.content(), definition.content(), Times::of(&row.timer, execute_at))
+        {
             Resolution::Existing => return Created::Existing(row.timer.clone()),
             Resolution::Conflict => return Created::Conflict(row.timer.clone()),
             Resolution::Overwrite => row.change(definition, execute_at, created_at),
-            Resolution::Move => {
+            Resolution::Move(execute_at) => {
                 let moved = domain::Definition { asked: definition.asked, ..existing.clone() };
                 row.change(moved, execute_at, created_at);
             }
             Resolution::Revive => {
-                let (revision, attempts) = (row.timer.revision + 1, std::mem::take(&mut row.attempts));
-                let recorded = row.attempts_recorded;
                 self.journal.ended(&row.timer);
-                *row = Row::new(definition, execute_at, created_at);
-                row.timer.revision = revision;
-                (row.attempts, row.attempts_recorded) = (attempts, recorded);
+                row.revive(definition, execute_at, created_at);
                 self.journal.created(&row.timer);
             }
         }
@@ -102,6 +99,23 @@ impl Tables {
         self.journal.ended(&row.timer);
         row.timer.status = pending;
         row.reopen(now);
+        self.journal.changed(&row.timer);
+        Changed::Done(row.timer.clone())
+    }
+
+    pub(super) fn revive(&mut self, changed: &Timer, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&changed.id()) else {
+            return Changed::NotFound;
+        };
+        if row.timer.status.after(Event::Revive).is_none() {
+            return Changed::WrongStatus(row.timer.clone());
+        }
+        if row.timer.revision != changed.revision {
+            return Changed::StaleRevision(row.timer.clone());
+        }
+        self.journal.ended(&row.timer);
+        row.revive(changed.definition.clone(), changed.execute_at, now);
+        self.journal.created(&row.timer);
         self.journal.changed(&row.timer);
         Changed::Done(row.timer.clone())
     }
