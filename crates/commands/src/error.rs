@@ -30,6 +30,9 @@ pub enum CommandError {
     /// Another bulk request of the same key is still searching; nothing was changed.
     #[error("another bulk cancel with this key is running, and nothing was changed: try again when it has ended")]
     Searching,
+    /// As many streams are open as there may be.
+    #[error("{0}: close one, or try again later")]
+    TooManyStreams(&'static str),
     /// The store could not do it; nothing was changed.
     #[error("the store is not available and nothing was changed: try again later")]
     Unavailable(#[source] StoreError),
