@@ -45,6 +45,16 @@ pub(crate) enum Status {
 }
 
 #[derive(ToSchema)]
+#[schema(description = "What happened to a timer.")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TimerEventType {
+    Created,
+    Changed,
+    Attempt,
+    Finished,
+}
+
+#[derive(ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CallbackType {
     Http,

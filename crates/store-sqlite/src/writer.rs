@@ -7,7 +7,7 @@
 //! ```
 //!
 //! While one batch commits the next one gathers. The answers are given out by a task of the callers' runtime: waking each caller from
-//! another thread costs much more than waking them all from one of their own. A request that fails takes nobody with it: its batch is rolled
+//! another thread costs much more than waking them all from one of their own. A request that fails takes no other with it: its batch is rolled
 //! back, and its requests run once more, each in a transaction of its own.
 
 use std::{
@@ -42,7 +42,7 @@ const BATCH_ROWS_MAX: usize = 1024;
 /// The same for large payloads. One request may be larger than that, and then is a batch by itself.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 const QUEUED_REQUESTS_MAX: usize = 1024;
-/// What all requests that wait or run may hold together; who comes with more waits before the queue.
+/// What all requests that wait or run may hold together; a caller with more waits before the queue.
 const QUEUED_KIB_MAX: u32 = 32 * 1024;
 /// From so many answers on they are given out by a task.
 const ANSWERS_BY_TASK_MIN: usize = 4;
@@ -155,7 +155,7 @@ impl Drop for Writer {
     }
 }
 
-/// A piece of work with somebody who waits for it.
+/// A piece of work, and the caller that waits for it.
 struct Request<W: Write> {
     work: W,
     outcome: Option<W::Answer>,
@@ -269,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// Failures are told to those who asked, and logged by them.
+    /// Failures are told to the callers, which log them.
     fn process(&mut self, batch: &mut Vec<Box<dyn Queued>>) {
         match self.commit(batch) {
             Ok(()) => Answers(std::mem::take(batch)).give(),
