@@ -24,7 +24,7 @@ pub(crate) struct Attempts {
 /// One delivery.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Attempt)]
-struct AttemptView {
+pub(crate) struct AttemptView {
     /// 1 for the first of its due time.
     #[schema(minimum = 1, example = 1)]
     number: u32,

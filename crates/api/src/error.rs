@@ -72,7 +72,7 @@ impl ApiError {
             Self::Command(
                 CommandError::Conflict(_) | CommandError::InDelivery(_) | CommandError::TooMany { .. } | CommandError::Expired(_),
             ) => StatusCode::CONFLICT,
-            Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_))
+            Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_) | CommandError::TooManyStreams(_))
             | Self::TooManyConnections
             | Self::TooManyBatches
             | Self::TooManyLargeBodies => StatusCode::SERVICE_UNAVAILABLE,

@@ -23,6 +23,7 @@ mod dialect;
 mod docs;
 mod envelope;
 mod error;
+mod events;
 mod fire;
 mod get;
 mod health;
@@ -175,6 +176,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
+        .route("/events", routing::get(events::events))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
         .route("/cluster", routing::get(cluster::cluster))

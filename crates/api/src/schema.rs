@@ -43,6 +43,7 @@ described! {
     Sort: choice(["created_at", "execute_at"]);
     Order: choice(["asc", "desc"]);
     PendingStatus: choice(["pending"]);
+    TimerEventType: choice(["created", "changed", "attempt", "finished"]).description(Some("What happened to a timer."));
     /// Members of an object, with any values.
     Members: ObjectBuilder::new()
         .description(Some("Members of an object, with any values; at least one."))

@@ -18,9 +18,6 @@ pub enum CommandError {
     /// The status of the timer does not permit it.
     #[error("cannot {verb} timer with status '{status}'")]
     WrongStatus { verb: Verb, status: Status },
-    /// The timer has another revision than the one that the caller expects; nothing was changed.
-    #[error("timer has revision {revision}, not {expected}")]
-    StaleRevision { revision: u32, expected: u32 },
     /// The timer has expired, and another try would come after that.
     #[error("cannot retry timer: it expired at {0}")]
     Expired(Timestamp),
@@ -39,6 +36,9 @@ pub enum CommandError {
     /// Another bulk request of the same key is still searching; nothing was changed.
     #[error("another bulk cancel with this key is running, and nothing was changed: try again when it has ended")]
     Searching,
+    /// As many streams are open as there may be.
+    #[error("{0}: close one, or try again later")]
+    TooManyStreams(&'static str),
     /// The store could not do it; nothing was changed.
     #[error("the store is not available and nothing was changed: try again later")]
     Unavailable(#[source] StoreError),

@@ -18,6 +18,7 @@ mod cluster;
 mod create;
 mod create_all;
 mod error;
+mod events;
 mod fire;
 mod get;
 mod health;
@@ -43,6 +44,7 @@ use store::{DueEntry, HealthStore, KeyStore, Store, TimerStore};
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
+pub use events::{Event, EventType, EventTypes, Events, Following};
 pub use health::Health;
 pub use keyring::KeyRing;
 pub use list::Listed;
@@ -73,11 +75,13 @@ pub struct Stores {
     pub timers: Arc<dyn TimerStore>,
     pub keys: Arc<dyn KeyStore>,
     pub health: Arc<dyn HealthStore>,
+    /// What is followed of the record of events.
+    pub events: Events,
 }
 
 impl Stores {
     pub fn of(store: Arc<dyn Store>) -> Self {
-        Self { timers: store.clone(), keys: store.clone(), health: store }
+        Self { timers: store.clone(), keys: store.clone(), health: store.clone(), events: Events::new(store) }
     }
 }
 
@@ -97,6 +101,7 @@ pub const METRICS: &[Metric] = &[
     Metric::counter("timer_updated_total", "Timers changed by their callers."),
     Metric::counter("timer_canceled_total", "Timers canceled by their callers."),
     Metric::counter("timer_retried_total", "Failed or expired timers that their callers had tried again."),
+    Metric::gauge("timer_event_streams", "Streams of events that are open."),
     Metric::counter("timer_read_back_total", "Writes whose outcome was unknown and had to be read back, by operation.")
         .by(&[("operation", &["create", "update", "cancel", "retry", "revive", "add_key"])]),
 ];

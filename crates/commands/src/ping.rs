@@ -29,7 +29,7 @@ impl Commands {
                 let due = Times::of(&timer, wanted).postponed();
                 moved(timer, due)
             };
-            match self.change(id, Verb::Ping, postponed).await {
+            match self.change(id, Verb::Ping, expected, postponed).await {
                 // It has ended since it was read.
                 Err(CommandError::WrongStatus { status, .. }) if can_be_revived(status) => {}
                 answer => return answer,

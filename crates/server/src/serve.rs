@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Rules, Searches, Stores};
+use commands::{Commands, Events, Rules, Searches, Stores};
 use delivery::Deliverer;
 use domain::{Caller, Clock, SystemClock};
 use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
@@ -97,6 +97,7 @@ async fn run_until_stopped(
     let store = Measured::new(store, Arc::clone(&clock));
     let writable = store.writable();
     let store: Arc<dyn Store> = Arc::new(store);
+    let pruning = tokio::spawn(Events::new(store.clone()).prune());
     let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(&writable), stop.clone()));
     let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
     let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::run(format!("{error}."), error))?;
@@ -139,6 +140,7 @@ async fn run_until_stopped(
     // A consumer that closed by itself must not leave a service that only looks alive.
     stop.cancel();
     watching.abort();
+    pruning.abort();
     let (drained, closed) = tokio::join!(fired, consumer.closed());
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;
     Ok(if closed && !nats_wiring.is_broken() { drained } else { Drained::Broken })

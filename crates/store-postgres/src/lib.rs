@@ -103,7 +103,7 @@ const OWNERSHIP: Lane = Lane {
     is_keyed: true,
 };
 
-/// For those who follow what happens. Opened with the first of them.
+/// For streams of events. Opened with the first of them.
 const EVENTS: Lane = Lane {
     name: "events",
     sessions_max: 2,

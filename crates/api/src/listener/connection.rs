@@ -19,7 +19,7 @@ use super::{
     signal::Signal,
     strict_reader::{RequestInFlight, StrictReader},
 };
-use crate::{ClientAddress, Limits, dialect::ApiDialect, error::ApiError, limits};
+use crate::{ClientAddress, Limits, dialect::ApiDialect, error::ApiError, events::Stopping, limits};
 
 /// What is answered when nothing else is.
 const PROBES: [&str; 2] = ["/healthz", "/ping"];
@@ -39,7 +39,8 @@ pub(super) async fn serve(
         Scope::Probes => Limits { head_time_max: limits::RESERVED_TIME_MAX, idle_time_max: limits::RESERVED_TIME_MAX, ..granted },
     };
     let strict_reader = StrictReader::new(socket, granted, in_flight.clone());
-    let routes = Routes { router: router.clone(), in_flight: in_flight.clone(), scope, address };
+    let routes =
+        Routes { router: router.clone(), in_flight: in_flight.clone(), scope, address, stopping: Stopping(shutdown.clone()) };
     let mut connection = http1::Builder::new()
         // The gate keeps the times and counts the headers, and hands on no head that is not whole and right.
         .header_read_timeout(None)
@@ -69,6 +70,7 @@ struct Routes {
     in_flight: Arc<RequestInFlight>,
     scope: Scope,
     address: IpAddr,
+    stopping: Stopping,
 }
 
 impl Routes {
@@ -80,6 +82,7 @@ impl Routes {
             return ApiDialect::of(path).synthetic_request(ApiError::TooManyConnections);
         }
         request.extensions_mut().insert(ClientAddress(self.address));
+        request.extensions_mut().insert(self.stopping.clone());
         request.map(Body::new)
     }
 }

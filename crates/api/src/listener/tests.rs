@@ -1,3 +1,5 @@
+mod streams;
+
 use std::net::SocketAddr;
 
 use http::StatusCode;

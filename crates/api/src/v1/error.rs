@@ -87,7 +87,7 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Forbidden(_) => Code::Forbidden,
             CommandError::WrongStatus { .. } | CommandError::InDelivery(_) => Code::TimerNotPending,
             CommandError::Conflict(_) => Code::TimerAlreadyExists,
-            CommandError::Unavailable(_) => Code::ServiceUnavailable,
+            CommandError::Unavailable(_) | CommandError::TooManyStreams(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
             CommandError::Searching => Code::TooManyRequests,
             // Nothing that can be asked for here meets the last four.

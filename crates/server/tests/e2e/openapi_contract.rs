@@ -31,6 +31,8 @@ async fn every_answer_is_as_the_openapi_document_says() {
     let mut schemathesis = python("openapi_contract");
     schemathesis.current_dir(backend.home()).args(["-m", "try_api", "--no-color", "--config-file"]);
     schemathesis.arg(beside_the_tests("openapi_contract/schemathesis.toml")).args(["run", &schema]);
+    // A stream that does not end is no answer that it could judge.
+    schemathesis.args(["--exclude-path", "/events"]);
     schemathesis.args(["--header", &format!("X-API-Key: {API_KEY}")]);
     let output = blocking(|| schemathesis.output().expect("Python runs"));
     let said = String::from_utf8_lossy(&output.stdout);
@@ -39,7 +41,8 @@ async fn every_answer_is_as_the_openapi_document_says() {
     // Nothing of what it registered has been called, and all that it should try was tried.
     assert_eq!(claimed(&client).await, claimed_before, "no timer has fired");
     let (made, operations) = (requests(&client).await - requests_before, operations(&client).await);
-    let tested = format!("Selected: {operations}/{operations}\n  Tested: {operations}\n");
+    let tried = operations - 1;
+    let tested = format!("Selected: {tried}/{operations}\n  Tested: {tried}\n");
     assert!(said.contains(&tested), "{operations} operations\n{said}");
     assert!(made >= REQUESTS_MIN, "only {made} requests\n{said}");
     println!("{made} requests to {operations} operations; every answer was as described");

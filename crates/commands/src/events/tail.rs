@@ -1,0 +1,147 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+
+use domain::{Backoff, Span, TimerId, Timestamp};
+use store::{Happened, PROMPT_WITHIN, Recorded, StoreResult, Watermark};
+use tokio::time::Instant;
+
+use super::{Events, event, ring::Ring};
+use crate::call;
+
+const POLL_PAUSE: Duration = Duration::from_millis(250);
+/// The tail rests so many times as long as it has read, so that it never takes more than a fifth of one session.
+const REST_FACTOR: u32 = 4;
+const FAILURE_PAUSES: Backoff = Backoff::new(POLL_PAUSE, Duration::from_secs(5));
+const PAGE_EVENTS: usize = 2_000;
+/// How far behind a watermark an event may still appear: see [`PROMPT_WITHIN`], and clocks that count in milliseconds.
+const BEHIND: Span = Span::from_micros_clamped(PROMPT_WITHIN.as_micros() + 50_000);
+/// How many events are remembered while an old write keeps the watermark back.
+const SEEN_MAX: usize = 200_000;
+const WATERMARKS_MAX: usize = 128;
+
+/// Reads the events of all timers as they appear, each once.
+pub(super) struct Tail {
+    events: Events,
+    /// Every event up to here has been read, and no other will appear.
+    complete: Timestamp,
+    /// Those that no later one is past yet, in their order.
+    watermarks: VecDeque<Watermark>,
+    /// What has been read of what lies behind `complete`, with its position.
+    seen: HashMap<(TimerId, Happened), Timestamp>,
+}
+
+impl Tail {
+    /// Reads until no stream is left.
+    pub(super) async fn run(events: Events) {
+        let mut failures = FAILURE_PAUSES;
+        let mut tail = None;
+        while !events.is_abandoned() {
+            let started = Instant::now();
+            let pause = match Self::step(&events, &mut tail).await {
+                Ok(()) => {
+                    if failures.went_well() {
+                        tracing::info!("events can be read again");
+                    }
+                    (started.elapsed() * REST_FACTOR).max(POLL_PAUSE)
+                }
+                Err(error) => {
+                    if !failures.is_failing() {
+                        tracing::warn!(%error, "events cannot be read at the moment");
+                    }
+                    failures.failed()
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn step(events: &Events, tail: &mut Option<Self>) -> StoreResult<()> {
+        match tail {
+            Some(tail) => tail.read().await,
+            none => none.insert(Self::begin(events.clone()).await?).read().await,
+        }
+    }
+
+    /// Begins so far back that everything appears that is recorded from now on.
+    async fn begin(events: Events) -> StoreResult<Self> {
+        let complete = call::reading(events.0.store.watermark()).await?.at.saturating_sub(BEHIND);
+        events.state().ring = Ring::after(complete);
+        Ok(Self { events, complete, watermarks: VecDeque::new(), seen: HashMap::new() })
+    }
+
+    /// Reads what has appeared since, and tells the streams.
+    async fn read(&mut self) -> StoreResult<()> {
+        // Before the events: what had ended by then is among them.
+        let watermark = call::reading(self.events.0.store.watermark()).await?;
+        let until = watermark.at.saturating_add(BEHIND);
+        let mut after = self.complete;
+        while after < until {
+            let page = call::reading(self.events.0.store.events(after, until, PAGE_EVENTS)).await?;
+            let new: Vec<Recorded> = page.events.into_iter().filter(|event| self.is_new(event)).collect();
+            for part in new.chunks(event::READ_AT_ONCE) {
+                self.publish(part).await?;
+            }
+            after = page.until;
+        }
+        self.advance(watermark);
+        self.events.state().complete = Some(self.complete);
+        self.events.0.progress.send_replace(());
+        Ok(())
+    }
+
+    fn is_new(&self, event: &Recorded) -> bool {
+        let is_past = matches!(event.what, Happened::Ended { at, .. } if at <= self.complete);
+        !is_past && !self.seen.contains_key(&identity(event))
+    }
+
+    async fn publish(&mut self, part: &[Recorded]) -> StoreResult<()> {
+        let complete = self.complete;
+        let events = event::read(self.events.0.store.as_ref(), part, |_| complete).await?;
+        let mut state = self.events.state();
+        events.into_iter().for_each(|event| state.ring.push(event));
+        drop(state);
+        self.events.0.progress.send_replace(());
+        self.seen.extend(part.iter().map(|event| (identity(event), event.position)));
+        Ok(())
+    }
+
+    /// Everything has been read that could be read at the watermark.
+    fn advance(&mut self, watermark: Watermark) {
+        if let Some(past) = self.watermarks.iter().rposition(|earlier| watermark.is_past(earlier)) {
+            self.complete = self.complete.max(self.watermarks[past].at.saturating_sub(BEHIND));
+            self.watermarks.drain(..=past);
+        }
+        self.watermarks.push_back(watermark);
+        if self.watermarks.len() > WATERMARKS_MAX {
+            // An old write keeps them waiting: half as many do as well, only the last must stay.
+            let mut number = 0;
+            self.watermarks.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+        }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        if self.seen.len() > SEEN_MAX {
+            let mut positions: Vec<Timestamp> = self.seen.values().copied().collect();
+            positions.sort_unstable();
+            self.complete = self.complete.max(positions[positions.len() - SEEN_MAX / 2]);
+            tracing::warn!("a write to the database has been open for long: an event that it records may be missed");
+        }
+        let complete = self.complete;
+        self.seen.retain(|_, position| *position > complete);
+    }
+}
+
+/// The same whichever source it comes from.
+const fn identity(event: &Recorded) -> (TimerId, Happened) {
+    let what = match event.what {
+        Happened::Ended { at, status } => Happened::Finished { at, status },
+        what => what,
+    };
+    (event.id, what)
+}
