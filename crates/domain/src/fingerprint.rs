@@ -149,7 +149,7 @@ mod tests {
             ("the default retry policy", default_policy, "6758f32f62deb73d95b555333c802ffb"),
             ("an instant of expiry", expiring(Expiry::At(Timestamp::from_micros(90))), "16cc62ecdd26d5041d8d3a7315b138f2"),
             ("a span to expiry", expiring(Expiry::After(Span::from_secs(90))), "82fb2633a34b50d19efc18f28f35f312"),
-            ("a limit of postponing", limited, "GOLDEN3"),
+            ("a limit of postponing", limited, "d8b8475392f58513b8a1fc36ac1fb63e"),
             ("a message", definition(NATS), "db6848abf7fd9dc3450f3239f007218b"),
             ("the event of a command", event, "5a187cfb58a177628ad6fea4901003b9"),
             ("an order in SQLite", stored_5, "1a91dcc8b02efaf7141b57df0c0b8b11"),
