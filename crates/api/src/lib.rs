@@ -68,6 +68,8 @@ use domain::Caller;
 pub use auth::ApiKey;
 pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
+#[cfg(fuzzing)]
+pub use listener::check_head;
 pub use listener::serve;
 pub use metrics::METRICS;
 pub use rate::RateLimit;

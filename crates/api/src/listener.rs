@@ -18,6 +18,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+#[cfg(fuzzing)]
+pub use self::head::checks::check as check_head;
 use self::{admission::Admission, signal::Signal};
 use crate::Limits;
 
