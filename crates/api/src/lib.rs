@@ -26,6 +26,7 @@ mod error;
 mod events;
 mod fire;
 mod get;
+mod groups;
 mod health;
 mod id;
 mod keys;
@@ -179,6 +180,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/batch", routing::post(batch::batch))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/events", routing::get(events::events))
+        .route("/groups/{namespace}/{group}", routing::get(groups::count).delete(groups::cancel))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
         .route("/cluster", routing::get(cluster::cluster))

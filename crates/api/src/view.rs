@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use commands::Summary;
 use domain::{
-    AnyJson, Callback, CallbackConfig, CallbackKind, CorrelationId, Delivery, Expiry, JsonText, Key, Namespace, RetryPolicy, Span, Status,
-    Timer, TimerId, Timestamp,
+    AnyJson, Callback, CallbackConfig, CallbackKind, CorrelationId, Delivery, Expiry, Group, JsonText, Key, Namespace,
+    RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,6 +22,9 @@ pub(crate) struct TimerView {
     /// The caller's own id, if one was given.
     #[schema(value_type = Option<String>, required = true, example = "order-456")]
     pub key: Option<Key>,
+    /// What the timer belongs to, if a group was given.
+    #[schema(value_type = Option<String>, required = true, example = "campaign-7")]
+    pub group: Option<Group>,
     pub status: Status,
     /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker dialect.
     #[schema(value_type = CallbackKind)]
@@ -86,6 +89,7 @@ impl TimerView {
             callback_type: timer.definition.callback.kind().into(),
             namespace: timer.definition.namespace,
             key: timer.definition.key,
+            group: timer.definition.group,
             status: timer.status,
             execute_at: timer.execute_at,
             executed_at: timer.executed_at,
@@ -100,6 +104,7 @@ impl TimerView {
             id: summary.id,
             namespace: summary.namespace,
             key: summary.key,
+            group: summary.group,
             status: summary.status,
             callback_type: summary.callback_kind.into(),
             execute_at: summary.execute_at,

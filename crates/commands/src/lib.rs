@@ -21,6 +21,7 @@ mod error;
 mod events;
 mod fire;
 mod get;
+mod group;
 mod health;
 mod keyring;
 mod keys;
@@ -51,7 +52,9 @@ pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
-pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary};
+pub use store::{
+    Cluster, Cursor, Filter, GroupCount, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary,
+};
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;

@@ -52,6 +52,7 @@ pub mod claim;
 pub mod create;
 pub mod due;
 pub mod events;
+pub mod groups;
 pub mod handover;
 pub mod list;
 pub mod members;

@@ -70,6 +70,7 @@ pub fn replace(
         texts.callback_config,
         due_minute,
         texts.request.options,
+        definition.group.as_ref().map(|group| group.as_str()),
     ])?;
     tally.journal.changed(id, existing.timer.revision + 1);
     let namespace = namespace_column(definition.namespace.as_str());

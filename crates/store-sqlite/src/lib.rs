@@ -25,6 +25,7 @@ mod due;
 mod events;
 mod failure;
 mod files;
+mod groups;
 mod journal;
 mod lock;
 mod metrics;
@@ -54,10 +55,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use rusqlite::Connection;
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
     StoreError, StoreResult, TimerStore, Watermark,
 };
@@ -190,6 +191,22 @@ impl TimerStore for SqliteStore {
 
     async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
         Ok(self.writer.write(Revive::new(changed, now)).await?.1)
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.scan(move |connection| groups::count(connection, &namespace, &group)).await
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.scan(move |connection| groups::members(connection, &namespace, &group, after, limit)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

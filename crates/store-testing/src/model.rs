@@ -18,9 +18,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
     StoreError, StoreResult, TimerStore, Watermark,
 };
@@ -129,6 +129,26 @@ impl TimerStore for Model {
 
     async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
         Ok(self.tables().revive(changed, now))
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let mut count = GroupCount::default();
+        for timer in self.tables().of_group(namespace, group) {
+            *count.by_status.entry(timer.status).or_default() += 1;
+        }
+        Ok(count)
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let tables = self.tables();
+        let open = tables.of_group(namespace, group).filter(|timer| !timer.status.is_finished());
+        Ok(open.map(Timer::id).filter(|id| after.is_none_or(|after| *id > after)).take(limit).collect())
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -16,6 +16,8 @@ macro_rules! for_each_call {
                 cancel_all(ids: &[TimerId], now: Timestamp) -> Vec<bool>, CancelAll, writes;
                 reopen(id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed, Reopen, writes;
                 revive(changed: &Timer, now: Timestamp) -> Changed, Revive, writes;
+                count_group(namespace: &Namespace, group: &Group) -> GroupCount, CountGroup, reads;
+                group_members(namespace: &Namespace, group: &Group, after: Option<TimerId>, limit: usize) -> Vec<TimerId>, GroupMembers, reads;
                 attempts(id: TimerId) -> Vec<Attempt>, Attempts, reads;
             }
             HealthStore {

@@ -1,6 +1,6 @@
 use domain::{
-    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, Invalid, JsonText, Key, Namespace, NewTimer, OnConflict,
-    Options, RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Times, Timestamp,
+    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, Group, Invalid, JsonText, Key, Namespace, NewTimer,
+    OnConflict, Options, RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Times, Timestamp,
 };
 
 use crate::Unreadable;
@@ -36,6 +36,7 @@ pub struct StoredTimer {
     pub correlation_id: Option<String>,
     pub retry_policy: Option<String>,
     pub delivery: String,
+    pub group: Option<String>,
     /// What no query asks for, see [`Options`].
     pub options: Option<String>,
     pub execute_at: i64,
@@ -99,6 +100,7 @@ impl StoredTimer {
             correlation_id: self.correlation_id.as_deref().map(CorrelationId::parse).transpose().map_err(unreadable)?,
             retry_policy: self.retry_policy.as_deref().map(RetryPolicy::from_json).transpose().map_err(unreadable)?,
             delivery: Delivery::parse(&self.delivery).ok_or_else(|| Unreadable("delivery is not known".to_owned()))?,
+            group: self.group.as_deref().map(Group::parse).transpose().map_err(unreadable)?,
             options,
         };
         Ok(Timer {

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::{Attempt, NewTimer, Timer, TimerId, Timestamp};
+use domain::{Attempt, Group, Namespace, NewTimer, Timer, TimerId, Timestamp};
 
-use crate::{Count, Filter, ListQuery, Page, StoreResult};
+use crate::{Count, Filter, GroupCount, ListQuery, Page, StoreResult};
 
 /// The timers, as clients see them: register, read, list, change. For `commands`.
 ///
@@ -53,6 +53,18 @@ pub trait TimerStore: Send + Sync {
     /// Gives a timer that has ended a new life, with the definition and `execute_at` of `changed`, if it still has the revision that
     /// `changed` carries. It is as if it were registered at `now`, except that the revision rises.
     async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
+
+    /// How many timers of a group there are, by their status. No more than [`COUNTED_MAX`](crate::COUNTED_MAX) are counted.
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount>;
+
+    /// The ids of those timers of a group that have not ended, in their order: those after `after`, at most `limit`.
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>>;
 
     /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,
     /// in the order in which they were recorded. They live as long as the timer, through all its lives.

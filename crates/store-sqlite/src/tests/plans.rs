@@ -6,8 +6,7 @@ use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
-    attempts,
-    bulk,
+    attempts, bulk,
     by_time::{self, Source},
     change, claim as claims, create as creates, due, ownership, purge,
     read::{self, Walk},
