@@ -14,6 +14,7 @@ mod attempts;
 mod auth;
 mod batch;
 mod body;
+mod by_key;
 mod cancel;
 mod cancel_matching;
 mod cluster;
@@ -181,6 +182,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/metrics", routing::get(metrics::metrics))
         .route("/openapi.json", routing::get(openapi::describe))
         .route("/docs", routing::get(docs::docs))
+        .merge(by_key::routes())
         .merge(v1::routes())
         .fallback(async || error::ApiError::NoSuchRoute)
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)

@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health, keys,
-    list, metrics, ping, retry, update, v1,
+    Api, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health,
+    keys, list, metrics, ping, retry, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -26,12 +26,13 @@ use crate::{
     paths(
         create::create, list::list, get::get, update::update, cancel::cancel,
         fire::fire, retry::retry, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
+        by_key::read, by_key::change, by_key::cancel_it, by_key::fire_it, by_key::retry_it, by_key::list_attempts,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         keys::create::create, keys::list::list, keys::revoke::revoke,
         cluster::cluster, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
-    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch)),
+    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch, crate::schema::TimerKey)),
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),

@@ -73,6 +73,11 @@ pub(crate) struct IfMatch(String);
 pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
     one nothing is changed, and the answer is a 412. `*` stands for any.";
 
+/// The key of a timer.
+#[derive(ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-456")]
+pub(crate) struct TimerKey(String);
+
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Sort {
