@@ -130,6 +130,7 @@ pub(crate) fn document() -> Value {
     // JSON Schema can say it, utoipa cannot.
     for form in ["CreateTimerAt", "CreateTimerAfter"] {
         document["components"]["schemas"][form]["dependentRequired"] = json!({"on_conflict": ["key"]});
+        document["components"]["schemas"][form]["not"] = json!({"required": ["id", "key"]});
     }
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));

@@ -140,7 +140,10 @@ async fn a_store_that_is_away_is_a_503_that_gives_nothing_away() {
         store.plan(Operation::Get, Fault::NotDone);
     }
     let message = rig.call("POST", "/timers", TIMER).await.refused(503, 1);
-    assert!(message.contains("the outcome is unknown") && message.contains("repeating with the same key is safe"), "{message}");
+    assert!(
+        message.contains("the outcome is unknown") && message.contains("repeating with the same key or id is safe"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -90,9 +90,10 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Unavailable(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
             CommandError::Searching => Code::TooManyRequests,
-            // Nothing that can be asked for here meets the last three.
+            // Nothing that can be asked for here meets the last four.
             CommandError::Internal(_)
             | CommandError::NoSuchKey
+            | CommandError::IdTaken
             | CommandError::TooMany { .. }
             | CommandError::StaleRevision { .. } => Code::InternalError,
         },

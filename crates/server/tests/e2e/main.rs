@@ -33,6 +33,7 @@ mod callbacks;
 mod changes;
 mod clock_steps;
 mod command_line;
+mod compare_and_set;
 mod configuration;
 mod conflicts;
 mod crash;
