@@ -48,6 +48,7 @@ mod timing;
 mod update;
 mod v1;
 mod view;
+mod whoami;
 
 #[cfg(test)]
 mod rig;
@@ -177,6 +178,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
         .route("/cluster", routing::get(cluster::cluster))
+        .route("/whoami", routing::get(whoami::whoami))
         .route("/healthz", routing::get(health::health))
         .route("/ping", routing::get(ping::ping))
         .route("/metrics", routing::get(metrics::metrics))

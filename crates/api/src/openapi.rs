@@ -14,7 +14,7 @@ use utoipa::{
 
 use crate::{
     Api, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health,
-    keys, list, metrics, ping, retry, update, v1,
+    keys, list, metrics, ping, retry, update, v1, whoami,
 };
 
 #[derive(OpenApi)]
@@ -30,14 +30,14 @@ use crate::{
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         keys::create::create, keys::list::list, keys::revoke::revoke,
-        cluster::cluster, health::health, ping::ping, metrics::metrics, describe, docs::docs
+        cluster::cluster, whoami::whoami, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch, crate::schema::TimerKey)),
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
-        (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster`."),
+        (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster` and `/whoami`."),
     ),
     modifiers(&Common),
 )]

@@ -28,6 +28,8 @@ async fn nothing_of_a_timer_is_done_without_the_key() {
         ("POST", "/timers/cancel", r#"{"status":"pending","expected_max":1}"#),
         ("GET", "/keys", ""),
         ("GET", "/cluster", ""),
+        ("GET", "/whoami", ""),
+        ("GET", "/namespaces/default/timers/k", ""),
         ("POST", "/keys", r#"{"name":"k","namespaces":null,"rights":"write"}"#),
         ("DELETE", "/keys/01890a5d-ac96-774b-bcce-b302099a8057", ""),
         ("GET", "/nowhere", ""),

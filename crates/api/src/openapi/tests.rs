@@ -54,6 +54,7 @@ async fn every_described_route_is_there_and_no_other() {
         "/keys",
         "/keys/{id}",
         "/cluster",
+        "/whoami",
         "/api/v1/timers",
         "/api/v1/timers/{groupId}/{timerId}",
         "/api/v1/timers/create",
