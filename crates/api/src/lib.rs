@@ -18,6 +18,7 @@ mod by_key;
 mod cancel;
 mod cancel_matching;
 mod cluster;
+mod compression;
 mod create;
 mod cursor;
 mod dialect;

@@ -121,6 +121,12 @@ impl Rig {
         Reply { status: parts.status, headers: parts.headers, text }
     }
 
+    /// The answer with its body as it is sent.
+    pub(crate) async fn send_for_bytes(&self, request: Request) -> (HeaderMap, bytes::Bytes) {
+        let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+        (parts.headers, body.collect().await.unwrap().to_bytes())
+    }
+
     pub(crate) async fn call(&self, method: &str, path: &str, body: &str) -> Reply {
         self.send(request(method, path, body)).await
     }
