@@ -12,6 +12,7 @@
 
 mod attempts;
 mod auth;
+mod base_path;
 mod batch;
 mod body;
 mod by_key;
@@ -65,8 +66,10 @@ use std::{
 use axum::{Router, middleware, routing};
 use commands::{Commands, KeyRing};
 use domain::Caller;
+use tower::ServiceExt;
 
 pub use auth::ApiKey;
+pub use base_path::BasePath;
 pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
 pub use listener::serve;
@@ -82,6 +85,8 @@ use request_metrics::RequestMetrics;
 #[derive(Clone)]
 pub struct ApiConfig {
     pub api_key: ApiKey,
+    /// Under which path everything is served.
+    pub base_path: BasePath,
     /// How often each key may ask; as often as it likes if there is none.
     pub rate_limit: Option<RateLimit>,
     pub limits: Limits,
@@ -93,9 +98,10 @@ pub struct ApiConfig {
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, rate_limit, limits, health, metrics: _ } = self;
+        let Self { api_key, base_path, rate_limit, limits, health, metrics: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
+            .field("base_path", base_path)
             .field("rate_limit", rate_limit)
             .field("limits", limits)
             .field("health", health)
@@ -145,8 +151,8 @@ struct Pages {
 }
 
 impl Pages {
-    fn new() -> Self {
-        let document = openapi::document();
+    fn new(base_path: &BasePath) -> Self {
+        let document = openapi::document_under(base_path);
         Self {
             docs: Page::new(docs::page::render(&document)),
             docs_policy: docs::page::policy(),
@@ -157,18 +163,19 @@ impl Pages {
 
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
+    let base_path = config.base_path.clone();
     let api = Arc::new(Shared {
         keyring: KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)),
         rate: Rates::new(config.rate_limit),
         wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
+        pages: Pages::new(&config.base_path),
         config,
-        pages: Pages::new(),
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
     });
-    Router::new()
+    let routes = Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
         .route("/timers/{id}/fire", routing::post(fire::fire))
@@ -190,5 +197,9 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .fallback(async || error::ApiError::NoSuchRoute)
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(api.clone(), observe::around))
-        .with_state(api)
+        .with_state(api);
+    if base_path == BasePath::default() {
+        return routes;
+    }
+    Router::new().fallback_service(routes.map_request(move |request| base_path.strip(request)))
 }

@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health,
-    keys, list, metrics, ping, retry, update, v1, whoami,
+    Api, BasePath, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get,
+    health, keys, list, metrics, ping, retry, update, v1, whoami,
 };
 
 #[derive(OpenApi)]
@@ -127,6 +127,7 @@ const ONE_TIMER: [&str; 2] = ["/Envelope_Timer", "/Envelope_TimerDetail"];
 /// The whole document.
 pub(crate) fn document() -> Value {
     let mut document = serde_json::to_value(Description::openapi()).unwrap_or_default();
+    document["servers"] = json!([{"url": "/"}]);
     // JSON Schema can say it, utoipa cannot.
     for form in ["CreateTimerAt", "CreateTimerAfter"] {
         document["components"]["schemas"][form]["dependentRequired"] = json!({"on_conflict": ["key"]});
@@ -146,6 +147,15 @@ pub(crate) fn document() -> Value {
         ("V1UpdateTimer", two_timeouts.clone()),
     ] {
         document["components"]["schemas"][form]["not"] = refused;
+    }
+    document
+}
+
+/// The same for a service under this path.
+pub(crate) fn document_under(base_path: &BasePath) -> Value {
+    let mut document = document();
+    if *base_path != BasePath::default() {
+        document["servers"] = json!([{"url": base_path.as_str()}]);
     }
     document
 }

@@ -12,7 +12,7 @@ use store::{Claim, ClaimToken, DueEntry, Member, NodeId, OnLocked, ShardCursor, 
 use store_testing::Model;
 use tower::ServiceExt;
 
-use crate::{ApiConfig, ApiKey, HealthItem, Limits, RateLimit};
+use crate::{ApiConfig, ApiKey, BasePath, HealthItem, Limits, RateLimit};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// 2030-01-01T00:00:00Z.
@@ -80,6 +80,10 @@ impl Rig {
 
     pub(crate) fn rated(rate_limit: RateLimit) -> Self {
         Self::configured(ApiConfig { rate_limit: Some(rate_limit), ..config() })
+    }
+
+    pub(crate) fn under(base_path: BasePath) -> Self {
+        Self::configured(ApiConfig { base_path, ..config() })
     }
 
     fn configured(config: ApiConfig) -> Self {
@@ -185,7 +189,8 @@ impl Rig {
 
 fn config() -> ApiConfig {
     let metrics = Arc::new(|| "timer_up 1\n".to_owned());
-    ApiConfig { api_key: ApiKey::new(KEY), rate_limit: None, limits: Limits::default(), health: Vec::new(), metrics }
+    let base_path = BasePath::default();
+    ApiConfig { api_key: ApiKey::new(KEY), base_path, rate_limit: None, limits: Limits::default(), health: Vec::new(), metrics }
 }
 
 pub(crate) fn request(method: &str, path: &str, body: &str) -> Request {

@@ -19,6 +19,7 @@ mod rig;
 mod api_abuse;
 mod backup;
 mod bad_requests;
+mod behind_a_proxy;
 #[cfg(feature = "bench")]
 mod bench;
 mod broker_cluster;
