@@ -3,7 +3,7 @@
 use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
     AnyJson, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Group, Invalid, Json, Key, Namespace, OnConflict,
-    Options, RequestedTime, RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
+    Options, RequestedTime, RetryPolicy, Span, TimerId, Timestamp, Whole, limits, names_of, read_object,
 };
 use serde::Deserialize;
 use utoipa::{
@@ -50,6 +50,10 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "campaign-7")]
     #[serde(default)]
     group: Given<'a, Group>,
+    /// An id of your own making, a UUID of version 7: makes repeating the request safe, too. Not together with `key`.
+    #[schema(value_type = String, required = false, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$", example = "01890a5d-ac96-774b-bcce-b302099a8057")]
+    #[serde(default)]
+    id: Given<'a, TimerId>,
     /// Only together with `key`; `reject` unless given.
     #[schema(value_type = OnConflict, required = false)]
     #[serde(default)]
@@ -120,7 +124,7 @@ type AnyWhole = Whole<0, { u32::MAX }>;
 /// Two forms: the long one with `execute_at` or `delay` and a `callback`, and the short one with `hours`, `minutes`,
 /// `seconds` and a `url`, to which the id of the timer is appended.
 ///
-/// With a `key`, repeating a create is safe: the same content is the same timer and fires once.
+/// With a `key` or an `id`, repeating a create is safe: the same content is the same timer and fires once.
 #[utoipa::path(
     post, path = "/timers", tag = "timers", operation_id = "createTimer", security(("ApiKey" = [])),
     request_body(content = CreateTimer, description = "The timer that is wanted, in the long or the short form."),
@@ -134,10 +138,10 @@ type AnyWhole = Whole<0, { u32::MAX }>;
             ("ping" = (operation_id = "pingTimer", parameters(("id" = "$response.body#/data/id")))),
             ("attempts" = (operation_id = "listAttempts", parameters(("id" = "$response.body#/data/id")))),
         )),
-        (status = 200, description = "The key was there: `timer already exists` when nothing was changed, `timer replaced successfully` when it took the new content or time.", body = Envelope<TimerView>),
+        (status = 200, description = "The key or the id was there: `timer already exists` when nothing was changed, `timer replaced successfully` when it took the new content or time.", body = Envelope<TimerView>),
         (status = 400, description = "A field breaks a rule; the message names both.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
-        (status = 409, description = "The key is taken by a timer with other content.", body = ErrorEnvelope),
+        (status = 409, description = "The key or the id is taken by a timer with other content.", body = ErrorEnvelope),
         (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
@@ -216,6 +220,10 @@ impl LongForm<'_> {
         let asked = asked.ok_or_else(|| Invalid::new("execute_at", "or delay is required"))?;
         let callback = self.callback.required("callback")?;
         let key = self.key.read("key")?;
+        let id = self.id.read("id")?;
+        if id.is_some() && key.is_some() {
+            return Err(Invalid::new("id", "must not be given together with key"));
+        }
         if self.on_conflict.is_given() && key.is_none() {
             return Err(Invalid::new("on_conflict", "must not be given without key"));
         }
@@ -229,6 +237,7 @@ impl LongForm<'_> {
             target: Target::Callback(callback),
             namespace: self.namespace.read("namespace")?.unwrap_or_default(),
             key,
+            id,
             group: self.group.read_unless_null("group")?,
             on_conflict,
             // `null` says the same as nothing where an update could clear the field, and is refused elsewhere.

@@ -70,7 +70,11 @@ impl ApiError {
             }
             Self::Command(CommandError::NotFound | CommandError::NoSuchKey) | Self::NoSuchRoute => StatusCode::NOT_FOUND,
             Self::Command(
-                CommandError::Conflict(_) | CommandError::InDelivery(_) | CommandError::TooMany { .. } | CommandError::Expired(_),
+                CommandError::Conflict(_)
+                | CommandError::IdTaken
+                | CommandError::InDelivery(_)
+                | CommandError::TooMany { .. }
+                | CommandError::Expired(_),
             ) => StatusCode::CONFLICT,
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_) | CommandError::TooManyStreams(_))
             | Self::TooManyConnections

@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, events, fire, get, groups,
-    health, keys, list, metrics, ping, ping_timer, retry, update, v1,
+    Api, BasePath, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, events,
+    fire, get, groups, health, keys, list, metrics, ping, ping_timer, retry, update, v1, whoami,
 };
 
 #[derive(OpenApi)]
@@ -26,19 +26,20 @@ use crate::{
     paths(
         create::create, list::list, get::get, update::update, cancel::cancel,
         fire::fire, retry::retry, ping_timer::ping_timer, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
+        by_key::read, by_key::change, by_key::cancel_it, by_key::fire_it, by_key::retry_it, by_key::list_attempts,
         groups::count, groups::cancel,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         events::events,
         keys::create::create, keys::list::list, keys::revoke::revoke,
-        cluster::cluster, health::health, ping::ping, metrics::metrics, describe, docs::docs
+        cluster::cluster, whoami::whoami, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
-    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch)),
+    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch, crate::schema::TimerKey)),
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
-        (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster`."),
+        (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster` and `/whoami`."),
     ),
     modifiers(&Common),
 )]
@@ -128,9 +129,11 @@ const ONE_TIMER: [&str; 2] = ["/Envelope_Timer", "/Envelope_TimerDetail"];
 /// The whole document.
 pub(crate) fn document() -> Value {
     let mut document = serde_json::to_value(Description::openapi()).unwrap_or_default();
+    document["servers"] = json!([{"url": "/"}]);
     // JSON Schema can say it, utoipa cannot.
     for form in ["CreateTimerAt", "CreateTimerAfter"] {
         document["components"]["schemas"][form]["dependentRequired"] = json!({"on_conflict": ["key"]});
+        document["components"]["schemas"][form]["not"] = json!({"required": ["id", "key"]});
     }
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
@@ -146,6 +149,15 @@ pub(crate) fn document() -> Value {
         ("V1UpdateTimer", two_timeouts.clone()),
     ] {
         document["components"]["schemas"][form]["not"] = refused;
+    }
+    document
+}
+
+/// The same for a service under this path.
+pub(crate) fn document_under(base_path: &BasePath) -> Value {
+    let mut document = document();
+    if *base_path != BasePath::default() {
+        document["servers"] = json!([{"url": base_path.as_str()}]);
     }
     document
 }

@@ -35,6 +35,13 @@ described! {
         .min_length(Some(1))
         .max_length(Some(255))
         .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"));
+    TimerKey: ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("The key of a timer."))
+        .min_length(Some(1))
+        .max_length(Some(255))
+        .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"))
+        .examples([serde_json::json!("order-456")]);
     IfMatch: ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some("A revision in double quotes, or `*`."))

@@ -27,6 +27,9 @@ pub enum CommandError {
     /// The key is taken, and the caller did not ask to replace its timer.
     #[error("a timer with this key exists and has other content")]
     Conflict(Box<Timer>),
+    /// The id is taken by a timer with other content, perhaps one that the caller may not know of.
+    #[error("a timer with this id exists and has other content")]
+    IdTaken,
     /// The key belongs to a timer that is being delivered at this moment.
     #[error("the timer with this key is being delivered: try again when it has ended")]
     InDelivery(Box<Timer>),
@@ -44,7 +47,7 @@ pub enum CommandError {
     Unavailable(#[source] StoreError),
     /// The store may have done it, and could not be asked.
     #[error(
-        "the store did not answer, so the outcome is unknown: read the timer before trying again (repeating with the same key is safe)"
+        "the store did not answer, so the outcome is unknown: read the timer before trying again (repeating with the same key or id is safe)"
     )]
     Unknown(#[source] StoreError),
     #[error("internal error")]

@@ -4,8 +4,8 @@ use crate::{Definition, JsonText, Options, json::without_blanks};
 
 /// A short stand-in for everything a request said except when: equal for requests that mean the same.
 ///
-/// Blanks between JSON tokens do not count; the order of members does, because receivers get to see it. Only a request with a key can
-/// be repeated: without one no two mean the same.
+/// Blanks between JSON tokens do not count; the order of members does, because receivers get to see it. What is stored with a timer
+/// without a key is its id: hardly one is ever asked for again, and [`Fingerprint::of_content`] tells what it said.
 ///
 /// Stores keep fingerprints, so that what one version of this program wrote is compared with what a later one makes of the repeated
 /// request. A fingerprint must therefore never change for a request that an earlier version could take; the golden values in the tests
@@ -20,10 +20,19 @@ impl Fingerprint {
 
     /// The same, for a store that has written the callback as JSON already.
     pub fn with(definition: &Definition, callback_json: &str) -> Self {
-        // Without a key every request is a timer of its own: its id says it all.
+        // Most timers have no key, and none of them should pay for a hash.
         if definition.key.is_none() {
             return Self(definition.id.as_uuid().into_bytes());
         }
+        Self::of_texts(definition, callback_json)
+    }
+
+    /// Of what the request said, also where it has no key: for a request that repeats an id, or chose one that is taken.
+    pub fn of_content(definition: &Definition) -> Self {
+        Self::of_texts(definition, &definition.callback.to_json())
+    }
+
+    fn of_texts(definition: &Definition, callback_json: &str) -> Self {
         let Definition {
             id: _,
             namespace,

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Callback, CallbackUrl, CorrelationId, Delivery, Group, Invalid, JsonText, Key, Namespace, OnConflict, RetryPolicy, Rights,
-    Span, Timestamp, string_in,
+    Span, TimerId, Timestamp, string_in,
 };
 
 /// A member that reads as `T`, if it is there. It stands in a struct with `#[serde(bound(deserialize = "'de: 'a"))]`, under
@@ -86,6 +86,7 @@ macro_rules! from_strings {
 from_strings! {
     Timestamp: Self::parse,
     Span: Self::parse,
+    TimerId: Self::parse_chosen,
     Key: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     Namespace: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     Group: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),

@@ -31,7 +31,8 @@ impl Definition {
     }
 
     /// The same, for a store that has the fingerprint already.
-    pub fn content_with(&self, fingerprint: Fingerprint) -> Content {
+    pub fn content_with(&self, stored: Fingerprint) -> Content {
+        let fingerprint = if self.key.is_some() { stored } else { Fingerprint::of_content(self) };
         Content { fingerprint, asked: Some(self.asked), is_event: self.callback.is_event() }
     }
 

@@ -68,6 +68,42 @@ pub async fn every_field_of_a_definition_comes_back(fixture: impl Fixture) {
     }
 }
 
+/// Without a key only `reject` can be asked for.
+pub async fn a_chosen_id_is_the_same_timer_only_with_the_same_content(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (number, status) in (1..).zip(Status::ALL) {
+        let draft = timer("http://a.example/").payload("1").metadata("[1, 2]").numbered(number);
+        let first = stage.in_status(draft.clone(), status).await;
+        let others = [
+            draft.clone().payload("2"),
+            draft.clone().metadata("[2]"),
+            draft.clone().namespace("tenant"),
+            draft.clone().due_in(secs(60)),
+        ];
+        let same = draft.metadata("[1,2]").created_at(ahead(secs(9)));
+        let batch: Vec<_> = std::iter::once(same).chain(others).collect();
+        let answers = stage.create_all(batch).await;
+        assert_eq!(answers[0], Created::Existing(first.clone()), "{status}");
+        for answer in &answers[1..] {
+            let refused = match status {
+                Status::Executing => Created::Existing(first.clone()),
+                _ => Created::Conflict(first.clone()),
+            };
+            assert_eq!(*answer, refused, "{status}");
+        }
+        assert_eq!(stage.get(first.id()).await, first, "{status}");
+    }
+}
+
+pub async fn a_chosen_id_is_known_again_after_an_update_only_with_the_new_content(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let (old, new) = (timer("http://a.example/").payload("1").numbered(1), timer("http://a.example/").payload("2").numbered(1));
+    let first = stage.create(old.clone()).await;
+    let changed = stage.update(&Timer { definition: new.clone().build().definition, ..first }, NOW).await;
+    assert_eq!(stage.create_all(vec![old]).await, [Created::Conflict(changed.clone())]);
+    assert_eq!(stage.create_all(vec![new]).await, [Created::Existing(changed)]);
+}
+
 // ── Taken ids ──────────────────────────────────────────────────────────────────────────────────────────────
 
 pub async fn reject_gives_the_same_timer_back_and_refuses_another(fixture: impl Fixture) {

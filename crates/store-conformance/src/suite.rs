@@ -6,6 +6,8 @@ macro_rules! suite {
             create {
                 a_new_timer_is_pending_and_comes_back_as_it_was_written
                 every_field_of_a_definition_comes_back
+                a_chosen_id_is_the_same_timer_only_with_the_same_content
+                a_chosen_id_is_known_again_after_an_update_only_with_the_new_content
                 reject_gives_the_same_timer_back_and_refuses_another
                 replace_overwrites_what_is_pending_and_revives_what_has_ended
                 keep_moves_what_is_pending_and_nothing_else

@@ -52,6 +52,12 @@ pub struct StoredTimer {
 impl StoredTimer {
     /// What a conflict is decided by. Understands no more of the timer than that: one that cannot be read can still be replaced.
     pub fn content(&self, fingerprint: Fingerprint) -> Content {
+        // The fingerprint that is stored without a key says nothing of the content.
+        if self.key.is_none()
+            && let Ok(timer) = self.clone().into_timer()
+        {
+            return timer.definition.content_with(fingerprint);
+        }
         let is_event = self.callback_config == Callback::EVENT.to_json();
         Content { fingerprint, asked: self.request().ok().map(|(asked, _)| asked), is_event }
     }

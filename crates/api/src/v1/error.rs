@@ -93,6 +93,7 @@ const fn code(error: &ApiError) -> Code {
             // Nothing that can be asked for here meets the last four.
             CommandError::Internal(_)
             | CommandError::NoSuchKey
+            | CommandError::IdTaken
             | CommandError::TooMany { .. }
             | CommandError::Expired(_)
             | CommandError::StaleRevision { .. } => Code::InternalError,

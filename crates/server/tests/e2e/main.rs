@@ -19,6 +19,7 @@ mod rig;
 mod api_abuse;
 mod backup;
 mod bad_requests;
+mod behind_a_proxy;
 #[cfg(feature = "bench")]
 mod bench;
 mod broker_cluster;
@@ -33,6 +34,7 @@ mod callbacks;
 mod changes;
 mod clock_steps;
 mod command_line;
+mod compare_and_set;
 mod configuration;
 mod conflicts;
 mod crash;
