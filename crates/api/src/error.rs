@@ -85,7 +85,6 @@ impl ApiError {
             Self::TooManyRequests(_) | Self::TooManyWrongKeys(_) | Self::Command(CommandError::Searching) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            Self::Command(CommandError::StaleRevision { .. }) => StatusCode::PRECONDITION_FAILED,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,

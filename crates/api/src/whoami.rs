@@ -8,7 +8,6 @@ use crate::{
     auth::Permitted,
     envelope::{Answer, Envelope},
     error::ApiError,
-    schema,
 };
 
 const ADMINISTRATOR: &str = "administrator";
@@ -26,7 +25,7 @@ pub(crate) struct CallerView {
     /// What the list of keys calls it; `administrator` for the administrator's.
     #[schema(example = "billing service")]
     name: String,
-    #[schema(value_type = schema::Rights)]
+    #[schema(value_type = Rights)]
     rights: &'static str,
     /// The namespaces that it opens; `null` for all of them.
     #[schema(value_type = Option<Vec<String>>, required = true, example = json!(["billing"]))]

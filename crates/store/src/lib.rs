@@ -54,7 +54,7 @@ pub use measured::{METRICS, Measured};
 pub use membership::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, ShardState};
 pub use membership_store::MembershipStore;
 pub use operation::Operation;
-pub use query::{COUNTED_MAX, Count, Cursor, Filter, GroupCount, ListQuery, Order, Page, SEARCH_BUDGET, Sort, Summary};
+pub use query::{COUNTED_MAX, Count, Cursor, GroupCount, ListQuery, Order, Page, SEARCH_BUDGET, Sort, Summary};
 pub use sharded::Sharded;
 pub use stored::{RequestColumns, StoredTimer};
 pub use timer_store::{Changed, Created, TimerStore};

@@ -7,15 +7,13 @@ use url::form_urlencoded;
 use utoipa::IntoParams;
 
 use super::token;
-use crate::schema;
-
 /// The parameters of a stream, beside those of the filter: for the OpenAPI document.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it is only described, never made")]
 pub(super) struct Parameters {
     /// Only timers in this status, or in one of several, separated by commas.
-    #[param(value_type = Option<schema::Status>)]
+    #[param(value_type = Option<domain::Status>)]
     status: Option<String>,
     /// Only timers of this namespace, or of one of several, separated by commas.
     #[param(min_length = 1, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
