@@ -16,7 +16,9 @@ SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package engine --test simul
 heading "fuzz targets"
 if cargo +nightly fuzz --version >/dev/null 2>&1; then
   for target in fuzz/fuzz_targets/*.rs; do
-    cargo +nightly fuzz run "$(basename "$target" .rs)" -- -max_total_time="${FUZZ_SECONDS:-600}"
+    name=$(basename "$target" .rs)
+    mkdir -p "fuzz/corpus/$name"
+    cargo +nightly fuzz run "$name" "fuzz/corpus/$name" "fuzz/seeds/$name" -- -max_total_time="${FUZZ_SECONDS:-600}"
   done
 else
   echo "left out: they need a nightly compiler and cargo-fuzz (see fuzz/README.md)"

@@ -68,7 +68,7 @@ struct BatchResult {
 impl BatchResult {
     fn of(answer: Result<Answer<TimerView>, ApiError>) -> Self {
         match answer {
-            Ok(Answer { status, message, data }) => {
+            Ok(Answer { status, message, data, revision: _ }) => {
                 Self { status: status.as_u16(), message: message.to_owned(), field: None, timer: Some(data) }
             }
             Err(error) => Self { status: error.status().as_u16(), message: error.message(), field: error.field(), timer: None },
@@ -82,7 +82,7 @@ impl BatchResult {
 /// request: one that is refused does not hinder the others, so that the answer as a whole is 200 even if all of them were. The answer
 /// comes once all that are said to be registered are on disk.
 ///
-/// Give every timer a `key`, and the whole batch can be repeated safely.
+/// Give every timer a `key` or an `id`, and the whole batch can be repeated safely.
 #[utoipa::path(
     post, path = "/timers/batch", tag = "timers", operation_id = "createTimers", security(("ApiKey" = [])),
     request_body(content = CreateTimers, description = "The timers that are wanted: at least one, at most 1000.",

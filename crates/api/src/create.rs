@@ -2,8 +2,8 @@
 
 use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict, RequestedTime,
-    RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
+    AnyJson, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Group, Invalid, Json, Key, Namespace, OnConflict,
+    Options, RequestedTime, RetryPolicy, Span, TimerId, Timestamp, Whole, limits, names_of, read_object,
 };
 use serde::Deserialize;
 use utoipa::{
@@ -16,7 +16,7 @@ use crate::{
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
-    request, schema, timing,
+    request, timing,
     view::TimerView,
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = String, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h30m")]
     #[serde(default)]
     delay: Given<'a, Span>,
-    #[schema(value_type = schema::Callback, required = true)]
+    #[schema(value_type = Callback, required = true)]
     #[serde(default)]
     callback: Given<'a, Callback>,
     /// The scope in which keys are unique; `default` unless given.
@@ -46,25 +46,45 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-456")]
     #[serde(default)]
     key: Given<'a, Key>,
+    /// What the timer belongs to, inside its namespace: timers of a group are counted and canceled together.
+    #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "campaign-7")]
+    #[serde(default)]
+    group: Given<'a, Group>,
+    /// An id of your own making, a UUID of version 7: makes repeating the request safe, too. Not together with `key`.
+    #[schema(value_type = String, required = false, pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$", example = "01890a5d-ac96-774b-bcce-b302099a8057")]
+    #[serde(default)]
+    id: Given<'a, TimerId>,
     /// Only together with `key`; `reject` unless given.
-    #[schema(value_type = schema::OnConflict, required = false)]
+    #[schema(value_type = OnConflict, required = false)]
     #[serde(default)]
     on_conflict: Given<'a, OnConflict>,
     /// Anything, kept and returned exactly as given: at most 64 KiB, nested at most 64 deep.
-    #[schema(value_type = schema::AnyJson, required = false)]
+    #[schema(value_type = AnyJson, required = false)]
     #[serde(default)]
     metadata: Given<'a, Json<{ limits::METADATA_BYTES_MAX }>>,
-    #[schema(value_type = Option<schema::RetryPolicy>, required = false)]
+    #[schema(value_type = Option<RetryPolicy>, required = false)]
     #[serde(default)]
     retry_policy: Given<'a, RetryPolicy>,
     /// `at_least_once` unless given.
-    #[schema(value_type = schema::Delivery, required = false)]
+    #[schema(value_type = Delivery, required = false)]
     #[serde(default)]
     delivery: Given<'a, Delivery>,
     /// Carried to the call and the logs.
     #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "req-7f3a")]
     #[serde(default)]
     correlation_id: Given<'a, CorrelationId>,
+    /// No attempt starts at or after this instant: the timer ends as `expired` instead. Later than the due time; not together with `expires_after`.
+    #[schema(value_type = Option<String>, required = false, format = DateTime, example = "2030-01-31T12:30:00Z")]
+    #[serde(default)]
+    expires_at: Given<'a, Timestamp>,
+    /// The same, counted from the due time, with which it moves. Not together with `expires_at`.
+    #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "30m")]
+    #[serde(default)]
+    expires_after: Given<'a, Span>,
+    /// How long after its first registration `on_conflict: postpone` and `ping` may postpone it to at most. No limit unless given.
+    #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h")]
+    #[serde(default)]
+    postpone_max: Given<'a, Span>,
 }
 
 /// The short form: a countdown and a URL, to whose path the id of the timer is appended. Any of the three numbers, together
@@ -104,7 +124,7 @@ type AnyWhole = Whole<0, { u32::MAX }>;
 /// Two forms: the long one with `execute_at` or `delay` and a `callback`, and the short one with `hours`, `minutes`,
 /// `seconds` and a `url`, to which the id of the timer is appended.
 ///
-/// With a `key`, repeating a create is safe: the same content is the same timer and fires once.
+/// With a `key` or an `id`, repeating a create is safe: the same content is the same timer and fires once.
 #[utoipa::path(
     post, path = "/timers", tag = "timers", operation_id = "createTimer", security(("ApiKey" = [])),
     request_body(content = CreateTimer, description = "The timer that is wanted, in the long or the short form."),
@@ -115,12 +135,13 @@ type AnyWhole = Whole<0, { u32::MAX }>;
             ("cancel" = (operation_id = "cancelTimer", parameters(("id" = "$response.body#/data/id")))),
             ("fire" = (operation_id = "fireTimer", parameters(("id" = "$response.body#/data/id")))),
             ("retry" = (operation_id = "retryTimer", parameters(("id" = "$response.body#/data/id")))),
+            ("ping" = (operation_id = "pingTimer", parameters(("id" = "$response.body#/data/id")))),
             ("attempts" = (operation_id = "listAttempts", parameters(("id" = "$response.body#/data/id")))),
         )),
-        (status = 200, description = "The key was there: `timer already exists` when nothing was changed, `timer replaced successfully` when it took the new content or time.", body = Envelope<TimerView>),
+        (status = 200, description = "The key or the id was there: `timer already exists` when nothing was changed, `timer replaced successfully` when it took the new content or time.", body = Envelope<TimerView>),
         (status = 400, description = "A field breaks a rule; the message names both.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
-        (status = 409, description = "The key is taken by a timer with other content.", body = ErrorEnvelope),
+        (status = 409, description = "The key or the id is taken by a timer with other content.", body = ErrorEnvelope),
         (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
@@ -158,11 +179,13 @@ pub(crate) fn answer(
         Form::Long => error,
         Form::Short => in_short_words(error),
     })?;
-    Ok(match outcome {
+    let revision = outcome.timer().revision;
+    let answer = match outcome {
         Outcome::Created(timer) => Answer::created("timer created successfully", TimerView::of(timer, now)),
         Outcome::Existing(timer) => Answer::ok("timer already exists", TimerView::of(timer, now)),
         Outcome::Replaced(timer) => Answer::ok("timer replaced successfully", TimerView::of(timer, now)),
-    })
+    };
+    Ok(answer.with_revision(revision))
 }
 
 /// Reads a request in either form, from a text that complaints call `subject`.
@@ -197,8 +220,16 @@ impl LongForm<'_> {
         let asked = asked.ok_or_else(|| Invalid::new("execute_at", "or delay is required"))?;
         let callback = self.callback.required("callback")?;
         let key = self.key.read("key")?;
+        let id = self.id.read("id")?;
+        if id.is_some() && key.is_some() {
+            return Err(Invalid::new("id", "must not be given together with key"));
+        }
         if self.on_conflict.is_given() && key.is_none() {
             return Err(Invalid::new("on_conflict", "must not be given without key"));
+        }
+        let on_conflict = self.on_conflict.read("on_conflict")?.unwrap_or_default();
+        if on_conflict == OnConflict::Postpone && !matches!(asked, RequestedTime::After(_)) {
+            return Err(Invalid::new("delay", "is required with on_conflict postpone"));
         }
         Ok(NewTimerRequest {
             asked,
@@ -206,12 +237,18 @@ impl LongForm<'_> {
             target: Target::Callback(callback),
             namespace: self.namespace.read("namespace")?.unwrap_or_default(),
             key,
-            on_conflict: self.on_conflict.read("on_conflict")?.unwrap_or_default(),
+            id,
+            group: self.group.read_unless_null("group")?,
+            on_conflict,
             // `null` says the same as nothing where an update could clear the field, and is refused elsewhere.
             metadata: self.metadata.read_unless_null("metadata")?.map(Into::into),
             correlation_id: self.correlation_id.read_unless_null("correlation_id")?,
             retry_policy: self.retry_policy.read_unless_null("retry_policy")?,
             delivery: self.delivery.read("delivery")?.unwrap_or_default(),
+            options: Options {
+                expiry: timing::expiry(&self.expires_at, &self.expires_after)?.set(),
+                postpone_max: self.postpone_max.read_unless_null("postpone_max")?,
+            },
         })
     }
 }

@@ -5,6 +5,7 @@ use domain::Timestamp;
 use http::{StatusCode, Uri};
 
 use crate::{
+    BasePath,
     envelope::{ErrorEnvelope, json},
     error::{ApiError, Refused},
     v1,
@@ -22,12 +23,13 @@ impl ApiDialect {
     }
 
     /// The dialect that a request was sent to of whose head perhaps not all has arrived, or not all is right.
-    pub(crate) fn of_head(head: &[u8]) -> Self {
+    pub(crate) fn of_head(head: &[u8], base_path: &BasePath) -> Self {
         let target = head.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
-        Self::of_bytes(target.split(|byte| matches!(byte, b'?' | b'\r' | b'\n')).next().unwrap_or_default())
+        let path = target.split(|byte| matches!(byte, b'?' | b'\r' | b'\n')).next().unwrap_or_default();
+        Self::of_bytes(base_path.behind(path).unwrap_or_default())
     }
 
-    fn of_bytes(path: &[u8]) -> Self {
+    pub(crate) fn of_bytes(path: &[u8]) -> Self {
         match path.strip_prefix(v1::ROOT.as_bytes()) {
             Some([] | [b'/', ..]) => Self::V1,
             _ => Self::Native,
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_door_is_known_by_the_beginning_of_the_path() {
+    fn a_dialect_is_known_by_the_beginning_of_the_path() {
         for (path, dialect) in [
             ("/", ApiDialect::Native),
             ("/timers", ApiDialect::Native),
@@ -85,11 +87,18 @@ mod tests {
         ] {
             assert_eq!(ApiDialect::of(path), dialect, "{path}");
             for rest in [" HTTP/1.1\r\nhost: a\r\n", "?a=/b HTTP/1.1\r\n", "\r\n", ""] {
-                assert_eq!(ApiDialect::of_head(format!("GET {path}{rest}").as_bytes()), dialect, "{path}{rest}");
+                assert_eq!(
+                    ApiDialect::of_head(format!("GET {path}{rest}").as_bytes(), &BasePath::default()),
+                    dialect,
+                    "{path}{rest}"
+                );
             }
         }
         for head in [&b""[..], b"GET", b"GET ", b"\xff\xff", b"/api/v1/timers", b"GET  /api/v1/timers"] {
-            assert_eq!(ApiDialect::of_head(head), ApiDialect::Native);
+            assert_eq!(ApiDialect::of_head(head, &BasePath::default()), ApiDialect::Native);
         }
+        let base_path = BasePath::parse("BASE_PATH", "/a").unwrap();
+        assert_eq!(ApiDialect::of_head(b"GET /a/api/v1/timers HTTP/1.1\r\n", &base_path), ApiDialect::V1);
+        assert_eq!(ApiDialect::of_head(b"GET /api/v1/timers HTTP/1.1\r\n", &base_path), ApiDialect::Native);
     }
 }

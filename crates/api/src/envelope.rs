@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, revision};
 
 /// What an answer means, beside its HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Code {
             StatusCode::NOT_FOUND => Self::NotFound,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Unauthorized,
             StatusCode::TOO_MANY_REQUESTS => Self::TooManyRequests,
-            StatusCode::CONFLICT => Self::Conflict,
+            StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => Self::Conflict,
             StatusCode::INTERNAL_SERVER_ERROR | StatusCode::SERVICE_UNAVAILABLE => Self::Unexpected,
             _ => Self::Validation,
         }
@@ -81,21 +81,32 @@ pub(crate) struct Answer<T> {
     pub status: StatusCode,
     pub message: &'static str,
     pub data: T,
+    /// Of the timer that it tells of, if it tells of one.
+    pub revision: Option<u32>,
 }
 
 impl<T> Answer<T> {
     pub(crate) const fn ok(message: &'static str, data: T) -> Self {
-        Self { status: StatusCode::OK, message, data }
+        Self { status: StatusCode::OK, message, data, revision: None }
     }
 
     pub(crate) const fn created(message: &'static str, data: T) -> Self {
-        Self { status: StatusCode::CREATED, message, data }
+        Self { status: StatusCode::CREATED, message, data, revision: None }
+    }
+
+    /// The same, with the revision of its timer as `ETag`.
+    pub(crate) fn with_revision(self, revision: u32) -> Self {
+        Self { revision: Some(revision), ..self }
     }
 }
 
 impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
-        json(self.status, &Envelope { code: Code::Success, message: self.message.into(), data: self.data })
+        let mut response = json(self.status, &Envelope { code: Code::Success, message: self.message.into(), data: self.data });
+        if let Some(revision) = self.revision {
+            response.headers_mut().insert(header::ETAG, revision::etag(revision));
+        }
+        response
     }
 }
 

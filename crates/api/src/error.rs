@@ -1,11 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::response::{IntoResponse, Response};
-use commands::CommandError;
+use commands::{CommandError, Verb};
 use domain::Invalid;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use crate::limits;
+use crate::{limits, revision};
 
 /// Why a request was not carried out. The one place where reasons become statuses.
 #[derive(Debug)]
@@ -63,13 +63,19 @@ impl From<Invalid> for ApiError {
 impl ApiError {
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
+            Self::Command(CommandError::WrongStatus { verb: Verb::Ping, .. }) => StatusCode::CONFLICT,
+            Self::Command(CommandError::StaleRevision { .. }) => StatusCode::PRECONDITION_FAILED,
             Self::Command(CommandError::Invalid(_) | CommandError::WrongStatus { .. }) | Self::Malformed(_) => {
                 StatusCode::BAD_REQUEST
             }
             Self::Command(CommandError::NotFound | CommandError::NoSuchKey) | Self::NoSuchRoute => StatusCode::NOT_FOUND,
-            Self::Command(CommandError::Conflict(_) | CommandError::InDelivery(_) | CommandError::TooMany { .. }) => {
-                StatusCode::CONFLICT
-            }
+            Self::Command(
+                CommandError::Conflict(_)
+                | CommandError::IdTaken
+                | CommandError::InDelivery(_)
+                | CommandError::TooMany { .. }
+                | CommandError::Expired(_),
+            ) => StatusCode::CONFLICT,
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_) | CommandError::TooManyStreams(_))
             | Self::TooManyConnections
             | Self::TooManyBatches
@@ -79,6 +85,7 @@ impl ApiError {
             Self::TooManyRequests(_) | Self::TooManyWrongKeys(_) | Self::Command(CommandError::Searching) => {
                 StatusCode::TOO_MANY_REQUESTS
             }
+            Self::Command(CommandError::StaleRevision { .. }) => StatusCode::PRECONDITION_FAILED,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -137,6 +144,9 @@ impl ApiError {
     pub(crate) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         if let Self::TooManyRequests(wait) | Self::TooManyWrongKeys(wait) = self {
             return Some((header::RETRY_AFTER, HeaderValue::from(whole_seconds(*wait))));
+        }
+        if let Self::Command(CommandError::StaleRevision { revision, .. }) = self {
+            return Some((header::ETAG, revision::etag(*revision)));
         }
         match self.status() {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))),

@@ -5,6 +5,8 @@ use crate::{
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     id::PathId,
+    revision::{self, IfMatch},
+    schema,
     view::TimerView,
 };
 
@@ -15,16 +17,23 @@ use crate::{
 /// the timer was waiting for a retry.
 #[utoipa::path(
     post, path = "/timers/{id}/fire", tag = "timers", operation_id = "fireTimer", security(("ApiKey" = [])),
-    params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
+    params(
+        ("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with."),
+        ("If-Match" = Option<schema::IfMatch>, Header, description = schema::IF_MATCH),
+    ),
     responses(
         (status = 200, description = "It is due: `timer fires now`.", body = Envelope<TimerView>),
         (status = 400, description = "The id is no UUID, or the timer is not pending: `cannot fire timer with status 'completed'`.", body = ErrorEnvelope),
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn fire(Permitted(commands): Permitted, PathId(id): PathId) -> Result<Answer<TimerView>, ApiError> {
-    let timer = commands.fire(id).await?;
-    Ok(Answer::ok("timer fires now", TimerView::of(timer, commands.clock.now())))
+pub(crate) async fn fire(
+    Permitted(commands): Permitted,
+    PathId(id): PathId,
+    IfMatch(expected): IfMatch,
+) -> Result<Answer<TimerView>, ApiError> {
+    let timer = commands.fire(id, expected).await?;
+    Ok(revision::changed("timer fires now", timer, commands.clock.now()))
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ use crate::{
 )]
 pub(crate) async fn get(Permitted(commands): Permitted, PathId(id): PathId) -> Result<Answer<DetailView>, ApiError> {
     let timer = commands.get(id).await?;
-    Ok(Answer::ok("success", DetailView::of(timer, commands.clock.now())))
+    let revision = timer.revision;
+    Ok(Answer::ok("success", DetailView::of(timer, commands.clock.now())).with_revision(revision))
 }
 
 #[cfg(test)]

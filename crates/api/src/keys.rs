@@ -11,8 +11,6 @@ use domain::{AccessKey, AccessKeyId, Namespace, Namespaces, Rights, Timestamp};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::schema;
-
 /// A key, without what opens anything.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Key)]
@@ -26,7 +24,7 @@ pub(crate) struct KeyView {
     /// The namespaces that it opens; `null` for all of them.
     #[schema(value_type = Option<Vec<String>>, required = true, example = json!(["billing"]))]
     namespaces: Option<Vec<Namespace>>,
-    #[schema(value_type = schema::Rights)]
+    #[schema(value_type = Rights)]
     rights: &'static str,
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     created_at: Timestamp,

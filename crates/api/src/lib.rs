@@ -12,11 +12,14 @@
 
 mod attempts;
 mod auth;
+mod base_path;
 mod batch;
 mod body;
+mod by_key;
 mod cancel;
 mod cancel_matching;
 mod cluster;
+mod compression;
 mod create;
 mod cursor;
 mod dialect;
@@ -26,6 +29,7 @@ mod error;
 mod events;
 mod fire;
 mod get;
+mod groups;
 mod health;
 mod id;
 mod keys;
@@ -38,15 +42,18 @@ mod openapi;
 mod page;
 mod permits;
 mod ping;
+mod ping_timer;
 mod rate;
 mod request;
 mod request_metrics;
 mod retry;
+mod revision;
 mod schema;
 mod timing;
 mod update;
 mod v1;
 mod view;
+mod whoami;
 
 #[cfg(test)]
 mod rig;
@@ -62,10 +69,14 @@ use std::{
 use axum::{Router, middleware, routing};
 use commands::{Commands, KeyRing};
 use domain::Caller;
+use tower::ServiceExt;
 
 pub use auth::ApiKey;
+pub use base_path::BasePath;
 pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
+#[cfg(fuzzing)]
+pub use listener::check_head;
 pub use listener::serve;
 pub use metrics::METRICS;
 pub use rate::RateLimit;
@@ -79,6 +90,8 @@ use request_metrics::RequestMetrics;
 #[derive(Clone)]
 pub struct ApiConfig {
     pub api_key: ApiKey,
+    /// Under which path everything is served.
+    pub base_path: BasePath,
     /// How often each key may ask; as often as it likes if there is none.
     pub rate_limit: Option<RateLimit>,
     pub limits: Limits,
@@ -90,9 +103,10 @@ pub struct ApiConfig {
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, rate_limit, limits, health, metrics: _ } = self;
+        let Self { api_key, base_path, rate_limit, limits, health, metrics: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
+            .field("base_path", base_path)
             .field("rate_limit", rate_limit)
             .field("limits", limits)
             .field("health", health)
@@ -142,8 +156,8 @@ struct Pages {
 }
 
 impl Pages {
-    fn new() -> Self {
-        let document = openapi::document();
+    fn new(base_path: &BasePath) -> Self {
+        let document = openapi::document_under(base_path);
         Self {
             docs: Page::new(docs::page::render(&document)),
             docs_policy: docs::page::policy(),
@@ -154,37 +168,46 @@ impl Pages {
 
 /// The whole API.
 pub fn router(config: ApiConfig, commands: Commands) -> Router {
+    let base_path = config.base_path.clone();
     let api = Arc::new(Shared {
         keyring: KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)),
         rate: Rates::new(config.rate_limit),
         wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
+        pages: Pages::new(&config.base_path),
         config,
-        pages: Pages::new(),
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
     });
-    Router::new()
+    let routes = Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
         .route("/timers/{id}/fire", routing::post(fire::fire))
         .route("/timers/{id}/retry", routing::post(retry::retry))
+        .route("/timers/{id}/ping", routing::post(ping_timer::ping_timer))
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/events", routing::get(events::events))
+        .route("/groups/{namespace}/{group}", routing::get(groups::count).delete(groups::cancel))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
         .route("/cluster", routing::get(cluster::cluster))
+        .route("/whoami", routing::get(whoami::whoami))
         .route("/healthz", routing::get(health::health))
         .route("/ping", routing::get(ping::ping))
         .route("/metrics", routing::get(metrics::metrics))
         .route("/openapi.json", routing::get(openapi::describe))
         .route("/docs", routing::get(docs::docs))
+        .merge(by_key::routes())
         .merge(v1::routes())
         .fallback(async || error::ApiError::NoSuchRoute)
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(api.clone(), observe::around))
-        .with_state(api)
+        .with_state(api);
+    if base_path == BasePath::default() {
+        return routes;
+    }
+    Router::new().fallback_service(routes.map_request(move |request| base_path.strip(request)))
 }

@@ -76,7 +76,7 @@ fn page(listed: Listed, query: &ListQuery, now: Timestamp) -> TimerPage {
 #[into_params(parameter_in = Query)]
 struct Parameters {
     /// Only timers in this status.
-    #[param(value_type = Option<schema::Status>)]
+    #[param(value_type = Option<Status>)]
     status: Option<String>,
     /// Only timers of this namespace.
     #[param(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -121,7 +121,7 @@ impl Parameters {
 
     fn into_query(self) -> Result<ListQuery, Invalid> {
         let status = self.status.map(|text| {
-            let rule = "must be pending, executing, completed, failed or canceled";
+            let rule = "must be pending, executing, completed, failed, canceled or expired";
             Status::parse(&text).ok_or_else(|| Invalid::new("status", rule))
         });
         let sort = match self.sort.as_deref() {

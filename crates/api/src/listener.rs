@@ -18,16 +18,20 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+#[cfg(fuzzing)]
+pub use self::head::checks::check as check_head;
 use self::{admission::Admission, signal::Signal};
-use crate::Limits;
+use crate::{BasePath, Limits};
 
 /// How long accepting rests after it failed, for want of file descriptors say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `router` on `listener` until `shutdown`; then takes no more connections and finishes the requests in flight.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
+/// Serves `router`, which is under `base_path`, on `listener` until `shutdown`; then takes no more connections and finishes the requests
+/// in flight.
+pub async fn serve(listener: TcpListener, router: Router, base_path: BasePath, limits: Limits, shutdown: CancellationToken) {
     let connections = Connections {
         router,
+        base_path,
         limits,
         shutdown: shutdown.clone(),
         end: CancellationToken::new(),
@@ -50,6 +54,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
 
 struct Connections {
     router: Router,
+    base_path: BasePath,
     limits: Limits,
     shutdown: CancellationToken,
     /// Ends what a shutdown has no more time for.
@@ -65,7 +70,8 @@ impl Connections {
         let Some(admitted) = self.admission.admit(address) else {
             return count_refused();
         };
-        let serving = connection::serve(socket, address, self.router.clone(), self.limits, admitted, self.shutdown.clone());
+        let routes = connection::Routed { router: self.router.clone(), base_path: self.base_path.clone() };
+        let serving = connection::serve(socket, address, routes, self.limits, admitted, self.shutdown.clone());
         let end = Signal::of(self.end.clone());
         self.tasks.spawn(async move {
             ::metrics::gauge!("timer_http_connections").increment(1.0);

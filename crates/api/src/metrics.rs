@@ -14,7 +14,7 @@ use crate::Api;
 /// Metrics in the text format of Prometheus. Not JSON.
 #[utoipa::path(
     get, path = "/metrics", tag = "service", operation_id = "metrics",
-    responses((status = 200, description = "The figures.", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn metrics(State(api): State<Api>) -> Response {
     let text = (api.config.metrics)();

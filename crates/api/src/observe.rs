@@ -9,11 +9,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::FutureExt;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 use uuid::Uuid;
 
 use crate::{
-    Api, auth,
+    Api, auth, compression,
     dialect::ApiDialect,
     error::{ApiError, PartlyFailed, Refused},
     limits,
@@ -26,6 +26,7 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     let id = request_id(&request);
     let method = request.method().clone();
     let dialect = ApiDialect::of(request.uri().path());
+    let accept_encoding = request.headers().get(header::ACCEPT_ENCODING).cloned();
     // Refused by the listener already, and counted there.
     if let Some(Refused(error)) = request.extensions_mut().remove() {
         let mut response = dialect.refusal(&error, api.unrestricted.clock.now());
@@ -56,6 +57,10 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     let took = api.unrestricted.clock.monotonic().saturating_sub(started);
     api.request_metrics.answered(route, &method, status, took);
     response.headers_mut().insert(REQUEST_ID, id);
+    if compression::is_worthwhile(&response) {
+        // Boxed, because the size of a future is moved about with every request.
+        response = Box::pin(compression::compressed(response, accept_encoding.as_ref())).await;
+    }
     response
 }
 

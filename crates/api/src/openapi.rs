@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        ContentBuilder, Ref, RefOr, ResponseBuilder,
-        path::Operation,
+        Content, ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, ResponseBuilder, Type,
+        path::{Operation, Parameter},
         security::{ApiKey, ApiKeyValue, SecurityScheme},
     },
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, events, fire, get, health,
-    keys, list, metrics, ping, retry, update, v1,
+    Api, BasePath, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, events,
+    fire, get, groups, health, keys, list, metrics, ping, ping_timer, retry, update, v1, whoami,
 };
 
 #[derive(OpenApi)]
@@ -25,19 +25,21 @@ use crate::{
     ),
     paths(
         create::create, list::list, get::get, update::update, cancel::cancel,
-        fire::fire, retry::retry, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
+        fire::fire, retry::retry, ping_timer::ping_timer, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
+        by_key::read, by_key::change, by_key::cancel_it, by_key::fire_it, by_key::retry_it, by_key::list_attempts,
+        groups::count, groups::cancel,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         events::events,
         keys::create::create, keys::list::list, keys::revoke::revoke,
-        cluster::cluster, health::health, ping::ping, metrics::metrics, describe, docs::docs
+        cluster::cluster, whoami::whoami, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
-    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
+    components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch, crate::schema::TimerKey)),
     tags(
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
-        (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster`."),
+        (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster` and `/whoami`."),
     ),
     modifiers(&Common),
 )]
@@ -64,6 +66,7 @@ impl Modify for Common {
                 [&mut item.get, &mut item.post, &mut item.put, &mut item.delete].into_iter().filter_map(Option::as_mut)
             {
                 add_common_errors(operation, is_open, error);
+                add_etags(operation);
             }
         }
     }
@@ -83,6 +86,14 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
             ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);
     }
+    let is_if_match = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == IF_MATCH);
+    let expects = operation.parameters.iter().flatten().any(is_if_match);
+    if expects {
+        errors.push((
+            "412",
+            "The timer has another revision than `If-Match` says, and nothing was changed: `timer has revision 8, not 7`.",
+        ));
+    }
     for (status, description) in errors {
         let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(error))).build();
         let response = ResponseBuilder::new().description(description).content("application/json", body).build();
@@ -90,12 +101,39 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
     }
 }
 
+const IF_MATCH: &str = "If-Match";
+
+/// Answers with one timer carry its revision.
+fn add_etags(operation: &mut Operation) {
+    let revision = HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).examples([json!("\"1\"")])))
+        .description(Some("The revision of the timer, in double quotes: see `If-Match`."))
+        .build();
+    for response in operation.responses.responses.values_mut() {
+        let RefOr::T(response) = response else { continue };
+        let tells_of_one = |content: &RefOr<Content>| match content {
+            RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) => {
+                ONE_TIMER.iter().any(|name| schema.ref_location.ends_with(name))
+            }
+            _ => false,
+        };
+        if response.content.values().any(tells_of_one) {
+            response.headers.insert("ETag".to_owned(), RefOr::T(revision.clone()));
+        }
+    }
+}
+
+/// The names of the schemas of answers with one timer.
+const ONE_TIMER: [&str; 2] = ["/Envelope_Timer", "/Envelope_TimerDetail"];
+
 /// The whole document.
 pub(crate) fn document() -> Value {
     let mut document = serde_json::to_value(Description::openapi()).unwrap_or_default();
+    document["servers"] = json!([{"url": "/"}]);
     // JSON Schema can say it, utoipa cannot.
     for form in ["CreateTimerAt", "CreateTimerAfter"] {
         document["components"]["schemas"][form]["dependentRequired"] = json!({"on_conflict": ["key"]});
+        document["components"]["schemas"][form]["not"] = json!({"required": ["id", "key"]});
     }
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
@@ -115,12 +153,21 @@ pub(crate) fn document() -> Value {
     document
 }
 
+/// The same for a service under this path.
+pub(crate) fn document_under(base_path: &BasePath) -> Value {
+    let mut document = document();
+    if *base_path != BasePath::default() {
+        document["servers"] = json!([{"url": base_path.as_str()}]);
+    }
+    document
+}
+
 /// OpenAPI
 ///
 /// This description, as OpenAPI 3.1.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "service", operation_id = "openapi",
-    responses((status = 200, description = "The document.", body = crate::schema::AnyJson, content_type = "application/json"))
+    responses((status = 200, description = "The document.", body = domain::AnyJson, content_type = "application/json"))
 )]
 pub(crate) async fn describe(State(api): State<Api>, asked: HeaderMap) -> Response {
     api.pages.openapi.answer(&asked, "application/json")

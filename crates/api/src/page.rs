@@ -1,29 +1,29 @@
-//! Texts that are made once and sent often, compressed for those who take them so.
-
-use std::io::{self, Write};
+//! Texts that are made once and sent often, compressed for clients that take them so.
 
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
+use flate2::Compression;
 use http::{HeaderMap, HeaderValue, header};
+
+use crate::compression::{gzip, takes_gzip};
 
 pub(crate) struct Page {
     plain: Bytes,
-    /// None where it could not be made, which takes a machine without memory.
+    /// `None` where it could not be made, which takes a machine without memory.
     gzip: Option<Bytes>,
 }
 
 impl Page {
     pub(crate) fn new(text: String) -> Self {
-        Self { gzip: compress(&text).ok(), plain: text.into() }
+        Self { gzip: gzip(text.as_bytes(), Compression::best()).ok(), plain: text.into() }
     }
 
     /// The page as this client takes it.
     pub(crate) fn answer(&self, asked: &HeaderMap, content_type: &'static str) -> Response {
-        let gzip = self.gzip.as_ref().filter(|_| takes_gzip(asked));
+        let gzip = self.gzip.as_ref().filter(|_| takes_gzip(asked.get_all(header::ACCEPT_ENCODING)));
         let mut response = Body::from(gzip.unwrap_or(&self.plain).clone()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -33,29 +33,6 @@ impl Page {
         }
         response
     }
-}
-
-fn compress(text: &str) -> io::Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(text.as_bytes())?;
-    Ok(encoder.finish()?.into())
-}
-
-/// Whether `gzip` is among the codings, or `*` without it, and not with a weight of zero.
-fn takes_gzip(asked: &HeaderMap) -> bool {
-    let mut any = false;
-    let codings = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    for coding in codings.flat_map(|codings| codings.split(',')) {
-        let mut parts = coding.split(';').map(|part| part.trim().to_ascii_lowercase());
-        let name = parts.next().unwrap_or_default();
-        let weight = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0);
-        match name.as_str() {
-            "gzip" | "x-gzip" => return weight > 0.0,
-            "*" => any = weight > 0.0,
-            _ => {}
-        }
-    }
-    any
 }
 
 #[cfg(test)]
@@ -68,24 +45,6 @@ mod tests {
 
     fn asking(codings: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(codings))])
-    }
-
-    #[test]
-    fn gzip_is_taken_by_those_who_say_so() {
-        for (codings, expected) in [
-            ("", false),
-            ("gzip", true),
-            ("br, GZIP;q=0.5", true),
-            ("gzip;q=0", false),
-            ("gzip;q=0.0, *", false),
-            ("*", true),
-            ("*;q=0", false),
-            ("deflate, br", false),
-            ("identity", false),
-        ] {
-            assert_eq!(takes_gzip(&asking(codings)), expected, "{codings}");
-        }
-        assert!(!takes_gzip(&HeaderMap::new()));
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use store::{Claim, ClaimToken, DueEntry, Member, NodeId, OnLocked, ShardCursor, 
 use store_testing::Model;
 use tower::ServiceExt;
 
-use crate::{ApiConfig, ApiKey, HealthItem, Limits, RateLimit};
+use crate::{ApiConfig, ApiKey, BasePath, HealthItem, Limits, RateLimit};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// 2030-01-01T00:00:00Z.
@@ -82,6 +82,10 @@ impl Rig {
         Self::configured(ApiConfig { rate_limit: Some(rate_limit), ..config() })
     }
 
+    pub(crate) fn under(base_path: BasePath) -> Self {
+        Self::configured(ApiConfig { base_path, ..config() })
+    }
+
     fn configured(config: ApiConfig) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
         Self::build(Arc::new(Model::new(clock.clone(), 1)), clock, config)
@@ -119,6 +123,12 @@ impl Rig {
         let (parts, body) = response.into_parts();
         let text = String::from_utf8(body.collect().await.unwrap().to_bytes().into()).unwrap();
         Reply { status: parts.status, headers: parts.headers, text }
+    }
+
+    /// The answer with its body as it is sent.
+    pub(crate) async fn send_for_bytes(&self, request: Request) -> (HeaderMap, bytes::Bytes) {
+        let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
+        (parts.headers, body.collect().await.unwrap().to_bytes())
     }
 
     pub(crate) async fn call(&self, method: &str, path: &str, body: &str) -> Reply {
@@ -179,7 +189,8 @@ impl Rig {
 
 fn config() -> ApiConfig {
     let metrics = Arc::new(|| "timer_up 1\n".to_owned());
-    ApiConfig { api_key: ApiKey::new(KEY), rate_limit: None, limits: Limits::default(), health: Vec::new(), metrics }
+    let base_path = BasePath::default();
+    ApiConfig { api_key: ApiKey::new(KEY), base_path, rate_limit: None, limits: Limits::default(), health: Vec::new(), metrics }
 }
 
 pub(crate) fn request(method: &str, path: &str, body: &str) -> Request {

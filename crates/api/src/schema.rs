@@ -1,6 +1,8 @@
-//! Values in requests and answers, for the OpenAPI document, where they are read or written by crates that know nothing of it.
-#![expect(dead_code, reason = "these types are only described, never made")]
+//! What the OpenAPI document describes and no value of the domain does. The domain describes its own values.
+//!
+//! Types without values: they stand for what they describe, and are never made.
 
+use domain::{AnyJson, CallbackKind, Protocol, choice};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -9,277 +11,64 @@ use utoipa::{
     },
 };
 
-/// Any JSON value.
-pub(crate) struct AnyJson;
+macro_rules! described {
+    ($($(#[$meta:meta])* $name:ident: $schema:expr;)*) => {$(
+        $(#[$meta])*
+        pub(crate) enum $name {}
 
-impl PartialSchema for AnyJson {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Any JSON value.")).build().into()
-    }
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )*};
 }
 
-impl ToSchema for AnyJson {}
-
-/// Always `null`. Described as any value, because hardly a generator of clients knows the type `null`.
-pub(crate) struct Nothing;
-
-impl PartialSchema for Nothing {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Always `null`.")).build().into()
-    }
+described! {
+    /// Always `null`. Described as any value, because hardly a generator of clients knows the type `null`.
+    Nothing: ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Always `null`."));
+    NamespaceName: ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("The name of a namespace."))
+        .min_length(Some(1))
+        .max_length(Some(255))
+        .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"));
+    TimerKey: ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("The key of a timer."))
+        .min_length(Some(1))
+        .max_length(Some(255))
+        .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"))
+        .examples([serde_json::json!("order-456")]);
+    IfMatch: ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("A revision in double quotes, or `*`."))
+        .pattern(Some(r#"^(\*|"(0|[1-9][0-9]{0,8})")$"#))
+        .examples([serde_json::json!("\"7\"")]);
+    Sort: choice(["created_at", "execute_at"]);
+    Order: choice(["asc", "desc"]);
+    PendingStatus: choice(["pending"]);
+    TimerEventType: choice(["created", "changed", "attempt", "finished"]).description(Some("What happened to a timer."));
+    /// Members of an object, with any values.
+    Members: ObjectBuilder::new()
+        .description(Some("Members of an object, with any values; at least one."))
+        .additional_properties(Some(AnyJson::schema()))
+        .min_properties(Some(1))
+        .examples([serde_json::json!({"owner": "ada"})]);
+    /// How a timer speaks to its receiver in the dialect `v1`: by which protocol over HTTP, or else its kind.
+    V1Protocol: protocols();
 }
 
-impl ToSchema for Nothing {}
+pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
+    one nothing is changed, and the answer is a 412. `*` stands for any.";
 
-#[derive(ToSchema)]
-#[schema(
-    description = "Where a timer stands. `pending` → `executing` → `completed` or `failed`; `pending` → `canceled`; a retry goes back to `pending`."
-)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
-    Pending,
-    Executing,
-    Completed,
-    Failed,
-    Canceled,
-}
-
-#[derive(ToSchema)]
-#[schema(description = "What happened to a timer.")]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum TimerEventType {
-    Created,
-    Changed,
-    Attempt,
-    Finished,
-}
-
-#[derive(ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum CallbackType {
-    Http,
-    Nats,
-    Event,
-}
-
-#[derive(ToSchema)]
-#[schema(description = "What a key allows: `read`, or `write`, which includes reading.")]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Rights {
-    Read,
-    Write,
-}
-
-/// The name of a namespace.
-#[derive(ToSchema)]
-#[schema(value_type = String, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-pub(crate) struct NamespaceName(String);
-
-#[derive(ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Sort {
-    CreatedAt,
-    ExecuteAt,
-}
-
-#[derive(ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Order {
-    Asc,
-    Desc,
-}
-
-#[derive(ToSchema)]
-#[schema(
-    description = "A crash can leave open whether a call was made. `at_least_once` makes it again; `at_most_once` lets the timer fail instead."
-)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Delivery {
-    AtLeastOnce,
-    AtMostOnce,
-}
-
-#[derive(ToSchema)]
-#[schema(
-    description = "For a key that is in use. `reject` answers with the timer that is there if this request means the same, and with 409 if not. \
-    `replace` puts this request in its place, and begins anew if it had ended. `keep` gives a waiting timer only the new time, and leaves one that has ended alone."
-)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OnConflict {
-    Reject,
-    Replace,
-    Keep,
-}
-
-/// Whom the timer calls.
-#[derive(ToSchema)]
-#[serde(untagged)]
-pub(crate) enum Callback {
-    Http(HttpCallback),
-    Nats(NatsCallback),
-}
-
-/// Whom the timer calls, as it is kept.
-#[derive(ToSchema)]
-#[serde(untagged)]
-pub(crate) enum CallbackConfig {
-    Http(HttpCallback),
-    Nats(NatsCallback),
-    Event(EventCallback),
-}
-
-/// The event of a timer that came through the broker dialect, published there when it is due. It cannot be asked for over HTTP.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EventCallback {
-    pub r#type: EventType,
-}
-
-#[derive(ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum EventType {
-    Event,
-}
-
-/// A POST to a URL.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct HttpCallback {
-    pub r#type: HttpType,
-    /// `http` or `https`, without credentials.
-    #[schema(
-        format = "uri",
-        max_length = 2048,
-        pattern = "^[hH][tT][tT][pP][sS]?://[^/@]",
-        example = "https://api.example.com/webhook"
-    )]
-    pub url: String,
-    /// Own headers of the call: at most 32, together at most 16 KiB. Names that the service or the connection sets
-    /// (`Host`, `Content-Length`, `X-Timer-…`, `Webhook-…` and the like) are refused.
-    pub headers: Option<Headers>,
-    /// The body of the call, exactly as given: at most 256 KiB, nested at most 64 deep.
-    #[schema(required = false)]
-    pub payload: AnyJson,
-    /// How long the receiver may take: 100ms to 5m, 30s unless given.
-    #[schema(example = "30s")]
-    pub timeout: Option<String>,
-    /// `webhook` (unless given): any 2xx is success, the body of the answer is ignored. `timer`: the answer is read as
-    /// `{"ok": bool, "nextExecuteAt": …}`.
-    pub protocol: Option<Protocol>,
-}
-
-#[derive(ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum HttpType {
-    Http,
-}
-
-#[derive(ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Protocol {
-    Webhook,
-    Timer,
-}
-
-/// A message on a NATS subject. Refused when no NATS server is configured.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NatsCallback {
-    pub r#type: NatsType,
-    /// A subject to publish on: no blanks, no wildcards.
-    #[schema(min_length = 1, max_length = 255, pattern = "^[!-)+-=?-~]+$", example = "events.timer.triggered")]
-    pub topic: String,
-    /// Travels as the header `X-Timer-Key`.
-    #[schema(min_length = 1, max_length = 255, pattern = "^[ -~]*$", example = "user123")]
-    pub key: Option<String>,
-    /// Own headers of the message; rules as for HTTP, and none that begins with `Nats-`.
-    pub headers: Option<Headers>,
-    /// The body of the message, exactly as given: at most 256 KiB, nested at most 64 deep.
-    #[schema(required = false)]
-    pub payload: AnyJson,
-    /// Whether a stream must have stored the message before it counts as delivered. Unless given, `false`: it is enough that
-    /// the server has taken it.
-    pub jetstream: Option<bool>,
-}
-
-#[derive(ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum NatsType {
-    Nats,
-}
-
-/// Header names and their values.
-pub(crate) struct Headers;
-
-impl PartialSchema for Headers {
-    fn schema() -> RefOr<Schema> {
-        let value = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^[\t -~]*$")).max_length(Some(4096)).build();
-        let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")).build();
-        ObjectBuilder::new()
-            .property_names(Some(Schema::from(name)))
-            .additional_properties(Some(Schema::from(value)))
-            .max_properties(Some(32))
-            .build()
-            .into()
-    }
-}
-
-impl ToSchema for Headers {}
-
-/// How often and when a failed call is made again. Without one it is made once. Intervals are jittered by ±10 %.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RetryPolicy {
-    /// 3 unless given.
-    #[schema(minimum = 0, maximum = 1000, example = 5)]
-    pub max_retries: Option<u32>,
-    /// The pause after the first failure; 30s unless given.
-    #[schema(example = "10s")]
-    pub initial_interval: Option<String>,
-    /// By how much each pause is longer than the one before; 2 unless given.
-    #[schema(minimum = 1, maximum = 100, example = 2.0)]
-    pub backoff_multiplier: Option<f64>,
-    /// The longest pause; 10m unless given.
-    #[schema(example = "10m")]
-    pub max_interval: Option<String>,
-    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its client; no such limit
-    /// unless given.
-    #[schema(example = "1d")]
-    pub max_duration: Option<String>,
-}
-
-#[derive(ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum PendingStatus {
-    Pending,
-}
-
-/// Members of an object, with any values.
-pub(crate) struct Members;
-
-impl PartialSchema for Members {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .description(Some("Members of an object, with any values; at least one."))
-            .additional_properties(Some(AnyJson::schema()))
-            .min_properties(Some(1))
-            .examples([serde_json::json!({"owner": "ada"})])
-            .build()
-            .into()
-    }
-}
-
-impl ToSchema for Members {}
-
-#[derive(ToSchema)]
-#[schema(
-    description = "`timer`: the POST carries `timerId`, `namespace`, `executeAt`, `attempt` and `payload`, and the answer is read as `{\"ok\": bool, \"nextExecuteAt\": …}`. \
-    Every timer of this dialect is one. `webhook`, `nats` and `event` are timers of other dialects: a plain POST, a NATS message, an event of the broker."
-)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum V1Protocol {
-    Timer,
-    Webhook,
-    Nats,
-    Event,
+fn protocols() -> ObjectBuilder {
+    let others = CallbackKind::ALL.into_iter().filter(|kind| *kind != CallbackKind::Http).map(CallbackKind::as_str);
+    let names = [Protocol::Timer, Protocol::Webhook].map(Protocol::as_str).into_iter().chain(others);
+    choice(names).description(Some(
+        "`timer`: the POST carries `timerId`, `namespace`, `executeAt`, `attempt` and `payload`, and the answer is read as `{\"ok\": bool, \"nextExecuteAt\": …}`. \
+         Every timer of this dialect is one. `webhook`, `nats` and `event` are timers of other dialects: a plain POST, a NATS message, an event of the broker.",
+    ))
 }

@@ -28,6 +28,8 @@ async fn nothing_of_a_timer_is_done_without_the_key() {
         ("POST", "/timers/cancel", r#"{"status":"pending","expected_max":1}"#),
         ("GET", "/keys", ""),
         ("GET", "/cluster", ""),
+        ("GET", "/whoami", ""),
+        ("GET", "/namespaces/default/timers/k", ""),
         ("POST", "/keys", r#"{"name":"k","namespaces":null,"rights":"write"}"#),
         ("DELETE", "/keys/01890a5d-ac96-774b-bcce-b302099a8057", ""),
         ("GET", "/nowhere", ""),
@@ -140,7 +142,10 @@ async fn a_store_that_is_away_is_a_503_that_gives_nothing_away() {
         store.plan(Operation::Get, Fault::NotDone);
     }
     let message = rig.call("POST", "/timers", TIMER).await.refused(503, 1);
-    assert!(message.contains("the outcome is unknown") && message.contains("repeating with the same key is safe"), "{message}");
+    assert!(
+        message.contains("the outcome is unknown") && message.contains("repeating with the same key or id is safe"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
@@ -165,7 +170,7 @@ async fn a_panic_is_a_500_in_the_envelope() {
 }
 
 #[tokio::test]
-async fn figures_count_requests_by_route_and_never_by_what_callers_made_up() {
+async fn metrics_count_requests_by_route_and_never_by_what_callers_made_up() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _here = ::metrics::set_default_local_recorder(&recorder);
     let rig = Rig::new();

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use commands::Summary;
-use domain::{Callback, CorrelationId, Delivery, JsonText, Key, Namespace, RetryPolicy, Status, Timer, TimerId, Timestamp};
+use domain::{
+    AnyJson, Callback, CallbackConfig, CallbackKind, CorrelationId, Delivery, Expiry, Group, JsonText, Key, Namespace,
+    RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
-
-use crate::schema;
 
 /// A timer without what can be large.
 #[derive(Debug, Serialize, ToSchema)]
@@ -21,10 +22,12 @@ pub(crate) struct TimerView {
     /// The caller's own id, if one was given.
     #[schema(value_type = Option<String>, required = true, example = "order-456")]
     pub key: Option<Key>,
-    #[schema(value_type = schema::Status)]
+    /// What the timer belongs to, if a group was given.
+    #[schema(value_type = Option<String>, required = true, example = "campaign-7")]
+    pub group: Option<Group>,
     pub status: Status,
     /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker dialect.
-    #[schema(value_type = schema::CallbackType)]
+    #[schema(value_type = CallbackKind)]
     pub callback_type: Cow<'static, str>,
     /// When it is due, in UTC.
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T12:00:00Z")]
@@ -39,6 +42,10 @@ pub(crate) struct TimerView {
     pub created_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     pub updated_at: Timestamp,
+    /// Rises with every change of the timer and of its due time; the `ETag` of answers with one timer. Send it as `If-Match` to change
+    /// this version and no other.
+    #[schema(minimum = 1, example = 1)]
+    pub revision: u32,
 }
 
 /// A timer with everything that is known about it.
@@ -48,17 +55,25 @@ pub(crate) struct DetailView {
     #[serde(flatten)]
     pub timer: TimerView,
     /// The callback, with its payload exactly as it was given.
-    #[schema(value_type = schema::CallbackConfig)]
+    #[schema(value_type = CallbackConfig)]
     pub callback_config: Callback,
     /// Exactly as it was given.
-    #[schema(value_type = schema::AnyJson)]
+    #[schema(value_type = AnyJson)]
     pub metadata: Option<JsonText>,
     #[schema(value_type = Option<String>, required = true)]
     pub correlation_id: Option<CorrelationId>,
-    #[schema(value_type = Option<schema::RetryPolicy>, required = true)]
+    #[schema(required = true)]
     pub retry_policy: Option<RetryPolicy>,
-    #[schema(value_type = schema::Delivery)]
     pub delivery: Delivery,
+    /// From when on no attempt is started any more, if it expires.
+    #[schema(value_type = Option<String>, required = true, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+    /// How long after the due time that is, if it was given so.
+    #[schema(value_type = Option<String>, required = true, example = "30m")]
+    pub expires_after: Option<Span>,
+    /// How long after its first registration it may be postponed to at most.
+    #[schema(value_type = Option<String>, required = true, example = "1h")]
+    pub postpone_max: Option<Span>,
     /// How many deliveries have been started for this due time.
     pub attempt: u32,
     /// Why the last delivery failed, if it did.
@@ -74,11 +89,13 @@ impl TimerView {
             callback_type: timer.definition.callback.kind().into(),
             namespace: timer.definition.namespace,
             key: timer.definition.key,
+            group: timer.definition.group,
             status: timer.status,
             execute_at: timer.execute_at,
             executed_at: timer.executed_at,
             created_at: timer.created_at,
             updated_at: timer.updated_at,
+            revision: timer.revision,
         }
     }
 
@@ -87,6 +104,7 @@ impl TimerView {
             id: summary.id,
             namespace: summary.namespace,
             key: summary.key,
+            group: summary.group,
             status: summary.status,
             callback_type: summary.callback_kind.into(),
             execute_at: summary.execute_at,
@@ -94,6 +112,7 @@ impl TimerView {
             executed_at: summary.executed_at,
             created_at: summary.created_at,
             updated_at: summary.updated_at,
+            revision: summary.revision,
         }
     }
 }
@@ -102,6 +121,12 @@ impl DetailView {
     pub(crate) fn of(timer: Timer, now: Timestamp) -> Self {
         let definition = timer.definition.clone();
         Self {
+            expires_at: timer.expires_at(),
+            expires_after: match definition.options.expiry {
+                Some(Expiry::After(span)) => Some(span),
+                Some(Expiry::At(_)) | None => None,
+            },
+            postpone_max: definition.options.postpone_max,
             attempt: timer.attempt,
             last_error: timer.last_error.clone(),
             timer: TimerView::of(timer, now),

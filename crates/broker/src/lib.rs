@@ -46,7 +46,7 @@ pub const METRICS: &[Metric] = &[
     Metric::counter("timer_commands_received_total", "Commands that the broker delivered, repetitions included."),
     Metric::counter(
         "timer_commands_total",
-        "Commands handled, by result: scheduled, moved, unchanged, later (the broker delivers them again) or dead (put aside).",
+        "Commands handled, by result: scheduled, moved, unchanged, later (the broker delivers them again) or dead (dead-lettered).",
     )
     .by(&[("result", &["scheduled", "moved", "unchanged", "later", "dead"])]),
     Metric::histogram("timer_command_batch_size", "Commands that were registered in one commit."),

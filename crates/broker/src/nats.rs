@@ -10,6 +10,7 @@
 //! at the start. A stream or consumer that the operator has made with other settings is used as it is.
 
 mod dead_letters;
+mod jetstream_api;
 mod learning;
 mod listening;
 mod pull;
@@ -64,7 +65,7 @@ impl NatsBroker {
         }
         let client = self.connection.client().await;
         let consumer = self.setup.everything(&client).await?;
-        search.run(&self.connection, &setup::context(&client)).await;
+        search.run(&self.connection, &jetstream_api::context(&client)).await;
         Pull::begin(client, &consumer).await
     }
 

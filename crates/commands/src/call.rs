@@ -68,7 +68,8 @@ impl ReadBack {
         Ok(())
     }
 
-    fn given_up(&self) -> StoreError {
+    /// The error of an outcome that stays unknown.
+    pub(crate) fn given_up(&self) -> StoreError {
         StoreError::Unknown(Cause::of(self.cause.clone()))
     }
 }

@@ -1,6 +1,6 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, HttpEndpoint, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, resolve,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Group, HttpEndpoint, Invalid, JsonText, Key, Namespace,
+    NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Times, Timestamp, resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
@@ -14,11 +14,15 @@ pub struct NewTimerRequest {
     pub target: Target,
     pub namespace: Namespace,
     pub key: Option<Key>,
+    pub group: Option<Group>,
+    /// The id that the client chose; not together with a key.
+    pub id: Option<TimerId>,
     pub on_conflict: OnConflict,
     pub metadata: Option<JsonText>,
     pub correlation_id: Option<CorrelationId>,
     pub retry_policy: Option<RetryPolicy>,
     pub delivery: Delivery,
+    pub options: Options,
 }
 
 /// The receiver of the timer's call.
@@ -40,11 +44,14 @@ impl NewTimerRequest {
             target,
             namespace: Namespace::default(),
             key: None,
+            group: None,
+            id: None,
             on_conflict: OnConflict::default(),
             metadata: None,
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::default(),
+            options: Options::default(),
         }
     }
 }
@@ -97,10 +104,15 @@ impl Commands {
         self.check_open(&request.namespace)?;
         let now = self.clock.now();
         let (asked, earliest_allowed, on_conflict) = (request.asked, request.earliest_allowed, request.on_conflict);
+        let can_be_repeated = request.key.is_some() || request.id.is_some();
         let definition = self.define(request, now)?;
-        Ok(match self.rules.instant(asked, earliest_allowed, now) {
+        let execute_at = self.rules.instant(asked, earliest_allowed, now).and_then(|execute_at| {
+            definition.options.expiry.map_or(Ok(()), |expiry| expiry.check(execute_at))?;
+            Ok(execute_at)
+        });
+        Ok(match execute_at {
             Ok(execute_at) => Prepared::New(NewTimer { definition, execute_at, on_conflict, created_at: now }),
-            Err(refusal) if definition.key.is_none() => return Err(refusal.into()),
+            Err(refusal) if !can_be_repeated => return Err(refusal.into()),
             Err(refusal) => Prepared::TooLate(TooLate { definition, on_conflict, refusal }),
         })
     }
@@ -110,6 +122,7 @@ impl Commands {
             Created::Created(timer) => Outcome::Created(timer),
             Created::Replaced(timer) => Outcome::Replaced(timer),
             Created::Existing(timer) => return Ok(Outcome::Existing(timer)),
+            Created::Conflict(timer) if timer.definition.key.is_none() => return Err(CommandError::IdTaken),
             Created::Conflict(timer) if timer.status == Status::Executing => {
                 return Err(CommandError::InDelivery(Box::new(timer)));
             }
@@ -128,7 +141,7 @@ impl Commands {
     fn define(&self, request: NewTimerRequest, now: Timestamp) -> Result<Definition, Invalid> {
         let id = match &request.key {
             Some(key) => TimerId::keyed(&request.namespace, key),
-            None => TimerId::random(now),
+            None => request.id.unwrap_or_else(|| TimerId::random(now)),
         };
         let is_event = request.target == Target::Event;
         let callback = match request.target {
@@ -149,20 +162,29 @@ impl Commands {
             correlation_id: request.correlation_id,
             retry_policy: request.retry_policy,
             delivery: request.delivery,
-            options: Options::default(),
+            group: request.group,
+            options: request.options,
         })
     }
 
-    /// What becomes of a request whose time has passed: only where its key is taken can it be anything but refused for that. A
+    /// What becomes of a request whose time has passed: only where its key or id is taken can it be anything but refused for that. A
     /// client that lost the answer to a create asks again, perhaps after the timer was due, and must be told of the timer that there is.
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
         let TooLate { definition, on_conflict, refusal } = late;
         let Some(timer) = call::reading(self.stores.timers.get(definition.id)).await? else { return Err(refusal.into()) };
-        match resolve(on_conflict, timer.status, timer.definition.content(), definition.content()) {
+        if timer.definition.namespace != definition.namespace {
+            return Err(CommandError::IdTaken);
+        }
+        let wanted = match definition.asked {
+            RequestedTime::At(instant) => instant,
+            RequestedTime::After(delay) => self.clock.now().saturating_add(delay),
+        };
+        let times = Times::of(&timer, wanted);
+        match resolve(on_conflict, timer.status, timer.definition.content(), definition.content(), times) {
             Resolution::Existing => self.answer(Created::Existing(timer)),
             Resolution::Conflict => self.answer(Created::Conflict(timer)),
             // These would need the time that has passed.
-            Resolution::Overwrite | Resolution::Move | Resolution::Revive => Err(refusal.into()),
+            Resolution::Overwrite | Resolution::Move(_) | Resolution::Revive => Err(refusal.into()),
         }
     }
 
@@ -193,7 +215,17 @@ impl Commands {
 
     async fn register_once(&self, new: &NewTimer) -> StoreResult<Created> {
         let answers = call::writing(self.stores.timers.create(vec![new.clone()])).await?;
-        answers.into_iter().next().ok_or_else(|| StoreError::Corrupt("the store gave no answer to a create".into()))
+        let created = answers.into_iter().next();
+        let missing = || StoreError::Corrupt("the store gave no answer to a create".into());
+        created.map(|created| within_namespace(created, new)).ok_or_else(missing)
+    }
+}
+
+/// An id that a client chose may be that of a timer of another namespace. Of that one the client learns nothing but that it is there.
+pub(crate) fn within_namespace(created: Created, new: &NewTimer) -> Created {
+    match created {
+        Created::Existing(timer) if timer.definition.namespace != new.definition.namespace => Created::Conflict(timer),
+        other => other,
     }
 }
 
@@ -208,8 +240,9 @@ fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
     let is_touched = new.on_conflict != OnConflict::Reject && timer.updated_at >= new.created_at;
     let is_of_then = timer.created_at == new.created_at || is_touched;
     let same_time = timer.definition.asked == new.definition.asked && timer.execute_at == new.execute_at;
-    let same_content = new.on_conflict == OnConflict::Keep || timer.definition.fingerprint() == new.definition.fingerprint();
-    is_of_then && same_time && same_content
+    let same_content = new.on_conflict.only_moves() || timer.definition.fingerprint() == new.definition.fingerprint();
+    let same_namespace = timer.definition.namespace == new.definition.namespace;
+    is_of_then && same_time && same_namespace && same_content
 }
 
 fn post_to(url: &CallbackUrl, id: TimerId) -> Result<Callback, Invalid> {

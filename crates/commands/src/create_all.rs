@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     CommandError, Commands, NewTimerRequest, Outcome, call,
-    create::{Prepared, TooLate},
+    create::{Prepared, TooLate, within_namespace},
 };
 
 /// How long the outcomes of one batch are read back.
@@ -84,7 +84,9 @@ impl Commands {
             return Vec::new();
         }
         let cause = match call::writing(self.stores.timers.create(batch.clone())).await {
-            Ok(created) => return created.into_iter().map(Ok).collect(),
+            Ok(created) => {
+                return created.into_iter().zip(&batch).map(|(created, new)| Ok(within_namespace(created, new))).collect();
+            }
             Err(error) => error,
         };
         let mut answers = Vec::with_capacity(batch.len());

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use domain::{Invalid, Status, Timer};
+use domain::{Invalid, Status, Timer, Timestamp};
 use store::StoreError;
 
 /// Why a command was not carried out. The text is fit for the client; the causes inside are for the log.
@@ -18,9 +18,18 @@ pub enum CommandError {
     /// The status of the timer does not permit it.
     #[error("cannot {verb} timer with status '{status}'")]
     WrongStatus { verb: Verb, status: Status },
+    /// The timer has expired, and another try would come after that.
+    #[error("cannot retry timer: it expired at {0}")]
+    Expired(Timestamp),
+    /// The timer has another revision than the one that the caller expects; nothing was changed.
+    #[error("timer has revision {revision}, not {expected}")]
+    StaleRevision { revision: u32, expected: u32 },
     /// The key is taken, and the caller did not ask to replace its timer.
     #[error("a timer with this key exists and has other content")]
     Conflict(Box<Timer>),
+    /// The id is taken by a timer with other content, perhaps one that the caller may not know of.
+    #[error("a timer with this id exists and has other content")]
+    IdTaken,
     /// The key belongs to a timer that is being delivered at this moment.
     #[error("the timer with this key is being delivered: try again when it has ended")]
     InDelivery(Box<Timer>),
@@ -38,11 +47,21 @@ pub enum CommandError {
     Unavailable(#[source] StoreError),
     /// The store may have done it, and could not be asked.
     #[error(
-        "the store did not answer, so the outcome is unknown: read the timer before trying again (repeating with the same key is safe)"
+        "the store did not answer, so the outcome is unknown: read the timer before trying again (repeating with the same key or id is safe)"
     )]
     Unknown(#[source] StoreError),
     #[error("internal error")]
     Internal(#[source] StoreError),
+}
+
+impl CommandError {
+    /// Refuses a change of a timer that has another revision than the one that its caller expects, if it expects one.
+    pub fn check_revision(timer: &Timer, expected: Option<u32>) -> Result<(), Self> {
+        match expected {
+            Some(expected) if timer.revision != expected => Err(Self::StaleRevision { revision: timer.revision, expected }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The action that was requested of a timer.
@@ -52,6 +71,7 @@ pub enum Verb {
     Cancel,
     Fire,
     Retry,
+    Ping,
 }
 
 impl fmt::Display for Verb {
@@ -61,6 +81,7 @@ impl fmt::Display for Verb {
             Self::Cancel => "cancel",
             Self::Fire => "fire",
             Self::Retry => "retry",
+            Self::Ping => "ping",
         })
     }
 }

@@ -21,12 +21,14 @@ mod error;
 mod events;
 mod fire;
 mod get;
+mod group;
 mod health;
 mod keyring;
 mod keys;
 mod list;
 mod patch;
 mod permission;
+mod ping;
 mod retry;
 mod rules;
 mod searches;
@@ -50,7 +52,9 @@ pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
-pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary};
+pub use store::{
+    Cluster, Cursor, Filter, GroupCount, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary,
+};
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;
@@ -99,8 +103,8 @@ pub const METRICS: &[Metric] = &[
         .by(&[("result", &["created", "replaced"])]),
     Metric::counter("timer_updated_total", "Timers changed by their callers."),
     Metric::counter("timer_canceled_total", "Timers canceled by their callers."),
-    Metric::counter("timer_retried_total", "Failed timers that their callers had tried again."),
+    Metric::counter("timer_retried_total", "Failed or expired timers that their callers had tried again."),
     Metric::gauge("timer_event_streams", "Streams of events that are open."),
     Metric::counter("timer_read_back_total", "Writes whose outcome was unknown and had to be read back, by operation.")
-        .by(&[("operation", &["create", "update", "cancel", "retry", "add_key"])]),
+        .by(&[("operation", &["create", "update", "cancel", "retry", "revive", "add_key"])]),
 ];

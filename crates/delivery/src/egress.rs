@@ -67,7 +67,7 @@ impl Egress {
         }
     }
 
-    /// Refuses a URL whose host is itself a denied address, so that nobody has to wait for the attempt to learn it.
+    /// Refuses a URL whose host is itself a denied address, so that its client need not wait for the attempt to learn it.
     /// Names pass: what they mean is known only when they are dialled.
     pub fn check_literal(&self, url: &CallbackUrl) -> Result<(), Denied> {
         let (host, port) = (url.host(), url.port());

@@ -4,6 +4,7 @@ mod answer;
 mod connect;
 mod connect_limiter;
 mod connections;
+mod error_chain;
 mod failure;
 mod intake;
 mod lookups;

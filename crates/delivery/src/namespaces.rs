@@ -167,7 +167,7 @@ mod tests {
             ("plain", Some(own), false, Some(1)),
             ("other", None, false, None),
             ("other", Some(own), false, Some(1)),
-            // Somebody waits for an event whatever its namespace.
+            // A client waits for an event whatever its namespace.
             ("billing", None, true, Some(u32::MAX)),
         ] {
             let mut timer = if is_event { timers::event() } else { timers::http("http://127.0.0.1/", "") };

@@ -28,7 +28,7 @@ pub enum Shortage {
     Lookups,
 }
 
-/// Why an attempt did not work, in words for whoever owns the timer: no secrets, no query of the URL.
+/// Why an attempt did not work, in words for the owner of the timer: no secrets, no query of the URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub kind: FailureKind,

@@ -47,7 +47,8 @@ pub enum Namespaces {
     Only(Vec<Namespace>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, utoipa::ToSchema)]
+#[schema(rename_all = "lowercase", description = "What a key allows: `read`, or `write`, which includes reading.")]
 pub enum Rights {
     Read,
     /// Includes reading.

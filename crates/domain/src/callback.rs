@@ -5,6 +5,7 @@
 //!             └─ endpoint             where to: one variant of Endpoint, one CallbackKind and one file for each kind
 //! ```
 
+mod description;
 mod fields;
 mod http;
 mod kind;
@@ -16,19 +17,22 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
-use self::{
-    fields::{Fields, Trust},
-    kind::KindInfo,
-    text::ObjectText,
-};
 pub use self::{
+    description::CallbackConfig,
     http::{HttpEndpoint, Protocol},
     kind::{Backend, KindSet},
     nats::NatsEndpoint,
     url::CallbackUrl,
 };
-use crate::{Headers, Invalid, JsonText, RetryPolicy, limits, names_of};
+use self::{
+    description::Description,
+    fields::{Fields, Trust},
+    kind::KindInfo,
+    text::ObjectText,
+};
+use crate::{Headers, Invalid, JsonText, RetryPolicy, limits};
 
 /// How much of a stored callback has its address: kind and URL, which has only ASCII characters.
 pub const ADDRESS_BYTES: usize = limits::URL_CHARS_MAX + 64;
@@ -57,6 +61,11 @@ pub enum CallbackKind {
     Event,
 }
 
+fn describe_event() -> RefOr<Schema> {
+    let description = "The event of a timer that came through the broker dialect, published there when it is due. It cannot be asked for over HTTP.";
+    ObjectBuilder::new().description(Some(description)).into()
+}
+
 impl CallbackKind {
     pub const ALL: [Self; 3] = [Self::Http, Self::Nats, Self::Event];
 
@@ -67,10 +76,11 @@ impl CallbackKind {
             Self::Event => &KindInfo {
                 name: "event",
                 fields: &[],
-                has_content: false,
+                content: None,
                 // Only the command consumer makes them, for the clients that listen there.
                 is_requestable: false,
                 backend: Some(Backend { name: "broker", setting: "TIMER_BROKER" }),
+                description: Description { schema: describe_event, references: |_| {} },
             },
         }
     }
@@ -160,11 +170,6 @@ impl Callback {
             Endpoint::Event => {}
         }
         object.end()
-    }
-
-    /// The names that [`Callback::from_json`] knows, of all types together.
-    pub fn member_names() -> &'static [&'static str] {
-        names_of::<Fields<'_>>()
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {

@@ -15,6 +15,12 @@ impl FairShare {
     /// receivers have one tenant.
     pub const OF_A_RECEIVER: Self = Self(31);
 
+    /// For a limit of `max` units: a single tenant gets three quarters, and of a large limit all but `reserve` units. What is left is
+    /// for the first units of other tenants, who need no more of it where the limit is large.
+    pub fn leaving(max: usize, reserve: usize) -> Self {
+        Self((max / reserve.max(1)).saturating_sub(1).max(Self::AMONG_TENANTS.0))
+    }
+
     /// How much a tenant may take besides what it holds, if nothing is given back meanwhile. A tenant that holds nothing gets
     /// something as long as anything is free.
     pub const fn left(self, free: usize, held: usize) -> usize {
@@ -59,6 +65,9 @@ mod tests {
             (FairShare::AMONG_TENANTS, 64, 48),
             (FairShare::AMONG_TENANTS, 4, 3),
             (FairShare::AMONG_TENANTS, 1, 1),
+            (FairShare::leaving(2_048, 512), 2_048, 1_536),
+            (FairShare::leaving(64, 512), 64, 48),
+            (FairShare::leaving(10_240, 512), 10_240, 9_728),
             (FairShare::OF_A_RECEIVER, 264, 256),
             (FairShare::OF_A_RECEIVER, 256, 248),
             (FairShare::OF_A_RECEIVER, 2, 2),

@@ -4,8 +4,8 @@ use crate::{Definition, JsonText, Options, json::without_blanks};
 
 /// A short stand-in for everything a request said except when: equal for requests that mean the same.
 ///
-/// Blanks between JSON tokens do not count; the order of members does, because receivers get to see it. Only a request with a key can
-/// be repeated: without one no two mean the same.
+/// Blanks between JSON tokens do not count; the order of members does, because receivers get to see it. What is stored with a timer
+/// without a key is its id: hardly one is ever asked for again, and [`Fingerprint::of_content`] tells what it said.
 ///
 /// Stores keep fingerprints, so that what one version of this program wrote is compared with what a later one makes of the repeated
 /// request. A fingerprint must therefore never change for a request that an earlier version could take; the golden values in the tests
@@ -20,10 +20,19 @@ impl Fingerprint {
 
     /// The same, for a store that has written the callback as JSON already.
     pub fn with(definition: &Definition, callback_json: &str) -> Self {
-        // Without a key every request is a timer of its own: its id says it all.
+        // Most timers have no key, and none of them should pay for a hash.
         if definition.key.is_none() {
             return Self(definition.id.as_uuid().into_bytes());
         }
+        Self::of_texts(definition, callback_json)
+    }
+
+    /// Of what the request said, also where it has no key: for a request that repeats an id, or chose one that is taken.
+    pub fn of_content(definition: &Definition) -> Self {
+        Self::of_texts(definition, &definition.callback.to_json())
+    }
+
+    fn of_texts(definition: &Definition, callback_json: &str) -> Self {
         let Definition {
             id: _,
             namespace,
@@ -34,7 +43,8 @@ impl Fingerprint {
             correlation_id,
             retry_policy,
             delivery,
-            options: Options {},
+            group,
+            options: Options { expiry, postpone_max },
         } = definition;
         let mut parts = Parts::default();
         parts.add(FIRST, Some(namespace.as_str()));
@@ -44,6 +54,9 @@ impl Fingerprint {
         parts.add(FIRST, correlation_id.as_ref().map(|id| id.as_str()));
         parts.add(FIRST, retry_policy.as_ref().map(crate::RetryPolicy::to_json).as_deref());
         parts.add(FIRST, Some(delivery.as_str()));
+        parts.add(2, expiry.map(|expiry| i64::from(expiry).to_string()).as_deref());
+        parts.add(3, postpone_max.map(|span| span.as_micros().to_string()).as_deref());
+        parts.add(4, group.as_ref().map(|group| group.as_str()));
         parts.finish()
     }
 }
@@ -87,7 +100,9 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Callback, CorrelationId, Delivery, Key, Namespace, RequestedTime, RetryPolicy, TimerId, Timestamp};
+    use crate::{
+        Callback, CorrelationId, Delivery, Expiry, Group, Key, Namespace, RequestedTime, RetryPolicy, Span, TimerId, Timestamp,
+    };
 
     fn definition(callback: &str) -> Definition {
         let (namespace, key) = (Namespace::parse("tenant").unwrap(), Key::parse("order-7").unwrap());
@@ -101,6 +116,7 @@ mod tests {
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::AtLeastOnce,
+            group: None,
             options: Options::default(),
         }
     }
@@ -128,6 +144,11 @@ mod tests {
         };
         let default_policy = Definition { retry_policy: Some(RetryPolicy::default()), ..definition(PLAIN) };
         let event = Definition { callback: Callback::EVENT, ..definition(PLAIN) };
+        let expiring =
+            |expiry| Definition { options: Options { expiry: Some(expiry), ..Options::default() }, ..definition(PLAIN) };
+        let postpone_max = Some(Span::from_secs(90));
+        let limited = Definition { options: Options { postpone_max, ..Options::default() }, ..definition(PLAIN) };
+        let grouped = Definition { group: Some(Group::parse("g").unwrap()), ..definition(PLAIN) };
         // The last two are from databases that the first version wrote.
         let order_5 = Key::parse("order-5").unwrap();
         let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
@@ -139,6 +160,10 @@ mod tests {
             ("the least that can be said", definition(PLAIN), "ce27dffc29987b5ca18574406f98c9f5"),
             ("everything that can be said", full, "7e55845aeb88a4b31f53e06b7662e2fd"),
             ("the default retry policy", default_policy, "6758f32f62deb73d95b555333c802ffb"),
+            ("an instant of expiry", expiring(Expiry::At(Timestamp::from_micros(90))), "16cc62ecdd26d5041d8d3a7315b138f2"),
+            ("a span to expiry", expiring(Expiry::After(Span::from_secs(90))), "82fb2633a34b50d19efc18f28f35f312"),
+            ("a limit of postponing", limited, "d8b8475392f58513b8a1fc36ac1fb63e"),
+            ("a group", grouped, "a2479f13c4a5828093f399e27f293164"),
             ("a message", definition(NATS), "db6848abf7fd9dc3450f3239f007218b"),
             ("the event of a command", event, "5a187cfb58a177628ad6fea4901003b9"),
             ("an order in SQLite", stored_5, "1a91dcc8b02efaf7141b57df0c0b8b11"),

@@ -1,4 +1,8 @@
 use serde::ser::SerializeMap;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
+};
 
 use crate::{Invalid, limits};
 
@@ -20,6 +24,20 @@ const REFUSED: [&str; 10] = [
     "http2-settings",
 ];
 const REFUSED_PREFIXES: [&str; 3] = ["proxy-", "webhook-", "x-timer-"];
+
+impl PartialSchema for Headers {
+    fn schema() -> RefOr<Schema> {
+        let value = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^[\t -~]*$")).max_length(Some(4096)).build();
+        let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")).build();
+        ObjectBuilder::new()
+            .property_names(Some(Schema::from(name)))
+            .additional_properties(Some(Schema::from(value)))
+            .max_properties(Some(limits::HEADERS_MAX))
+            .into()
+    }
+}
+
+impl ToSchema for Headers {}
 
 impl Headers {
     pub const EMPTY: Self = Self(Vec::new());

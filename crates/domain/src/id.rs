@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use crate::{Invalid, Timestamp, limits};
 
-/// The id of a timer. It is random and in order of creation, unless the caller gave a key: then the same namespace and key
-/// always yield the same id, which makes creates idempotent.
+/// The id of a timer. It is random and in order of creation, made by the service or by the client, unless the client gave a key: then
+/// the same namespace and key always yield the same id. Both a key and an id of the client's make creates idempotent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(Uuid);
 
@@ -30,6 +30,15 @@ impl TimerId {
 
     pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {
         Uuid::try_parse(text).map(Self).map_err(|_| Invalid::new(field, "must be a UUID"))
+    }
+
+    /// An id that a client chose for a new timer: a UUID of version 7, as the service makes them itself. One of another version could
+    /// be the id of a key.
+    pub fn parse_chosen(field: &str, text: &str) -> Result<Self, Invalid> {
+        let is_chosen = |uuid: &Uuid| uuid.get_version_num() == 7 && uuid.get_variant() == uuid::Variant::RFC4122;
+        // Written with hyphens and nothing else, as it comes back.
+        let uuid = Uuid::try_parse(text).ok().filter(|_| text.len() == uuid::fmt::Hyphenated::LENGTH).filter(is_chosen);
+        uuid.map(Self).ok_or_else(|| Invalid::new(field, "must be a UUID of version 7, written with hyphens"))
     }
 
     pub const fn from_uuid(uuid: Uuid) -> Self {
@@ -152,6 +161,28 @@ mod tests {
         let early = TimerId::random(Timestamp::from_micros(1_700_000_000_000_000));
         let late = TimerId::random(Timestamp::from_micros(1_700_000_000_001_000));
         assert!(early < late);
+    }
+
+    #[test]
+    fn only_a_uuid_of_version_7_can_be_chosen() {
+        for text in ["01890a5d-ac96-774b-bcce-b302099a8057", "01890A5D-AC96-774B-8CCE-B302099A8057"] {
+            assert_eq!(TimerId::parse_chosen("id", text).unwrap().to_string(), text.to_lowercase());
+        }
+        let keyed = keyed("a", "b").to_string();
+        for text in [
+            "",
+            "order-7",
+            &keyed,
+            "01890a5d-ac96-474b-bcce-b302099a8057",
+            "01890a5d-ac96-774b-ccce-b302099a8057",
+            "01890a5dac96774bbcceb302099a8057",
+            "{01890a5d-ac96-774b-bcce-b302099a8057}",
+            "urn:uuid:01890a5d-ac96-774b-bcce-b302099a8057",
+            "01890a5d-ac96-774b-bcce-b302099a8057 ",
+        ] {
+            let refusal = TimerId::parse_chosen("id", text).unwrap_err().to_string();
+            assert_eq!(refusal, "id must be a UUID of version 7, written with hyphens", "{text}");
+        }
     }
 
     #[test]

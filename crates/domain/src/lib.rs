@@ -1,7 +1,8 @@
 //! What a timer is: its identity, when it is due, whom it calls, and how its status may change.
 //!
 //! Everything here is pure: no I/O, no async, and the current time is always an argument. Values are parsed
-//! once, at the boundary; past it they are right by construction.
+//! once, at the boundary; past it they are right by construction. A value that clients send or see is described for the OpenAPI document
+//! where it is read.
 
 mod access;
 mod attempt;
@@ -11,7 +12,9 @@ mod callback_headers;
 mod cause;
 mod clock;
 mod conflict;
+mod description;
 mod destination;
+mod expiry;
 mod fair_share;
 mod fingerprint;
 mod given;
@@ -36,14 +39,15 @@ mod timestamp;
 pub use access::{Access, AccessKey, AccessKeyId, Caller, Namespaces, Rights};
 pub use attempt::{Attempt, AttemptLog};
 pub use backoff::Backoff;
-pub use callback::{
-    ADDRESS_BYTES, Backend, Callback, CallbackKind, CallbackUrl, Endpoint, HttpEndpoint, KindSet, NatsEndpoint, Protocol,
-};
+// Everything that is public there: a kind of callback is named in that module alone.
+pub use callback::*;
 pub use callback_headers::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 pub use cause::Cause;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use conflict::{Content, OnConflict, Resolution, resolve};
+pub use conflict::{Content, OnConflict, Resolution, Times, resolve};
+pub use description::{AnyJson, choice};
 pub use destination::{Destination, ReceiverId, TenantId};
+pub use expiry::Expiry;
 pub use fair_share::FairShare;
 pub use fingerprint::Fingerprint;
 pub use given::{FromMember, Given, Json, Whole};
@@ -57,7 +61,7 @@ pub use metric::{Metric, MetricKind, MetricLabel};
 pub use object::{MemberNames, names_of, quoted, read_object, read_object_in};
 pub use options::Options;
 pub use retry::RetryPolicy;
-pub use schedule::{Countdown, Horizon, RequestedTime};
+pub use schedule::{Countdown, Horizon, RequestedTime, StoredTime};
 pub use span::Span;
 pub use status::{Event, Next, Status};
 pub use subject::{Subject, SubjectPattern};

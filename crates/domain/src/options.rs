@@ -1,66 +1,93 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Invalid;
+use crate::{Expiry, Invalid, Span};
 
 /// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
 /// a migration.
 ///
-/// There is no such field yet: those that timers had before have columns of their own. A field that joins has a default, is left out
-/// of the text where it has it, and takes part in the [`Fingerprint`](crate::Fingerprint) by its version: the pattern there stops
-/// compiling. Stores pass options through whole.
+/// A field that joins has a default, is left out of the text where it has it, and takes part in the
+/// [`Fingerprint`](crate::Fingerprint) by its version: the pattern there stops compiling. Stores pass options through whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Options {}
+pub struct Options {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Expiry>,
+    /// For how long from its registration the timer may be postponed.
+    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    pub postpone_max: Option<Span>,
+}
+
+/// A span as the number of its microseconds.
+mod micros {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::Span;
+
+    #[expect(clippy::ref_option, reason = "serde passes the field as it is")]
+    pub fn serialize<S: Serializer>(span: &Option<Span>, serializer: S) -> Result<S::Ok, S::Error> {
+        span.map(Span::as_micros).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+        Ok(Option::<i64>::deserialize(deserializer)?.map(Span::from_micros_clamped))
+    }
+}
 
 /// The version that this program writes, and the latest it understands. It rises when a field joins that a program of the version
 /// before must not ignore; fields that it may ignore leave it as it is.
-const VERSION: u32 = 1;
+///
+/// 2: a program that does not know of an expiry would call after it.
+const VERSION: u32 = 2;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Stored<O> {
     version: u32,
+    /// The text of a requested time that is more than a number, see [`StoredTime`](crate::StoredTime).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
     #[serde(flatten)]
     options: O,
 }
 
 impl Options {
-    /// The text that is stored. Most timers have none: everything has its default.
-    pub fn to_stored(&self) -> Option<String> {
-        to_stored(self)
+    /// The text that is stored, with that of the requested time if there is one. Most timers have none: everything has its default.
+    pub fn to_stored(&self, asked: Option<String>) -> Option<String> {
+        to_stored(self, asked)
     }
 
     /// Understands what this version and those before it have written.
-    pub fn from_stored(text: Option<&str>) -> Result<Self, Invalid> {
+    pub fn from_stored(text: Option<&str>) -> Result<(Self, Option<String>), Invalid> {
         from_stored(text)
     }
 }
 
-fn to_stored<O: Default + PartialEq + Clone + Serialize>(options: &O) -> Option<String> {
-    let stored = || Stored { version: VERSION, options: options.clone() };
+fn to_stored<O: Default + PartialEq + Clone + Serialize>(options: &O, asked: Option<String>) -> Option<String> {
+    let is_stored = asked.is_some() || *options != O::default();
     // Options are plain values: nothing in here can fail to be written.
-    (*options != O::default()).then(|| serde_json::to_string(&stored()).unwrap_or_default())
+    is_stored.then(|| serde_json::to_string(&Stored { version: VERSION, asked, options: options.clone() }).unwrap_or_default())
 }
 
-fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Result<O, Invalid> {
+fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Result<(O, Option<String>), Invalid> {
     #[derive(Deserialize)]
     struct Written {
         version: u32,
+        asked: Option<String>,
     }
 
-    let Some(text) = text else { return Ok(O::default()) };
+    let Some(text) = text else { return Ok((O::default(), None)) };
     let unreadable = |error: serde_json::Error| Invalid::new("options", format!("cannot be read: {error}"));
-    let Written { version } = serde_json::from_str(text).map_err(unreadable)?;
+    let Written { version, asked } = serde_json::from_str(text).map_err(unreadable)?;
     if version > VERSION {
         return Err(Invalid::new("options", format!("have version {version}, and this program knows only up to {VERSION}")));
     }
-    serde_json::from_str(text).map(|stored: Stored<O>| stored.options).map_err(unreadable)
+    serde_json::from_str(text).map(|options| (options, asked)).map_err(unreadable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As options will look once there are some.
+    /// As options will look once there are more.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     struct Later {
@@ -72,25 +99,43 @@ mod tests {
 
     #[test]
     fn defaults_are_not_stored() {
-        assert_eq!(Options::default().to_stored(), None);
-        assert_eq!(Options::from_stored(None).unwrap(), Options::default());
-        assert_eq!(to_stored(&Later::default()), None);
+        assert_eq!(Options::default().to_stored(None), None);
+        assert_eq!(Options::from_stored(None).unwrap(), (Options::default(), None));
+        assert_eq!(to_stored(&Later::default(), None), None);
     }
 
     #[test]
     fn options_read_back_as_they_are_written() {
         let later = Later { label: Some("é".to_owned()), quiet: false };
-        let stored = to_stored(&later).unwrap();
-        assert_eq!(stored, r#"{"version":1,"label":"é"}"#);
-        assert_eq!(from_stored::<Later>(Some(&stored)).unwrap(), later);
+        let stored = to_stored(&later, None).unwrap();
+        assert_eq!(stored, r#"{"version":2,"label":"é"}"#);
+        assert_eq!(from_stored(Some(&stored)).unwrap(), (later, None));
+    }
+
+    #[test]
+    fn the_text_of_a_requested_time_is_stored_beside_options_and_without_any() {
+        let text = || Some("0 9 * * MON".to_owned());
+        for later in [Later::default(), Later { label: None, quiet: true }] {
+            let stored = to_stored(&later, text()).unwrap();
+            assert!(stored.starts_with(r#"{"version":2,"asked":"0 9 * * MON""#), "{stored}");
+            assert_eq!(from_stored(Some(&stored)).unwrap(), (later, text()));
+        }
+    }
+
+    #[test]
+    fn every_option_reads_back_as_it_is_written() {
+        let options = Options { expiry: Some(Expiry::After(Span::from_secs(90))), postpone_max: Some(Span::from_micros(7)) };
+        let stored = options.to_stored().unwrap();
+        assert_eq!(stored, r#"{"version":2,"expiry":-90000001,"postpone_max":7}"#);
+        assert_eq!(Options::from_stored(Some(&stored)).unwrap(), options);
     }
 
     #[test]
     fn what_another_version_wrote_is_understood_or_refused() {
         // By one before, and by one after whose fields may be ignored.
-        assert_eq!(from_stored::<Later>(Some(r#"{"version":1}"#)).unwrap(), Later::default());
-        assert_eq!(Options::from_stored(Some(r#"{"version":1,"label":"a"}"#)).unwrap(), Options::default());
-        for text in [r#"{"version":2}"#, "{}", "", "null", r#"{"version":-1}"#] {
+        assert_eq!(from_stored(Some(r#"{"version":1}"#)).unwrap(), (Later::default(), None));
+        assert_eq!(Options::from_stored(Some(r#"{"version":1,"label":"a"}"#)).unwrap(), (Options::default(), None));
+        for text in [r#"{"version":3}"#, "{}", "", "null", r#"{"version":-1}"#] {
             assert!(Options::from_stored(Some(text)).is_err(), "{text}");
         }
     }

@@ -1,16 +1,27 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Invalid, Span, limits, names_of, read_object_in, string_in};
+use crate::{Invalid, Span, limits, read_object_in, string_in};
 
-/// How often and when a failed call is retried. Without a policy it is tried once.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// How often and when a failed call is made again. Without one it is made once. Intervals are jittered by ±10 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
+    /// 3 unless given.
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1000, example = 5)]
     pub max_retries: u32,
+    /// The pause after the first failure; 30s unless given.
+    #[schema(value_type = Option<String>, example = "10s")]
     pub initial_interval: Span,
+    /// By how much each pause is longer than the one before; 2 unless given.
+    #[schema(value_type = Option<f64>, minimum = 1, maximum = 100, example = 2.0)]
     pub backoff_multiplier: f64,
+    /// The longest pause; 10m unless given.
+    #[schema(value_type = Option<String>, example = "10m")]
     pub max_interval: Span,
-    /// No attempt starts later than this after the due time of the first one.
+    /// No attempt starts later than this after the timer was due, or was last changed or tried again by its client; no such limit
+    /// unless given.
+    #[schema(value_type = Option<String>, example = "1d")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<Span>,
 }
@@ -81,11 +92,6 @@ impl RetryPolicy {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The names that [`RetryPolicy::from_json`] knows.
-    pub fn member_names() -> &'static [&'static str] {
-        names_of::<Fields<'_>>()
-    }
-
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
         let fields: Fields<'_> = read_object_in("retry_policy", text)?;
         Self::parse(&fields).map_err(|invalid| invalid.within("retry_policy"))
@@ -138,7 +144,20 @@ impl RetryPolicy {
 
 #[cfg(test)]
 mod tests {
+    use utoipa::{
+        PartialSchema,
+        openapi::{RefOr, Schema, schema::AdditionalProperties},
+    };
+
     use super::*;
+    use crate::names_of;
+
+    #[test]
+    fn what_is_described_is_what_is_read() {
+        let RefOr::T(Schema::Object(described)) = RetryPolicy::schema() else { panic!("not an object") };
+        assert_eq!(described.properties.keys().collect::<Vec<_>>(), names_of::<Fields<'_>>());
+        assert!(matches!(described.additional_properties.as_deref(), Some(AdditionalProperties::FreeForm(false))));
+    }
 
     #[test]
     fn a_policy_reads_back_as_it_was_written() {

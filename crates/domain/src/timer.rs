@@ -1,6 +1,6 @@
 use crate::{
-    Callback, Content, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, Options, RequestedTime, RetryPolicy,
-    Span, Status, TimerId, Timestamp,
+    Callback, Content, CorrelationId, Fingerprint, Group, JsonText, Key, Namespace, OnConflict, Options, RequestedTime,
+    RetryPolicy, Span, Status, TimerId, Timestamp,
 };
 
 /// What a client registered. It changes only when the client changes it.
@@ -15,6 +15,8 @@ pub struct Definition {
     pub correlation_id: Option<CorrelationId>,
     pub retry_policy: Option<RetryPolicy>,
     pub delivery: Delivery,
+    /// What it belongs to: timers of a group are counted and canceled together.
+    pub group: Option<Group>,
     pub options: Options,
 }
 
@@ -29,8 +31,9 @@ impl Definition {
     }
 
     /// The same, for a store that has the fingerprint already.
-    pub fn content_with(&self, fingerprint: Fingerprint) -> Content {
-        Content { fingerprint, asked: self.asked, is_event: self.callback.is_event() }
+    pub fn content_with(&self, stored: Fingerprint) -> Content {
+        let fingerprint = if self.key.is_some() { stored } else { Fingerprint::of_content(self) };
+        Content { fingerprint, asked: Some(self.asked), is_event: self.callback.is_event() }
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.
@@ -40,8 +43,11 @@ impl Definition {
 }
 
 /// Whether a call is repeated when a crash leaves open if it was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(
+    description = "A crash can leave open whether a call was made. `at_least_once` makes it again; `at_most_once` lets the timer fail instead."
+)]
 pub enum Delivery {
     /// The call is made again.
     #[default]
@@ -92,6 +98,11 @@ pub struct Timer {
 impl Timer {
     pub const fn id(&self) -> TimerId {
         self.definition.id
+    }
+
+    /// From when on no attempt is started any more.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.definition.options.expiry.map(|expiry| expiry.instant(self.execute_at))
     }
 
     pub fn time_left(&self, now: Timestamp) -> Span {

@@ -221,7 +221,7 @@ async fn link(options: &Options, name: &'static str) -> Result<Link, Box<dyn std
             ready(())
         });
     let library = match options.login.clone() {
-        Login::Nobody => library,
+        Login::Anonymous => library,
         Login::Token(token) => library.token(token),
         Login::User { name, password } => library.user_and_password(name, password),
     };

@@ -25,7 +25,7 @@ pub struct Options {
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Login {
-    Nobody,
+    Anonymous,
     Token(String),
     User { name: String, password: String },
 }
@@ -42,11 +42,11 @@ impl Options {
         if tls && urls.iter().any(|url| url.scheme() != "tls") {
             return Err(refuse("must not mix nats:// with tls://"));
         }
-        let mut login = Login::Nobody;
+        let mut login = Login::Anonymous;
         for url in &urls {
             match login_of(url).ok_or_else(|| refuse(ADDRESSES))? {
-                Login::Nobody => {}
-                found if login == Login::Nobody || login == found => login = found,
+                Login::Anonymous => {}
+                found if login == Login::Anonymous || login == found => login = found,
                 _ => return Err(refuse("must not name different users")),
             }
         }
@@ -60,14 +60,14 @@ impl Options {
         let refused = || Invalid::new("NATS_HOST", "must be a host name or an address, without a port");
         let present = |text: &&str| !text.is_empty();
         let login = match (user.filter(present), password.filter(present)) {
-            (None, None) => Login::Nobody,
+            (None, None) => Login::Anonymous,
             (Some(user), password) => Login::User { name: user.to_owned(), password: password.unwrap_or_default().to_owned() },
             (None, Some(_)) => return Err(Invalid::new("NATS_USER", "is required with NATS_PASSWORD")),
         };
         let host = host.trim();
         let host = if host.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() };
         let url = parse(&format!("nats://{host}:{port}")).ok_or_else(refused)?;
-        if login_of(&url) != Some(Login::Nobody) {
+        if login_of(&url) != Some(Login::Anonymous) {
             return Err(refused());
         }
         let place = place(&url).ok_or_else(refused)?;
@@ -117,7 +117,7 @@ fn place(url: &Url) -> Option<String> {
 fn login_of(url: &Url) -> Option<Login> {
     let user = percent_decoded(url.username())?;
     Some(match url.password() {
-        None if user.is_empty() => Login::Nobody,
+        None if user.is_empty() => Login::Anonymous,
         None => Login::Token(user),
         Some(_) if user.is_empty() => return None,
         Some(password) => Login::User { name: user, password: percent_decoded(password)? },
@@ -143,7 +143,7 @@ fn percent_decoded(text: &str) -> Option<String> {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let login = match self.login {
-            Login::Nobody => "nobody",
+            Login::Anonymous => "anonymous",
             Login::Token(_) => "a token",
             Login::User { .. } => "a user",
         };
@@ -166,13 +166,13 @@ mod tests {
     #[test]
     fn addresses_are_read_and_credentials_taken_out_of_them() {
         for (url, place, tls, login) in [
-            ("nats://h", "h:4222", false, Login::Nobody),
-            ("nats://h/", "h:4222", false, Login::Nobody),
-            ("h", "h:4222", false, Login::Nobody),
-            ("h:4333", "h:4333", false, Login::Nobody),
-            ("tls://nats.example.com:443", "nats.example.com:443", true, Login::Nobody),
-            ("nats://10.0.0.1:1", "10.0.0.1:1", false, Login::Nobody),
-            ("nats://[::1]:4222", "[::1]:4222", false, Login::Nobody),
+            ("nats://h", "h:4222", false, Login::Anonymous),
+            ("nats://h/", "h:4222", false, Login::Anonymous),
+            ("h", "h:4222", false, Login::Anonymous),
+            ("h:4333", "h:4333", false, Login::Anonymous),
+            ("tls://nats.example.com:443", "nats.example.com:443", true, Login::Anonymous),
+            ("nats://10.0.0.1:1", "10.0.0.1:1", false, Login::Anonymous),
+            ("nats://[::1]:4222", "[::1]:4222", false, Login::Anonymous),
             ("nats://s3cret@h", "h:4222", false, Login::Token("s3cret".to_owned())),
             ("nats://u:p@h:4222,nats://h2", "h:4222, h2:4222", false, user("u", "p")),
             ("nats://h, nats://u:p@h2 ,nats://u:p@h3", "h:4222, h2:4222, h3:4222", false, user("u", "p")),
@@ -228,7 +228,7 @@ mod tests {
         assert!(options.login == user("u", odd));
         assert_eq!(options.place(), "h:4222");
         assert_eq!(Options::from_parts("::1", 1, None, None).unwrap().place(), "[::1]:1");
-        assert!(Options::from_parts("h", 1, Some(""), Some("")).unwrap().login == Login::Nobody);
+        assert!(Options::from_parts("h", 1, Some(""), Some("")).unwrap().login == Login::Anonymous);
         for host in ["", " ", "h:4222", "a,b", "u@h", "nats://h", "h/x", "h h"] {
             let refusal = Options::from_parts(host, 4222, None, None).expect_err(host);
             assert_eq!(refusal.to_string(), "NATS_HOST must be a host name or an address, without a port");

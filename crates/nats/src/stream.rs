@@ -110,6 +110,6 @@ fn read(answer: &Message, subject: &str) -> Result<Stored, PublishError> {
     match serde_json::from_slice(&answer.payload) {
         Ok(Response::Ok(PublishAck { stream, sequence, duplicate, .. })) => Ok(Stored { stream, sequence, duplicate }),
         Ok(Response::Err { error }) => Err(PublishError::Refused(error.to_string())),
-        Err(_) => Err(PublishError::Refused("somebody answered who is not a stream".to_owned())),
+        Err(_) => Err(PublishError::Refused("the answer did not come from a stream".to_owned())),
     }
 }

@@ -6,13 +6,14 @@ use domain::{Destination, FairShare, ReceiverId, TenantId};
 
 use crate::hash::Shares;
 
-/// Permits for deliveries. They are shared first among tenants by a dynamic threshold, then among the receivers of a tenant: one
-/// may take its first as long as its tenant has any left, and further ones only out of what lies above a reserve, up to a share of
-/// that. So a tenant whose receivers hang, however many they are, leaves permits to other tenants; and one of its receivers leaves
-/// some to its other receivers. A receiver is called by all tenants together at most as often at once as its own limit says.
+/// Permits for deliveries. They are shared by dynamic thresholds, first among tenants, then among the receivers of a tenant: a
+/// receiver may take its first as long as its tenant has any left, and further ones only out of what lies above a reserve. So a
+/// tenant whose receivers hang, however many they are, leaves permits to other tenants; and one of its receivers leaves some to its
+/// other receivers. A receiver is called by all tenants together at most as often at once as its own limit says.
 #[derive(Debug)]
 pub struct ConcurrencyLimit {
     max: usize,
+    among_tenants: FairShare,
     per_receiver_max: usize,
     taken: usize,
     by_tenant: Shares<TenantId, usize>,
@@ -20,15 +21,18 @@ pub struct ConcurrencyLimit {
     by_destination: Shares<Destination, usize>,
 }
 
-/// One receiver gets at most this part of what its tenant has left above the reserve.
-const SHARE_OF_LEFT: usize = 3;
-/// This part of what a tenant may have is kept for receivers of it that have none yet.
-const RESERVE_OF_ALL: usize = 4;
+/// So many permits, or a quarter where that is less, are left for tenants that have none yet.
+const TENANT_RESERVE: usize = 512;
+/// So many of what a tenant may have, or a quarter where that is less, are left for receivers of it that have none yet.
+const RECEIVER_RESERVE: usize = 384;
+/// A quarter of what lies above that reserve is left for the second permits of other receivers.
+const AMONG_RECEIVERS: FairShare = FairShare::AMONG_TENANTS;
 
 impl ConcurrencyLimit {
     pub fn new(max: usize, per_receiver_max: usize) -> Self {
         Self {
             max: max.max(1),
+            among_tenants: FairShare::leaving(max, TENANT_RESERVE),
             per_receiver_max: per_receiver_max.max(1),
             taken: 0,
             by_tenant: Shares::default(),
@@ -63,7 +67,7 @@ impl ConcurrencyLimit {
 
     /// How many permits `tenant` may have besides those it has, as things stand.
     pub fn left_of(&self, tenant: TenantId) -> usize {
-        FairShare::AMONG_TENANTS.left(self.free(), held(&self.by_tenant, &tenant))
+        self.among_tenants.left(self.free(), held(&self.by_tenant, &tenant))
     }
 
     /// How many permits `destination` may have besides those it has, as things stand: each that is taken leaves less to share.
@@ -71,10 +75,11 @@ impl ConcurrencyLimit {
         let of_tenant = self.left_of(destination.tenant());
         let own = held(&self.by_destination, &destination);
         let pool = held(&self.by_tenant, &destination.tenant()) + of_tenant;
-        let share = (of_tenant.saturating_sub(pool / RESERVE_OF_ALL) / SHARE_OF_LEFT).max(1);
+        let reserve = RECEIVER_RESERVE.min(pool / 4);
+        let share = AMONG_RECEIVERS.left(of_tenant.saturating_sub(reserve), own).max(usize::from(own == 0));
         let receiver_free = self.per_receiver_max.saturating_sub(held(&self.by_receiver, &destination.receiver()));
         let of_receiver = FairShare::OF_A_RECEIVER.left(receiver_free, own);
-        share.saturating_sub(own).min(of_tenant).min(of_receiver)
+        share.min(of_tenant).min(of_receiver)
     }
 
     pub fn give_back(&mut self, destination: Destination) {
@@ -141,8 +146,19 @@ mod tests {
             fill(&mut permits, called_by(1, hanging));
         }
         assert_eq!(permits.taken(), 1_536);
-        assert_eq!(fill(&mut permits, called_by(2, 77_777)), 72, "one receiver of another tenant gets more than a few");
+        assert_eq!(fill(&mut permits, called_by(2, 77_777)), 216, "one receiver of another tenant gets more than a few");
         assert!(permits.take(called_by(3, 0)), "also one that hangs for the first tenant");
+    }
+
+    #[test]
+    fn the_only_receiver_of_a_service_gets_most_permits() {
+        for (max, expected) in [(64, 27), (2_048, 864), (10_000, 6_818), (100_000, 74_328)] {
+            let mut permits = ConcurrencyLimit::new(max, max);
+            assert_eq!(fill(&mut permits, called_by(1, 1)), expected, "of {max}");
+            let second = fill(&mut permits, called_by(1, 2));
+            assert!(second > expected / 5, "the next receiver got {second} of {max}");
+            assert!(permits.take(called_by(2, 3)), "another tenant, of {max}");
+        }
     }
 
     #[test]

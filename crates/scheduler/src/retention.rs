@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use domain::{Clock, Event, Shard, Span};
@@ -8,11 +11,15 @@ use store::{DueStore, Settlement, StoreResult};
 
 use crate::membership::Membership;
 
-/// What is removed at once: little, so that a purge never holds up what fires, but twice what has finished meanwhile, so that it
-/// keeps up and gains ground.
+/// What is removed at once while timers fire: little, so that a purge never holds them up, but twice what has finished meanwhile, so
+/// that it keeps up and gains ground.
 const BATCH_MIN: usize = 100;
 const BATCH_MAX: usize = 2_000;
 const OF_WHAT_FINISHED: usize = 2;
+const BETWEEN_BATCHES: Duration = Duration::from_millis(50);
+/// What is removed at once while nothing fires. Still little: a create or a timer that becomes due waits for it. The pause after it
+/// is as long as it took, so that the store is free half of the time.
+const IDLE_BATCH: usize = 250;
 
 /// Removes timers that finished longer ago than they are retained.
 pub struct Retention {
@@ -46,14 +53,18 @@ impl Retention {
         self.finished.fetch_add(settlements.iter().filter(is_final).count(), Ordering::Relaxed);
     }
 
-    /// Removes some of the timers that finished longer ago than they are retained. Returns whether there is more.
-    pub async fn purge_once(&self) -> StoreResult<bool> {
+    /// Removes some of the timers that finished longer ago than they are retained. Returns how long to wait before the next batch,
+    /// or `None` when there is no more.
+    pub async fn purge_once(&self) -> StoreResult<Option<Duration>> {
         let before = self.clock.now().saturating_sub(self.retention);
         // On each of the other nodes about as many have finished.
         let finished = self.finished.swap(0, Ordering::Relaxed).saturating_mul(self.membership.members());
-        let limit = finished.saturating_mul(OF_WHAT_FINISHED).clamp(BATCH_MIN, BATCH_MAX);
+        let is_idle = finished == 0;
+        let limit = if is_idle { IDLE_BATCH } else { finished.saturating_mul(OF_WHAT_FINISHED).clamp(BATCH_MIN, BATCH_MAX) };
+        let began = tokio::time::Instant::now();
         let purged = self.store.purge(before, limit).await?;
         metrics::counter!("timer_purged_total").increment(purged as u64);
-        Ok(purged >= limit)
+        let pause = if is_idle { began.elapsed().min(BETWEEN_BATCHES) } else { BETWEEN_BATCHES };
+        Ok((purged >= limit).then_some(pause))
     }
 }

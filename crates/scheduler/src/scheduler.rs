@@ -156,8 +156,9 @@ impl Scheduler {
         self.retention.is_purger()
     }
 
-    /// Removes some of the timers that finished longer ago than they are retained. Returns whether there is more.
-    pub async fn purge_once(&self) -> StoreResult<bool> {
+    /// Removes some of the timers that finished longer ago than they are retained. Returns how long to wait before the next
+    /// batch, or `None` when there is no more.
+    pub async fn purge_once(&self) -> StoreResult<Option<Duration>> {
         self.retention.purge_once().await
     }
 

@@ -75,7 +75,6 @@ pub async fn sweep(scheduler: Arc<Scheduler>, stop: CancellationToken) {
 /// Removes what has been finished for long enough.
 pub async fn purge(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     const INTERVAL: Duration = Duration::from_secs(60);
-    const BETWEEN_BATCHES: Duration = Duration::from_millis(50);
     const UNTIL_IT_IS_OURS: Duration = Duration::from_millis(100);
     while !stop.is_cancelled() {
         // One node is enough for it.
@@ -85,7 +84,7 @@ pub async fn purge(scheduler: Arc<Scheduler>, stop: CancellationToken) {
         }
         let result = scheduler.purge_once().await;
         report("purge", &result);
-        pause(&stop, if matches!(result, Ok(true)) { BETWEEN_BATCHES } else { INTERVAL }).await;
+        pause(&stop, result.ok().flatten().unwrap_or(INTERVAL)).await;
     }
 }
 

@@ -245,11 +245,10 @@ impl Window {
         let limit = limit.min(UNRECORDED_MAX.saturating_sub(self.unrecorded)).min(permits.free());
         let mut taken = Vec::new();
         let is_any_waiting = ready.take(limit, |destination, position @ (at, id)| {
-            if permits.left_of(destination.tenant()) == 0 || !memory.has_room_for(destination.tenant()) {
-                return Start::NotForTenant;
-            }
+            // A destination never has more left than its tenant, so that the tenant is looked at only for the reason.
             if !memory.has_room(destination) || !permits.take(destination) {
-                return Start::NotForDestination;
+                let is_tenant = permits.left_of(destination.tenant()) == 0 || !memory.has_room_for(destination.tenant());
+                return if is_tenant { Start::NotForTenant } else { Start::NotForDestination };
             }
             known.insert(position, Stage::InFlight { destination, bytes: memory.reserve(destination) });
             taken.push(DueEntry { at, id, destination });

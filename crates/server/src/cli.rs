@@ -6,7 +6,9 @@ mod parse;
 
 use std::path::PathBuf;
 
+use api::BasePath;
 use clap::{Args, Parser, Subcommand};
+use domain::Invalid;
 
 #[cfg(feature = "bench")]
 pub use self::bench::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions};
@@ -14,7 +16,7 @@ pub use self::bench::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions}
 pub use self::parse::try_parse;
 pub use self::parse::{parse, read_dotenv};
 use crate::{
-    settings::{Options, PORT},
+    settings::{Options, PORT, base_path},
     stores::StoreOptions,
     values::{Deferred, Secret, number, secret},
 };
@@ -124,6 +126,16 @@ pub struct LocalOptions {
     /// Port of the service, if it runs on this machine
     #[arg(long, env = "PORT", value_name = "PORT", value_parser = number(1..=u16::MAX).deferred(), default_value = PORT)]
     pub port: Deferred<u16>,
+    /// Path under which it serves everything, if it runs on this machine
+    #[arg(long, env = "BASE_PATH", value_name = "PATH", value_parser = base_path().deferred())]
+    pub base_path: Option<Deferred<BasePath>>,
+}
+
+impl LocalOptions {
+    /// What its paths begin with.
+    pub fn base_path(&self) -> Result<BasePath, Invalid> {
+        Ok(self.base_path.as_ref().map(Deferred::get).transpose()?.unwrap_or_default())
+    }
 }
 
 #[derive(Debug, Clone, Args)]

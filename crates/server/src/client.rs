@@ -43,7 +43,7 @@ pub fn ask(options: &ServiceOptions, method: Method, path: &str, body: Option<&V
 fn base(options: &ServiceOptions) -> Result<String, Failure> {
     match &options.url {
         Some(url) => Ok(url.clone()),
-        None => Ok(format!("http://127.0.0.1:{}", options.local.port.get()?)),
+        None => Ok(format!("http://127.0.0.1:{}{}", options.local.port.get()?, options.local.base_path()?.as_str())),
     }
 }
 

@@ -31,17 +31,18 @@ pub fn main(options: Options) -> Result<(), Failure> {
         ));
     }
     let receiver = start_receiver()?;
-    serve::run(&settings, |started| announce(settings.api_key.expose(), started, receiver))
+    serve::run(&settings, |started| announce(&settings, started, receiver))
 }
 
-fn announce(api_key: &str, started: &Started, receiver: SocketAddr) {
+fn announce(settings: &Settings, started: &Started, receiver: SocketAddr) {
     let Started { address, store, egress, nats } = started;
+    let (api_key, base_path) = (settings.api_key.expose(), settings.base_path.as_str());
     let nats = nats.as_deref().unwrap_or("none: HTTP callbacks only (NATS_URL names one)");
     say(format_args!(
         r#"
   Timer Platform {version} is running, for development only.
 
-    API        http://{address}     (documentation: http://{address}/docs)
+    API        http://{address}{base_path}     (documentation: http://{address}{base_path}/docs)
     API key    {api_key}
     Store      {store}
     Egress     {egress}     (which addresses callbacks may reach)
@@ -50,7 +51,7 @@ fn announce(api_key: &str, started: &Started, receiver: SocketAddr) {
 
   Try it: this registers a call in five seconds.
 
-    curl -X POST http://{address}/timers \
+    curl -X POST http://{address}{base_path}/timers \
       -H 'X-API-Key: {api_key}' \
       -H 'Content-Type: application/json' \
       -d '{{"delay": "5s", "callback": {{"type": "http", "url": "http://{receiver}/hello", "payload": {{"from": "the past"}}}}}}'

@@ -11,7 +11,9 @@ const TIMEOUT: Duration = Duration::from_secs(6);
 /// `timer healthcheck`: one request to the service on this machine, for containers without curl.
 pub fn main(options: &LocalOptions) -> Result<(), Failure> {
     let port = options.port.get()?;
-    let status = ask(port).map_err(|error| Failure::run(format!("no answer on port {port}: {error}."), error))?;
+    let base_path = options.base_path()?;
+    let status =
+        ask(port, base_path.as_str()).map_err(|error| Failure::run(format!("no answer on port {port}: {error}."), error))?;
     if status.starts_with("HTTP/1.1 200") {
         Ok(())
     } else {
@@ -20,10 +22,11 @@ pub fn main(options: &LocalOptions) -> Result<(), Failure> {
 }
 
 /// The status line of `GET /healthz`.
-fn ask(port: u16) -> std::io::Result<String> {
+fn ask(port: u16, base_path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let request = format!("GET {base_path}/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.take(16 * 1024).read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer);

@@ -136,7 +136,8 @@ async fn run_until_stopped(
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
     let limits = api_config.limits;
-    api::serve(listener, api::router(api_config, commands), limits, stop.clone()).await;
+    let base_path = settings.base_path.clone();
+    api::serve(listener, api::router(api_config, commands), base_path, limits, stop.clone()).await;
     // A consumer that closed by itself must not leave a service that only looks alive.
     stop.cancel();
     watching.abort();
@@ -255,6 +256,7 @@ fn api_config(
     ];
     ApiConfig {
         api_key: ApiKey::new(settings.api_key.expose()),
+        base_path: settings.base_path.clone(),
         rate_limit: settings.rate_limit,
         limits: api::Limits {
             connections_max: files.api,

@@ -16,11 +16,14 @@ use std::{
     time::Duration,
 };
 
-use ::api::RateLimit;
+use ::api::{BasePath, RateLimit};
 use clap::Args;
 use domain::{Horizon, Invalid, Span};
 
-pub use self::logs::{LogFormat, LogOptions};
+pub use self::{
+    api::base_path,
+    logs::{LogFormat, LogOptions},
+};
 use self::{
     api::{API_KEY_CHARS_MIN, ApiOptions},
     callbacks::CallbackOptions,
@@ -58,6 +61,7 @@ pub struct Settings {
     pub api_key: Secret,
     pub rate_limit: Option<RateLimit>,
     pub connections_per_address_max: usize,
+    pub base_path: BasePath,
     pub address: SocketAddr,
     pub database: Arc<dyn Database>,
     pub horizon: Horizon,
@@ -85,6 +89,7 @@ impl Settings {
             api_key: api.api_key.clone().or(defaults.api_key).ok_or_else(api_key_is_required)?,
             rate_limit: api.rate_limit(),
             connections_per_address_max: api.connections_per_address_max,
+            base_path: api.base_path.clone().unwrap_or_default(),
             address: SocketAddr::new(api.bind.unwrap_or(defaults.bind), api.port),
             database: stores::resolve(store)?,
             horizon: timers.horizon(),

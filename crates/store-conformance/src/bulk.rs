@@ -60,7 +60,8 @@ pub async fn of_many_those_that_are_pending_are_canceled(fixture: impl Fixture) 
     // An id that is named twice is canceled once.
     all.push(timers[0].id());
     let canceled = stage.store.cancel_all(&all, ahead(secs(1))).await.unwrap();
-    assert_eq!(canceled, [true, false, false, false, false, false, false]);
+    let only_the_first: Vec<bool> = (0..all.len()).map(|place| place == 0).collect();
+    assert_eq!(canceled, only_the_first);
     let now = stage.get(timers[0].id()).await;
     assert_eq!((now.status, now.updated_at), (Status::Canceled, ahead(secs(1))));
     for timer in &timers[1..] {
@@ -83,7 +84,7 @@ pub async fn a_failed_timer_can_be_tried_again(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let failed = stage.in_status(timer("http://a.example/"), Status::Failed).await;
     let later = ahead(secs(100));
-    let Changed::Done(reopened) = stage.store.reopen(failed.id(), later).await.unwrap() else {
+    let Changed::Done(reopened) = stage.store.reopen(failed.id(), None, later).await.unwrap() else {
         panic!("a failed timer is reopened")
     };
     assert_eq!(reopened, stage.get(failed.id()).await);
@@ -103,11 +104,11 @@ pub async fn only_what_has_failed_is_tried_again(fixture: impl Fixture) {
     for status in Status::ALL.into_iter().filter(|status| status.after(Event::Reopen).is_none()) {
         let timer = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         assert_eq!(
-            stage.store.reopen(timer.id(), ahead(secs(1))).await.unwrap(),
+            stage.store.reopen(timer.id(), None, ahead(secs(1))).await.unwrap(),
             Changed::WrongStatus(timer.clone()),
             "{status}"
         );
         assert_eq!(stage.get(timer.id()).await, timer);
     }
-    assert_eq!(stage.store.reopen(TimerId::random(NOW), NOW).await.unwrap(), Changed::NotFound);
+    assert_eq!(stage.store.reopen(TimerId::random(NOW), None, NOW).await.unwrap(), Changed::NotFound);
 }

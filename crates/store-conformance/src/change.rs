@@ -1,10 +1,10 @@
 //! Updates and cancels: only of pending timers, and never of an unseen version.
 
-use domain::{Delivery, Key, Next, OnConflict, Status, Timer};
+use domain::{Delivery, Event, Key, Next, OnConflict, Status, Timer};
 use store::{Changed, Created};
 
 use crate::{
-    Fixture, NOW, Stage, ago, ahead, micros, secs,
+    Draft, Fixture, NOW, Stage, ago, ahead, micros, secs,
     stage::{entry, entry_at, retried},
     timer,
 };
@@ -42,16 +42,16 @@ pub async fn an_update_of_a_stale_revision_is_told_to_read_again(fixture: impl F
     let first = stage.create(timer("http://a.example/").payload("1")).await;
     let mine = Timer { execute_at: ahead(secs(10)), ..first.clone() };
     let theirs = stage.update(&Timer { execute_at: ahead(secs(20)), ..first.clone() }, NOW).await;
-    assert_eq!(stage.store.update(&mine, NOW).await.unwrap(), Changed::StaleRevision);
+    assert_eq!(stage.store.update(&mine, NOW).await.unwrap(), Changed::StaleRevision(theirs.clone()));
     let from_the_future = Timer { revision: theirs.revision + 1, ..mine };
-    assert_eq!(stage.store.update(&from_the_future, NOW).await.unwrap(), Changed::StaleRevision);
+    assert_eq!(stage.store.update(&from_the_future, NOW).await.unwrap(), Changed::StaleRevision(theirs.clone()));
     assert_eq!(stage.get(first.id()).await, theirs);
     assert_eq!(stage.due(ahead(secs(600))).await, [entry(&theirs)]);
 }
 
 pub async fn an_update_meets_what_is_not_pending(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for status in [Status::Executing, Status::Completed, Status::Failed, Status::Canceled] {
+    for status in [Status::Executing, Status::Completed, Status::Failed, Status::Canceled, Status::Expired] {
         let before = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         for revision in [before.revision, before.revision + 1] {
             let changed = Timer { execute_at: ahead(secs(60)), revision, ..before.clone() };
@@ -66,7 +66,7 @@ pub async fn what_is_unknown_can_neither_be_updated_nor_canceled(fixture: impl F
     let mut unknown = stage.create(timer("http://a.example/").numbered(1)).await;
     unknown.definition.id = timer("http://a.example/").numbered(2).id();
     assert_eq!(stage.store.update(&unknown, NOW).await.unwrap(), Changed::NotFound);
-    assert_eq!(stage.store.cancel(unknown.id(), NOW).await.unwrap(), Changed::NotFound);
+    assert_eq!(stage.store.cancel(unknown.id(), None, NOW).await.unwrap(), Changed::NotFound);
     assert_eq!(stage.store.get(unknown.id()).await.unwrap(), None);
 }
 
@@ -154,7 +154,7 @@ pub async fn an_update_made_before_the_timer_was_due_again_is_told_to_read_again
         let again = stage.get(before.id()).await;
         assert_eq!((again.revision, again.execute_at), (before.revision + 1, at));
         let changed = Timer { execute_at: ahead(secs(60)), ..before };
-        assert_eq!(stage.store.update(&changed, NOW).await.unwrap(), Changed::StaleRevision);
+        assert_eq!(stage.store.update(&changed, NOW).await.unwrap(), Changed::StaleRevision(again.clone()));
         assert_eq!(stage.get(again.id()).await, again);
         assert_eq!(stage.due_of(again.id()).await, [entry(&again)]);
     }
@@ -162,22 +162,74 @@ pub async fn an_update_made_before_the_timer_was_due_again_is_told_to_read_again
 
 pub async fn an_update_made_in_a_former_life_is_told_to_read_again(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for status in [Status::Completed, Status::Failed, Status::Canceled] {
+    for status in [Status::Completed, Status::Failed, Status::Canceled, Status::Expired] {
         let draft = timer("http://a.example/").key(status.as_str());
         let before = stage.in_status(draft.clone(), status).await;
         let answer = stage.create_all(vec![draft.on_conflict(OnConflict::Replace)]).await.remove(0);
         let Created::Replaced(revived) = answer else { panic!("{status}: {answer:?}") };
         assert_eq!(revived.revision, before.revision + 1, "{status}");
         let changed = Timer { execute_at: ahead(secs(60)), ..before };
-        assert_eq!(stage.store.update(&changed, NOW).await.unwrap(), Changed::StaleRevision, "{status}");
+        assert_eq!(stage.store.update(&changed, NOW).await.unwrap(), Changed::StaleRevision(revived.clone()), "{status}");
         assert_eq!(stage.get(revived.id()).await, revived, "{status}");
+    }
+}
+
+pub async fn a_new_life_begins_only_after_the_end_and_as_it_was_read(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let changed = |before: &Timer| {
+        let definition = timer("http://new.example/").with_id(before.id()).namespace("tenant").build().definition;
+        Timer { definition, execute_at: ahead(secs(60)), ..before.clone() }
+    };
+    for status in Status::ALL {
+        let before = stage.in_status(timer("http://old.example/").created_at(ago(secs(5))), status).await;
+        let answer = stage.store.revive(&changed(&before), ahead(secs(1))).await.unwrap();
+        if status.after(Event::Revive).is_none() {
+            assert_eq!(answer, Changed::WrongStatus(before.clone()), "{status}");
+            assert_eq!(stage.get(before.id()).await, before, "{status}");
+            continue;
+        }
+        let expected = Timer {
+            status: Status::Pending,
+            attempt: 0,
+            last_error: None,
+            executed_at: None,
+            created_at: ahead(secs(1)),
+            updated_at: ahead(secs(1)),
+            revision: before.revision + 1,
+            ..changed(&before)
+        };
+        assert_eq!(answer, Changed::Done(expected.clone()), "{status}");
+        assert_eq!(stage.get(before.id()).await, expected, "{status}");
+        assert_eq!(stage.due_of(before.id()).await, [entry(&expected)], "{status}");
+        stage.settle(&stage.claim_one(&expected).await, Next::Completed { at: NOW }).await;
+        // What was read in the former life says nothing about this one.
+        let stale = stage.store.revive(&changed(&before), NOW).await.unwrap();
+        assert!(matches!(stale, Changed::StaleRevision(_)), "{status} {stale:?}");
+        assert_eq!(stage.get(before.id()).await.status, Status::Completed, "{status}");
+    }
+    let unknown = as_created(timer("http://a.example/"));
+    assert_eq!(stage.store.revive(&unknown, NOW).await.unwrap(), Changed::NotFound);
+}
+
+fn as_created(draft: Draft) -> Timer {
+    let new = draft.build();
+    Timer {
+        definition: new.definition,
+        execute_at: new.execute_at,
+        status: Status::Pending,
+        attempt: 0,
+        last_error: None,
+        executed_at: None,
+        created_at: new.created_at,
+        updated_at: new.created_at,
+        revision: 1,
     }
 }
 
 pub async fn a_canceled_timer_is_never_due_and_never_claimed(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let before = stage.create(timer("http://a.example/").created_at(ago(secs(5)))).await;
-    let Changed::Done(canceled) = stage.store.cancel(before.id(), ahead(secs(1))).await.unwrap() else {
+    let Changed::Done(canceled) = stage.store.cancel(before.id(), None, ahead(secs(1))).await.unwrap() else {
         panic!("a pending timer can be canceled");
     };
     let expected = Timer { status: Status::Canceled, updated_at: ahead(secs(1)), ..before.clone() };
@@ -190,9 +242,9 @@ pub async fn a_canceled_timer_is_never_due_and_never_claimed(fixture: impl Fixtu
 
 pub async fn a_cancel_meets_what_is_not_pending(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for status in [Status::Executing, Status::Completed, Status::Failed, Status::Canceled] {
+    for status in [Status::Executing, Status::Completed, Status::Failed, Status::Canceled, Status::Expired] {
         let before = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
-        let answer = stage.store.cancel(before.id(), ahead(secs(1))).await.unwrap();
+        let answer = stage.store.cancel(before.id(), None, ahead(secs(1))).await.unwrap();
         assert_eq!(answer, Changed::WrongStatus(before.clone()), "{status}");
         assert_eq!(stage.get(before.id()).await, before, "{status}");
     }

@@ -1,8 +1,9 @@
 //! A builder whose timers read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
 
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Headers, HttpEndpoint, JsonText, Key, Namespace,
-    NatsEndpoint, NewTimer, OnConflict, Options, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Expiry, Group, Headers, HttpEndpoint, JsonText, Key,
+    Namespace, NatsEndpoint, NewTimer, OnConflict, Options, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp,
+    limits,
 };
 
 /// The instant around which all timers of the suite are due: 2025-06-15T12:00:00Z. It is in the past of every database's clock,
@@ -42,6 +43,7 @@ pub fn timer(url: &str) -> Draft {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        group: None,
         options: Options::default(),
     };
     Draft(NewTimer { definition, execute_at: NOW, on_conflict: OnConflict::Reject, created_at: NOW })
@@ -170,6 +172,21 @@ impl Draft {
 
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.0.definition.retry_policy = Some(policy);
+        self
+    }
+
+    pub fn group(mut self, group: &str) -> Self {
+        self.0.definition.group = Some(Group::parse(group).unwrap());
+        self
+    }
+
+    pub fn postpone_max(mut self, span: Span) -> Self {
+        self.0.definition.options.postpone_max = Some(span);
+        self
+    }
+
+    pub fn expiring(mut self, expiry: Expiry) -> Self {
+        self.0.definition.options.expiry = Some(expiry);
         self
     }
 

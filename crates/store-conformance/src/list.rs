@@ -69,7 +69,9 @@ pub async fn an_empty_store_lists_and_counts_nothing(fixture: impl Fixture) {
 
 pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    let full = |key: &str| timer("http://a.example/").namespace("tenant").key(key).correlation_id("c").created_at(ago(secs(9)));
+    let full = |key: &str| {
+        timer("http://a.example/").namespace("tenant").key(key).group("g").correlation_id("c").created_at(ago(secs(9)))
+    };
     for status in Status::ALL {
         stage.in_status(full(status.as_str()), status).await;
     }
@@ -78,13 +80,14 @@ pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
 
     let page = page(&stage, &everything()).await;
 
-    assert_eq!(page.timers.len(), 7);
+    assert_eq!(page.timers.len(), Status::ALL.len() + 2);
     for summary in page.timers {
         let timer = stage.get(summary.id).await;
         let expected = Summary {
             id: timer.id(),
             namespace: timer.definition.namespace.clone(),
             key: timer.definition.key.clone(),
+            group: timer.definition.group.clone(),
             callback_kind: timer.definition.callback.kind().to_owned(),
             correlation_id: timer.definition.correlation_id.clone(),
             execute_at: timer.execute_at,
@@ -94,16 +97,17 @@ pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
             executed_at: timer.executed_at,
             created_at: timer.created_at,
             updated_at: timer.updated_at,
+            revision: timer.revision,
         };
         assert_eq!(summary, expected);
     }
 }
 
-/// One to five timers in each of the five statuses, in each of two namespaces: every filter has a count of its own.
-async fn one_to_five_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
+/// From one timer of the first status up, in each of two namespaces: every filter has a count of its own.
+async fn more_and_more_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
     let namespace = |name: &str| Some(Namespace::parse(name).unwrap());
     let mut filters = Vec::new();
-    let mut by_status = [0; 5];
+    let mut by_status = [0; Status::ALL.len()];
     for (name, factor) in [("default", 1), ("tenant", 2)] {
         let mut in_namespace = 0;
         for (index, status) in Status::ALL.into_iter().enumerate() {
@@ -123,7 +127,7 @@ async fn one_to_five_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
     for (status, count) in Status::ALL.into_iter().zip(by_status) {
         filters.push((Filter { status: vec![status], ..Filter::default() }, count));
     }
-    filters.push((Filter::default(), 45));
+    filters.push((Filter::default(), by_status.iter().sum()));
     filters.push((Filter { namespaces: namespace("nobody").into_iter().collect(), ..Filter::default() }, 0));
     filters.push((Filter { namespaces: namespace("Tenant").into_iter().collect(), ..Filter::default() }, 0));
     filters
@@ -131,7 +135,7 @@ async fn one_to_five_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
 
 pub async fn every_filter_lists_and_counts_what_matches(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for (filter, count) in one_to_five_of_each(&stage).await {
+    for (filter, count) in more_and_more_of_each(&stage).await {
         assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), count as u64, "count of {filter:?}");
         for (sort, order) in [(Sort::CreatedAt, Order::Descending), (Sort::ExecuteAt, Order::Ascending)] {
             let listed = page(&stage, &ListQuery { filter: filter.clone(), sort, order, ..everything() }).await;
@@ -324,7 +328,7 @@ pub async fn a_timer_that_is_tried_again_keeps_its_place_in_the_list(fixture: im
     in_place("during a retry").await;
     stage.settle(&claimed[0], Next::Failed { at: NOW, error: "HTTP 500".to_owned() }).await;
     in_place("after the last retry").await;
-    assert!(matches!(stage.store.reopen(middle.id(), ahead(secs(9_000))).await.unwrap(), Changed::Done(_)));
+    assert!(matches!(stage.store.reopen(middle.id(), None, ahead(secs(9_000))).await.unwrap(), Changed::Done(_)));
     in_place("opened again").await;
     middle = stage.cancel(middle.id()).await;
     assert_eq!(middle.execute_at, timers[1].execute_at);
@@ -361,7 +365,7 @@ pub async fn counts_follow_a_timer_through_its_life(fixture: impl Fixture) {
         let claimed = stage.claim_one(&timer).await;
         stage.settle(&claimed, Next::Failed { at: NOW, error: "HTTP 500".to_owned() }).await;
         is_in(Some(Status::Failed)).await;
-        assert!(matches!(stage.store.reopen(timer.id(), NOW).await.unwrap(), Changed::Done(_)));
+        assert!(matches!(stage.store.reopen(timer.id(), None, NOW).await.unwrap(), Changed::Done(_)));
         is_in(Some(Status::Pending)).await;
         stage.cancel(timer.id()).await;
         is_in(Some(Status::Canceled)).await;

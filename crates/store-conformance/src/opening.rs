@@ -103,7 +103,7 @@ pub async fn what_one_handle_acknowledged_the_other_claims(fixture: impl Fixture
         assert_eq!(other.get(before.id()).await.unwrap().map(|timer| timer.status), Some(Status::Completed));
 
         let canceled = stage.create(timer("http://a.example/")).await;
-        other.cancel(canceled.id(), NOW).await.unwrap();
+        other.cancel(canceled.id(), None, NOW).await.unwrap();
         assert_eq!(ids_of(&stage.claim(&[entry(&canceled)]).await), []);
     }
 }

@@ -6,9 +6,15 @@ macro_rules! suite {
             create {
                 a_new_timer_is_pending_and_comes_back_as_it_was_written
                 every_field_of_a_definition_comes_back
+                a_chosen_id_is_the_same_timer_only_with_the_same_content
+                a_chosen_id_is_known_again_after_an_update_only_with_the_new_content
                 reject_gives_the_same_timer_back_and_refuses_another
                 replace_overwrites_what_is_pending_and_revives_what_has_ended
                 keep_moves_what_is_pending_and_nothing_else
+                postpone_moves_what_is_pending_and_revives_what_has_ended
+                earliest_moves_what_is_pending_to_an_earlier_time_only
+                latest_moves_what_is_pending_to_a_later_time_only
+                a_timer_is_postponed_up_to_its_limit
                 blanks_between_json_tokens_do_not_make_another_timer
                 the_same_delay_asked_for_later_is_the_same_timer
                 a_repeated_request_is_known_again_after_an_update_only_with_the_new_content
@@ -42,6 +48,11 @@ macro_rules! suite {
                 a_timer_that_is_tried_again_keeps_its_place_in_the_list
                 counts_follow_a_timer_through_its_life
             }
+            groups {
+                a_group_is_counted_by_status_inside_its_namespace
+                the_open_members_of_a_group_come_in_the_order_of_their_ids
+                a_timer_changes_its_group_with_its_content_and_not_with_its_time
+            }
             change {
                 an_update_replaces_content_and_time
                 every_update_raises_the_revision
@@ -55,10 +66,19 @@ macro_rules! suite {
                 an_update_made_before_a_retry_keeps_that_retry
                 an_update_made_before_the_timer_was_due_again_is_told_to_read_again
                 an_update_made_in_a_former_life_is_told_to_read_again
+                a_new_life_begins_only_after_the_end_and_as_it_was_read
                 a_canceled_timer_is_never_due_and_never_claimed
                 a_cancel_meets_what_is_not_pending
                 a_canceled_timer_keeps_the_record_of_its_attempts
                 a_timer_that_failed_once_can_still_be_changed_and_canceled
+            }
+            revision {
+                a_cancel_of_another_revision_changes_nothing
+                a_reopen_of_another_revision_changes_nothing
+                the_status_is_decided_before_the_revision
+                of_many_changes_of_one_revision_one_counts
+                of_many_reopens_of_one_revision_one_counts
+                a_cancel_of_one_revision_is_before_the_claim_or_refused
             }
             due {
                 nothing_is_due_in_an_empty_store
@@ -90,6 +110,7 @@ macro_rules! suite {
                 a_completed_timer_has_ended_well
                 a_failed_timer_keeps_its_error
                 a_timer_that_is_given_up_without_a_call_counts_only_the_attempts_before
+                an_expired_timer_counts_the_attempts_that_were_started
                 a_retried_timer_is_pending_again_for_the_same_due_time
                 a_retry_counts_as_many_attempts_as_it_says
                 a_timer_that_is_due_again_starts_over

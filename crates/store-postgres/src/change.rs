@@ -1,4 +1,4 @@
-//! What a caller changes about one timer: an update or its end while it is pending, another try when it has failed.
+//! What a caller changes about one timer: an update or its end while it is pending, another try or a new life when it has ended.
 
 use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection, Row};
@@ -33,7 +33,7 @@ impl Call<Sessions> for Update {
             return Ok(Changed::WrongStatus(held.timer));
         }
         if held.timer.revision != self.changed.revision {
-            return Ok(Changed::StaleRevision);
+            return Ok(Changed::StaleRevision(held.timer));
         }
         let mut timer = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
         let next = if timer.execute_at == held.timer.execute_at {
@@ -93,10 +93,49 @@ impl Call<Sessions> for Cancel {
     }
 }
 
+/// A cancel of one revision of a timer.
+///
+/// Locks the timer first, because the statement of [`Cancel`] may wait for an update that leaves the timer where it is: it then sees
+/// the row in `due` as it is now, and the definition with its revision as it was before.
+pub struct CancelRevision {
+    pub cancel: Cancel,
+    pub revision: u32,
+}
+
+impl Call<Sessions> for CancelRevision {
+    type Answer = Changed;
+    const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
+        let Cancel { id, now, shards } = self.cancel;
+        let mut transaction = session.begin().await.or_not_done()?;
+        let Some(held) = hold(&mut transaction, id, shards).await? else {
+            return Ok(Changed::NotFound);
+        };
+        if held.timer.status != Status::Pending {
+            return Ok(Changed::WrongStatus(held.timer));
+        }
+        if held.timer.revision != self.revision {
+            return Ok(Changed::StaleRevision(held.timer));
+        }
+        sqlx::query(CANCEL)
+            .bind(id.as_uuid())
+            .bind(shard_column(id, shards))
+            .bind(now.as_micros())
+            .execute(&mut *transaction)
+            .await
+            .or_not_done()?;
+        transaction.commit().await.or_unknown()?;
+        Ok(Changed::Done(Timer { status: Status::Canceled, updated_at: now, ..held.timer }))
+    }
+}
+
 pub(crate) const REOPEN: &str = sql!("sql/reopen.sql");
 
 pub struct Reopen {
     pub id: TimerId,
+    pub expected: Option<u32>,
     pub now: Timestamp,
     pub shards: u16,
 }
@@ -115,6 +154,9 @@ impl Call<Sessions> for Reopen {
         if held.timer.status.after(Event::Reopen).is_none() {
             return Ok(Changed::WrongStatus(held.timer));
         }
+        if self.expected.is_some_and(|expected| held.timer.revision != expected) {
+            return Ok(Changed::StaleRevision(held.timer));
+        }
         let timer = renewed(&held, held.timer.definition.clone(), held.timer.execute_at, self.now);
         sqlx::query(REOPEN)
             .bind(self.id.as_uuid())
@@ -125,6 +167,38 @@ impl Call<Sessions> for Reopen {
             .execute(&mut *transaction)
             .await
             .or_not_done()?;
+        transaction.commit().await.or_unknown()?;
+        Ok(Changed::Done(timer))
+    }
+}
+
+/// A new life for a timer that has ended, if it is still the one that its client has read.
+pub struct Revive {
+    pub changed: Timer,
+    pub now: Timestamp,
+    pub shards: u16,
+}
+
+impl Call<Sessions> for Revive {
+    type Answer = Changed;
+    const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
+        let mut transaction = session.begin().await.or_not_done()?;
+        let Some(held) = hold(&mut transaction, self.changed.id(), self.shards).await? else {
+            return Ok(Changed::NotFound);
+        };
+        if held.timer.status.after(Event::Revive).is_none() {
+            return Ok(Changed::WrongStatus(held.timer));
+        }
+        if held.timer.revision != self.changed.revision {
+            return Ok(Changed::StaleRevision(held.timer));
+        }
+        let renewed = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
+        let timer = Timer { created_at: self.now, ..renewed };
+        let fingerprint = timer.definition.fingerprint();
+        replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, self.shards).await?;
         transaction.commit().await.or_unknown()?;
         Ok(Changed::Done(timer))
     }

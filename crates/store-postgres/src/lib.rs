@@ -29,6 +29,7 @@ mod due;
 mod events;
 mod expired;
 mod failure;
+mod groups;
 mod membership;
 mod migrate;
 mod nudge;
@@ -52,12 +53,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Group, Metric, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore, HeartbeatReply,
-    KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreResult,
-    TimerStore, Watermark,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
+    StoreResult, TimerStore, Watermark,
 };
 
 use crate::{
@@ -234,8 +235,12 @@ impl TimerStore for PostgresStore {
         self.callers.run(change::Update { changed: changed.clone(), now, shards: self.shards() }).await
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.callers.run(change::Cancel { id, now, shards: self.shards() }).await
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        let cancel = change::Cancel { id, now, shards: self.shards() };
+        match expected {
+            None => self.callers.run(cancel).await,
+            Some(revision) => self.callers.run(change::CancelRevision { cancel, revision }).await,
+        }
     }
 
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
@@ -246,8 +251,28 @@ impl TimerStore for PostgresStore {
         Ok(bulk::whether_canceled(ids, canceled))
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        self.callers.run(change::Reopen { id, now, shards: self.shards() }).await
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Reopen { id, expected, now, shards: self.shards() }).await
+    }
+
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Revive { changed: changed.clone(), now, shards: self.shards() }).await
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.lists.run(groups::CountGroup { namespace, group, shards: self.shards() }).await
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.lists.run(groups::GroupMembers { namespace, group, after, limit }).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
+use domain::{CorrelationId, Group, Key, Namespace, Status, TimerId, Timestamp};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
 use store_sql::{Call, Met, sql};
@@ -144,12 +144,12 @@ impl List {
 }
 
 /// What of a definition a summary is made of and its place is found by.
-const STRETCH_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.due_at, f.created_at, \
-                               f.updated_at";
+const STRETCH_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callback_type, f.correlation_id, f.execute_at, f.due_at, f.created_at, \
+                               f.updated_at, f.revision";
 
 /// What a summary is made of, with where the timer stands: see [`Standing::of_row`].
-const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, \
-    d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
+const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, \
+    f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
     coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at";
 
 /// The row in `due` of a definition. `$3` is the number of shards.
@@ -163,7 +163,7 @@ fn joins(filter: &Filter) -> String {
         None => format!("LEFT {JOIN_DUE} LEFT JOIN outcome o ON o.id = f.id"),
         Some(Status::Pending) => format!("{JOIN_DUE} AND d.claim IS NULL LEFT JOIN outcome o ON false"),
         Some(Status::Executing) => format!("{JOIN_DUE} AND d.claim IS NOT NULL LEFT JOIN outcome o ON false"),
-        Some(Status::Completed | Status::Failed | Status::Canceled) => {
+        Some(Status::Completed | Status::Failed | Status::Canceled | Status::Expired) => {
             format!("JOIN outcome o ON o.id = f.id LEFT {JOIN_DUE} AND false")
         }
     }
@@ -258,6 +258,7 @@ fn summary(row: &PgRow) -> Result<Summary, Failure> {
         id: rows::id(row).or_not_done()?,
         namespace: Namespace::parse(row.try_get("namespace").or_not_done()?).map_err(unreadable)?,
         key: text("key")?.map(Key::parse).transpose().map_err(unreadable)?,
+        group: text("group_name")?.map(Group::parse).transpose().map_err(unreadable)?,
         callback_kind: row.try_get("callback_type").or_not_done()?,
         correlation_id: text("correlation_id")?.map(CorrelationId::parse).transpose().map_err(unreadable)?,
         execute_at: timestamp(row, "execute_at")?,
@@ -267,7 +268,13 @@ fn summary(row: &PgRow) -> Result<Summary, Failure> {
         executed_at: standing.executed_at.map(Timestamp::from_micros),
         created_at: timestamp(row, "created_at")?,
         updated_at: standing.finished_at.map_or_else(|| timestamp(row, "updated_at"), |at| Ok(Timestamp::from_micros(at)))?,
+        revision: revision(row)?,
     })
+}
+
+fn revision(row: &PgRow) -> Result<u32, Failure> {
+    let revision: i64 = row.try_get("revision").or_not_done()?;
+    u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()).into())
 }
 
 fn timestamp(row: &PgRow, column: &str) -> Result<Timestamp, Failure> {

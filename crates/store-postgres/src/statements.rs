@@ -1,8 +1,8 @@
 //! The texts of the keyed statements, for tests that look at how the server would carry them out.
 
 use crate::{
-    access, attempts, bulk, change, claim, conflict, create, due, events, expired, membership, nudge, options, ownership, purge,
-    read, settle,
+    access, attempts, bulk, change, claim, conflict, create, due, events, expired, groups, membership, nudge, options, ownership,
+    purge, read, settle,
 };
 
 /// How sessions that run these statements are set up.
@@ -33,7 +33,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 19] = [
+pub const CALLERS: [(&str, &str); 20] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -41,6 +41,7 @@ pub const CALLERS: [(&str, &str); 19] = [
     ("reopen", change::REOPEN),
     ("cancel all", bulk::CANCEL_ALL),
     ("still pending", bulk::STILL_PENDING),
+    ("group members", groups::GROUP_MEMBERS),
     ("attempts", attempts::ATTEMPTS),
     ("attempts of events", events::ATTEMPTS_AT),
     ("events", events::EVENTS),

@@ -14,8 +14,10 @@ use rusqlite::{
 
 use crate::{
     connection::{self, Role},
+    files::{beside, private},
     lock::Lock,
-    open::{self, Found, OpenError, beside, private},
+    open::{self, Found},
+    open_error::OpenError,
     stamp,
 };
 
@@ -44,7 +46,7 @@ pub fn backup(path: &Path, to: &Path) -> Result<(), BackupError> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(BackupError::Exists { path: to.to_owned() });
     }
-    // Nobody else checks the log of a database that is not in use; in one that is, file and log change all the time.
+    // Nothing else checks the log of a database that is not in use; in one that is, file and log change all the time.
     let held = match Lock::take(&path) {
         Ok(lock) => Some(lock),
         Err(OpenError::InUse { .. }) => None,

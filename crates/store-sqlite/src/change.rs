@@ -57,7 +57,7 @@ pub fn replace(
         id,
         definition.namespace.as_str(),
         definition.key.as_ref().map(|key| key.as_str()),
-        definition.asked.to_i64(),
+        texts.request.asked,
         execute_at.as_micros(),
         minute,
         definition.callback.kind(),
@@ -69,7 +69,8 @@ pub fn replace(
         definition.metadata.as_ref().map(|metadata| metadata.as_str()),
         texts.callback_config,
         due_minute,
-        texts.options,
+        texts.request.options,
+        definition.group.as_ref().map(|group| group.as_str()),
     ])?;
     tally.journal.changed(id, existing.timer.revision + 1);
     let namespace = namespace_column(definition.namespace.as_str());
@@ -102,13 +103,15 @@ pub fn move_to(
 ) -> Result<(), Failure> {
     let id = Id::of(existing.timer.id);
     let minute = execute_at.minute();
+    let request = existing.timer.moved_to(asked)?;
     tally.journal.changed(id, existing.timer.revision + 1);
     connection.prepare_cached(MOVE_DEFINITION)?.execute(params![
         id,
-        asked.to_i64(),
+        request.asked,
         execute_at.as_micros(),
         minute,
-        now.as_micros()
+        now.as_micros(),
+        request.options
     ])?;
     connection.prepare_cached(RESET_DUE)?.execute(params![
         existing.due_minute,
@@ -154,7 +157,7 @@ impl Write for Update {
             return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         if existing.timer.revision != i64::from(self.changed.revision) {
-            return Ok(Changed::StaleRevision);
+            return Ok(Changed::StaleRevision(existing.timer.into_timer()?));
         }
         let replacement = Replacement {
             definition: &self.changed.definition,
@@ -171,6 +174,7 @@ impl Write for Update {
 
 pub struct Cancel {
     pub id: TimerId,
+    pub expected: Option<u32>,
     pub now: Timestamp,
 }
 
@@ -187,11 +191,19 @@ impl Write for Cancel {
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
         };
+        if existing.timer.status == Status::Pending && is_stale(existing.timer.revision, self.expected) {
+            return Ok(Changed::StaleRevision(existing.timer.into_timer()?));
+        }
         if !Canceling::prepare(connection)?.run(existing.due_minute, id, self.now, tally)? {
             return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         read_back(connection, id).map(Changed::Done)
     }
+}
+
+/// Whether a timer has another revision than the one that is expected.
+fn is_stale(revision: i64, expected: Option<u32>) -> bool {
+    expected.is_some_and(|expected| revision != i64::from(expected))
 }
 
 /// The statements that cancel.
@@ -237,6 +249,7 @@ impl<'connection> Canceling<'connection> {
 
 pub struct Reopen {
     pub id: TimerId,
+    pub expected: Option<u32>,
     pub now: Timestamp,
 }
 
@@ -257,6 +270,9 @@ impl Write for Reopen {
         let timer = existing.timer.into_timer()?;
         if timer.status.after(Event::Reopen).is_none() {
             return Ok(Changed::WrongStatus(timer));
+        }
+        if is_stale(timer.revision.into(), self.expected) {
+            return Ok(Changed::StaleRevision(timer));
         }
         let destination = to_column(timer.definition.destination());
         let namespace = namespace_column(timer.definition.namespace.as_str());

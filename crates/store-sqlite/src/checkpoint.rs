@@ -6,13 +6,13 @@
 //!     └────────── only a tail is left ─┘   the writer copies that, and the log starts over
 //! ```
 //!
-//! A log can only start over when all of it has been copied and nobody adds to it, so under constant load somebody
-//! must hold the writer for the last pages. Those are few.
+//! A log can only start over when all of it has been copied and nothing is added to it, so under constant load the writer must copy
+//! the last pages itself. Those are few.
 
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::JoinHandle,
@@ -91,15 +91,26 @@ const fn next_restart(limits: &Limits, log: Log, readers_were_in_the_way: bool) 
 pub struct LogKeeper {
     limits: Limits,
     ask: SyncSender<()>,
+    /// How many checkpoints the thread was asked for and has not finished.
+    asked: Arc<AtomicUsize>,
     only_a_tail_is_left: Arc<AtomicBool>,
-    /// Held by whoever copies: SQLite turns a second one away without letting it wait.
+    /// Held by the thread that copies: SQLite refuses a second checkpoint without letting it wait.
     copying: Arc<Mutex<()>>,
     rows_since_look: usize,
     restart_pages: i64,
+    /// Whether this process has copied anything since the last transaction.
+    has_copied: bool,
     is_abandoned: Arc<AtomicBool>,
 }
 
 impl LogKeeper {
+    /// Whether a checkpoint of this process may have changed the file since this was last asked. Called before each transaction.
+    pub fn may_have_copied(&mut self) -> bool {
+        let is_copying = self.asked.load(Ordering::SeqCst) > 0;
+        // Asked once more after the end: a checkpoint that is over by now may have copied up to the last commit.
+        std::mem::replace(&mut self.has_copied, is_copying) || is_copying
+    }
+
     /// Called between transactions.
     pub fn after_commit(&mut self, connection: &Connection, rows: usize) {
         // A transaction writes a few pages however few its rows are.
@@ -115,13 +126,25 @@ impl LogKeeper {
         }
         match decide(&self.limits, self.restart_pages, log, self.only_a_tail_is_left.swap(false, Ordering::Relaxed)) {
             Step::Leave => {}
-            // When the thread has been asked already, that is enough.
-            Step::Ask => drop(self.ask.try_send(())),
-            Step::Finish => drop(run(connection, "PRAGMA wal_checkpoint(PASSIVE)")),
+            Step::Ask => self.ask(),
+            Step::Finish => {
+                self.has_copied = true;
+                run(connection, "PRAGMA wal_checkpoint(PASSIVE)");
+            }
             Step::Restart => {
+                self.has_copied = true;
                 let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
                 self.restart_pages = next_restart(&self.limits, log, !restart(connection));
             }
+        }
+    }
+
+    fn ask(&mut self) {
+        self.has_copied = true;
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        // When the thread has been asked already, that is enough.
+        if self.ask.try_send(()).is_err() {
+            self.asked.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -151,7 +174,9 @@ pub fn start_over(connection: &Connection) {
 
 /// The thread's side. It ends when the [`LogKeeper`] does.
 pub fn start(connection: Connection, limits: Limits) -> std::io::Result<(LogKeeper, JoinHandle<()>)> {
-    let (ask, asked) = sync_channel(1);
+    let (ask, requests) = sync_channel(1);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let unfinished = Arc::clone(&asked);
     let only_a_tail_is_left = Arc::new(AtomicBool::new(false));
     let tell = Arc::clone(&only_a_tail_is_left);
     let copying = Arc::new(Mutex::new(()));
@@ -159,29 +184,48 @@ pub fn start(connection: Connection, limits: Limits) -> std::io::Result<(LogKeep
     let is_abandoned = Arc::new(AtomicBool::new(false));
     let at_the_end = Arc::clone(&is_abandoned);
     let thread = std::thread::Builder::new().name("sqlite-checkpoint".to_owned()).spawn(move || {
-        checkpoint_when_asked(&connection, &asked, &tell, &mine);
+        while let Some(handled) = checkpoint_when_asked(&connection, &requests, &tell, &mine) {
+            unfinished.fetch_sub(handled, Ordering::SeqCst);
+        }
         if at_the_end.load(Ordering::SeqCst) {
             keep_log_on_close(&connection);
         }
     })?;
     let restart_pages = limits.log_pages_max;
-    Ok((LogKeeper { limits, ask, only_a_tail_is_left, copying, rows_since_look: 0, restart_pages, is_abandoned }, thread))
+    let keeper = LogKeeper {
+        limits,
+        ask,
+        asked,
+        only_a_tail_is_left,
+        copying,
+        rows_since_look: 0,
+        restart_pages,
+        has_copied: true,
+        is_abandoned,
+    };
+    Ok((keeper, thread))
 }
 
-fn checkpoint_when_asked(connection: &Connection, asked: &Receiver<()>, only_a_tail_is_left: &AtomicBool, copying: &Mutex<()>) {
-    while asked.recv().is_ok() {
-        for _ in 0..PASSES_MAX {
-            let _copying = copying.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(log) = run(connection, "PRAGMA wal_checkpoint(PASSIVE)") else { break };
-            metrics::checkpoint();
-            if log.copied >= log.pages {
-                break;
-            }
+/// Says how many requests that was, or `None` at the end.
+fn checkpoint_when_asked(
+    connection: &Connection,
+    requests: &Receiver<()>,
+    only_a_tail_is_left: &AtomicBool,
+    copying: &Mutex<()>,
+) -> Option<usize> {
+    requests.recv().ok()?;
+    for _ in 0..PASSES_MAX {
+        let _copying = copying.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(log) = run(connection, "PRAGMA wal_checkpoint(PASSIVE)") else { break };
+        metrics::checkpoint();
+        if log.copied >= log.pages {
+            break;
         }
-        // What was asked meanwhile is done. Were it done again now, it would be in the way of the writer's last part.
-        while asked.try_recv().is_ok() {}
-        only_a_tail_is_left.store(true, Ordering::Relaxed);
     }
+    // What was asked meanwhile is done. Were it done again now, it would be in the way of the writer's last part.
+    let meanwhile = requests.try_iter().count();
+    only_a_tail_is_left.store(true, Ordering::Relaxed);
+    Some(1 + meanwhile)
 }
 
 /// `false` if readers were in the way.
@@ -240,6 +284,35 @@ mod tests {
         }
         assert_eq!(decide(&limits, restart_pages, log(1021), true), Step::Finish);
         assert_eq!(next_restart(&limits, log(1120), false), 1000);
+    }
+
+    #[test]
+    fn the_file_may_have_changed_beside_a_checkpoint_and_before_the_first_commit_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.db");
+        std::fs::write(&path, "").unwrap();
+        let writer = connection::open(&path, Role::Writer).unwrap();
+        writer.execute_batch("CREATE TABLE t (content BLOB); INSERT INTO t VALUES (zeroblob(4096 * 10))").unwrap();
+        let limits = Limits { backlog_pages: 1_000, log_pages: 1, log_pages_max: 2_000 };
+        let (mut keeper, thread) = start(connection::open(&path, Role::Checkpointer).unwrap(), limits).unwrap();
+        assert_eq!([(); 3].map(|()| keeper.may_have_copied()), [true, false, false], "the start copies");
+
+        // The thread cannot end its checkpoint while this is held.
+        let (copying, asked) = (Arc::clone(&keeper.copying), Arc::clone(&keeper.asked));
+        let held = copying.lock().unwrap();
+        keeper.ask();
+        assert_eq!([(); 2].map(|()| keeper.may_have_copied()), [true, true], "a checkpoint is under way");
+        drop(held);
+        while asked.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!([(); 2].map(|()| keeper.may_have_copied()), [true, false], "it has ended");
+
+        keeper.only_a_tail_is_left.store(true, Ordering::Relaxed);
+        keeper.after_commit(&writer, LOOK_EVERY_ROWS);
+        assert_eq!([(); 2].map(|()| keeper.may_have_copied()), [true, false], "the writer has copied the tail");
+        drop(keeper);
+        thread.join().unwrap();
     }
 
     #[test]

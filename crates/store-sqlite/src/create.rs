@@ -1,14 +1,14 @@
 //! Registering timers, and what becomes of a taken id.
 
-use domain::{Content, NewTimer, RequestedTime, Resolution, Status, Timer, Timestamp, resolve};
+use domain::{Content, Event, NewTimer, OnConflict, RequestedTime, Resolution, Status, Timer, Timestamp, resolve};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use store::{Created, StoreError};
+use store::{Changed, Created, StoreError};
 use store_sql::sql;
 
 use crate::{
     change::{self, NextAttempt, Replacement},
     failure::Failure,
-    rows::{Id, TIMER_BY_ID, Texts, found},
+    rows::{Found, Id, TIMER_BY_ID, Texts, found},
     tally::{Tally, namespace_column},
     writer::Write,
 };
@@ -81,8 +81,7 @@ impl Write for Create {
     }
 
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<Done>, Failure> {
-        let mut insert =
-            Insert { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? };
+        let mut insert = Insert::prepare(connection)?;
         let mut done = Vec::with_capacity(self.batch.len());
         for (new, texts) in &self.batch {
             done.push(if insert.run(new, texts, FIRST_REVISION, tally)? {
@@ -100,7 +99,11 @@ struct Insert<'connection> {
     due: CachedStatement<'connection>,
 }
 
-impl Insert<'_> {
+impl<'connection> Insert<'connection> {
+    fn prepare(connection: &'connection Connection) -> rusqlite::Result<Self> {
+        Ok(Self { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? })
+    }
+
     /// Whether the id was free.
     fn run(&mut self, new: &NewTimer, texts: &Texts, revision: i64, tally: &mut Tally) -> rusqlite::Result<bool> {
         let definition = &new.definition;
@@ -110,7 +113,7 @@ impl Insert<'_> {
             id,
             definition.namespace.as_str(),
             definition.key.as_ref().map(|key| key.as_str()),
-            definition.asked.to_i64(),
+            texts.request.asked,
             new.execute_at.as_micros(),
             minute,
             definition.callback.kind(),
@@ -122,7 +125,8 @@ impl Insert<'_> {
             definition.metadata.as_ref().map(|metadata| metadata.as_str()),
             texts.callback_config,
             revision,
-            texts.options,
+            texts.request.options,
+            definition.group.as_ref().map(|group| group.as_str()),
         ])?;
         if inserted == 0 {
             return Ok(false);
@@ -148,9 +152,11 @@ fn settle_conflict(
         return Err(StoreError::Corrupt(format!("timer {} is there and not there", id.timer()).into()).into());
     };
     let wanted = new.definition.content_with(texts.fingerprint);
-    // Through the column and back, so that what was asked is compared as it is stored.
-    let wanted = Content { asked: RequestedTime::from_i64(wanted.asked.to_i64()), ..wanted };
-    let met = match resolve(new.on_conflict, existing.timer.status, existing.timer.content(existing.fingerprint), wanted) {
+    // Through its stored form and back, so that like is compared with like.
+    let asked = wanted.asked.and_then(|asked| RequestedTime::from_stored(&asked.to_stored()).ok());
+    let wanted = Content { asked, ..wanted };
+    let (met, times) = (existing.timer.content(existing.fingerprint), existing.timer.times(new));
+    let met = match resolve(new.on_conflict, existing.timer.status, met, wanted, times) {
         Resolution::Existing => Created::Existing(existing.timer.into_timer()?),
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),
         Resolution::Overwrite => {
@@ -158,23 +164,82 @@ fn settle_conflict(
             change::replace(connection, &existing, &replacement, NextAttempt::AtTheNewTime, tally)?;
             Created::Replaced(read_back(connection, id)?)
         }
-        Resolution::Move => {
-            change::move_to(connection, &existing, new.definition.asked, new.execute_at, new.created_at, tally)?;
+        Resolution::Move(at) => {
+            change::move_to(connection, &existing, new.definition.asked, at, new.created_at, tally)?;
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Revive => {
-            connection.prepare_cached(DELETE_OUTCOME)?.execute(params![existing.execute_minute(), id])?;
-            connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
-            // Above the one of its former life, so that no client takes the two for the same.
-            let revision = existing.timer.revision.saturating_add(1);
-            tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
-            tally.journal.ended(id, Timestamp::from_micros(existing.timer.updated_at), existing.timer.status);
-            tally.journal.changed(id, revision);
-            insert.run(new, texts, revision, tally)?;
+            let revision = revive(connection, insert, &existing, new, texts, tally)?;
             return Ok(Done::Revived { revision });
         }
     };
     Ok(Done::Met(Box::new(met)))
+}
+
+/// A new life for a timer that was found finished in this transaction: its revision.
+fn revive(
+    connection: &Connection,
+    insert: &mut Insert<'_>,
+    existing: &Found,
+    new: &NewTimer,
+    texts: &Texts,
+    tally: &mut Tally,
+) -> Result<i64, Failure> {
+    let id = Id::of(new.definition.id);
+    connection.prepare_cached(DELETE_OUTCOME)?.execute(params![existing.execute_minute(), id])?;
+    connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
+    // Above the one of its former life, so that no client takes the two for the same.
+    let revision = existing.timer.revision.saturating_add(1);
+    tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
+    tally.journal.ended(id, Timestamp::from_micros(existing.timer.updated_at), existing.timer.status);
+    tally.journal.changed(id, revision);
+    insert.run(new, texts, revision, tally)?;
+    Ok(revision)
+}
+
+/// A new life for a timer that has ended, if it is still the one that its client has read.
+pub struct Revive {
+    new: NewTimer,
+    texts: Texts,
+    revision: u32,
+}
+
+impl Revive {
+    pub fn new(changed: &Timer, now: Timestamp) -> Self {
+        let definition = changed.definition.clone();
+        let (texts, execute_at) = (Texts::of(&definition), changed.execute_at);
+        let new = NewTimer { definition, execute_at, on_conflict: OnConflict::Replace, created_at: now };
+        Self { new, texts, revision: changed.revision }
+    }
+}
+
+impl Write for Revive {
+    type Answer = Changed;
+    const NAME: &'static str = "revive";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn bytes(&self) -> usize {
+        self.texts.bytes(&self.new.definition)
+    }
+
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Changed, Failure> {
+        let id = Id::of(self.new.definition.id);
+        let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
+            return Ok(Changed::NotFound);
+        };
+        if existing.timer.status.after(Event::Revive).is_none() {
+            return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
+        }
+        if existing.timer.revision != i64::from(self.revision) {
+            return Ok(Changed::StaleRevision(existing.timer.into_timer()?));
+        }
+        let mut insert = Insert::prepare(connection)?;
+        revive(connection, &mut insert, &existing, &self.new, &self.texts, tally)?;
+        read_back(connection, id).map(Changed::Done)
+    }
 }
 
 /// The timer as this transaction leaves it. One that cannot be understood fails the request, and nothing is changed.

@@ -7,7 +7,7 @@
 //!                               checkpoint thread ── log into database ────────────▶  ▼
 //! ```
 //!
-//! Writing is one thread's work, so that every commit carries all that has gathered and nobody waits for a lock.
+//! Writing is one thread's work, so that every commit carries all that has gathered and no request waits for a lock.
 //! An answer means that the commit is on disk. One process at a time may have the file open, so that who lives is known in memory
 //! alone.
 
@@ -24,11 +24,14 @@ mod create;
 mod due;
 mod events;
 mod failure;
+mod files;
+mod groups;
 mod journal;
 mod lock;
 mod metrics;
 mod migrate;
 mod open;
+mod open_error;
 mod ownership;
 mod presence;
 mod probe;
@@ -52,10 +55,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use rusqlite::Connection;
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
     StoreError, StoreResult, TimerStore, Watermark,
 };
@@ -68,7 +71,7 @@ use crate::{
     checkpoint::Limits,
     claim::{Take, Taken},
     connection::Role,
-    create::Create,
+    create::{Create, Revive},
     failure::Failure,
     lock::Lock,
     open::Opened,
@@ -83,7 +86,7 @@ use crate::{
 
 pub use backup::{BackupError, backup};
 pub use metrics::METRICS;
-pub use open::OpenError;
+pub use open_error::OpenError;
 pub use presence::NOT_IN_PLACE;
 pub use restore::{RestoreError, restore};
 
@@ -94,7 +97,7 @@ const SCANS_MAX: usize = CALLER_READERS - 1;
 
 /// An open database. Dropping it finishes what is queued and gives the file back.
 pub struct SqliteStore {
-    // Fields are dropped in this order: the readers first, so that the writer's last checkpoint meets nobody, and
+    // Fields are dropped in this order: the readers first, so that the writer's last checkpoint meets no reader, and
     // the lock once nothing has the file open any more.
     for_scheduler: Readers,
     for_callers: Readers,
@@ -125,7 +128,7 @@ impl SqliteStore {
     /// Opens the database at `path`, or sets one up where nothing is. `clock` is the database's clock.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let Opened { path, writer, commit, lock } = open::open(path.as_ref(), clock.now())?;
-        let refused = |cause: rusqlite::Error| open::refused(&path, &cause);
+        let refused = |cause: rusqlite::Error| OpenError::refused(&path, &cause);
         let failed = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
         let not_started = |error: StartError| match error {
             StartError::Sqlite(cause) => refused(cause),
@@ -174,16 +177,36 @@ impl TimerStore for SqliteStore {
         Ok(self.writer.write(Update::new(changed, now)).await?.1)
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.writer.write(Cancel { id, now }).await?.1)
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Cancel { id, expected, now }).await?.1)
     }
 
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
         Ok(self.writer.write(CancelAll { ids: ids.to_vec(), now }).await?.1)
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.writer.write(Reopen { id, now }).await?.1)
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Reopen { id, expected, now }).await?.1)
+    }
+
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Revive::new(changed, now)).await?.1)
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.scan(move |connection| groups::count(connection, &namespace, &group)).await
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.scan(move |connection| groups::members(connection, &namespace, &group, after, limit)).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
@@ -264,7 +287,7 @@ impl KeyStore for SqliteStore {
 impl MembershipStore for SqliteStore {
     async fn heartbeat(&self, member: &Member, lease: Span) -> StoreResult<HeartbeatReply> {
         let (node, now, presence) = (member.node, self.clock.now(), Arc::clone(&self.presence));
-        // Nobody lives if the file cannot be read, or is not the one that the next start will find.
+        // No node lives if the file cannot be read, or is not the one that the next start will find.
         let held = self
             .for_scheduler
             .read(move |connection| {

@@ -11,7 +11,8 @@ use std::{
 };
 
 use crate::{
-    open::{OpenError, beside, private},
+    files::{beside, private},
+    open_error::OpenError,
     presence::Presence,
 };
 

@@ -1,19 +1,21 @@
 //! The file: who may open it, what it must be, and how a new one comes to be.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use domain::Timestamp;
-use rusqlite::{Connection, ErrorCode, ffi};
+use rusqlite::Connection;
 
 use crate::{
     checkpoint,
     connection::{self, Role},
+    files::{beside, private},
     lock::Lock,
     migrate::{self, Schema},
+    open_error::OpenError,
     stamp,
 };
 
@@ -24,49 +26,11 @@ const HEADER_BYTES: usize = 100;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 const APPLICATION_ID_OFFSET: usize = 68;
 
-/// Why a database could not be opened, in one sentence that says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("another timer process is using {}; stop it first, or give this one a file of its own", path.display())]
-    InUse { path: PathBuf },
-    #[error("{} has {names} names (hard links), so that two processes could use it at once; remove all but one of them", path.display())]
-    ManyNames { path: PathBuf, names: u64 },
-    #[error("{} cannot be opened because the directory {} does not exist; create it first", path.display(), directory.display())]
-    NoDirectory { path: PathBuf, directory: PathBuf },
-    #[error("{} cannot be opened: {cause}; check that the path is right and that this user may write there", path.display())]
-    NotAllowed { path: PathBuf, cause: io::Error },
-    #[error("{} is not a timer database and was left untouched; give the path of another file", path.display())]
-    Foreign { path: PathBuf },
-    #[error(
-        "{} is missing or empty, but its log {} still holds data; put the database back, or move the log away to start afresh",
-        path.display(),
-        log.display()
-    )]
-    LogWithoutDatabase { path: PathBuf, log: PathBuf },
-    #[error(
-        "{} and the log {} beside it do not belong together: the file was replaced after that log was written, and was left as it is; \
-         bring a backup back with `timer restore --replace`, or move the log away to go on with the file alone",
-        path.display(),
-        log.display()
-    )]
-    LogOfAnother { path: PathBuf, log: PathBuf },
-    #[error("{} is damaged ({cause}) and was left as it is; restore it from a backup", path.display())]
-    Damaged { path: PathBuf, cause: String },
-    #[error("{} has schema version {version}, which a newer timer wrote; use that one", path.display())]
-    Newer { path: PathBuf, version: i64 },
-    #[error("{} was set up for {shards} shards, but a SQLite database has one; it was not written by this program", path.display())]
-    OtherShards { path: PathBuf, shards: i64 },
-    #[error("SQLite {found} is too old; this program needs 3.51.3 or later")]
-    OldLibrary { found: String },
-    #[error("{} cannot be opened: {cause}", path.display())]
-    Failed { path: PathBuf, cause: String },
-}
-
-/// A database that nobody else can open, with its schema up to date.
+/// A database that no other process can open, with its schema up to date.
 pub struct Opened {
     pub path: PathBuf,
     pub writer: Connection,
-    /// The number of its last commit.
+    /// The number in its header: see [`stamp`].
     pub commit: i32,
     pub lock: Lock,
 }
@@ -83,7 +47,7 @@ pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
         Found::Ours => check_log(&path)?,
         Found::Foreign => return Err(OpenError::Foreign { path }),
     }
-    let refused = |cause: rusqlite::Error| refused(&path, &cause);
+    let refused = |cause: rusqlite::Error| OpenError::refused(&path, &cause);
     let mut writer = connection::open(&path, Role::Writer).map_err(refused)?;
     migrate(&path, &mut writer, now)?;
     // The lock proves that no other process lives that could own anything. Epochs stay, so that whatever an earlier
@@ -179,7 +143,7 @@ fn set_up(path: &Path, now: Timestamp) -> Result<(), OpenError> {
         }
     }
     private().create_new(true).open(&draft).map_err(not_allowed)?;
-    let refused = |cause: rusqlite::Error| refused(path, &cause);
+    let refused = |cause: rusqlite::Error| OpenError::refused(path, &cause);
     let mut connection = connection::open(&draft, Role::SetUp).map_err(refused)?;
     migrate(path, &mut connection, now)?;
     connection.close().map_err(|(_, cause)| refused(cause))?;
@@ -194,34 +158,6 @@ fn migrate(path: &Path, connection: &mut Connection, now: Timestamp) -> Result<(
         Ok(Schema::Current) => Ok(()),
         Ok(Schema::Newer { version }) => Err(OpenError::Newer { path, version }),
         Ok(Schema::OtherShards { shards }) => Err(OpenError::OtherShards { path, shards }),
-        Err(cause) => Err(refused(&path, &cause)),
+        Err(cause) => Err(OpenError::refused(&path, &cause)),
     }
-}
-
-pub fn refused(path: &Path, cause: &rusqlite::Error) -> OpenError {
-    let path = path.to_owned();
-    match cause.sqlite_error() {
-        Some(ffi::Error { code: ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase, .. }) => {
-            OpenError::Damaged { path, cause: cause.to_string() }
-        }
-        _ => OpenError::Failed { path, cause: cause.to_string() },
-    }
-}
-
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// Payloads and headers hold secrets: what is created is for its owner alone. SQLite gives its log the same rights.
-pub fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options
 }

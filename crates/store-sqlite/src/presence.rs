@@ -1,7 +1,7 @@
 //! Whether the database is still where the next start will look for it.
 //!
 //! A file that was deleted or replaced lives on for a process that has it open, and what that one writes goes with it. One that was
-//! overwritten in its place is known by the number of its last commit, which is none of this start's: see [`stamp`].
+//! overwritten in its place is known by the number in its header, which is none of this start's: see [`stamp`].
 
 use std::{
     fs::{File, Metadata},
@@ -11,13 +11,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicI32, Ordering},
     },
+    time::{Duration, SystemTime},
 };
 
 use store::{StoreError, StoreResult};
 
 use crate::stamp;
 
-/// Names no path, so that it can be told to everybody.
+/// Names no path, so that it can be shown to any client.
 pub const NOT_IN_PLACE: &str = "the database file was deleted or replaced while the service uses it";
 
 /// The file that is open, and where it was found.
@@ -80,16 +81,18 @@ impl Presence {
 
     /// Costs one look at the directory and one at the file: little beside a commit. It opens nothing, because closing it would take
     /// SQLite's locks away.
-    pub fn check(&self) -> StoreResult<()> {
-        let is_elsewhere = match std::fs::metadata(&self.path) {
-            Ok(found) => identity(&found) != self.identity,
+    /// Says when the file was last written, if the file system does.
+    pub fn check(&self) -> StoreResult<Option<SystemTime>> {
+        let found = std::fs::metadata(&self.path);
+        let is_elsewhere = match &found {
+            Ok(found) => identity(found) != self.identity,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
         let is_missing = is_elsewhere || self.is_overwritten();
         if is_missing != self.is_missing.swap(is_missing, Ordering::Relaxed) {
             self.tell(is_missing);
         }
-        if is_missing { Err(StoreError::Full(NOT_IN_PLACE.into())) } else { Ok(()) }
+        if is_missing { Err(StoreError::Full(NOT_IN_PLACE.into())) } else { Ok(found.and_then(|found| found.modified()).ok()) }
     }
 
     fn tell(&self, is_missing: bool) {
@@ -99,6 +102,32 @@ impl Presence {
         } else {
             tracing::info!(%path, "the database file is in its place again");
         }
+    }
+}
+
+/// When the file was last written, as the file system says: that is how a checkpoint by another program is noticed.
+#[derive(Debug, Default)]
+pub struct LastWrite {
+    at: Option<SystemTime>,
+    /// When this was seen for the first time, by the monotonic clock.
+    since: Duration,
+    /// Whether any further write would have another time.
+    is_settled: bool,
+}
+
+/// File systems note the time of a write by a clock that ticks every few milliseconds: two writes within one tick look like one.
+const TICK_MAX: Duration = Duration::from_millis(100);
+
+impl LastWrite {
+    /// Whether the file may have been written since this was last asked.
+    pub fn is_another(&mut self, at: Option<SystemTime>, now: Duration) -> bool {
+        if at.is_none() || at != self.at {
+            *self = Self { at, since: now, is_settled: false };
+            return true;
+        }
+        let was_settled = self.is_settled;
+        self.is_settled = now.saturating_sub(self.since) > TICK_MAX;
+        !was_settled
     }
 }
 
@@ -112,4 +141,33 @@ fn identity(found: &Metadata) -> Option<(u64, u64)> {
 #[cfg(not(unix))]
 fn identity(_: &Metadata) -> Option<(u64, u64)> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_noticed_even_within_the_tick_of_the_one_before() {
+        let mut last = LastWrite::default();
+        let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        for (at, now_millis, is_another) in [
+            (at(5), 0, true),
+            (at(5), 1, true),
+            // Not written since the tick was over, but perhaps since this was last asked.
+            (at(5), 500, true),
+            (at(5), 501, false),
+            (at(5), 9_000, false),
+            (at(6), 9_001, true),
+            (at(6), 9_900, true),
+            (at(6), 9_901, false),
+            // Back, as when a copy takes the place of the file.
+            (at(5), 9_902, true),
+            // A file system that does not say.
+            (None, 20_000, true),
+            (None, 30_000, true),
+        ] {
+            assert_eq!(last.is_another(at, Duration::from_millis(now_millis)), is_another, "{at:?} at {now_millis}");
+        }
+    }
 }

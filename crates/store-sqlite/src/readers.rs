@@ -61,7 +61,7 @@ impl Readers {
         let gone = || StoreError::Unavailable("the readers have stopped".into());
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            // Nobody waits any more: a long scan would be for nothing.
+            // The caller is gone: a long scan would be for nothing.
             if reply.is_closed() {
                 return;
             }

@@ -11,9 +11,11 @@ use rusqlite::Connection;
 use crate::{
     backup::{self, Draft, sync_directory},
     connection::{self, Role},
+    files::{beside, private},
     lock::Lock,
     migrate::{self, Schema},
-    open::{self, Found, OpenError, beside, private},
+    open::{self, Found},
+    open_error::OpenError,
 };
 
 /// Why nothing was restored, in one sentence that says what to do. The database is as it was, unless the sentence says otherwise.

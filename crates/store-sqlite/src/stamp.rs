@@ -1,15 +1,27 @@
 //! Whether a log belongs to the file it lies beside.
 //!
 //! SQLite lays a log over whatever file has the right name: a backup that is copied over the database of a process that died would be
-//! torn to pieces by the log which that one left. So every commit that changes anything writes a number into the header of the database,
-//! one more than the commit before; each start begins at another one. A log holds the header as each of its commits left it:
+//! corrupted by the log which that process left. So the header of the database holds a number. A commit raises it by one when a
+//! checkpoint has changed the file since the commit before; all other commits leave it as it is, because a write of the header costs as
+//! much as a tenth of a create. A log holds the header as its commits left it:
 //!
 //! ```text
-//!   log          17  18  19          of its commits
-//!   database  16                     nothing of the log is in the file yet
-//!   database         18              copied up to there when the process died
-//!   database  12, 5000               another file, or an older copy: what the log leaves out is missing in it
+//!   commits   a   b   c   d   e   f     checkpoints ended at a (then the log started over) and at d
+//!   number   16  17  17  17  18  18
+//!   log           b ─────────────▶ f     numbers 17 and 18
+//!   database  16                        nothing of the log is in the file yet
+//!   database              17            copied up to there when the process died
+//!   database  12, 5000                  another file, or an older copy: what the log leaves out is missing in it
 //! ```
+//!
+//! Why that is enough: the file changes only in checkpoints, and stands at some commit after each of them. The commit that follows has
+//! another number, so that two states of the file never have the same one. A log starts over only after a checkpoint, so that its
+//! first commit has a number, and the file that it continues has the one before. While the checkpoint thread copies, it is not known at
+//! which commit it will stop, and every commit is numbered. A checkpoint by another program is noticed at the next commit, by the time
+//! at which the file was last written; two of them during one commit are not told apart.
+//!
+//! Copies that SQLite makes (the online backup, `VACUUM INTO`) show the state of any commit, and keep the number. They are known by
+//! the schema version, which each start sets at random: the online backup starts it anew, and `VACUUM INTO` raises it.
 
 use std::{
     fs::File,
@@ -19,37 +31,43 @@ use std::{
 
 use rusqlite::Connection;
 
-/// Where the number stands in the database: SQLite calls it the user version.
+/// The offset of the number in the database: SQLite calls it the user version.
 const COMMIT_OFFSET: usize = 60;
+const SCHEMA_OFFSET: usize = 40;
 const LOG_HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 const DATABASE_HEADER_BYTES: usize = 100;
-/// One of the two that SQLite knows; the other one is odd.
+/// One of the two that SQLite writes; the other one is odd.
 const LOG_MAGIC: u32 = 0x377f_0682;
 
 /// What the header of a database tells of its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     commit: i32,
-    /// Rises with each change of the schema. The online backup starts it anew in a new file.
+    /// Rises with each change of the schema.
     schema: u32,
 }
 
-/// The schema of such a file. No set-up is that short.
-const SCHEMA_OF_A_COPY: u32 = 1;
+/// By how much the schema version may rise within one log: more than all migrations together take.
+const SCHEMA_CHANGES_MAX: u32 = 1000;
 
 impl Stamp {
     fn of(header: &[u8; DATABASE_HEADER_BYTES]) -> Self {
-        Self { commit: number(header, COMMIT_OFFSET).cast_signed(), schema: number(header, 40) }
+        Self { commit: number(header, COMMIT_OFFSET).cast_signed(), schema: number(header, SCHEMA_OFFSET) }
+    }
+
+    /// Whether the schema may have become that of `later`, by migrations or by an operator.
+    const fn may_become(self, later: Self) -> bool {
+        later.schema.wrapping_sub(self.schema) <= SCHEMA_CHANGES_MAX
     }
 }
 
-/// The number of the commit that follows this one.
+/// The number that follows this one.
 pub const fn next(commit: i32) -> i32 {
     commit.wrapping_add(1)
 }
 
-/// Whether the commit is one of those from `first` to `last`.
+/// Whether the number is one of those from `first` to `last`.
 pub const fn is_between(first: i32, last: i32, commit: i32) -> bool {
     commit.wrapping_sub(first).cast_unsigned() <= last.wrapping_sub(first).cast_unsigned()
 }
@@ -78,52 +96,55 @@ pub fn write(connection: &Connection, commit: i32) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", commit)
 }
 
-/// Goes on with a number of this start alone, so that no other file and no older copy comes to the same ones. Two commits, because a log
-/// may begin with the first of them.
+/// Goes on with a number and a schema version of this start alone, so that no other file and no older copy comes to the same ones. Two
+/// commits, because a log may begin with the first of them.
 pub fn begin(connection: &Connection) -> rusqlite::Result<i32> {
     write(connection, next(read(connection)?))?;
-    renew(connection)
+    let commit = renew(connection)?;
+    // Not a small number, which is what other files have. Nothing has a statement prepared yet that would rely on the old one.
+    let [schema, _] = random(connection)?;
+    connection.pragma_update(None, "schema_version", schema & i32::MAX | 1 << 30)?;
+    Ok(commit)
 }
 
-/// A number that no log knows.
+/// A number that is in no log.
 pub fn renew(connection: &Connection) -> rusqlite::Result<i32> {
-    let random: i64 = connection.query_row("SELECT random()", [], |row| row.get(0))?;
-    let [a, b, c, d, ..] = random.to_be_bytes();
-    let commit = i32::from_be_bytes([a, b, c, d]);
+    let [commit, _] = random(connection)?;
     write(connection, commit)?;
     Ok(commit)
+}
+
+fn random(connection: &Connection) -> rusqlite::Result<[i32; 2]> {
+    let random: i64 = connection.query_row("SELECT random()", [], |row| row.get(0))?;
+    let [a, b, c, d, e, f, g, h] = random.to_be_bytes();
+    Ok([i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes([e, f, g, h])])
 }
 
 /// Whether the log can be laid over the database: reads both without SQLite, which would do so at once.
 pub fn belong_together(database: &Path, log: &Path) -> io::Result<bool> {
     let mut header = [0; DATABASE_HEADER_BYTES];
     File::open(database)?.read_exact(&mut header)?;
-    let commits = match File::open(log) {
-        Ok(log) => commits(BufReader::new(log))?,
+    let stamps = match File::open(log) {
+        Ok(log) => stamps(BufReader::new(log))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    Ok(is_of(&commits, Stamp::of(&header)))
+    Ok(is_of(&stamps, Stamp::of(&header)))
 }
 
-/// `commits` are those of the log, in its order. Without any it is empty, or of a version that wrote no numbers.
-fn is_of(commits: &[Stamp], database: Stamp) -> bool {
-    let Some(first) = commits.first() else { return true };
-    if next(database.commit) == first.commit {
-        return true;
-    }
-    // A copy that was made while this log was written has one of its numbers, too. With the log it would become the newest state, which
-    // is not what its owner wants.
-    let is_a_copy = database.schema == SCHEMA_OF_A_COPY && commits.iter().all(|stamp| stamp.schema != database.schema);
-    commits.iter().any(|stamp| stamp.commit == database.commit) && !is_a_copy
+/// `stamps` are those of the log, in its order. Without any it is empty, or of a version that wrote no numbers.
+fn is_of(stamps: &[Stamp], database: Stamp) -> bool {
+    let Some(first) = stamps.first() else { return true };
+    let is_in_log = |stamp: &Stamp| stamp.commit == database.commit && database.may_become(*stamp);
+    (next(database.commit) == first.commit && database.may_become(*first)) || stamps.iter().any(is_in_log)
 }
 
-/// The stamps in the first page's frames: those that were written since the log last started over.
-fn commits(mut log: impl Read + Seek) -> io::Result<Vec<Stamp>> {
-    let mut commits = Vec::new();
+/// The stamps in the frames of the first page: those that were written since the log last started over.
+fn stamps(mut log: impl Read + Seek) -> io::Result<Vec<Stamp>> {
+    let mut stamps = Vec::new();
     let mut header = [0; LOG_HEADER_BYTES];
     if !fill(&mut log, &mut header)? || number(&header, 0) & !1 != LOG_MAGIC {
-        return Ok(commits);
+        return Ok(stamps);
     }
     let page_bytes = i64::from(number(&header, 8));
     let mut frame = [0; FRAME_HEADER_BYTES];
@@ -134,12 +155,12 @@ fn commits(mut log: impl Read + Seek) -> io::Result<Vec<Stamp>> {
             if !fill(&mut log, &mut page)? {
                 break;
             }
-            commits.push(Stamp::of(&page));
+            stamps.push(Stamp::of(&page));
             read = DATABASE_HEADER_BYTES as i64;
         }
         log.seek_relative(page_bytes - read)?;
     }
-    Ok(commits)
+    Ok(stamps)
 }
 
 /// `false` at the end, which may be torn.
@@ -175,18 +196,22 @@ mod tests {
 
     #[test]
     fn a_log_belongs_to_the_state_it_began_with_and_to_those_it_led_to() {
+        const SCHEMA: u32 = 1 << 30;
         let stamp = |commit, schema| Stamp { commit, schema };
-        let log = [stamp(17, 30), stamp(18, 30), stamp(19, 30)];
+        let log = [stamp(17, SCHEMA), stamp(17, SCHEMA), stamp(18, SCHEMA), stamp(19, SCHEMA)];
         for (database, belongs) in [
-            (stamp(16, 30), true),
-            (stamp(17, 30), true),
-            (stamp(19, 30), true),
-            (stamp(15, 30), false),
-            (stamp(20, 30), false),
-            (stamp(0, 30), false),
-            // A copy that was made by the online backup.
+            (stamp(16, SCHEMA), true),
+            (stamp(17, SCHEMA), true),
+            (stamp(19, SCHEMA), true),
+            (stamp(15, SCHEMA), false),
+            (stamp(20, SCHEMA), false),
+            (stamp(0, SCHEMA), false),
+            // Copies that were made by the online backup.
+            (stamp(16, 1), false),
             (stamp(17, 1), false),
-            (stamp(18, 1), false),
+            // Copies that were made by `VACUUM INTO`.
+            (stamp(16, SCHEMA + 1), false),
+            (stamp(18, SCHEMA + 1), false),
         ] {
             assert_eq!(is_of(&log, database), belongs, "{database:?}");
         }
@@ -194,6 +219,7 @@ mod tests {
         assert!(is_of(&[stamp(0, 34)], stamp(0, 30)), "a migration of a database without numbers");
         assert!(is_of(&[stamp(17, 1), stamp(18, 1)], stamp(17, 1)), "a log that was written by a copy in use");
         assert!(is_of(&[stamp(17, 4)], stamp(16, 1)), "a migration of a copy");
+        assert!(is_of(&[stamp(17, 4), stamp(5000, SCHEMA)], stamp(17, 4)), "a start that was interrupted");
         assert!(is_of(&[stamp(i32::MIN, 30)], stamp(i32::MAX, 30)), "numbers begin again");
     }
 }

@@ -32,7 +32,7 @@ use crate::{
     checkpoint::LogKeeper,
     failure::{self, Failure},
     metrics,
-    presence::Presence,
+    presence::{LastWrite, Presence},
     stamp,
     tally::Tally,
 };
@@ -42,7 +42,7 @@ const BATCH_ROWS_MAX: usize = 1024;
 /// The same for large payloads. One request may be larger than that, and then is a batch by itself.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 const QUEUED_REQUESTS_MAX: usize = 1024;
-/// What all requests that wait or run may hold together; a caller with more waits before the queue.
+/// What all requests that wait or run may hold together; one that exceeds it waits before the queue.
 const QUEUED_KIB_MAX: u32 = 32 * 1024;
 /// From so many answers on they are given out by a task.
 const ANSWERS_BY_TASK_MIN: usize = 4;
@@ -80,7 +80,7 @@ struct Progress {
 }
 
 impl Writer {
-    /// `commit` is the number of the last commit.
+    /// `commit` is the number in the header: see [`stamp`].
     pub fn start(
         connection: Connection,
         commit: i32,
@@ -94,9 +94,11 @@ impl Writer {
         let worker = Worker {
             connection,
             commit,
+            is_number_due: true,
+            last_write: LastWrite::default(),
+            clock,
             log,
             presence,
-            clock,
             tally: Tally::default(),
             commits: Arc::clone(&commits),
             progress: Arc::clone(&progress),
@@ -155,7 +157,7 @@ impl Drop for Writer {
     }
 }
 
-/// A piece of work, and the caller that waits for it.
+/// A piece of work with a caller that waits for it.
 struct Request<W: Write> {
     work: W,
     outcome: Option<W::Answer>,
@@ -232,8 +234,11 @@ impl Drop for Answers {
 
 struct Worker {
     connection: Connection,
-    /// The number of the last commit: see [`stamp`].
+    /// The number in the header: see [`stamp`].
     commit: i32,
+    /// Whether the next commit raises it.
+    is_number_due: bool,
+    last_write: LastWrite,
     log: LogKeeper,
     presence: Arc<Presence>,
     clock: Arc<dyn Clock>,
@@ -269,7 +274,7 @@ impl Worker {
         }
     }
 
-    /// Failures are told to the callers, which log them.
+    /// Failures are told to the callers, and logged by them.
     fn process(&mut self, batch: &mut Vec<Box<dyn Queued>>) {
         match self.commit(batch) {
             Ok(()) => Answers(std::mem::take(batch)).give(),
@@ -305,7 +310,9 @@ impl Worker {
 
     fn run_transaction(&mut self, batch: &mut [Box<dyn Queued>]) -> StoreResult<()> {
         self.tally.begin(self.clock.now());
-        self.presence.check()?;
+        let modified = self.presence.check()?;
+        self.is_number_due |= self.last_write.is_another(modified, self.clock.monotonic());
+        self.is_number_due |= self.log.may_have_copied();
         self.execute("BEGIN IMMEDIATE").map_err(|error| Failure::from(error).0)?;
         let changes_before = self.connection.total_changes();
         for request in batch {
@@ -322,15 +329,17 @@ impl Worker {
             }
         }
         self.tally.write(&self.connection).map_err(|error| Failure::from(error).0)?;
-        let mut commit = self.commit;
         // A commit that changes nothing is not in the log, and costs no sync.
-        if self.connection.total_changes() != changes_before {
-            commit = stamp::next(commit);
+        let is_numbered = self.is_number_due && self.connection.total_changes() != changes_before;
+        if is_numbered {
+            let commit = stamp::next(self.commit);
             stamp::write(&self.connection, commit).map_err(|error| Failure::from(error).0)?;
             self.presence.announce(commit);
         }
         self.execute("COMMIT").map_err(failure::classify_commit)?;
-        self.commit = commit;
+        if is_numbered {
+            (self.commit, self.is_number_due) = (stamp::next(self.commit), false);
+        }
         self.commits.fetch_add(1, Ordering::Relaxed);
         metrics::commit();
         Ok(())

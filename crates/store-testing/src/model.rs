@@ -18,9 +18,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
     StoreError, StoreResult, TimerStore, Watermark,
 };
@@ -114,17 +114,41 @@ impl TimerStore for Model {
         Ok(self.tables().update(changed, now))
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.tables().cancel(id, now))
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().cancel(id, expected, now))
     }
 
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
         let mut tables = self.tables();
-        Ok(ids.iter().map(|id| matches!(tables.cancel(*id, now), Changed::Done(_))).collect())
+        Ok(ids.iter().map(|id| matches!(tables.cancel(*id, None, now), Changed::Done(_))).collect())
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(self.tables().reopen(id, now))
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().reopen(id, expected, now))
+    }
+
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().revive(changed, now))
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let mut count = GroupCount::default();
+        for timer in self.tables().of_group(namespace, group) {
+            *count.by_status.entry(timer.status).or_default() += 1;
+        }
+        Ok(count)
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let tables = self.tables();
+        let open = tables.of_group(namespace, group).filter(|timer| !timer.status.is_finished());
+        Ok(open.map(Timer::id).filter(|id| after.is_none_or(|after| *id > after)).take(limit).collect())
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

@@ -12,9 +12,12 @@ macro_rules! for_each_call {
                 list(query: &ListQuery) -> Page, List, reads;
                 count(filter: &Filter, budget: Duration) -> Count, Count, reads;
                 update(changed: &Timer, now: Timestamp) -> Changed, Update, writes;
-                cancel(id: TimerId, now: Timestamp) -> Changed, Cancel, writes;
+                cancel(id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed, Cancel, writes;
                 cancel_all(ids: &[TimerId], now: Timestamp) -> Vec<bool>, CancelAll, writes;
-                reopen(id: TimerId, now: Timestamp) -> Changed, Reopen, writes;
+                reopen(id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed, Reopen, writes;
+                revive(changed: &Timer, now: Timestamp) -> Changed, Revive, writes;
+                count_group(namespace: &Namespace, group: &Group) -> GroupCount, CountGroup, reads;
+                group_members(namespace: &Namespace, group: &Group, after: Option<TimerId>, limit: usize) -> Vec<TimerId>, GroupMembers, reads;
                 attempts(id: TimerId) -> Vec<Attempt>, Attempts, reads;
             }
             HealthStore {

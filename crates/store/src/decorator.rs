@@ -1,13 +1,12 @@
 use std::{future::Future, time::Duration};
 
-use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
-
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease,
     Sharded, Store, StoreResult, TimerStore, Watermark, calls::for_each_call,
 };
+use async_trait::async_trait;
+use domain::{AccessKey, AccessKeyId, Attempt, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 macro_rules! decorators {
     ($($part:ident { $($call:ident($($argument:ident: $kind:ty),*) -> $answer:ty, $operation:ident, $effect:ident;)* })*) => {

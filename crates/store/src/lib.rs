@@ -4,8 +4,8 @@
 //!   what                 when                      what happened
 //!   definition ──┬────── due (shard, minute, id) ─────▶ outcome
 //!                │        unclaimed = pending           completed,
-//!                │        claimed   = executing         failed, canceled
-//!                └─ changed only by an update
+//!                │        claimed   = executing         failed, canceled,
+//!                └─ changed only by an update          expired
 //! ```
 //!
 //! A timer is in `due` from its creation to its end, then in `outcome`: where it stands is its status.
@@ -54,9 +54,9 @@ pub use measured::{METRICS, Measured};
 pub use membership::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, ShardState};
 pub use membership_store::MembershipStore;
 pub use operation::Operation;
-pub use query::{COUNTED_MAX, Count, Cursor, ListQuery, Order, Page, SEARCH_BUDGET, Sort, Summary};
+pub use query::{COUNTED_MAX, Count, Cursor, Filter, GroupCount, ListQuery, Order, Page, SEARCH_BUDGET, Sort, Summary};
 pub use sharded::Sharded;
-pub use stored::StoredTimer;
+pub use stored::{RequestColumns, StoredTimer};
 pub use timer_store::{Changed, Created, TimerStore};
 pub use writable::Writable;
 

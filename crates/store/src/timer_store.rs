@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::{Attempt, NewTimer, Timer, TimerId, Timestamp};
+use domain::{Attempt, Group, Namespace, NewTimer, Timer, TimerId, Timestamp};
 
-use crate::{Count, Filter, ListQuery, Page, StoreResult};
+use crate::{Count, Filter, GroupCount, ListQuery, Page, StoreResult};
 
 /// The timers, as clients see them: register, read, list, change. For `commands`.
 ///
@@ -38,15 +38,33 @@ pub trait TimerStore: Send + Sync {
     /// goes on waiting for it.
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
 
-    /// Cancels a pending timer. Once this has answered [`Changed::Done`], no claim gets it.
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
+    /// Cancels a pending timer, if it still has the `expected` revision where one is given. Once this has answered
+    /// [`Changed::Done`], no claim gets it. The revision stays.
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed>;
 
     /// Cancels those of `ids` that are pending, in one commit; says for each whether it was.
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>>;
 
-    /// Puts a failed timer back to pending: its next attempt is due at `now`, attempts start over, and the last error is
-    /// forgotten. `execute_at` stays, and with it the id that receivers know the call by. The revision rises.
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
+    /// Puts a failed or expired timer back to pending, if it still has the `expected` revision where one is given: its next attempt is
+    /// due at `now`, attempts start over, and the last error is forgotten. `execute_at` stays, and with it the id that
+    /// receivers know the call by. The revision rises.
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed>;
+
+    /// Gives a timer that has ended a new life, with the definition and `execute_at` of `changed`, if it still has the revision that
+    /// `changed` carries. It is as if it were registered at `now`, except that the revision rises.
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
+
+    /// How many timers of a group there are, by their status. No more than [`COUNTED_MAX`](crate::COUNTED_MAX) are counted.
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount>;
+
+    /// The ids of those timers of a group that have not ended, in their order: those after `after`, at most `limit`.
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>>;
 
     /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,
     /// in the order in which they were recorded. They live as long as the timer, through all its lives.
@@ -74,14 +92,15 @@ impl Created {
     }
 }
 
-/// What became of an update or a cancel.
+/// What became of a change of one timer. The status is decided first: a timer whose status does not permit the change is
+/// [`Changed::WrongStatus`] whatever its revision.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Changed {
     /// It is done; this is the timer now.
     Done(Timer),
-    /// The timer is not pending; this is what was met.
+    /// The status of the timer does not permit the change; this is what was met.
     WrongStatus(Timer),
-    /// Another caller changed it since it was read: read it again. Only for updates.
-    StaleRevision,
+    /// The timer has another revision than the one that the change was made from or expects; this is what was met.
+    StaleRevision(Timer),
     NotFound,
 }

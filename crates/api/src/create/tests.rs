@@ -1,7 +1,7 @@
 use super::in_short_words;
 use commands::CommandError;
 use domain::{Invalid, KindSet};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{Rig, request};
 
@@ -31,9 +31,9 @@ async fn a_timer_is_created_with_every_field_of_the_answer() {
     assert_eq!(
         data,
         json!({
-            "id": null, "namespace": "default", "key": null, "status": "pending", "callback_type": "http",
+            "id": null, "namespace": "default", "key": null, "group": null, "status": "pending", "callback_type": "http",
             "execute_at": "2030-01-01T01:30:00Z", "time_left": 5400, "executed_at": null,
-            "created_at": "2030-01-01T00:00:00Z", "updated_at": "2030-01-01T00:00:00Z",
+            "created_at": "2030-01-01T00:00:00Z", "updated_at": "2030-01-01T00:00:00Z", "revision": 1,
         })
     );
     let nudged = rig.nudged.lock().unwrap().clone();
@@ -99,7 +99,6 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (long(r#","dealy":"1h""#), "'dealy' is not a known field"),
         (long(r#","":1"#), "'' is not a known field"),
         (long(r#","Delay":"1h""#), "'Delay' is not a known field"),
-        (long(r#","id":"01890a5d-ac96-774b-bcce-b302099a8057""#), "'id' is not a known field"),
         (long(r#","status":"pending""#), "'status' is not a known field"),
         (long(&format!(r#","{}":1"#, "x".repeat(500))), "'xxxxxxxx"),
         (long(r#","delay":"2h""#), "delay must not be given twice"),
@@ -202,7 +201,7 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (long(r#","key":"\u0000""#), "key must not contain control characters"),
         (long(&format!(r#","key":"{}""#, "k".repeat(256))), "key must have 1 to 255 characters"),
         (long(r#","on_conflict":"replace""#), "on_conflict must not be given without key"),
-        (long(r#","key":"a","on_conflict":"merge""#), "on_conflict must be reject, replace or keep"),
+        (long(r#","key":"a","on_conflict":"merge""#), "on_conflict must be reject, replace, keep, postpone, earliest or latest"),
         (long(r#","key":"a","on_conflict":null"#), "on_conflict must be a string"),
         (long(r#","key":"a","on_conflict":true"#), "on_conflict must be a string"),
         (long(r#","correlation_id":"""#), "correlation_id must have 1 to 255 characters"),
@@ -410,4 +409,82 @@ fn complaints_about_the_short_form_name_its_own_fields() {
         let complaint = in_short_words(CommandError::Invalid(Invalid::new(field, "is wrong"))).to_string();
         assert_eq!(complaint, format!("{named} is wrong"));
     }
+}
+
+const CHOSEN: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+fn chosen(rest: &str) -> String {
+    format!(r#"{{"delay":"1h","callback":{HOOK},"id":"{CHOSEN}"{rest}}}"#)
+}
+
+#[tokio::test]
+async fn a_chosen_id_is_the_same_timer_only_with_the_same_content() {
+    let rig = Rig::new();
+    let created = rig.call("POST", "/timers", &chosen("")).await;
+    assert_eq!((created.status.as_u16(), created.data("id"), created.data("key")), (201, CHOSEN.into(), Value::Null));
+    rig.clock.advance(domain::Span::from_secs(60));
+    let repeated = rig.call("POST", "/timers", &chosen("")).await;
+    assert_eq!((repeated.status.as_u16(), repeated.message().as_str()), (200, "timer already exists"));
+    for other in [r#","metadata":1"#, r#","namespace":"b""#, r#","correlation_id":"c""#] {
+        let message = rig.call("POST", "/timers", &chosen(other)).await.refused(409, 6);
+        assert_eq!(message, "a timer with this id exists and has other content", "{other}");
+    }
+    let batch = format!(r#"{{"timers":[{},{}]}}"#, chosen(""), chosen(r#","metadata":1"#));
+    let results = rig.call("POST", "/timers/batch", &batch).await.data("results");
+    assert_eq!((&results[0]["status"], &results[1]["status"]), (&json!(200), &json!(409)));
+    // The same request is known again after its time has passed, and after the timer has fired.
+    let at = r#"{"execute_at":"2030-01-01T02:00:00Z","callback":{"type":"http","url":"http://a"},"id":"01890a5d-ac96-774b-bcce-b302099a8058"}"#;
+    assert_eq!(rig.call("POST", "/timers", at).await.status, 201);
+    rig.complete_all().await;
+    rig.clock.advance(domain::Span::from_secs(86_400));
+    assert_eq!(rig.call("POST", "/timers", at).await.message(), "timer already exists");
+    let other = at.replace("http://a", "http://b");
+    assert_eq!(rig.call("POST", "/timers", &other).await.refused(409, 6), "a timer with this id exists and has other content");
+    assert_eq!(rig.count().await, 2);
+}
+
+#[tokio::test]
+async fn a_chosen_id_tells_nothing_of_another_tenant() {
+    let rig = Rig::new();
+    let theirs = chosen(r#","namespace":"a","metadata":"secret""#);
+    assert_eq!(rig.call("POST", "/timers", &theirs).await.status, 201);
+    let tenant = rig.issued(r#"["b"]"#, "write").await;
+    let own = chosen(r#","namespace":"b""#);
+    // Pending, executing, and after its end; by itself, in a batch, and when the time of the request has passed.
+    let past = r#"{"execute_at":"2029-12-31T00:00:00Z","callback":{"type":"http","url":"http://a"},"namespace":"b","id":"01890a5d-ac96-774b-bcce-b302099a8057"}"#;
+    let check = async || {
+        for body in [&own, past] {
+            let reply = rig.call_with(&tenant, "POST", "/timers", body).await;
+            assert_eq!(reply.refused(409, 6), "a timer with this id exists and has other content");
+        }
+        let batch = format!(r#"{{"timers":[{own}]}}"#);
+        let result = rig.call_with(&tenant, "POST", "/timers/batch", &batch).await.data("results")[0].clone();
+        assert_eq!(result, json!({"status": 409, "message": "a timer with this id exists and has other content"}));
+    };
+    check().await;
+    let claimed = rig.claim_all().await;
+    check().await;
+    rig.store.settle(&[claimed[0].settle(domain::Next::Completed { at: crate::rig::NOW })]).await.unwrap();
+    check().await;
+    assert_eq!(rig.call_with(&tenant, "GET", &format!("/timers/{CHOSEN}"), "").await.refused(404, 3), "timer not found");
+}
+
+#[tokio::test]
+async fn a_chosen_id_is_a_uuid_of_version_7_and_stands_alone() {
+    let rig = Rig::new();
+    for (body, message) in [
+        (chosen(r#","key":"k""#), "id must not be given together with key"),
+        (chosen(r#","on_conflict":"replace""#), "on_conflict must not be given without key"),
+        (chosen("").replace("774b", "474b"), "id must be a UUID of version 7, written with hyphens"),
+        (chosen("").replace(CHOSEN, "x"), "id must be a UUID of version 7, written with hyphens"),
+        (chosen("").replace(&format!("\"{CHOSEN}\""), "7"), "id must be a string"),
+        (chosen("").replace(&format!("\"{CHOSEN}\""), "null"), "id must be a string"),
+        (
+            format!(r#"{{"seconds":90,"url":"http://a","id":"{CHOSEN}"}}"#),
+            "seconds belongs to the short form and must not be given together with id",
+        ),
+    ] {
+        assert_eq!(rig.call("POST", "/timers", &body).await.refused(400, 2), message, "{body}");
+    }
+    assert_eq!(rig.count().await, 0);
 }

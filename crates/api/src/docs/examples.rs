@@ -127,7 +127,7 @@ curl -sS -X PUT http://localhost:8080/api/v1/timers/notifications/user-reminder-
     ),
     (
         "createKey",
-        r#"# For somebody who registers timers in one namespace; the answer has the key, this once
+        r#"# For a client that registers timers in one namespace; the answer has the key, this once
 curl -sS http://localhost:8080/keys \
   -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' \
   -d '{"name": "billing service", "namespaces": ["billing"], "rights": "write"}'

@@ -30,7 +30,7 @@ pub(crate) fn render(document: &Value) -> String {
         page.push_str(&render_operation(document, path, method, operation));
     }
     page.push_str(&render_schemas(document));
-    page.push_str("</main><footer><p>Made from <a href=\"/openapi.json\">/openapi.json</a>.</p></footer></body></html>");
+    page.push_str("</main><footer><p>Made from <a href=\"openapi.json\">openapi.json</a>.</p></footer></body></html>");
     page
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct CreateKey<'a> {
     #[schema(value_type = Option<Vec<schema::NamespaceName>>, required = true, min_items = 1, max_items = 100)]
     #[serde(default)]
     namespaces: Given<'a, Elements<'a, { limits::KEY_NAMESPACES_MAX }>>,
-    #[schema(value_type = schema::Rights, required = true)]
+    #[schema(value_type = Rights, required = true)]
     #[serde(default)]
     rights: Given<'a, Rights>,
 }

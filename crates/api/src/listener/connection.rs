@@ -19,28 +19,35 @@ use super::{
     signal::Signal,
     strict_reader::{RequestInFlight, StrictReader},
 };
-use crate::{ClientAddress, Limits, dialect::ApiDialect, error::ApiError, events::Stopping, limits};
+use crate::{BasePath, ClientAddress, Limits, dialect::ApiDialect, error::ApiError, events::Stopping, limits};
 
 /// What is answered when nothing else is.
 const PROBES: [&str; 2] = ["/healthz", "/ping"];
+
+/// The API and the path under which it is.
+pub(super) struct Routed {
+    pub router: Router,
+    pub base_path: BasePath,
+}
 
 /// Serves one connection to its end; on `shutdown`, to the end of the request in flight.
 pub(super) async fn serve(
     socket: TcpStream,
     address: IpAddr,
-    router: Router,
+    routed: Routed,
     granted: Limits,
     admitted: Admitted,
     shutdown: CancellationToken,
 ) {
+    let Routed { router, base_path } = routed;
     let (in_flight, scope) = (admitted.in_flight.clone(), admitted.scope);
     let granted = match scope {
         Scope::Everything => granted,
         Scope::Probes => Limits { head_time_max: limits::RESERVED_TIME_MAX, idle_time_max: limits::RESERVED_TIME_MAX, ..granted },
     };
-    let strict_reader = StrictReader::new(socket, granted, in_flight.clone());
-    let routes =
-        Routes { router: router.clone(), in_flight: in_flight.clone(), scope, address, stopping: Stopping(shutdown.clone()) };
+    let strict_reader = StrictReader::new(socket, granted, in_flight.clone(), base_path.clone());
+    let stopping = Stopping(shutdown.clone());
+    let routes = Routes { router: router.clone(), base_path, in_flight: in_flight.clone(), scope, address, stopping };
     let mut connection = http1::Builder::new()
         // The gate keeps the times and counts the headers, and hands on no head that is not whole and right.
         .header_read_timeout(None)
@@ -67,6 +74,7 @@ pub(super) async fn serve(
 /// The API as the HTTP implementation wants it.
 struct Routes {
     router: Router,
+    base_path: BasePath,
     in_flight: Arc<RequestInFlight>,
     scope: Scope,
     address: IpAddr,
@@ -76,10 +84,10 @@ struct Routes {
 impl Routes {
     /// What the API is asked: the request, or in its place one that is refused for want of permits.
     fn admitted(&self, mut request: Request<Incoming>) -> Request {
-        let path = request.uri().path();
-        if self.scope == Scope::Probes && !PROBES.contains(&path) {
+        let path = self.base_path.behind(request.uri().path().as_bytes()).unwrap_or_default();
+        if self.scope == Scope::Probes && !PROBES.iter().any(|probe| probe.as_bytes() == path) {
             count_refused();
-            return ApiDialect::of(path).synthetic_request(ApiError::TooManyConnections);
+            return ApiDialect::of_bytes(path).synthetic_request(ApiError::TooManyConnections);
         }
         request.extensions_mut().insert(ClientAddress(self.address));
         request.extensions_mut().insert(self.stopping.clone());

@@ -172,6 +172,8 @@ fn malformed(what: &str) -> ApiError {
     ApiError::Malformed(format!("the request is malformed: {what}"))
 }
 
+#[cfg(any(test, fuzzing))]
+pub mod checks;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

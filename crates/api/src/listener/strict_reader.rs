@@ -33,7 +33,7 @@ use tokio::{
 use tokio_util::io::poll_read_buf;
 
 use super::head::{self, BodyLength, Scan};
-use crate::{Limits, dialect::ApiDialect, error::ApiError};
+use crate::{BasePath, Limits, dialect::ApiDialect, error::ApiError};
 
 const READ_BYTES: usize = 4 * 1024;
 
@@ -101,6 +101,7 @@ pub(super) struct StrictReader {
     socket: TcpStream,
     limits: Limits,
     in_flight: Arc<RequestInFlight>,
+    base_path: BasePath,
     stage: Stage,
     /// Bytes that were read and not handed on.
     held: BytesMut,
@@ -118,11 +119,12 @@ pub(super) struct Fault {
 }
 
 impl StrictReader {
-    pub(super) fn new(socket: TcpStream, limits: Limits, in_flight: Arc<RequestInFlight>) -> Self {
+    pub(super) fn new(socket: TcpStream, limits: Limits, in_flight: Arc<RequestInFlight>, base_path: BasePath) -> Self {
         Self {
             socket,
             limits,
             in_flight,
+            base_path,
             stage: Stage::Idle,
             held: BytesMut::new(),
             seen: 0,
@@ -138,7 +140,7 @@ impl StrictReader {
     }
 
     fn shut(&mut self, error: ApiError) -> io::Error {
-        self.fault = Some(Fault { dialect: ApiDialect::of_head(&self.held), error });
+        self.fault = Some(Fault { dialect: ApiDialect::of_head(&self.held, &self.base_path), error });
         io::Error::new(io::ErrorKind::InvalidData, "the request was refused")
     }
 

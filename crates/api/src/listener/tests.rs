@@ -37,7 +37,7 @@ impl Served {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(serve(listener, add(rig.router.clone()), limits, shutdown.clone()));
+        let serving = tokio::spawn(serve(listener, add(rig.router.clone()), BasePath::default(), limits, shutdown.clone()));
         Self { rig, address, shutdown, serving }
     }
 

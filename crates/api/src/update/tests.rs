@@ -34,6 +34,7 @@ async fn only_what_is_named_changes() {
         for (field, value) in changes.as_object().unwrap() {
             expected[field] = value.clone();
         }
+        expected["revision"] = if body == "{}" { 1.into() } else { 2.into() };
         assert_eq!(shown(&rig, &id).await, expected, "{body}");
         assert_eq!(rig.nudged.lock().unwrap().len(), if body == "{}" { 1 } else { 2 });
     }
@@ -61,6 +62,7 @@ async fn every_bad_change_is_refused_by_name_and_changes_nothing() {
         (r#"{"key":"k"}"#, "key cannot be changed"),
         (r#"{"on_conflict":"keep"}"#, "on_conflict cannot be changed"),
         (r#"{"namespace":null}"#, "namespace cannot be changed"),
+        (r#"{"id":"01890a5d-ac96-774b-bcce-b302099a8057"}"#, "id cannot be changed"),
         (r#"{"status":"pending"}"#, "'status' is not a known field"),
         (r#"{"seconds":5}"#, "'seconds' is not a known field"),
         (r#"{"metadata":1,"metadata":2}"#, "metadata must not be given twice"),

@@ -3,8 +3,8 @@
 use axum::response::Response;
 use commands::{Commands, EarliestAllowed, Field, HttpPatch, NewTimerRequest, Outcome, Target};
 use domain::{
-    Callback, CallbackUrl, Endpoint, Given, HttpEndpoint, Invalid, Key, Namespace, OnConflict, Protocol, RequestedTime, Span,
-    Timestamp, limits,
+    AnyJson, Callback, CallbackUrl, Endpoint, Given, HttpEndpoint, Invalid, Key, Namespace, OnConflict, Protocol, RequestedTime,
+    Span, Timestamp, limits,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use super::{
     view::TimerView,
     wanted::{Payload, Seconds, Wanted},
 };
-use crate::{auth::Writing, body::JsonBody, error::ApiError, request, schema};
+use crate::{auth::Writing, body::JsonBody, error::ApiError, request};
 
 /// A timer to be made.
 #[derive(Deserialize, ToSchema)]
@@ -52,7 +52,7 @@ pub(crate) struct CreateTimer<'a> {
     #[serde(default)]
     callback_url: Given<'a, CallbackUrl>,
     /// Carried to the receiver exactly as given: at most 256 KiB, nested at most 64 deep.
-    #[schema(value_type = schema::AnyJson, required = false)]
+    #[schema(value_type = AnyJson, required = false)]
     #[serde(default)]
     payload: Given<'a, Payload>,
     #[schema(value_type = Option<PolicyRequest>, required = false)]

@@ -55,7 +55,7 @@ pub(crate) async fn delete_selected(Writing(commands): Writing, body: JsonBody) 
 }
 
 async fn cancel(commands: &Commands, id: TimerId) -> Result<StatusCode, ApiError> {
-    commands.cancel(id).await?;
+    commands.cancel(id, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

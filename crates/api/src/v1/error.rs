@@ -61,7 +61,7 @@ struct Details {
     rule: Option<String>,
     /// The status of the timer that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = crate::schema::Status, required = false)]
+    #[schema(value_type = Status, required = false)]
     status: Option<Status>,
 }
 
@@ -90,8 +90,13 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Unavailable(_) | CommandError::TooManyStreams(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
             CommandError::Searching => Code::TooManyRequests,
-            // Nothing that can be asked for here meets the last two.
-            CommandError::Internal(_) | CommandError::NoSuchKey | CommandError::TooMany { .. } => Code::InternalError,
+            // Nothing that can be asked for here meets the last four.
+            CommandError::Internal(_)
+            | CommandError::NoSuchKey
+            | CommandError::IdTaken
+            | CommandError::TooMany { .. }
+            | CommandError::Expired(_)
+            | CommandError::StaleRevision { .. } => Code::InternalError,
         },
         ApiError::Malformed(_) => Code::MalformedRequest,
         ApiError::Unauthorized => Code::Unauthorized,

@@ -186,7 +186,7 @@ async fn stored_data_that_cannot_be_read_is_a_500_that_gives_nothing_away() {
 }
 
 #[tokio::test]
-async fn figures_count_requests_by_route_and_never_by_what_callers_made_up() {
+async fn metrics_count_requests_by_route_and_never_by_what_callers_made_up() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _here = ::metrics::set_default_local_recorder(&recorder);
     let rig = Rig::new();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::response::Response;
 use commands::{Commands, EarliestAllowed, Patch};
-use domain::{CallbackUrl, Given, Invalid, Key, Namespace, RequestedTime, Span, TimerId, Timestamp};
+use domain::{AnyJson, CallbackUrl, Given, Invalid, Key, Namespace, RequestedTime, Span, TimerId, Timestamp};
 use serde::Deserialize;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -19,7 +19,7 @@ use super::{
     view::TimerView,
     wanted::{Payload, Seconds, Wanted},
 };
-use crate::{auth::Writing, body::JsonBody, error::ApiError, request, schema};
+use crate::{auth::Writing, body::JsonBody, error::ApiError, request};
 
 /// The timer that is meant, and what is to change about it.
 #[derive(Deserialize, ToSchema)]
@@ -46,7 +46,7 @@ pub(crate) struct UpdateSelectedTimer<'a> {
     #[serde(default)]
     callback_url: Given<'a, CallbackUrl>,
     /// `null` clears it.
-    #[schema(value_type = schema::AnyJson, required = false)]
+    #[schema(value_type = AnyJson, required = false)]
     #[serde(default)]
     payload: Given<'a, Payload>,
     /// The new policy, whole; `null` clears it.
@@ -156,7 +156,7 @@ async fn apply(commands: &Commands, id: TimerId, change: &UpdateSelectedTimer<'_
         retry_policy,
         ..Patch::default()
     };
-    let timer = commands.update(id, &patch).await.map_err(in_v1_words)?;
+    let timer = commands.update(id, &patch, None).await.map_err(in_v1_words)?;
     Ok(TimerView::answer(timer))
 }
 

@@ -30,7 +30,7 @@ pub(super) struct TimerView {
     #[schema(required = true, example = "https://app.example.com/webhooks/timer")]
     callback_url: Option<String>,
     /// Exactly as it was given.
-    #[schema(value_type = crate::schema::AnyJson)]
+    #[schema(value_type = domain::AnyJson)]
     payload: Option<JsonText>,
     /// `null` when a failed call is not made again.
     #[schema(required = true)]
@@ -44,7 +44,6 @@ pub(super) struct TimerView {
     /// How it speaks to its receiver: `timer`, unless it came through another dialect.
     #[schema(value_type = crate::schema::V1Protocol)]
     protocol: &'static str,
-    #[schema(value_type = crate::schema::Status)]
     status: Status,
     /// How many calls have been started for this due time.
     attempt: u32,

@@ -214,7 +214,7 @@ async fn a_repeated_command_moves_a_waiting_timer_and_leaves_a_finished_one_alon
     assert_eq!(moved, Handled { moved: 1, ..Handled::default() });
     assert_eq!(rig.timer("a").await.unwrap().execute_at, NOW.saturating_add(Span::from_secs(90)));
     let id = rig.timer("a").await.unwrap().id();
-    rig.commands.cancel(id).await.unwrap();
+    rig.commands.cancel(id, None).await.unwrap();
     let unchanged = step(&mut consumer, SOON).await;
     assert_eq!(unchanged, Handled { unchanged: 1, ..Handled::default() });
     assert_eq!(rig.timer("a").await.unwrap().status, Status::Canceled);

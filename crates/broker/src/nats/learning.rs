@@ -7,7 +7,7 @@ use async_nats::jetstream::{Context, ErrorCode, context::RequestErrorKind, respo
 use domain::Cause;
 use serde_json::json;
 
-use super::{listening, settings, setup};
+use super::{jetstream_api, listening, settings};
 use crate::{BrokerError, PlatformSubjects};
 
 /// How often the streams are read again, because the operator may change them at any time.
@@ -43,7 +43,7 @@ pub async fn learn_platform_subjects(connection: Connection, platform: PlatformS
 
 /// Asks once, and returns how long the answer holds.
 async fn ask(connection: &Connection, platform: &PlatformSubjects) -> Result<Duration, BrokerError> {
-    let context = setup::context(&connection.client().await);
+    let context = jetstream_api::context(&connection.client().await);
     for name in [settings::COMMANDS, settings::EVENTS] {
         let what = format!("STREAM.INFO.{name}");
         if may_not_ask(connection, &what).await {

@@ -8,7 +8,7 @@ use async_nats::jetstream::{
     stream::{self, Source},
 };
 
-use super::setup;
+use super::jetstream_api;
 
 /// How many source streams are followed from one stream. More are a cycle, or beyond what a node has to know.
 const STREAMS_MAX: usize = 32;
@@ -24,7 +24,7 @@ pub(super) async fn subjects(context: &Context, config: &stream::Config) -> Vec<
         if !taken.is_empty() || source.external.is_some() {
             found.extend(taken);
         } else if followed.len() < STREAMS_MAX && followed.insert(source.name.clone()) {
-            match setup::find::<stream::Info>(context, format!("STREAM.INFO.{}", source.name)).await {
+            match jetstream_api::find::<stream::Info>(context, format!("STREAM.INFO.{}", source.name)).await {
                 Ok(Some(info)) => {
                     found.extend(own(&info.config));
                     sources.extend(self::sources(&info.config));

@@ -22,8 +22,8 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
+    jetstream_api,
     settings::{COMMANDS, COMMANDS_PREFIX, CONSUMER, DEAD_SUBJECT},
-    setup,
 };
 use crate::BrokerError;
 
@@ -109,7 +109,7 @@ fn ending(status: StatusCode, description: &str, has_brought: bool) -> Ending {
 
 impl Pull {
     pub(super) async fn begin(client: Client, consumer: &consumer::Config) -> Result<Self, BrokerError> {
-        let context = setup::context(&client);
+        let context = jetstream_api::context(&client);
         let connection = connections(&client);
         let limits = Limits::of(consumer, client.max_payload());
         let inbox = client.new_inbox();
@@ -181,7 +181,7 @@ impl Pull {
             self.client.publish(reply, AckKind::Nak(None).into()).await.map_err(|error| away(&error.to_string()))?;
         }
         // A server answers in order: with this answer, everything that was sent before has been processed.
-        setup::find_consumer(&self.context).await.map(drop)
+        jetstream_api::find_consumer(&self.context).await.map(drop)
     }
 
     /// Takes up to `max` of the messages that have arrived.

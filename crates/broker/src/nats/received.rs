@@ -60,7 +60,7 @@ impl NatsReceived {
                     nats.sequence = sequence,
                     reason,
                     %error,
-                    "a command can never work and not be put aside: it stays in the stream and is not delivered any more"
+                    "a command can never work and not be dead-lettered: it stays in the stream and is not delivered any more"
                 );
                 self.answer(AckKind::Term).await
             }

@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 
 use super::{
     dead_letters::Dead,
+    jetstream_api,
     readable::rule_broken_by,
     settings::{COMMANDS, CONSUMER, WITHOUT_VERDICT_MAX},
-    setup,
 };
 use crate::BrokerError;
 
@@ -78,7 +78,7 @@ impl Search {
     }
 
     async fn look(&mut self, connection: &Connection, context: &Context) -> Result<(), BrokerError> {
-        let Some(consumer) = setup::find_consumer(context).await? else { return Ok(()) };
+        let Some(consumer) = jetstream_api::find_consumer(context).await? else { return Ok(()) };
         let window = window(&consumer, self.looked_up_to);
         // A future that waits for capacity in the client's queue keeps all later ones waiting until it is polled again. So
         // everything is awaited in here, and nothing in the loop below.
@@ -136,7 +136,7 @@ async fn unreadable(context: &Context, sequence: u64) -> Result<Option<Unreadabl
 }
 
 async fn get(context: &Context, which: &Value) -> Result<Option<RawMessage>, BrokerError> {
-    let found: Option<Found> = setup::ask(context, format!("STREAM.MSG.GET.{COMMANDS}"), which).await?;
+    let found: Option<Found> = jetstream_api::ask(context, format!("STREAM.MSG.GET.{COMMANDS}"), which).await?;
     Ok(found.map(|found| found.message))
 }
 
@@ -157,7 +157,7 @@ impl Unreadable {
                 nats.subject = subject,
                 nats.sequence = sequence,
                 reason,
-                "a command cannot be read and is put aside"
+                "a command cannot be read and is dead-lettered"
             ),
             Err(error @ BrokerError::Away(_)) => return Err(error),
             Err(error) => {
@@ -166,7 +166,7 @@ impl Unreadable {
                     nats.sequence = sequence,
                     reason,
                     %error,
-                    "a command cannot be read and not be put aside: it stays in the stream and is not delivered any more"
+                    "a command cannot be read and not be dead-lettered: it stays in the stream and is not delivered any more"
                 );
                 terminate(context, sequence).await?;
             }
@@ -178,7 +178,7 @@ impl Unreadable {
 
 async fn remove(context: &Context, sequence: u64) -> Result<(), BrokerError> {
     let which = json!({ "seq": sequence, "no_erase": true });
-    setup::ask::<IgnoredAny>(context, format!("STREAM.MSG.DELETE.{COMMANDS}"), &which).await.map(drop)
+    jetstream_api::ask::<IgnoredAny>(context, format!("STREAM.MSG.DELETE.{COMMANDS}"), &which).await.map(drop)
 }
 
 /// Terminates a message whose delivery could not be read. Of its ack subject only the sequence in the stream counts.

@@ -57,7 +57,7 @@ fn stream(name: &str, subjects: &str, description: &str) -> stream::Config {
 pub(super) fn consumer() -> consumer::pull::Config {
     consumer::pull::Config {
         durable_name: Some(CONSUMER.to_owned()),
-        description: Some("The command door of the timer platform".to_owned()),
+        description: Some("The command consumer of the timer platform".to_owned()),
         deliver_policy: DeliverPolicy::All,
         ack_policy: AckPolicy::Explicit,
         ack_wait: VERDICT_WITHIN,

@@ -10,25 +10,23 @@ use async_nats::{
     Client,
     jetstream::{
         Context, ErrorCode, consumer,
-        context::{ContextBuilder, CreateStreamErrorKind, RequestErrorKind},
-        response::Response,
+        context::CreateStreamErrorKind,
         stream::{self, ConsumerCreateStrictErrorKind},
     },
 };
 use domain::Cause;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{listening, settings};
+use super::{
+    jetstream_api::{context, find, find_consumer},
+    listening, settings,
+};
 use crate::{BrokerError, PlatformSubjects};
 
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long a finding is reused: when a stream is missing, all pending publishes ask at once.
 const FINDING_HOLDS: Duration = Duration::from_secs(1);
 /// On a cluster a stream has to survive the loss of one server.
 const REPLICAS_ON_CLUSTER: usize = 3;
-const NOT_FOUND: usize = 404;
 
 type Finding = (Instant, Result<(), BrokerError>);
 
@@ -117,51 +115,15 @@ impl Setup {
             tracing::warn!(
                 nats.name = name,
                 doubts = doubts_text,
-                "what somebody else has set up can lose messages, or keep them from us"
+                "what was not set up by this service can lose messages, or keep them from us"
             );
             complaints.insert(name, doubts.to_vec());
         }
     }
 }
 
-pub(super) async fn find_consumer(context: &Context) -> Result<Option<consumer::Info>, BrokerError> {
-    find(context, format!("CONSUMER.INFO.{}.{}", settings::COMMANDS, settings::CONSUMER)).await
-}
-
-pub(super) fn context(client: &Client) -> Context {
-    ContextBuilder::new().timeout(ANSWER_WITHIN).build(client.clone())
-}
-
 const fn not_made(is_away: bool, cause: Cause) -> BrokerError {
     if is_away { BrokerError::Away(cause) } else { BrokerError::Refused(cause) }
-}
-
-pub(super) async fn find<T: DeserializeOwned>(context: &Context, what: String) -> Result<Option<T>, BrokerError> {
-    ask(context, what, &json!({})).await
-}
-
-/// Sends a request to the JetStream API. `None` when the object does not exist.
-pub(super) async fn ask<T: DeserializeOwned>(context: &Context, what: String, which: &Value) -> Result<Option<T>, BrokerError> {
-    let answer: Response<T> = context.request(what, which).await.map_err(|error| match error.kind() {
-        RequestErrorKind::NoResponders => {
-            let text = "JetStream is not there: it is not enabled on the NATS server, or not for this user";
-            BrokerError::Refused(Cause::new(text, error))
-        }
-        RequestErrorKind::TimedOut => {
-            let text = format!(
-                "JetStream did not answer within {ANSWER_WITHIN:?}: it is busy, has no leader, or the NATS user may not use $JS.API.>"
-            );
-            BrokerError::Away(Cause::new(text, error))
-        }
-        RequestErrorKind::InvalidSubject | RequestErrorKind::Other => {
-            BrokerError::Away(Cause::new(format!("JetStream could not be asked: {error}"), error))
-        }
-    })?;
-    match answer {
-        Response::Ok(found) => Ok(Some(found)),
-        Response::Err { error } if error.code() == NOT_FOUND => Ok(None),
-        Response::Err { error } => Err(BrokerError::Refused(Cause::of(error))),
-    }
 }
 
 async fn create_stream(context: &Context, wanted: &stream::Config) -> Result<(), BrokerError> {

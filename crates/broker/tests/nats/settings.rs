@@ -106,7 +106,8 @@ async fn what_the_operator_has_made_is_used_as_it_is_with_one_warning() {
     until(async || process.timer("more").await.is_some()).await;
     process.stop().await;
 
-    let about_theirs: Vec<_> = log.warnings().into_iter().filter(|line| line.contains("somebody else has set up")).collect();
+    let about_theirs: Vec<_> =
+        log.warnings().into_iter().filter(|line| line.contains("was not set up by this service")).collect();
     let [commands, events, consumer] = &about_theirs[..] else { panic!("{about_theirs:#?}") };
     for doubt in ["TIMER_COMMANDS", "storage is not file", "max_msgs is 100000"] {
         assert!(commands.contains(doubt), "{commands}");

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use domain::{Access, AccessKey, Key, Namespaces, Next, OnConflict, Rights, limits};
+use domain::{Access, AccessKey, Group, Key, Namespaces, Next, OnConflict, Rights, limits};
 use store::{ListQuery, Order, Sort};
 
 use super::*;
@@ -38,6 +38,10 @@ fn all_pending() -> Selection {
     Selection { filter: Filter::default(), expected_max: limits::CANCELED_AT_ONCE_MAX }
 }
 
+fn group() -> Group {
+    Group::parse("g").unwrap()
+}
+
 fn is_forbidden<T: std::fmt::Debug>(answer: Result<T, CommandError>) -> bool {
     matches!(answer, Err(CommandError::Forbidden(_)))
 }
@@ -58,11 +62,14 @@ async fn the_timer_of_another_tenant_does_not_exist() {
     let patch = Patch { correlation_id: crate::Field::Clear, ..Patch::default() };
     assert!(is_missing(b.get(id).await));
     assert!(is_missing(b.attempts(id).await));
-    assert!(is_missing(b.update(id, &patch).await));
-    assert!(is_missing(b.update(id, &Patch::default()).await));
-    assert!(is_missing(b.fire(id).await));
-    assert!(is_missing(b.cancel(id).await));
-    assert!(is_missing(b.retry(id).await));
+    assert!(is_missing(b.update(id, &patch, None).await));
+    assert!(is_missing(b.update(id, &Patch::default(), None).await));
+    assert!(is_missing(b.fire(id, None).await));
+    assert!(is_missing(b.cancel(id, None).await));
+    assert!(is_missing(b.retry(id, None).await));
+    assert!(is_missing(b.ping(id, None, None).await));
+    assert!(is_forbidden(b.count_group(&namespace("a"), &group()).await));
+    assert!(is_forbidden(b.cancel_group(&namespace("a"), &group()).await));
     assert!(is_missing(b.get(TimerId::keyed(&namespace("a"), &Key::parse("k").unwrap())).await));
     assert_eq!(a.get(id).await.unwrap(), theirs);
 
@@ -72,8 +79,8 @@ async fn the_timer_of_another_tenant_does_not_exist() {
     assert_eq!(a.get(id).await.unwrap(), theirs);
 
     rig.settle_all(&Next::Failed { at: NOW, error: "no".to_owned() }).await;
-    assert!(is_missing(b.retry(id).await));
-    assert!(a.retry(id).await.is_ok());
+    assert!(is_missing(b.retry(id, None).await));
+    assert!(a.retry(id, None).await.is_ok());
 }
 
 #[tokio::test]
@@ -98,11 +105,14 @@ async fn a_key_that_may_only_read_changes_nothing() {
     assert!(reader.get(id).await.is_ok() && reader.attempts(id).await.is_ok() && reader.list(&everything()).await.is_ok());
     assert!(is_forbidden(reader.create(in_namespace("a")).await));
     assert!(is_forbidden(reader.create_all(vec![in_namespace("a")]).await.remove(0)));
-    assert!(is_forbidden(reader.update(id, &Patch::default()).await));
-    assert!(is_forbidden(reader.fire(id).await));
-    assert!(is_forbidden(reader.cancel(id).await));
-    assert!(is_forbidden(reader.retry(id).await));
+    assert!(is_forbidden(reader.update(id, &Patch::default(), None).await));
+    assert!(is_forbidden(reader.fire(id, None).await));
+    assert!(is_forbidden(reader.cancel(id, None).await));
+    assert!(is_forbidden(reader.retry(id, None).await));
     assert!(is_forbidden(reader.cancel_matching(&all_pending()).await));
+    assert!(is_forbidden(reader.ping(id, None, None).await));
+    assert!(is_forbidden(reader.cancel_group(&namespace("a"), &group()).await));
+    assert!(reader.count_group(&namespace("a"), &group()).await.is_ok());
 }
 
 #[tokio::test]

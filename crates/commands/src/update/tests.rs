@@ -20,7 +20,7 @@ async fn a_lost_answer_is_read_back_and_the_change_is_made_once() {
         for fault in &faults {
             rig.store.plan(Operation::Update, *fault);
         }
-        let timer = rig.commands.update(id, &metadata("1")).await.unwrap();
+        let timer = rig.commands.update(id, &metadata("1"), None).await.unwrap();
         assert_eq!((timer.revision, timer.definition.metadata), (2, Some(JsonText::trusted("1"))), "{faults:?}");
         assert_eq!(rig.nudged.lock().unwrap().len(), 2);
     }
@@ -42,7 +42,7 @@ async fn a_change_that_was_made_counts_even_if_the_timer_has_fired_since() {
             rig.clock.advance(Span::from_secs(4000));
             rig.settle_all(&next).await;
         };
-        let (updated, ()) = tokio::join!(rig.commands.update(id, &patch), firing);
+        let (updated, ()) = tokio::join!(rig.commands.update(id, &patch, None), firing);
         assert_eq!(updated.unwrap().status, status);
         assert_eq!(rig.store.calls(Operation::Update), 1, "{status}");
     }
@@ -57,9 +57,9 @@ async fn two_changes_at_the_same_time_both_happen() {
     let (slow, fast) = (metadata("1"), Patch { asked: Some(RequestedTime::After(Span::from_secs(60))), ..Patch::default() });
     let later = async {
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-        rig.commands.update(id, &fast).await
+        rig.commands.update(id, &fast, None).await
     };
-    let (first, second) = tokio::join!(rig.commands.update(id, &slow), later);
+    let (first, second) = tokio::join!(rig.commands.update(id, &slow, None), later);
     assert_eq!(second.unwrap().revision, 2);
     let timer = first.unwrap();
     assert_eq!((timer.revision, timer.definition.asked), (3, RequestedTime::After(Span::from_secs(60))));
@@ -82,7 +82,7 @@ async fn the_scheduler_is_told_of_times_that_are_the_timers_next_one() {
             rig.settle_all(&Next::Pending { at: at.saturating_add(Span::from_secs(30)), attempt: 1, error: None }).await;
         }
         rig.nudged.lock().unwrap().clear();
-        let timer = rig.commands.update(id, patch).await.unwrap();
+        let timer = rig.commands.update(id, patch, None).await.unwrap();
         let destination = timer.definition.destination();
         let told = if is_told { vec![DueEntry { at: timer.execute_at, id, destination }] } else { Vec::new() };
         assert_eq!(*rig.nudged.lock().unwrap(), told, "{waits_for_retry} {patch:?}");
@@ -94,7 +94,7 @@ async fn changing_nothing_writes_nothing() {
     let rig = Rig::new();
     let id = rig.created().await;
     let before = rig.commands.get(id).await.unwrap();
-    assert_eq!(rig.commands.update(id, &Patch::default()).await.unwrap(), before);
+    assert_eq!(rig.commands.update(id, &Patch::default(), None).await.unwrap(), before);
     assert_eq!(rig.store.calls(Operation::Update), 0);
 }
 
@@ -107,5 +107,56 @@ async fn an_outcome_that_cannot_be_read_back_is_called_unknown() {
     for _ in 0..1000 {
         rig.store.plan(Operation::Get, Fault::NotDone);
     }
-    assert!(matches!(rig.commands.update(id, &metadata("1")).await, Err(CommandError::Unknown(_))));
+    assert!(matches!(rig.commands.update(id, &metadata("1"), None).await, Err(CommandError::Unknown(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_changes_of_one_revision_the_slower_is_refused() {
+    let rig = Rig::new();
+    let id = rig.created().await;
+    rig.store.plan(Operation::Update, Fault::Late(Span::from_secs(1)));
+    let (slow, fast) = (metadata("1"), metadata("2"));
+    let later = async {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        rig.commands.update(id, &fast, Some(1)).await
+    };
+    let (first, second) = tokio::join!(rig.commands.update(id, &slow, Some(1)), later);
+    assert_eq!(second.unwrap().revision, 2);
+    assert_eq!(first.unwrap_err().to_string(), "timer has revision 2, not 1");
+    assert_eq!(rig.commands.get(id).await.unwrap().definition.metadata, Some(JsonText::trusted("2")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_one_revision_whose_answer_was_lost_is_read_back() {
+    // The change itself, whether another change follows before it is read back, and what the client is told.
+    for (fault, overtaken_by, expected) in [
+        (Fault::DoneUnknown, 0, Ok(2)),
+        (Fault::NotDoneUnknown, 0, Ok(2)),
+        (Fault::NotDoneUnknown, 1, Err("timer has revision 2, not 1")),
+        // Done, and changed again since; or not done, and changed twice: the timer looks the same.
+        (Fault::DoneUnknown, 1, Err("unknown")),
+        (Fault::NotDoneUnknown, 2, Err("unknown")),
+    ] {
+        let rig = Rig::new();
+        let id = rig.created().await;
+        rig.store.plan(Operation::Update, fault);
+        rig.store.plan_none(Operation::Get);
+        rig.store.plan(Operation::Get, Fault::Late(Span::from_secs(2)));
+        let mine = metadata("1");
+        let others = async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            rig.clock.advance(Span::from_secs(1));
+            for n in 0..overtaken_by {
+                let theirs = metadata(&format!("{}", n + 2));
+                rig.commands.update(id, &theirs, None).await.unwrap();
+            }
+        };
+        let (answer, ()) = tokio::join!(rig.commands.update(id, &mine, Some(1)), others);
+        match (answer, expected) {
+            (Ok(timer), Ok(revision)) => assert_eq!(timer.revision, revision, "{fault:?}"),
+            (Err(CommandError::Unknown(_)), Err("unknown")) => {}
+            (Err(refusal), Err(text)) => assert_eq!(refusal.to_string(), text, "{fault:?}"),
+            (answer, expected) => panic!("{fault:?} {overtaken_by}: {answer:?}, not {expected:?}"),
+        }
+    }
 }

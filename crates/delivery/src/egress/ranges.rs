@@ -72,7 +72,7 @@ pub(super) const CLOSED_TO_PUBLIC: &[Range] = &[
     v6(0xfec0 << 112, 10, "site-local"),
 ];
 
-/// The rest of IPv6 outside `2000::/3`: nobody has been given an address there.
+/// The rest of IPv6 outside `2000::/3`: no address there is assigned.
 pub(super) const NOT_GLOBAL: Range = v6(0, 0, "not global unicast");
 
 pub(super) const fn is_global_unicast_v6(addr: Ipv6Addr) -> bool {

@@ -136,7 +136,7 @@ const TABLE: &[(&str, bool, bool)] = &[
     ("5f00::", true, false),
     ("fec0::", true, false),
     ("feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", true, false),
-    // What nobody has been given.
+    // What is assigned to no network.
     ("1fff:ffff::1", true, false),
     ("4000::1", true, false),
     ("8000::1", true, false),

@@ -14,7 +14,7 @@ use crate::Outcome;
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Into how many pieces an answer may be cut: each costs time, however small it is.
 pub(super) const ANSWER_PIECES_MAX: usize = 4096;
-/// What a body that nobody wants may take, so that its connection can be used again.
+/// What a body that is not wanted may take, so that its connection can be used again.
 const DISCARD_MAX: Duration = Duration::from_millis(100);
 /// What is kept of a body for the record. A character has at most four bytes.
 const KEPT_BYTES_MAX: usize = limits::ATTEMPT_DETAIL_CHARS_MAX * 4;

@@ -26,7 +26,7 @@ use tower::Service;
 
 use super::{
     Lookups,
-    failure::cause,
+    error_chain::cause,
     intake::Metered,
     lookups::{Begun, Congested},
     shortage,
@@ -83,8 +83,8 @@ impl Connector {
         Ok(Self { egress: Arc::new(egress), lookups: Arc::new(lookups), tls: Arc::new(tls) })
     }
 
-    /// Has the host's addresses found, so that dialling need not wait for them. What does not come soon is waited for by whoever
-    /// dials. The wait until the lookup begins is no time of the call's. An address needs no lookup.
+    /// Has the host's addresses found, so that dialling need not wait for them. What does not come soon is waited for by the
+    /// call that dials. The wait until the lookup begins is no time of the call's. An address needs no lookup.
     pub async fn look_ahead(&self, uri: &Uri, tenant: TenantId) -> Result<Option<Begun>, Congested> {
         let (name, None) = host(uri) else { return Ok(None) };
         let lookup = self.lookups.begin(name, tenant).await?;

@@ -1,6 +1,6 @@
 //! Errors of the network in words for the owner of a timer.
 
-use std::{error::Error, fmt, io};
+use std::{fmt, io};
 
 use ::http::StatusCode;
 use domain::{CallbackUrl, Span};
@@ -9,6 +9,7 @@ use super::{
     ANSWER_HEAD_BYTES_MAX,
     connect::{CONNECT_MAX, ConnectError},
     connections::CallError,
+    error_chain::{cause, innermost},
     intake::Excess,
 };
 use crate::{Failure, FailureKind, Outcome};
@@ -100,22 +101,5 @@ impl Place<'_> {
         } else {
             self.failure(FailureKind::Reset, "connection closed before an answer came")
         }
-    }
-}
-
-/// The first error of this type behind `error`, itself included.
-pub(super) fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
-    std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
-        .find_map(|error| error.downcast_ref())
-}
-
-/// What an I/O error wraps, down to the one that knows the reason. (`source` skips what an I/O error holds.)
-fn innermost(error: &io::Error) -> &(dyn Error + 'static) {
-    match error.get_ref() {
-        Some(inner) => match inner.downcast_ref::<io::Error>() {
-            Some(error) => innermost(error),
-            None => inner,
-        },
-        None => error,
     }
 }

@@ -6,7 +6,7 @@
 //!   connection ──┘    of its tenant                          └── failed: shared, not kept
 //! ```
 //!
-//! A lookup cannot be stopped: it goes on when nobody waits for it any more. So a name that is slow, or never answered, costs one
+//! A lookup cannot be stopped: it goes on when no call waits for it any more. So a name that is slow, or never answered, costs one
 //! thread, one permit and one entry here until the system gives it up, however many calls want it; they fail when their own time is
 //! up. The permits are shared fairly: a tenant with many such names keeps its own names waiting, and no others. A name that got
 //! no permit in time was not looked up, and says nothing about the receiver.
@@ -39,7 +39,7 @@ const FOUND_MAX: usize = 4096;
 /// How long an answer is good for: long enough for a burst of calls, too short to miss that a receiver has moved.
 const FOUND_AGE_MAX: Duration = Duration::from_secs(5);
 
-/// Everybody who waited for a lookup gets the same.
+/// All calls that waited for a lookup get the same.
 pub(super) type Answer = Result<Vec<IpAddr>, Arc<io::Error>>;
 
 /// There were too many lookups under way, of the same tenant or of all.
@@ -53,7 +53,7 @@ pub(super) enum Begun {
     UnderWay(watch::Receiver<Option<Answer>>),
 }
 
-/// Looks up each host once at a time, whoever asks. What it answers must be guarded by whoever dials it.
+/// Looks up each host once at a time, whichever call asks. What it answers must be guarded by the code that dials it.
 pub(crate) struct Lookups {
     names: Arc<dyn Names>,
     age_max: Duration,
@@ -83,7 +83,7 @@ impl Lookups {
         Self { names: Arc::new(names), age_max, permits: Permits::new(LOOKUPS_MAX), hosts: Arc::default() }
     }
 
-    /// Begins to look up a host for `tenant`, or joins a lookup that has begun, whoever wanted it. (One that still waits for its
+    /// Begins to look up a host for `tenant`, or joins a lookup that has begun, for whichever tenant. (One that still waits for its
     /// permit is not joined: a name could otherwise be held up by asking for it.) Dropping this abandons the wait for a permit.
     pub(super) async fn begin(&self, host: &str, tenant: TenantId) -> Result<Begun, Congested> {
         if let Some(begun) = lock(&self.hosts).begun(host) {

@@ -28,7 +28,7 @@ impl Names for SystemNames {
                 let found = (host, 0).to_socket_addrs().map(|found| found.map(|addr| addr.ip()).collect());
                 // The resolver says that there is no such name when it could not open a file or a socket to ask.
                 let found = found.map_err(|error| File::open("/dev/null").err().unwrap_or(error));
-                // Nobody listens any more when the runtime has ended.
+                // The receiving half is gone when the runtime has ended.
                 let _ = tell.send(found);
             })?;
             answer.await.map_err(io::Error::other)?

@@ -59,7 +59,7 @@ const fn fields() -> Merged<FIELDS_COUNT_MAX> {
         let set = KindSet::EMPTY.with(kind);
         fields = fields.with_all(kind.info().fields, set);
         all = all.union(set);
-        if kind.info().has_content {
+        if kind.info().content.is_some() {
             with_content = with_content.union(set);
         }
         at += 1;

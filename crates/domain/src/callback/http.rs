@@ -1,20 +1,50 @@
 //! Callbacks of the kind `http`: a POST to a URL.
 
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
+
 use super::{
     Callback, CallbackUrl, Endpoint,
+    description::Description,
     fields::{Fields, Trust},
-    kind::KindInfo,
+    kind::{Content, KindInfo},
     text::ObjectText,
 };
-use crate::{Invalid, Span, limits};
+use crate::{Invalid, Span, choice, limits};
 
-pub(super) const KIND: KindInfo =
-    KindInfo { name: "http", fields: &["url", "timeout", "protocol"], has_content: true, is_requestable: true, backend: None };
+pub(super) const KIND: KindInfo = KindInfo {
+    name: "http",
+    fields: &["url", "timeout", "protocol"],
+    content: Some(Content {
+        headers: "Own headers of the call: at most 32, together at most 16 KiB. Names that the service or the connection sets\n\
+            (`Host`, `Content-Length`, `X-Timer-…`, `Webhook-…` and the like) are refused.",
+        payload: "The body of the call, exactly as given: at most 256 KiB, nested at most 64 deep.",
+    }),
+    is_requestable: true,
+    backend: None,
+    description: Description::of::<HttpEndpoint>(),
+};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A POST to a URL.
+#[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
 pub struct HttpEndpoint {
+    /// `http` or `https`, without credentials.
+    #[schema(
+        value_type = String,
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[hH][tT][tT][pP][sS]?://[^/@]",
+        example = "https://api.example.com/webhook"
+    )]
     pub url: CallbackUrl,
+    /// How long the receiver may take: 100ms to 5m, 30s unless given.
+    #[schema(value_type = Option<String>, example = "30s")]
     pub timeout: Span,
+    /// `webhook` (unless given): any 2xx is success, the body of the answer is ignored. `timer`: the answer is read as
+    /// `{"ok": bool, "nextExecuteAt": …}`.
+    #[schema(value_type = Option<Protocol>)]
     pub protocol: Protocol,
 }
 
@@ -29,6 +59,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    pub const ALL: [Self; 2] = [Self::Webhook, Self::Timer];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
@@ -36,6 +68,14 @@ impl Protocol {
         }
     }
 }
+
+impl PartialSchema for Protocol {
+    fn schema() -> RefOr<Schema> {
+        choice(Self::ALL.map(Self::as_str)).into()
+    }
+}
+
+impl ToSchema for Protocol {}
 
 impl HttpEndpoint {
     /// A plain POST with the default timeout.

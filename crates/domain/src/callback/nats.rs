@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::{
     Callback, Endpoint,
+    description::Description,
     fields::{Fields, Trust},
-    kind::{Backend, KindInfo},
+    kind::{Backend, Content, KindInfo},
     text::ObjectText,
 };
 use crate::{Invalid, Subject, limits};
@@ -15,15 +17,27 @@ use crate::{Invalid, Subject, limits};
 pub(super) const KIND: KindInfo = KindInfo {
     name: "nats",
     fields: &["topic", "key", "jetstream"],
-    has_content: true,
+    content: Some(Content {
+        headers: "Own headers of the message; rules as for HTTP, and none that begins with `Nats-`.",
+        payload: "The body of the message, exactly as given: at most 256 KiB, nested at most 64 deep.",
+    }),
     is_requestable: true,
     backend: Some(Backend { name: "NATS server", setting: "NATS_URL" }),
+    description: Description::of::<NatsEndpoint>(),
 };
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A message on a NATS subject. Refused when no NATS server is configured.
+#[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
 pub struct NatsEndpoint {
+    /// A subject to publish on: no blanks, no wildcards.
+    #[schema(value_type = String, min_length = 1, max_length = 255, pattern = "^[!-)+-=?-~]+$", example = "events.timer.triggered")]
     pub topic: Subject,
+    /// Travels as the header `X-Timer-Key`.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[ -~]*$", example = "user123")]
     pub key: Option<String>,
+    /// Whether a stream must have stored the message before it counts as delivered. Unless given, `false`: it is enough that
+    /// the server has taken it.
+    #[schema(value_type = Option<bool>)]
     pub jetstream: bool,
 }
 

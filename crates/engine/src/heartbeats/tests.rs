@@ -39,12 +39,13 @@ fn timer(now: Timestamp) -> NewTimer {
         id: TimerId::random(now),
         namespace: Namespace::default(),
         key: None,
-        asked: RequestedTime::from_i64(now.as_micros()),
+        asked: RequestedTime::At(now),
         callback: Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1/"}"#).unwrap(),
         metadata: None,
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        group: None,
         options: Options::default(),
     };
     NewTimer { definition, execute_at: now, on_conflict: OnConflict::Reject, created_at: now }

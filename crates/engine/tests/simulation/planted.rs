@@ -113,8 +113,8 @@ impl Tampering {
         Ok(counted)
     }
 
-    pub async fn cancel(&self, model: &Model, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(match model.cancel(id, now).await? {
+    pub async fn cancel(&self, model: &Model, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(match model.cancel(id, expected, now).await? {
             Changed::WrongStatus(timer) if timer.status == Status::Executing && self.is(Bug::CancelsWithoutLooking) => {
                 Changed::Done(Timer { status: Status::Canceled, ..timer })
             }

@@ -99,9 +99,9 @@ impl Decorator for Wire {
         self.write(async move { inner.update(&changed, now).await }).await
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
         let inner = Arc::clone(&self.inner);
-        self.write(async move { inner.cancel(id, now).await }).await
+        self.write(async move { inner.cancel(id, expected, now).await }).await
     }
 
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>> {
@@ -109,9 +109,14 @@ impl Decorator for Wire {
         self.write(async move { inner.cancel_all(&ids, now).await }).await
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
         let inner = Arc::clone(&self.inner);
-        self.write(async move { inner.reopen(id, now).await }).await
+        self.write(async move { inner.reopen(id, expected, now).await }).await
+    }
+
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        let (inner, changed) = (Arc::clone(&self.inner), changed.clone());
+        self.write(async move { inner.revive(&changed, now).await }).await
     }
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {

@@ -40,14 +40,14 @@ impl Decorator for Witness {
         Ok(answer)
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        let answer = self.tampering.cancel(&self.model, id, now).await?;
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        let answer = self.tampering.cancel(&self.model, id, expected, now).await?;
         self.ledger.changed(self.node, "canceled", &answer);
         Ok(answer)
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        let answer = self.model.reopen(id, now).await?;
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        let answer = self.model.reopen(id, expected, now).await?;
         self.ledger.changed(self.node, "reopened", &answer);
         Ok(answer)
     }

@@ -126,7 +126,7 @@ fn an_answer_of_another_subscriber_is_no_confirmation() {
         let publishing = async {
             for _ in 0..6 {
                 let verdict = connection.publish_to_stream(message("no.stream.either", ""), "1").await;
-                assert_eq!(verdict, Err(PublishError::Refused("somebody answered who is not a stream".to_owned())));
+                assert_eq!(verdict, Err(PublishError::Refused("the answer did not come from a stream".to_owned())));
             }
         };
         tokio::join!(answering, publishing);

@@ -143,7 +143,7 @@ async fn a_timer_canceled_or_moved_in_the_store_is_not_claimed_at_its_old_time()
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build(), timer(RECEIVER).due_in(secs(1)).build()]).await;
     rig.scheduler.beat_once().await.unwrap();
     rig.load_all().await;
-    rig.store.cancel(ids[0], rig.clock.now()).await.unwrap();
+    rig.store.cancel(ids[0], None, rig.clock.now()).await.unwrap();
     let mut moved = rig.store.get(ids[1]).await.unwrap().unwrap();
     moved.execute_at = NOW.saturating_add(secs(2));
     rig.store.update(&moved, rig.clock.now()).await.unwrap();

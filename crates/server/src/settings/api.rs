@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use api::RateLimit;
+use api::{BasePath, RateLimit};
 use clap::Args;
 use domain::Invalid;
 
@@ -33,6 +33,9 @@ pub struct ApiOptions {
     /// Port of the HTTP API
     #[arg(long, env = "PORT", value_name = "PORT", value_parser = number(0..=u16::MAX), default_value = super::PORT)]
     pub port: u16,
+    /// Path under which everything is served, such as /timers-api, for a proxy that does not remove it; unset means none
+    #[arg(long, env = "BASE_PATH", value_name = "PATH", value_parser = base_path())]
+    pub base_path: Option<BasePath>,
     /// Address of the HTTP API; unset means 0.0.0.0, and 127.0.0.1 for `timer dev`
     #[arg(long, env = "BIND", value_name = "ADDRESS", value_parser = ip_address())]
     pub bind: Option<IpAddr>,
@@ -57,6 +60,10 @@ fn api_key() -> Setting<Secret> {
         };
         Err(Invalid::new(setting, rule))
     })
+}
+
+pub fn base_path() -> Setting<BasePath> {
+    Setting::new(BasePath::parse)
 }
 
 fn ip_address() -> Setting<IpAddr> {

@@ -32,28 +32,43 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--api-key", "short"], "API_KEY must have at least 32 characters."),
         (vec!["--api-key", "0123456789abcdef 0123456789abcdef"], "API_KEY must be printable ASCII without blanks"),
         (vec!["--port", "http"], "PORT must be a number between 0 and 65535."),
+        (vec!["--port=-1"], "PORT must be a number between 0 and 65535."),
         (vec!["--port", "65536"], "PORT must be a number between 0 and 65535."),
         (vec!["--connections-per-address-max", "0"], "CONNECTIONS_PER_ADDRESS_MAX must be a number between 1 and 1000000."),
         (vec!["--bind", "everywhere"], "BIND must be an IP address"),
         (vec!["--database-url", "gopher://db"], "DATABASE_URL must begin with sqlite://"),
+        (vec!["--database-url", "oracle://root:tooshort@localhost/timers"], "DATABASE_URL must begin with sqlite://"),
+        (vec!["--database-url", "timers.db"], "DATABASE_URL must begin with sqlite://"),
+        (vec!["--database-url", "sqlite://a.db", "--pg-host", "db"], "DATABASE_URL and PG_HOST are both set"),
         (vec!["--database-url", "sqlite://"], "DATABASE_URL must begin with sqlite://"),
         (vec!["--database-url", "sqlite://x.db?mode=rwc"], "DATABASE_URL must be sqlite:// and a path"),
         (vec!["--pg-user", "u"], "PG_USER is set, but PG_HOST is not"),
         (vec!["--pg-db-name", "n"], "PG_DB_NAME is set, but PG_HOST is not"),
+        (vec!["--pg-password", "tooshort"], "PG_PASSWORD is set, but PG_HOST is not"),
+        (vec!["--pg-host", "db", "--pg-password", "tooshort"], "PG_USER is required together with PG_HOST."),
         (vec!["--pg-host", "db"], "PG_USER is required together with PG_HOST."),
         (vec!["--pg-host", "db", "--pg-user", "u"], "PG_DB_NAME is required together with PG_HOST."),
         (vec!["--pg-host", "db", "--pg-user", "u", "--pg-db-name", "n", "--pg-port", "x"], "PG_PORT must be a number"),
         (vec!["--pg-host", "db", "--db-path", "f"], "TIMER_DB_PATH and PG_HOST are both set: give only one of them."),
         (vec!["--min-delay", "5"], "MIN_DELAY must be a duration"),
+        (vec!["--min-delay", "soon"], "MIN_DELAY must be a duration"),
+        (vec!["--min-delay=-5s"], "MIN_DELAY must be a duration"),
+        (vec!["--max-horizon", "1"], "MAX_HORIZON must be a duration"),
         (vec!["--max-horizon", "0s"], "MAX_HORIZON must be longer than MIN_DELAY."),
         (vec!["--min-delay", "5s", "--max-horizon", "5s"], "MAX_HORIZON must be longer than MIN_DELAY."),
         (vec!["--retention", "for ever"], "RETENTION must be a duration"),
         (vec!["--overdue-window", "x"], "OVERDUE_WINDOW must be a duration"),
+        (vec!["--overdue-window", "5"], "OVERDUE_WINDOW must be a duration"),
         (vec!["--overdue-window", "0s"], "OVERDUE_WINDOW must be longer than 0s."),
         (vec!["--retry-interval-min", "1"], "RETRY_INTERVAL_MIN must be a duration"),
         (vec!["--polling-interval", "0"], "TIMER_POLLING_INTERVAL must be a number between 10 and 60000."),
+        (vec!["--polling-interval", "1s"], "TIMER_POLLING_INTERVAL must be a number between 10 and 60000."),
         (vec!["--batch-size", "0"], "TIMER_BATCH_SIZE must be a number between 1 and 10000."),
         (vec!["--in-flight-max", "0"], "IN_FLIGHT_MAX must be a number between 1 and 1000000."),
+        (
+            vec!["--in-flight-per-destination-max", "many"],
+            "IN_FLIGHT_PER_DESTINATION_MAX must be a number between 1 and 1000000.",
+        ),
         (vec!["--nats-url", "nats://a", "--nats-host", "b"], "NATS_URL and NATS_HOST are both set: give only one of them."),
         (vec!["--nats-url", "nats://a", "--broker-url", "nats://b"], "NATS_URL and TIMER_BROKER_URL are both set"),
         (vec!["--nats-url", "http://u:tooshort@a"], "NATS_URL must"),
@@ -68,12 +83,14 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
         (vec!["--broker", "kafka", "--nats-url", "nats://a"], "TIMER_BROKER must be nats or off."),
         (vec!["--egress", "open"], "EGRESS must be"),
         (vec!["--egress-allow", "10.0.0.0/99"], "EGRESS_ALLOW "),
+        (vec!["--signing-secret", "tooshort"], "SIGNING_SECRET must be"),
         (vec!["--signing-secret", "whsec_tooshort"], "SIGNING_SECRET must be"),
+        (vec!["--log-format", "xml"], "LOG_FORMAT must be"),
         (vec!["--attempts", "some"], "ATTEMPTS must be off, failures or all."),
         (vec!["--namespaces-file", "/nowhere/namespaces.json"], "NAMESPACES_FILE cannot be read: "),
         (vec!["--namespaces-file", "/"], "NAMESPACES_FILE cannot be read: "),
     ] {
-        let met = settings(&flags).err().expect("it should be refused");
+        let met = settings(&flags).err().unwrap_or_else(|| panic!("{flags:?} should be refused"));
         assert!(met.starts_with(sentence) && met.ends_with('.'), "{flags:?}: {met}");
         assert!(!met.contains("tooshort") && !met.contains("0123456789abcdef"), "a secret is shown: {met}");
     }
@@ -81,8 +98,11 @@ fn every_bad_value_ends_in_a_sentence_that_names_its_variable() {
 
 #[test]
 fn a_key_is_required_where_none_is_made_up() {
-    let refused = settings_with(&[], None).err();
-    assert_eq!(refused.as_deref(), Some("API_KEY is required: choose one of at least 32 characters."));
+    // An empty value says the same as none.
+    for flags in [[].as_slice(), &["--api-key", ""]] {
+        let refused = settings_with(flags, None).err();
+        assert_eq!(refused.as_deref(), Some("API_KEY is required: choose one of at least 32 characters."));
+    }
 }
 
 #[test]
@@ -161,12 +181,13 @@ fn a_file_of_namespaces_gives_them_their_policies() {
         id: domain::TimerId::random(domain::Timestamp::from_micros(0)),
         namespace: domain::Namespace::parse(namespace).unwrap(),
         key: None,
-        asked: domain::RequestedTime::from_i64(0),
+        asked: domain::RequestedTime::At(domain::Timestamp::from_micros(0)),
         callback: domain::Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1/"}"#).unwrap(),
         metadata: None,
         correlation_id: None,
         retry_policy: None,
         delivery: domain::Delivery::AtLeastOnce,
+        group: None,
         options: domain::Options::default(),
     };
     let retries = |namespace| settings.delivery.namespaces.retries(&definition(namespace)).map(|policy| policy.max_retries);
@@ -179,7 +200,7 @@ fn a_filter_of_the_log_must_make_sense() {
     for text in ["info", "WARN", "off", "", "info,delivery=debug", "warn,scheduler=trace"] {
         assert!(filter(text).is_ok(), "{text}");
     }
-    for text in ["loud", "info,loud", "delivery=loud"] {
+    for text in ["loud", "info,loud", "delivery=loud", "info,=,nonsense=loud"] {
         assert!(filter(text).unwrap_err().starts_with("RUST_LOG must be"), "{text}");
     }
 }

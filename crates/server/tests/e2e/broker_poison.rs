@@ -1,4 +1,4 @@
-//! Commands that can never work are put aside with the reason, once, and delay no other command.
+//! Commands that can never work are dead-lettered with the reason, once, and delay no other command.
 
 mod malformed;
 
@@ -23,9 +23,9 @@ const LATENESS_MILLIS_MAX: f64 = 1_000.0;
 /// For the flood: so many of one kind in one go.
 const FLOOD: usize = 2_000;
 
-for_each_store!(every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays_nobody);
+for_each_store!(every_kind_of_malformed_command_is_dead_lettered_with_its_reason_and_delays_no_other);
 
-async fn every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays_nobody(backend: Backend) {
+async fn every_kind_of_malformed_command_is_dead_lettered_with_its_reason_and_delays_no_other(backend: Backend) {
     let _machine = beside_others().await;
     let nats = blocking(Nats::start);
     let url = nats.url();
@@ -56,7 +56,7 @@ async fn every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays
 
     let mut commands = bus.witness(COMMANDS);
     let enough = |all: &[Message]| dead(all).len() >= expected.len();
-    let letters = dead(commands.wait_until("every malformed command is put aside", SOON, enough).await);
+    let letters = dead(commands.wait_until("every malformed command is dead-lettered", SOON, enough).await);
     let mut seen = HashMap::new();
     for letter in &letters {
         let sequence: u64 = letter.header("X-Timer-Sequence").parse().expect("where it came from");
@@ -64,7 +64,7 @@ async fn every_kind_of_malformed_command_is_put_aside_with_its_reason_and_delays
         assert_eq!((letter.header("X-Timer-Subject"), &letter.body), (*subject, body), "{letter:?}");
         let reason = letter.header("X-Timer-Reason");
         assert!(reason.contains(words), "{words:?} in {reason:?}, the reason of {}", String::from_utf8_lossy(body));
-        assert_eq!(seen.insert(sequence, letter.sequence), None, "put aside twice: {letter:?}");
+        assert_eq!(seen.insert(sequence, letter.sequence), None, "dead-lettered twice: {letter:?}");
     }
     assert_eq!(seen.len(), expected.len());
 
@@ -101,7 +101,7 @@ async fn a_flood_of_malformed_commands_does_not_drown_the_good_ones() {
     let number = |event: &Event| event.call.trim_start_matches("good-").parse::<usize>().expect("the number of a command");
     let lateness = Lateness::of(events.iter().map(|event| event.at - sent_at[number(event)]));
     let mut commands = bus.witness(COMMANDS);
-    let letters = dead(commands.wait_until("all are put aside", SOON, |all| dead(all).len() >= FLOOD - good).await).len();
+    let letters = dead(commands.wait_until("all are dead-lettered", SOON, |all| dead(all).len() >= FLOOD - good).await).len();
     println!("{}: {good} good commands among {letters} malformed ones in one go: {lateness}", backend.name());
     assert!(lateness.max() < tolerated(3.0 * LATENESS_MILLIS_MAX), "{lateness}");
     assert_all_is_settled(&bus).await;

@@ -1,4 +1,5 @@
-//! A setting that cannot be right keeps the service from starting: code 2, and one line that says which it is.
+//! A setting that cannot be right keeps the service from starting: code 2, and one line that says which it is. Which values are refused,
+//! and with which sentence, is tested beside the settings; here is one for each way in which a start can end.
 
 use std::process::Output;
 
@@ -12,47 +13,15 @@ async fn a_bad_setting_ends_the_start_with_one_sentence_that_names_it() {
     let _machine = beside_others().await;
     let backend = Backend::sqlite();
     let key = ("API_KEY", API_KEY);
-    let short = ("API_KEY", "Tr0ub4dor-is-too-short");
     for (settings, variable) in [
         (vec![], "API_KEY"),
-        (vec![("API_KEY", "")], "API_KEY"),
-        (vec![short], "API_KEY"),
-        (vec![("API_KEY", "Tr0ub4dor with blanks in it, and long enough")], "API_KEY"),
+        (vec![("API_KEY", "Tr0ub4dor-is-too-short")], "API_KEY"),
         (vec![key, ("PORT", "eighty")], "PORT"),
-        (vec![key, ("PORT", "65536")], "PORT"),
-        (vec![key, ("PORT", "-1")], "PORT"),
-        (vec![key, ("BIND", "localhost")], "BIND"),
         (vec![key, ("DATABASE_URL", "oracle://root:Tr0ub4dor@localhost/timers")], "DATABASE_URL"),
-        (vec![key, ("DATABASE_URL", "timers.db")], "DATABASE_URL"),
-        (vec![key, ("DATABASE_URL", "sqlite://")], "DATABASE_URL"),
+        // Only the store itself understands it.
         (vec![key, ("DATABASE_URL", "postgres://timer:Tr0ub4dor@host:port/x")], "DATABASE_URL"),
-        (vec![key, ("DATABASE_URL", "sqlite://a.db"), ("PG_HOST", "localhost")], "PG_HOST"),
-        (vec![key, ("DATABASE_URL", "sqlite://x.db?mode=rwc")], "DATABASE_URL"),
-        (vec![key, ("PG_USER", "u")], "PG_USER is set, but PG_HOST is not"),
         (vec![key, ("PG_PASSWORD", SECRET)], "PG_PASSWORD is set, but PG_HOST is not"),
-        (vec![key, ("PG_HOST", "localhost"), ("PG_PASSWORD", SECRET)], "PG_USER"),
-        (vec![key, ("PG_HOST", "localhost"), ("PG_USER", "u"), ("PG_PASSWORD", SECRET)], "PG_DB_NAME"),
-        (vec![key, ("PG_HOST", "localhost"), ("PG_PORT", "x"), ("PG_USER", "u"), ("PG_DB_NAME", "d")], "PG_PORT"),
-        (vec![key, ("MIN_DELAY", "soon")], "MIN_DELAY"),
-        (vec![key, ("MIN_DELAY", "-5s")], "MIN_DELAY"),
-        (vec![key, ("MAX_HORIZON", "1")], "MAX_HORIZON"),
-        (vec![key, ("MIN_DELAY", "1h"), ("MAX_HORIZON", "1m")], "MAX_HORIZON"),
-        (vec![key, ("RETENTION", "for ever")], "RETENTION"),
-        (vec![key, ("OVERDUE_WINDOW", "5")], "OVERDUE_WINDOW"),
-        (vec![key, ("OVERDUE_WINDOW", "0s")], "OVERDUE_WINDOW must be longer than 0s"),
-        (vec![key, ("TIMER_POLLING_INTERVAL", "1s")], "TIMER_POLLING_INTERVAL"),
-        (vec![key, ("TIMER_POLLING_INTERVAL", "0")], "TIMER_POLLING_INTERVAL"),
-        (vec![key, ("TIMER_BATCH_SIZE", "0")], "TIMER_BATCH_SIZE"),
-        (vec![key, ("IN_FLIGHT_MAX", "0")], "IN_FLIGHT_MAX"),
-        (vec![key, ("IN_FLIGHT_PER_DESTINATION_MAX", "many")], "IN_FLIGHT_PER_DESTINATION_MAX"),
-        (vec![key, ("EGRESS", "open")], "EGRESS"),
-        (vec![key, ("EGRESS_ALLOW", "10.0.0.0/33")], "EGRESS_ALLOW"),
-        (vec![key, ("SIGNING_SECRET", SECRET)], "SIGNING_SECRET"),
-        (vec![key, ("SIGNING_SECRET", "whsec_Tr0ub4dor")], "SIGNING_SECRET"),
-        (vec![key, ("LOG_FORMAT", "xml")], "LOG_FORMAT"),
         (vec![key, ("RUST_LOG", "info,=,nonsense=loud")], "RUST_LOG"),
-        (vec![key, ("RUST_LOG", "loud")], "RUST_LOG"),
-        (vec![key, ("RATE_LIMIT", "100/s")], "RATE_LIMIT"),
     ] {
         let output = timer(backend.home()).arg("serve").envs(settings.iter().copied()).output().expect("the binary runs");
         assert_one_sentence(&output, 2, variable, &format!("{settings:?}"));

@@ -75,7 +75,7 @@ async fn everything_fires_once_after_postgres_was_stopped_under_load() {
     }
     client.wait_until_finished(Duration::from_secs(30)).await;
 
-    let due = due.lock().expect("nobody holds it any more").clone();
+    let due = due.lock().expect("no task holds it any more").clone();
     let longest = longest_waits(&due, &receiver.calls(), &outages);
     for (outage, longest) in outages.iter().zip(&longest) {
         let length = (outage.to - outage.from) as f64 / 1e6;

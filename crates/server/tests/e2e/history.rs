@@ -145,7 +145,7 @@ impl History {
             by_key.entry(call.json()["key"].as_str().expect("a key in each call").to_owned()).or_default().push(call);
         }
         let ghosts: Vec<_> = by_key.keys().filter(|key| !told.contains_key(*key)).collect();
-        assert!(ghosts.is_empty(), "calls for what nobody asked for: {ghosts:?}");
+        assert!(ghosts.is_empty(), "calls for what no client asked for: {ghosts:?}");
         let (mut repeated, mut held, mut waits) = (0, 0, Vec::new());
         for (key, told) in told.iter() {
             let calls = by_key.get(key).map(Vec::as_slice).unwrap_or_default();

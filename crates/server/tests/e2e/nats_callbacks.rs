@@ -229,7 +229,7 @@ async fn calls_over_http_are_on_time_while_the_nats_server_hangs() {
     println!("{}: beside {HANGING} timers whose NATS server hangs: {lateness}", backend.name());
     assert!(lateness.max() < tolerated(OTHERS_LATENESS_MILLIS_MAX), "{lateness}");
     for id in &hanging {
-        assert_ne!(client.timer(id).await["status"], "completed", "nobody took it");
+        assert_ne!(client.timer(id).await["status"], "completed", "no server took it");
     }
     blocking(|| nats.resume());
     client.wait_until_finished(Duration::from_secs(60)).await;

@@ -142,7 +142,7 @@ async fn a_server_that_stands_still_has_taken_nothing(backend: Backend) {
         assert_failed_because(&timer, "did not confirm the message within");
     }
     for id in &again {
-        assert_ne!(client.timer(id).await["status"], "completed", "nobody can have taken it");
+        assert_ne!(client.timer(id).await["status"], "completed", "no server can have taken it");
     }
     blocking(|| nats.resume());
     for id in &again {

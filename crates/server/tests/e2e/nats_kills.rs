@@ -97,7 +97,7 @@ async fn what_is_completed_was_taken_whenever_the_server_was_killed() {
         }
     }
     println!(
-        "{KILLS} kills of the NATS server, {} timers tried once: for a stream {} completed and {} failed, for whoever listens {} \
+        "{KILLS} kills of the NATS server, {} timers tried once: for a stream {} completed and {} failed, for any subscriber {} \
          completed and {} failed",
         fired.len(),
         completed[1],

@@ -30,6 +30,8 @@ macro_rules! bugs {
 bugs! {
     CancelWhateverTheStatus
     UpdateWhateverTheRevision
+    CancelWhateverTheRevision
+    ReopenWhateverTheRevision
     UpdateForgetsTheRetry
     ClaimWithoutShardLease
     ClaimWhateverTheTime
@@ -229,8 +231,9 @@ impl Decorator for Liar {
         self.model.update(&changed, now).await
     }
 
-    async fn cancel(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(match self.model.cancel(id, now).await? {
+    async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        let expected = expected.filter(|_| !self.has(Bug::CancelWhateverTheRevision));
+        Ok(match self.model.cancel(id, expected, now).await? {
             Changed::WrongStatus(met) if self.has(Bug::CancelWhateverTheStatus) => {
                 Changed::Done(Timer { status: Status::Canceled, updated_at: now, ..met })
             }
@@ -238,8 +241,9 @@ impl Decorator for Liar {
         })
     }
 
-    async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
-        Ok(match self.model.reopen(id, now).await? {
+    async fn reopen(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
+        let expected = expected.filter(|_| !self.has(Bug::ReopenWhateverTheRevision));
+        Ok(match self.model.reopen(id, expected, now).await? {
             Changed::Done(timer) if self.has(Bug::ReopenMovesTheDueTime) => Changed::Done(Timer { execute_at: now, ..timer }),
             honest => honest,
         })

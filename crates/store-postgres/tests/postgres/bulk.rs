@@ -93,7 +93,7 @@ async fn bulk_cancels_claims_and_settlements_of_the_same_timers_never_wait_in_a_
     }
     assert!(times.values().all(|times| *times == 1), "each is canceled once");
 
-    // A circle would have been broken by the server, and the call made again: nobody but the server knows. A session tells
+    // A circle would have been broken by the server, and the call made again: only the server knows. A session tells
     // what it counted when it ends, at the latest.
     store.close().await;
     let session_pool = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'timer'";
@@ -118,7 +118,7 @@ async fn a_bulk_cancel_takes_rows_in_the_order_in_which_claims_do() {
         async move { store.cancel_all(&[second, first], NOW).await.unwrap() }
     });
     timeout(PATIENCE, holder.is_waited_for()).await.expect("the cancel waits for the first row");
-    // Whoever waits for the first must not have the second in hand.
+    // A call that waits for the first must not have the second in hand.
     let next = holder.execute("UPDATE due SET attempt = attempt WHERE id = '00000000-0000-7000-8000-000000000000'");
     timeout(Duration::from_millis(500), next).await.expect("the second row is free");
     holder.commit().await;
@@ -187,7 +187,7 @@ async fn a_failed_timer_is_either_tried_again_or_purged() {
     let mut reopening = JoinSet::new();
     for timer in &timers {
         let (store, id) = (Arc::clone(&store), timer.id());
-        reopening.spawn(async move { (id, store.reopen(id, ahead(secs(60))).await.unwrap()) });
+        reopening.spawn(async move { (id, store.reopen(id, None, ahead(secs(60))).await.unwrap()) });
     }
     let mut purged = 0;
     for _ in 0..40 {
@@ -222,7 +222,7 @@ async fn a_failed_timer_that_is_tried_again_and_replaced_at_once_is_due_once() {
         let store = Arc::clone(&store);
         tasks.spawn(async move {
             let new = timer("http://new.example/").numbered(n).on_conflict(OnConflict::Replace).due_in(secs(7)).build();
-            let reopen = || store.reopen(before.id(), NOW);
+            let reopen = || store.reopen(before.id(), None, NOW);
             tokio::join!(reopen(), store.create(vec![new]), reopen())
         });
     }

@@ -22,7 +22,7 @@ async fn lists_that_hang_hold_up_nobody_else() {
     store.create(vec![new]).await.unwrap();
     let shard_leases = acquire_all(&*store).await;
 
-    // Somebody locks a table that lists need and claims do not.
+    // Another session locks a table that lists need and claims do not.
     let blocker = tokio::task::spawn_blocking({
         let url = url.clone();
         move || {

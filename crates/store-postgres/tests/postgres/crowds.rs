@@ -143,7 +143,7 @@ async fn timers_of_a_status_are_listed_whether_they_are_many_or_few_and_far_apar
     assert_eq!(listed(&store, Status::Failed, 10).await, []);
 }
 
-/// A claim that is left behind a crowd of timers that nobody has claimed is found, though no call looks at all of them.
+/// A claim that is left behind a crowd of timers that no node has claimed is found, though no call looks at all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_is_left_is_found_behind_a_crowd() {
     let url = throwaway::postgres().create_database();

@@ -1,4 +1,4 @@
-//! A session that stops in the middle of a change holds a row, and nobody but those who want that very row may notice.
+//! A session that stops in the middle of a change holds a row, and only calls that want that very row may notice.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ impl Holder {
         self.0.execute(change).await.unwrap();
     }
 
-    /// Until somebody waits for the row.
+    /// Until another session waits for the row.
     pub async fn is_waited_for(&mut self) {
         let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid)";
         while !sqlx::query_scalar::<_, bool>(waiting).fetch_one(&mut self.0).await.unwrap() {
@@ -70,7 +70,7 @@ async fn a_row_that_is_held_keeps_none_of_its_neighbours_from_firing() {
     assert_eq!(claimed.iter().map(|claimed| (claimed.entry, claimed.attempt)).collect::<Vec<_>>(), [(due[20], 1)]);
 }
 
-/// The first call hangs between its write and its commit. Whoever repeats it must not be told that it got nothing.
+/// The first call hangs between its write and its commit. A client that repeats it must not be told that it got nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_is_repeated_does_not_pass_over_what_its_first_call_holds() {
     let url = throwaway::postgres().create_database();
@@ -119,7 +119,7 @@ async fn replacements_that_wait_for_a_row_hold_up_no_other_create() {
             assert!(matches!(created[..], [Created::Created(_)]), "{created:?}");
             assert!(store.get(numbered(number).definition.id).await.unwrap().is_some());
         }
-        // Somebody who only asks what is there is answered as well.
+        // A client that only asks what is there is answered as well.
         let again = store.create(vec![numbered(100)]).await.unwrap();
         assert!(matches!(again[..], [Created::Existing(_)]), "{again:?}");
     };

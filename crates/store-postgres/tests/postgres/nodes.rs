@@ -41,7 +41,7 @@ async fn of_many_processes_that_come_to_life_at_once_each_shard_gets_one() {
     }
 }
 
-/// Somebody who decided that an owner is dead, and then has to wait, must not take the shard from whoever was faster, though that
+/// A node that decided that an owner is dead, and then has to wait, must not take the shard from one that was faster, though that
 /// one began to live only after the decision.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_acquisition_that_waited_takes_nothing_from_one_that_was_faster() {
@@ -98,7 +98,7 @@ async fn nodes_that_are_long_dead_are_forgotten_with_their_tenures() {
     assert_eq!(throwaway::postgres().query(&url, known), "0|0");
 }
 
-/// The database was away for hours. Whoever comes back late may find that it still holds a shard, and what it claims there
+/// The database was away for hours. A node that comes back late may find that it still holds a shard, and what it claims there
 /// must count as its own.
 #[tokio::test]
 async fn one_that_holds_shards_is_not_forgotten_however_long_it_was_dead() {

@@ -187,7 +187,7 @@ async fn a_wire_that_goes_dead_costs_no_more_than_the_deadline() {
     for answer in timeout(PATIENCE, calls).await.expect("calls end") {
         assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     }
-    let written = timeout(PATIENCE, behind.cancel(ids[0], NOW)).await.expect("a call ends");
+    let written = timeout(PATIENCE, behind.cancel(ids[0], None, NOW)).await.expect("a call ends");
     assert!(written.is_err(), "{written:?}");
     proxy.set_silent(false);
     recovered(&behind).await;

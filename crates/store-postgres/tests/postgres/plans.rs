@@ -130,7 +130,7 @@ async fn heartbeats_stay_on_their_page() {
     };
     let lines: Vec<_> = counted.lines().collect();
     assert_eq!(lines[1..], ["shard|64|64|64", "tenure|64|0|0"]);
-    // Now and then somebody's snapshot keeps the old versions of the row for a moment, and the page is full.
+    // Now and then another session's snapshot keeps the old versions of the row for a moment, and the page is full.
     let in_place: i64 = lines[0].strip_prefix("node|1|1000|").and_then(|count| count.parse().ok()).expect(lines[0]);
     assert!(in_place >= 800, "{counted}");
     let pages: i64 = throwaway::postgres().query(&url, "SELECT pg_relation_size('node') / 8192").parse().unwrap();

@@ -152,7 +152,7 @@ async fn the_view_shows_every_timer_in_plain_words() {
         };
         assert_eq!(store.settle(&[claimed.settle(next)]).await.unwrap(), [true]);
     }
-    store.cancel(timers[4].id(), NOW).await.unwrap();
+    store.cancel(timers[4].id(), None, NOW).await.unwrap();
 
     let select = "SELECT id, status, attempt, execute_at AT TIME ZONE 'UTC', executed_at AT TIME ZONE 'UTC', last_error
                   FROM timers ORDER BY id";

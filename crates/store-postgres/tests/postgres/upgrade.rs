@@ -79,7 +79,7 @@ async fn timers_of_version_1_live_on() {
     assert_eq!(store.settle(&[settlement]).await.unwrap(), [true]);
     assert_eq!(store.attempts(numbered(3)).await.unwrap(), [attempt]);
 
-    let reopened = store.reopen(numbered(5), ahead(secs(1))).await.unwrap();
+    let reopened = store.reopen(numbered(5), None, ahead(secs(1))).await.unwrap();
     assert!(matches!(&reopened, Changed::Done(timer) if timer.revision == 2 && timer.status == Status::Pending), "{reopened:?}");
     let all: Vec<_> = (1..=6).map(numbered).collect();
     assert_eq!(store.cancel_all(&all[1..], NOW).await.unwrap(), [true, false, false, true, false]);
@@ -188,7 +188,7 @@ async fn what_version_3_kept_by_the_minute_is_found_by_its_time() {
     let again = claimed.iter().find(|claimed| claimed.entry.id == numbered(2)).unwrap();
     let later = Next::Pending { at: ahead(secs(61)), attempt: 2, error: Some("HTTP 500".to_owned()) };
     assert_eq!(store.settle(&[again.settle(later)]).await.unwrap(), [true]);
-    let canceled = store.cancel(numbered(2), NOW).await.unwrap();
+    let canceled = store.cancel(numbered(2), None, NOW).await.unwrap();
     assert!(matches!(&canceled, Changed::Done(timer) if timer.attempt == 2), "{canceled:?}");
 }
 

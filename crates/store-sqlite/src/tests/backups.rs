@@ -6,7 +6,7 @@ use rusqlite::{Connection, backup::Backup};
 use store::{Filter, TimerStore};
 
 use super::{Place, create, numbered, one_in_each_status};
-use crate::{backup, restore};
+use crate::{SqliteStore, backup, restore, stamp};
 
 const NOT_TOGETHER: &str = "do not belong together";
 
@@ -89,6 +89,71 @@ async fn a_process_that_dies_at_any_commit_or_checkpoint_starts_again() {
             round + 1
         );
     }
+}
+
+/// One commit after the other until one leaves the number as it is: some time after the last checkpoint.
+async fn create_until_unnumbered(place: &Place, store: &SqliteStore, made: &mut u64) {
+    let mut before = None;
+    loop {
+        create(store, numbered(*made..*made + 1)).await;
+        *made += 1;
+        let number = Some(stamp::read(&place.shell()).unwrap());
+        if std::mem::replace(&mut before, number) == number {
+            break;
+        }
+    }
+}
+
+/// Copies of the file, of SQLite's online backup and of `VACUUM INTO`, made at different moments, beside each later log: every one is
+/// refused, or becomes the newest state. Whatever a copy lacks is in the log then.
+#[tokio::test]
+async fn no_copy_of_any_moment_is_corrupted_by_a_later_log() {
+    let place = Place::new();
+    let store = place.open();
+    let (mut copies, mut made) = (Vec::new(), 0);
+    let (mut refused, mut continued) = (0, 0);
+    for round in 0..12 {
+        if round % 4 != 1 {
+            create_until_unnumbered(&place, &store, &mut made).await;
+        }
+        match round % 6 {
+            2 | 3 => place.shell().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap(),
+            5 => starts_over(&place),
+            _ => {}
+        }
+        for kind in ["file", "backup", "vacuum"] {
+            let copy = place.directory.path().join(format!("{round}-{kind}.db"));
+            match kind {
+                "file" => drop(fs::copy(place.path(), &copy).unwrap()),
+                "backup" => {
+                    let mut copy = Connection::open(&copy).unwrap();
+                    Backup::new(&place.shell(), &mut copy).unwrap().step(-1).unwrap();
+                }
+                _ => drop(place.shell().execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap()),
+            }
+            copies.push((kind, copy));
+        }
+        create(&store, numbered(made..made + 100)).await;
+        made += 100;
+        for (kind, copy) in &copies {
+            let (after, name) = (crashed_with(&place, copy), copy.display());
+            match after.try_open() {
+                Ok(opened) => {
+                    assert_eq!(*kind, "file", "{name}");
+                    assert_eq!(opened.count(&Filter::default()).await.unwrap(), made, "{name}");
+                    drop(opened);
+                    let checked: String = after.shell().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+                    assert_eq!(checked, "ok", "{name}");
+                    continued += 1;
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains(NOT_TOGETHER), "{name}: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 100 && continued > 12, "{refused} were refused, {continued} were continued");
 }
 
 #[tokio::test]

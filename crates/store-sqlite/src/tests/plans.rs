@@ -6,8 +6,7 @@ use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
-    attempts,
-    bulk,
+    attempts, bulk,
     by_time::{self, Source},
     change, claim as claims, create as creates, due, ownership, purge,
     read::{self, Walk},
@@ -179,6 +178,7 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Pending, "SEARCH u USING PRIMARY KEY (shard=?)"),
         (Status::Failed, "SCAN o USING INDEX outcome_failed"),
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
+        (Status::Expired, "SCAN o USING INDEX outcome_expired"),
     ] {
         let query = ListQuery {
             filter: Filter { status: vec![status], ..Filter::default() },

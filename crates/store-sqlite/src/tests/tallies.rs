@@ -44,9 +44,9 @@ async fn pass_through_everything(store: &SqliteStore, place: &Place) {
         // The second time nothing counts.
         assert_eq!(store.settle(&settlements).await.unwrap(), [false; 8]);
         assert_agrees(place);
-        assert!(matches!(store.reopen(timers[1].id(), LATER).await.unwrap(), Changed::Done(_)));
-        assert!(matches!(store.cancel(timers[2].id(), LATER).await.unwrap(), Changed::Done(_)));
-        assert!(matches!(store.cancel(timers[8].id(), LATER).await.unwrap(), Changed::WrongStatus(_)));
+        assert!(matches!(store.reopen(timers[1].id(), None, LATER).await.unwrap(), Changed::Done(_)));
+        assert!(matches!(store.cancel(timers[2].id(), None, LATER).await.unwrap(), Changed::Done(_)));
+        assert!(matches!(store.cancel(timers[8].id(), None, LATER).await.unwrap(), Changed::WrongStatus(_)));
         let rest: Vec<_> = timers[15..].iter().map(|timer| timer.id()).collect();
         store.cancel_all(&rest, LATER).await.unwrap();
         let mut changed = timers[13].clone();

@@ -132,7 +132,7 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     assert_eq!(store.settle(&[settlement]).await.unwrap(), [true]);
     assert_eq!(store.attempts(executing).await.unwrap(), [attempt]);
 
-    let Changed::Done(reopened) = store.reopen(failed, RETRY_AT).await.unwrap() else { panic!("it had failed") };
+    let Changed::Done(reopened) = store.reopen(failed, None, RETRY_AT).await.unwrap() else { panic!("it had failed") };
     assert_eq!((reopened.status, reopened.revision), (Status::Pending, 2));
     let due = store.due(&[store::ShardCursor { shard: domain::Shard(0), after: None }], RETRY_AT, 10).await.unwrap();
     assert_eq!(due.iter().map(|entry| (entry.at, entry.id)).collect::<Vec<_>>(), [(RETRY_AT, pending), (RETRY_AT, failed)]);

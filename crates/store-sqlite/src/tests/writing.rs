@@ -98,7 +98,7 @@ impl Write for Hold {
     }
 
     fn run(&self, _: &Connection, _: &mut Tally) -> Result<(), Failure> {
-        // Returns once nobody can send any more.
+        // Returns once all senders are gone.
         let _ = self.0.lock().unwrap().recv();
         Ok(())
     }
@@ -127,17 +127,18 @@ async fn a_transaction_that_changes_nothing_writes_nothing() {
     let store = place.open();
     let timers = create(&store, numbered(0..1)).await;
     let log_bytes = || std::fs::metadata(place.directory.path().join("timers.db-wal")).unwrap().len();
-    store.cancel(timers[0].id(), super::LATER).await.unwrap();
+    store.cancel(timers[0].id(), None, super::LATER).await.unwrap();
     let before = (log_bytes(), stamp::read(&place.shell()).unwrap());
 
-    store.cancel(timers[0].id(), super::LATER).await.unwrap();
+    store.cancel(timers[0].id(), None, super::LATER).await.unwrap();
     store.purge(store_conformance::NOW, 10).await.unwrap();
     assert_eq!((log_bytes(), stamp::read(&place.shell()).unwrap()), before);
 
     store.probe().await.unwrap();
-    assert_eq!(stamp::read(&place.shell()).unwrap(), stamp::next(before.1), "a probe must write");
+    let after_probe = log_bytes();
+    assert!(after_probe > before.0, "a probe must write");
     create(&store, numbered(1..2)).await;
-    assert!(log_bytes() > before.0);
+    assert!(log_bytes() > after_probe);
 }
 
 #[tokio::test]

@@ -86,6 +86,14 @@ impl Row {
         self.wait(now, 0, None);
     }
 
+    /// A new life after the end. What is remembered of earlier attempts stays.
+    pub(super) fn revive(&mut self, definition: Definition, execute_at: Timestamp, now: Timestamp) {
+        let (revision, attempts) = (self.timer.revision + 1, std::mem::take(&mut self.attempts));
+        *self = Self::new(definition, execute_at, now);
+        self.timer.revision = revision;
+        self.attempts = attempts;
+    }
+
     fn wait(&mut self, at: Timestamp, attempt: u32, last_error: Option<String>) {
         self.at = at;
         self.timer.attempt = attempt;
@@ -131,6 +139,10 @@ impl Row {
             Next::Failed { at, error } => self.finish(at, Some(error)),
             Next::GivenUp { at, error } => {
                 self.timer.attempt = self.timer.attempt.saturating_sub(1);
+                self.finish(at, Some(error));
+            }
+            Next::Expired { at, error, is_called } => {
+                self.timer.attempt = self.timer.attempt.saturating_sub(u32::from(!is_called));
                 self.finish(at, Some(error));
             }
             Next::Pending { at, attempt, error } => self.wait(at, attempt, error),

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Timestamp, resolve};
+use domain::{AccessKey, Event, Group, Namespace, NewTimer, Resolution, Shard, Timer, TimerId, Times, Timestamp, resolve};
 use store::{
     Changed, Claim, Claimed, Created, Cursor, DueEntry, Filter, ListQuery, Order, Page, Settlement, ShardCursor, ShardLease,
     Sort, Summary,
@@ -36,21 +36,18 @@ impl Tables {
             return Created::Created(timer);
         };
         let existing = &row.timer.definition;
-        match resolve(on_conflict, row.timer.status, existing.content(), definition.content()) {
+        match resolve(on_conflict, row.timer.status, existing.content(), definition.content(), Times::of(&row.timer, execute_at))
+        {
             Resolution::Existing => return Created::Existing(row.timer.clone()),
             Resolution::Conflict => return Created::Conflict(row.timer.clone()),
             Resolution::Overwrite => row.change(definition, execute_at, created_at),
-            Resolution::Move => {
+            Resolution::Move(execute_at) => {
                 let moved = domain::Definition { asked: definition.asked, ..existing.clone() };
                 row.change(moved, execute_at, created_at);
             }
             Resolution::Revive => {
-                let (revision, attempts) = (row.timer.revision + 1, std::mem::take(&mut row.attempts));
-                let recorded = row.attempts_recorded;
                 self.journal.ended(&row.timer);
-                *row = Row::new(definition, execute_at, created_at);
-                row.timer.revision = revision;
-                (row.attempts, row.attempts_recorded) = (attempts, recorded);
+                row.revive(definition, execute_at, created_at);
                 self.journal.created(&row.timer);
             }
         }
@@ -66,36 +63,59 @@ impl Tables {
             return Changed::WrongStatus(row.timer.clone());
         }
         if row.timer.revision != changed.revision {
-            return Changed::StaleRevision;
+            return Changed::StaleRevision(row.timer.clone());
         }
         row.update(changed.definition.clone(), changed.execute_at, now);
         self.journal.changed(&row.timer);
         Changed::Done(row.timer.clone())
     }
 
-    pub(super) fn cancel(&mut self, id: TimerId, now: Timestamp) -> Changed {
+    pub(super) fn cancel(&mut self, id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed {
         let Some(row) = self.timers.get_mut(&id) else {
             return Changed::NotFound;
         };
         let Some(canceled) = row.timer.status.after(Event::Cancel) else {
             return Changed::WrongStatus(row.timer.clone());
         };
+        if expected.is_some_and(|expected| row.timer.revision != expected) {
+            return Changed::StaleRevision(row.timer.clone());
+        }
         row.timer.status = canceled;
         row.timer.updated_at = now;
         self.journal.finished(&row.timer);
         Changed::Done(row.timer.clone())
     }
 
-    pub(super) fn reopen(&mut self, id: TimerId, now: Timestamp) -> Changed {
+    pub(super) fn reopen(&mut self, id: TimerId, expected: Option<u32>, now: Timestamp) -> Changed {
         let Some(row) = self.timers.get_mut(&id) else {
             return Changed::NotFound;
         };
         let Some(pending) = row.timer.status.after(Event::Reopen) else {
             return Changed::WrongStatus(row.timer.clone());
         };
+        if expected.is_some_and(|expected| row.timer.revision != expected) {
+            return Changed::StaleRevision(row.timer.clone());
+        }
         self.journal.ended(&row.timer);
         row.timer.status = pending;
         row.reopen(now);
+        self.journal.changed(&row.timer);
+        Changed::Done(row.timer.clone())
+    }
+
+    pub(super) fn revive(&mut self, changed: &Timer, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&changed.id()) else {
+            return Changed::NotFound;
+        };
+        if row.timer.status.after(Event::Revive).is_none() {
+            return Changed::WrongStatus(row.timer.clone());
+        }
+        if row.timer.revision != changed.revision {
+            return Changed::StaleRevision(row.timer.clone());
+        }
+        self.journal.ended(&row.timer);
+        row.revive(changed.definition.clone(), changed.execute_at, now);
+        self.journal.created(&row.timer);
         self.journal.changed(&row.timer);
         Changed::Done(row.timer.clone())
     }
@@ -104,7 +124,11 @@ impl Tables {
         self.timers.values().map(|row| &row.timer).filter(|timer| filter.fits(timer))
     }
 
-    /// Without a budget it looks at a few timers only, so that tests can see a search go on.
+    pub(super) fn of_group<'a>(&'a self, namespace: &'a Namespace, group: &'a Group) -> impl Iterator<Item = &'a Timer> {
+        let belongs = |timer: &&Timer| timer.definition.namespace == *namespace && timer.definition.group.as_ref() == Some(group);
+        self.timers.values().map(|row| &row.timer).filter(belongs)
+    }
+
     pub(super) fn list(&self, query: &ListQuery) -> Page {
         let place = |timer: &&Timer| {
             let at = match query.sort {
@@ -223,6 +247,7 @@ fn summary(timer: &Timer) -> Summary {
         id: timer.id(),
         namespace: timer.definition.namespace.clone(),
         key: timer.definition.key.clone(),
+        group: timer.definition.group.clone(),
         callback_kind: timer.definition.callback.kind().to_owned(),
         correlation_id: timer.definition.correlation_id.clone(),
         execute_at: timer.execute_at,
@@ -232,5 +257,6 @@ fn summary(timer: &Timer) -> Summary {
         executed_at: timer.executed_at,
         created_at: timer.created_at,
         updated_at: timer.updated_at,
+        revision: timer.revision,
     }
 }

@@ -22,6 +22,7 @@ async fn stored(rig: &Rig, callback: Callback) {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtMostOnce,
+        group: None,
         options: Options::default(),
     };
     let execute_at = NOW.saturating_add(Span::from_secs(60));
@@ -87,7 +88,7 @@ async fn a_timer_of_another_door_is_changed_only_in_what_it_has() {
         assert_eq!(error["details"], json!({"field": field, "rule": "cannot be changed: the timer does not call a URL"}));
     }
     assert_eq!(rig.call("DELETE", "/api/v1/timers/g/a", "").await.status, 204);
-    // Whoever overwrites it here makes it a timer of this dialect.
+    // Overwriting it here makes it a timer of this dialect.
     let reply = rig.call("POST", "/api/v1/timers/create", ALICE).await;
     assert_eq!((&reply.json()["protocol"], &reply.json()["status"]), (&json!("timer"), &json!("pending")));
 }

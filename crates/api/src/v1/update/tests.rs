@@ -81,6 +81,7 @@ async fn what_this_door_has_no_words_for_stays_as_it_is() {
     assert_eq!(reply.status, 200, "{}", reply.text);
     expected["callback_config"]["url"] = "http://b.example/".into();
     expected["callback_config"]["timeout"] = "5s".into();
+    expected["revision"] = 2.into();
     assert_eq!(rig.get(&native).await.json()["data"], expected);
 }
 

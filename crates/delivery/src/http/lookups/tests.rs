@@ -64,7 +64,7 @@ impl Lookups {
     }
 }
 
-/// Everybody asks for the host, and the gate opens only when they all wait.
+/// All calls ask for the host, and the gate opens only when they all wait.
 async fn ask_together(askers: usize, lookups: &Arc<Lookups>, names: &Gated, host: &'static str) -> Vec<Answer> {
     let waiting: Vec<_> = (0..askers)
         .map(|_| {

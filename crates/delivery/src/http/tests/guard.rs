@@ -1,6 +1,6 @@
 //! The address that was checked is the address that is dialled.
 //!
-//! All addresses here lead to this machine, so that a broken guard would be seen and would reach nobody else.
+//! All addresses here lead to this machine, so that a broken guard would be seen and would reach no other machine.
 
 use std::{
     net::Ipv4Addr,

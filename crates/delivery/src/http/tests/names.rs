@@ -101,7 +101,7 @@ async fn a_call_whose_name_cannot_be_looked_up_for_others_of_its_tenant_is_no_at
     let timer = |number: usize| timers::http(&format!("http://slow-{number}.example/"), r#","timeout":"1s""#);
     let mut begun = 0;
     while names.0.lock().unwrap().len() == begun {
-        // The lookup begins, and nobody waits for it.
+        // The lookup begins, and no call waits for it.
         let _ = tokio::time::timeout(std::time::Duration::from_millis(1), deliverer.prepare(&timer(begun))).await;
         begun += 1;
     }

@@ -7,7 +7,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Somebody who is called. Each connection is served by the same script.
+/// A receiver. Each connection is served by the same script.
 pub struct Receiver {
     pub addr: SocketAddr,
     heard: mpsc::Receiver<Heard>,
@@ -53,11 +53,11 @@ impl Receiver {
         let listener = TcpListener::bind(addr).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (ear, heard) = mpsc::channel(4096);
-        let (door, peers) = mpsc::channel(4096);
+        let (accepted, peers) = mpsc::channel(4096);
         let script = Arc::new(script);
         let task = tokio::spawn(async move {
             while let Ok((stream, peer)) = listener.accept().await {
-                door.send(peer).await.unwrap();
+                accepted.send(peer).await.unwrap();
                 let (script, ear) = (script.clone(), ear.clone());
                 tokio::spawn(async move { script(stream, ear).await });
             }

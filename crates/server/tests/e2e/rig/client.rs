@@ -42,6 +42,11 @@ impl Client {
         Self { http, base: format!("http://127.0.0.1:{port}"), key: API_KEY.to_owned() }
     }
 
+    /// A service whose every path begins with this.
+    pub fn under(port: u16, base_path: &str) -> Self {
+        Self { base: format!("http://127.0.0.1:{port}{base_path}"), ..Self::new(port) }
+    }
+
     /// The same service, asked with another key than the administrator's.
     pub fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self.clone() }
@@ -70,6 +75,14 @@ impl Client {
             Ok(Answer { status: head.status.as_u16(), headers: head.headers, text })
         };
         tokio::time::timeout(tolerated(PATIENCE), exchange).await.unwrap_or(Err(Lost))
+    }
+
+    /// The headers and the body of an answer that need not be text.
+    pub async fn send_for_bytes(&self, request: http::request::Builder) -> (HeaderMap, Bytes) {
+        let request = request.body(Full::new(Bytes::new())).expect("a valid request");
+        let response = self.http.request(request).await.expect("an answer");
+        let (head, body) = response.into_parts();
+        (head.headers, body.collect().await.expect("a whole body").to_bytes())
     }
 
     pub fn request(&self, method: &str, path: &str) -> http::request::Builder {

@@ -60,7 +60,7 @@ impl Link {
         std::thread::spawn(move || {
             runtime.block_on(async {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port of 127.0.0.1");
-                port_is.send(listener.local_addr().expect("its own address").port()).expect("somebody waits for it");
+                port_is.send(listener.local_addr().expect("its own address").port()).expect("the starter waits for it");
                 tokio::select! {
                     () = accept(listener, server, watched, drops_notifications) => {}
                     _ = stopped => {}

@@ -82,7 +82,7 @@ impl Receiver {
         std::thread::spawn(move || {
             runtime.block_on(async {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port of 127.0.0.1");
-                address_is.send(listener.local_addr().expect("its own address")).expect("somebody waits for it");
+                address_is.send(listener.local_addr().expect("its own address")).expect("the starter waits for it");
                 tokio::select! {
                     () = accept(listener, recorder) => {}
                     _ = stopped => {}

@@ -203,7 +203,7 @@ mod tests {
         for (fault, events) in [
             ("lost", vec![]),
             ("early", vec![event("a", "1", DUE - 1)]),
-            ("asked for by nobody", vec![event("a", "1", DUE), event("z", "2", DUE)]),
+            ("asked for by no command", vec![event("a", "1", DUE), event("z", "2", DUE)]),
         ] {
             assert!(catch_unwind(|| Account::of(&acknowledged, &events)).is_err(), "{fault}");
         }
