@@ -14,6 +14,7 @@ CREATE TABLE journal (
     PRIMARY KEY (at, n)
 );
 
+-- The moment, in microseconds since 1970. Not the beginning of the transaction, as now() is.
 CREATE FUNCTION timer_now() RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
@@ -42,12 +43,14 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Only for a timer that goes on: one that is removed has no events any more.
+-- Only for timers that go on: one that is removed has no events any more. The journal is kept for a day, and what ended before that
+-- would be forgotten at once.
 CREATE FUNCTION timer_ended() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO journal (at, kind, id, seq, moment, status)
-    SELECT timer_now(), 5, OLD.id, 0, OLD.finished_at, OLD.status
-    WHERE EXISTS (SELECT FROM definition WHERE id = OLD.id);
+    SELECT timer_now(), 5, g.id, 0, g.finished_at, g.status
+    FROM gone g
+    WHERE g.finished_at > timer_now() - 86400000000 AND EXISTS (SELECT FROM definition f WHERE f.id = ANY (ARRAY[g.id]));
     RETURN NULL;
 END $$;
 
@@ -82,7 +85,6 @@ WHEN (
 )
 EXECUTE FUNCTION timer_finished_late();
 
--- The journal is kept for a day: what ended before has been forgotten, or would be at once. So a purge calls nothing.
-CREATE TRIGGER ended AFTER DELETE ON outcome FOR EACH ROW
-WHEN (to_timestamp(OLD.finished_at / 1000000::double precision) > clock_timestamp() - interval '1 day')
+CREATE TRIGGER ended AFTER DELETE ON outcome
+REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
 EXECUTE FUNCTION timer_ended();

@@ -1,4 +1,4 @@
-//! What happened to timers: read from their rows and from the journal, which triggers write (see migration 0006).
+//! What happened to timers: read from their rows and from the journal, which triggers write (see the migration `events`).
 
 use domain::{Attempt, TimerId, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};

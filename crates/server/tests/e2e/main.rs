@@ -43,6 +43,7 @@ mod database_file;
 mod database_outage;
 mod disk_full;
 mod downtime;
+mod events;
 mod expiry;
 mod fair_shares;
 mod faults;

@@ -8,6 +8,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::{API_KEY, tolerated};
 
@@ -94,6 +95,36 @@ impl Client {
             request = request.header("content-type", "application/json");
         }
         self.send_raw(request, body.unwrap_or_default()).await
+    }
+
+    /// Follows `/events` with this query, from after the id of an event if there is one: the events as they come. The channel ends with the
+    /// stream.
+    pub async fn follow(&self, query: &str, after: Option<&str>) -> Result<mpsc::Receiver<Value>, Answer> {
+        let request = self.request("GET", &format!("/events?{query}")).header("x-api-key", &self.key);
+        let request = request.header("accept", "application/x-ndjson").header("last-event-id", after.unwrap_or_default());
+        let request = request.body(Full::default()).expect("a valid request");
+        let response = tokio::time::timeout(tolerated(PATIENCE), self.http.request(request)).await;
+        let (head, mut body) = response.expect("an answer in time").expect("an answer").into_parts();
+        if head.status != 200 {
+            let text = String::from_utf8(body.collect().await.expect("a body").to_bytes().into()).expect("answers are UTF-8");
+            return Err(Answer { status: head.status.as_u16(), headers: head.headers, text });
+        }
+        // One that is not read holds the stream up.
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Some(Ok(frame)) = body.frame().await {
+                held.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = held.drain(..=end).collect();
+                    let event = serde_json::from_slice(&line).expect("a line of JSON");
+                    if sender.send(event).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Ok(receiver)
     }
 
     /// A request that must be answered, however.
