@@ -17,6 +17,8 @@ pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
+/// A callback that follows the end of a timer, as JSON: it is read with every claim.
+pub const FOLLOW_UP_BYTES_MAX: usize = 16 * 1024;
 
 /// What a filter may ask of metadata: how long a path is, and how many conditions there are.
 pub const METADATA_PATH_BYTES_MAX: usize = 1024;

@@ -1,6 +1,7 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::value::RawValue;
 
-use crate::{Expiry, Invalid, Span};
+use crate::{Callback, Expiry, Invalid, Span};
 
 /// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
 /// a migration.
@@ -15,6 +16,17 @@ pub struct Options {
     /// For how long from its registration the timer may be postponed.
     #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
     pub postpone_max: Option<Span>,
+    /// Who is told when the timer has completed.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stored_callback")]
+    pub on_success: Option<Box<Callback>>,
+    /// Who is told when the timer has failed or expired.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stored_callback")]
+    pub on_failure: Option<Box<Callback>>,
+}
+
+fn stored_callback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Callback>>, D::Error> {
+    let raw = Option::<&RawValue>::deserialize(deserializer)?;
+    raw.map(|raw| Callback::from_stored(raw.get()).map(Box::new).map_err(de::Error::custom)).transpose()
 }
 
 /// A span as the number of its microseconds.
@@ -39,16 +51,6 @@ mod micros {
 /// 2: a program that does not know of an expiry would call after it.
 const VERSION: u32 = 2;
 
-#[derive(Serialize)]
-struct Stored<O> {
-    version: u32,
-    /// The text of a requested time that is more than a number, see [`StoredTime`](crate::StoredTime).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<String>,
-    #[serde(flatten)]
-    options: O,
-}
-
 impl Options {
     /// The text that is stored, with that of the requested time if there is one. Most timers have none: everything has its default.
     pub fn to_stored(&self, asked: Option<String>) -> Option<String> {
@@ -61,10 +63,24 @@ impl Options {
     }
 }
 
-fn to_stored<O: Default + PartialEq + Clone + Serialize>(options: &O, asked: Option<String>) -> Option<String> {
-    let is_stored = asked.is_some() || *options != O::default();
-    // Options are plain values: nothing in here can fail to be written.
-    is_stored.then(|| serde_json::to_string(&Stored { version: VERSION, asked, options: options.clone() }).unwrap_or_default())
+/// Written by hand: the text of a callback is kept as it is, which serde does not do inside a flattened struct. Options and texts are
+/// plain values: nothing in here can fail to be written.
+fn to_stored<O: Default + PartialEq + Serialize>(options: &O, asked: Option<String>) -> Option<String> {
+    if asked.is_none() && *options == O::default() {
+        return None;
+    }
+    let mut stored = format!(r#"{{"version":{VERSION}"#);
+    if let Some(asked) = asked {
+        stored.push_str(r#","asked":"#);
+        stored.push_str(&serde_json::to_string(&asked).unwrap_or_default());
+    }
+    let members = serde_json::to_string(options).unwrap_or_default();
+    let members = members.strip_prefix('{').unwrap_or_default();
+    if members != "}" {
+        stored.push(',');
+    }
+    stored.push_str(members);
+    Some(stored)
 }
 
 fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Result<(O, Option<String>), Invalid> {
@@ -124,10 +140,23 @@ mod tests {
 
     #[test]
     fn every_option_reads_back_as_it_is_written() {
-        let options = Options { expiry: Some(Expiry::After(Span::from_secs(90))), postpone_max: Some(Span::from_micros(7)) };
-        let stored = options.to_stored().unwrap();
-        assert_eq!(stored, r#"{"version":2,"expiry":-90000001,"postpone_max":7}"#);
-        assert_eq!(Options::from_stored(Some(&stored)).unwrap(), options);
+        let callback = |host: &str| {
+            let json = format!(r#"{{"type":"http","url":"http://{host}/","payload":{{"n": 1.10}}}}"#);
+            Some(Box::new(Callback::from_json(&json).unwrap()))
+        };
+        let options = Options {
+            expiry: Some(Expiry::After(Span::from_secs(90))),
+            postpone_max: Some(Span::from_micros(7)),
+            on_success: callback("s"),
+            on_failure: callback("f"),
+        };
+        let stored = options.to_stored(None).unwrap();
+        assert!(
+            stored.starts_with(r#"{"version":2,"expiry":-90000001,"postpone_max":7,"on_success":{"type":"http","#),
+            "{stored}"
+        );
+        assert!(stored.contains(r#"{"n": 1.10}"#), "{stored}");
+        assert_eq!(Options::from_stored(Some(&stored)).unwrap(), (options, None));
     }
 
     #[test]
