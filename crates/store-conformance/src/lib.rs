@@ -62,6 +62,7 @@ pub mod races;
 pub mod read;
 pub mod recovery;
 pub mod settle;
+pub mod stats;
 pub mod texts;
 pub mod unreadable;
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
 //!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' bulkhead ────┐
-//!   list, count, matching, metadata ───────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
+//!   list, count, matching, metadata, statistics ───────▶ lists' bulkhead ──────┼─▶ PostgreSQL
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's bulkhead ─┤
 //!   heartbeat, acquire, release, leave ────────────────▶ ownership's bulkhead ─┤
 //!   nudge ─────────────────────────────────────────────▶ nudges' bulkhead ─────┘
@@ -41,6 +41,7 @@ mod sessions;
 mod settle;
 #[doc(hidden)]
 pub mod statements;
+mod stats;
 
 use std::{
     sync::{

@@ -37,6 +37,7 @@ mod restore;
 mod rows;
 mod settle;
 mod stamp;
+mod stats;
 mod tally;
 #[cfg(test)]
 mod tests;

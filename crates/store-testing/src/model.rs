@@ -5,6 +5,7 @@
 
 mod ownership;
 mod row;
+mod stats;
 mod tables;
 
 use std::{

@@ -1,12 +1,13 @@
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, JsonText, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, Store,
-    StoreResult, TimerStore, calls::for_each_call,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueCounts, DueEntry, DueQuery, DueStore, Filter, HealthStore,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NamespaceCounts, NodeDigest, NodeId, NodeReceiver, NodeStats,
+    Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, StatsStore, Store, StoreResult, TimerStore,
+    calls::for_each_call,
 };
 
 macro_rules! decorators {

@@ -46,7 +46,7 @@ struct Handles {
 
 impl<S: Store + ?Sized> Measured<S> {
     pub fn new(inner: Arc<S>, clock: Arc<dyn Clock>) -> Self {
-        Self { inner, clock, handles: Default::default(), writable: Arc::default() }
+        Self { inner, clock, handles: std::array::from_fn(|_| Handles::default()), writable: Arc::default() }
     }
 
     /// Whether it takes writes, kept up to date by every call.

@@ -9,6 +9,7 @@ use store::{
 use super::{
     ownership::Ownership,
     row::{Held, Row},
+    stats::Written,
 };
 
 /// Everything that is stored, and what each call does to it.
@@ -17,6 +18,7 @@ pub(super) struct Tables {
     pub(super) timers: BTreeMap<TimerId, Row>,
     pub(super) ownership: Ownership,
     pub(super) keys: Vec<AccessKey>,
+    pub(super) written: Written,
 }
 
 impl Tables {
