@@ -19,6 +19,7 @@ mod cancel_matching;
 mod cluster;
 mod create;
 mod cursor;
+mod destinations;
 mod dialect;
 mod docs;
 mod envelope;
@@ -32,6 +33,7 @@ mod limits;
 mod list;
 mod listener;
 mod metrics;
+mod namespaces;
 mod observe;
 mod openapi;
 mod page;
@@ -42,6 +44,7 @@ mod request;
 mod request_metrics;
 mod retry;
 mod schema;
+mod stats;
 mod timing;
 mod update;
 mod v1;
@@ -174,6 +177,10 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
+        .route("/stats/due", routing::get(stats::due::due))
+        .route("/stats/fired", routing::get(stats::fired::fired))
+        .route("/destinations", routing::get(destinations::destinations))
+        .route("/namespaces", routing::get(namespaces::namespaces))
         .route("/cluster", routing::get(cluster::cluster))
         .route("/healthz", routing::get(health::health))
         .route("/ping", routing::get(ping::ping))

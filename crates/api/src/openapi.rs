@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health, keys,
-    list, metrics, ping, retry, update, v1,
+    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, destinations, dialect::ApiDialect, docs, fire, get,
+    health, keys, list, metrics, namespaces, ping, retry, stats, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -29,6 +29,7 @@ use crate::{
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         keys::create::create, keys::list::list, keys::revoke::revoke,
+        stats::due::due, stats::fired::fired, destinations::destinations, namespaces::namespaces,
         cluster::cluster, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order)),
@@ -36,6 +37,7 @@ use crate::{
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
+        (name = "stats", description = "What is due when, what was fired when and how late, how receivers are, and what namespaces have. A key sees what it opens."),
         (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster`."),
     ),
     modifiers(&Common),

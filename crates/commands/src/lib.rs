@@ -29,6 +29,8 @@ mod permission;
 mod retry;
 mod rules;
 mod searches;
+mod single_flight;
+mod stats;
 mod update;
 
 #[cfg(test)]
@@ -37,7 +39,7 @@ mod rig;
 use std::sync::Arc;
 
 use domain::{Caller, Clock, Metric, Status, Timer};
-use store::{DueEntry, HealthStore, KeyStore, Store, TimerStore};
+use store::{DueEntry, HealthStore, KeyStore, StatsStore, Store, TimerStore};
 
 pub use cancel_matching::{CanceledMany, Members, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
@@ -48,7 +50,11 @@ pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
-pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
+pub use stats::{
+    DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace, ListedNamespaces, Live,
+    NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
+};
+pub use store::{Cluster, Cursor, Digest, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;
@@ -64,6 +70,7 @@ pub struct Commands {
     pub caller: Caller,
     /// Shared by all clones.
     pub searches: Searches,
+    pub stats: Stats,
 }
 
 /// The parts of the store that the use cases may call. Claims, settlements and membership are not among them.
@@ -72,11 +79,12 @@ pub struct Stores {
     pub timers: Arc<dyn TimerStore>,
     pub keys: Arc<dyn KeyStore>,
     pub health: Arc<dyn HealthStore>,
+    pub stats: Arc<dyn StatsStore>,
 }
 
 impl Stores {
     pub fn of(store: Arc<dyn Store>) -> Self {
-        Self { timers: store.clone(), keys: store.clone(), health: store }
+        Self { timers: store.clone(), keys: store.clone(), health: store.clone(), stats: store }
     }
 }
 

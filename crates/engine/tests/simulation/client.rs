@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Stores, Target};
+use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Stats, Stores, Target};
 use domain::{
     Callback, CallbackKind, Caller, Clock, Delivery, Horizon, Key, KindSet, RequestedTime, RetryPolicy, Span, Timer, TimerId,
     Timestamp,
@@ -199,5 +199,6 @@ fn commands(node: &Arc<Node>) -> Commands {
         nudge: Arc::new(move |entries: &[DueEntry]| scheduler.nudge(entries)),
         caller: Caller::Administrator,
         searches: Searches::default(),
+        stats: Stats::default(),
     }
 }
