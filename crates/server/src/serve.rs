@@ -29,7 +29,8 @@ use crate::{
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     telemetry::log(&options.logs);
-    let settings = Settings::resolve(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED) })?;
+    let settings =
+        Settings::resolve(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED), answer_bytes_max: 0 })?;
     run(&settings, |started| {
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),

@@ -20,12 +20,15 @@ use ::api::RateLimit;
 use clap::Args;
 use domain::{Horizon, Invalid, Span};
 
-pub use self::logs::{LogFormat, LogOptions};
 use self::{
     api::{API_KEY_CHARS_MIN, ApiOptions},
     callbacks::CallbackOptions,
     nats::{Broker, NatsOptions},
     timers::TimerOptions,
+};
+pub use self::{
+    callbacks::ANSWER_BYTES_IN_DEV,
+    logs::{LogFormat, LogOptions},
 };
 use crate::{
     exit::Failure,
@@ -75,6 +78,8 @@ pub struct Settings {
 pub struct Defaults {
     pub api_key: Option<Secret>,
     pub bind: IpAddr,
+    /// How much of an answer is kept with an attempt.
+    pub answer_bytes_max: usize,
 }
 
 impl Settings {
@@ -91,7 +96,7 @@ impl Settings {
             overdue_window: timers.overdue_window,
             retry_interval_min: callbacks.retry_interval_min,
             scheduler: scheduler_config(timers, callbacks),
-            delivery: callbacks.delivery()?,
+            delivery: callbacks.delivery(defaults.answer_bytes_max)?,
             nats: nats.server()?,
             has_command_consumer: nats.broker == Broker::Nats,
         })
