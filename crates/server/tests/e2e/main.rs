@@ -71,6 +71,7 @@ mod retries;
 mod shortage;
 mod signatures;
 mod slow_clients;
+mod stats;
 mod stopping;
 mod tenants;
 mod trial;
