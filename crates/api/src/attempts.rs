@@ -1,6 +1,9 @@
 //! `GET /timers/{id}/attempts`: what is remembered of the deliveries of one timer.
 
-use domain::{Attempt, Timestamp};
+use std::collections::BTreeMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use domain::{AnswerBody, Attempt, ReceivedAnswer, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,12 +45,41 @@ pub(crate) struct AttemptView {
     /// The first 256 characters of the answer, or of the reason why there was none.
     #[schema(required = true, example = "out of stock")]
     detail: Option<String>,
+    /// What the receiver answered, where the service is set to keep it (`ATTEMPTS_BODY`).
+    #[schema(required = true)]
+    answer: Option<AnswerView>,
+}
+
+/// How the answer of a receiver began.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReceivedAnswer)]
+struct AnswerView {
+    /// Those of `content-type`, `location`, `retry-after`, `server` and `x-request-id` that it had.
+    #[schema(example = json!({"content-type": "text/plain"}))]
+    headers: BTreeMap<String, String>,
+    /// The beginning of its body; `null` if that is not UTF-8.
+    #[schema(required = true, example = "out of stock")]
+    body: Option<String>,
+    /// The same as base64, if it is not UTF-8.
+    #[schema(required = true, content_encoding = "base64")]
+    body_base64: Option<String>,
+}
+
+impl From<ReceivedAnswer> for AnswerView {
+    fn from(ReceivedAnswer { headers, body }: ReceivedAnswer) -> Self {
+        let (body, body_base64) = match body {
+            AnswerBody::Text(text) => (Some(text), None),
+            AnswerBody::Bytes(bytes) => (None, Some(STANDARD.encode(bytes))),
+        };
+        Self { headers: headers.into_iter().collect(), body, body_base64 }
+    }
 }
 
 impl From<Attempt> for AttemptView {
     fn from(attempt: Attempt) -> Self {
-        let Attempt { number, started_at, took, outcome, status, detail } = attempt;
-        Self { number, started_at, took_ms: took.as_micros() / MICROS_PER_MILLI, outcome, status, detail }
+        let Attempt { number, started_at, took, outcome, status, detail, answer } = attempt;
+        let (took_ms, answer) = (took.as_micros() / MICROS_PER_MILLI, answer.map(AnswerView::from));
+        Self { number, started_at, took_ms, outcome, status, detail, answer }
     }
 }
 

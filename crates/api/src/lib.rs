@@ -22,6 +22,7 @@ mod cluster;
 mod compression;
 mod create;
 mod cursor;
+mod destinations;
 mod dialect;
 mod docs;
 mod envelope;
@@ -37,6 +38,7 @@ mod limits;
 mod list;
 mod listener;
 mod metrics;
+mod namespaces;
 mod observe;
 mod openapi;
 mod page;
@@ -49,6 +51,7 @@ mod request_metrics;
 mod retry;
 mod revision;
 mod schema;
+mod stats;
 mod timing;
 mod update;
 mod v1;
@@ -193,6 +196,10 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/groups/{namespace}/{group}", routing::get(groups::count).delete(groups::cancel))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
+        .route("/stats/due", routing::get(stats::due::due))
+        .route("/stats/fired", routing::get(stats::fired::fired))
+        .route("/destinations", routing::get(destinations::destinations))
+        .route("/namespaces", routing::get(namespaces::namespaces))
         .route("/cluster", routing::get(cluster::cluster))
         .route("/whoami", routing::get(whoami::whoami))
         .route("/healthz", routing::get(health::health))

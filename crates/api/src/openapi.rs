@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, BasePath, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, events,
-    fire, get, groups, health, keys, list, metrics, ping, ping_timer, retry, update, v1, whoami,
+    Api, BasePath, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, destinations, dialect::ApiDialect,
+    docs, events, fire, get, groups, health, keys, list, metrics, namespaces, ping, ping_timer, retry, stats, update, v1, whoami,
 };
 
 #[derive(OpenApi)]
@@ -32,6 +32,7 @@ use crate::{
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         events::events,
         keys::create::create, keys::list::list, keys::revoke::revoke,
+        stats::due::due, stats::fired::fired, destinations::destinations, namespaces::namespaces,
         cluster::cluster, whoami::whoami, health::health, ping::ping, metrics::metrics, describe, docs::docs
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch, crate::schema::TimerKey)),
@@ -39,6 +40,7 @@ use crate::{
         (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
+        (name = "stats", description = "What is due when, what was fired when and how late, how receivers are, and what namespaces have. A key sees what it opens."),
         (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster` and `/whoami`."),
     ),
     modifiers(&Common),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body, extract::Request};
-use commands::{Commands, Filter, Rules, Searches, Stores};
+use commands::{Commands, Filter, Rules, Searches, Stats, Stores};
 use domain::{CallbackKind, Caller, Clock, Endpoint, Horizon, Invalid, KindSet, ManualClock, Next, Shard, Span, Timestamp};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -114,6 +114,7 @@ impl Rig {
             nudge: Arc::new(move |entries| to.lock().unwrap().extend_from_slice(entries)),
             caller: Caller::Administrator,
             searches: Searches::default(),
+            stats: Stats::default(),
         };
         Self { router: crate::router(config, commands), store, clock, nudged }
     }

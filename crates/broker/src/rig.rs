@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use commands::{Commands, Rules, Searches, Stores};
+use commands::{Commands, Rules, Searches, Stats, Stores};
 use domain::{
     Callback, Caller, Clock, CorrelationId, Definition, Delivery, Horizon, Key, KindSet, ManualClock, Namespace, Options,
     RequestedTime, Span, Status, Timer, TimerId, Timestamp,
@@ -32,6 +32,7 @@ pub(crate) fn commands(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Commands
         nudge: Arc::new(|_| {}),
         caller: Caller::Administrator,
         searches: Searches::default(),
+        stats: Stats::default(),
     }
 }
 

@@ -32,6 +32,8 @@ mod ping;
 mod retry;
 mod rules;
 mod searches;
+mod single_flight;
+mod stats;
 mod update;
 
 #[cfg(test)]
@@ -40,7 +42,7 @@ mod rig;
 use std::sync::Arc;
 
 use domain::{Caller, Clock, Metric, Status, Timer};
-use store::{DueEntry, HealthStore, KeyStore, Store, TimerStore};
+use store::{DueEntry, HealthStore, KeyStore, StatsStore, Store, TimerStore};
 
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
@@ -52,8 +54,12 @@ pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
+pub use stats::{
+    DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace, ListedNamespaces, Live,
+    NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
+};
 pub use store::{
-    Cluster, Cursor, Filter, GroupCount, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary,
+    Cluster, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary,
 };
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
@@ -70,6 +76,7 @@ pub struct Commands {
     pub caller: Caller,
     /// Shared by all clones.
     pub searches: Searches,
+    pub stats: Stats,
 }
 
 /// The parts of the store that the use cases may call. Claims, settlements and membership are not among them.
@@ -80,11 +87,18 @@ pub struct Stores {
     pub health: Arc<dyn HealthStore>,
     /// What is followed of the record of events.
     pub events: Events,
+    pub stats: Arc<dyn StatsStore>,
 }
 
 impl Stores {
     pub fn of(store: Arc<dyn Store>) -> Self {
-        Self { timers: store.clone(), keys: store.clone(), health: store.clone(), events: Events::new(store) }
+        Self {
+            timers: store.clone(),
+            keys: store.clone(),
+            health: store.clone(),
+            stats: store.clone(),
+            events: Events::new(store),
+        }
     }
 }
 

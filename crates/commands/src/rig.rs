@@ -11,7 +11,7 @@ use store::{
 };
 use store_testing::{Faulty, Model};
 
-use crate::{Commands, NewTimerRequest, Rules, Searches, Stores, Target};
+use crate::{Commands, NewTimerRequest, Rules, Searches, Stats, Stores, Target};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_893_456_000_000_000);
 
@@ -60,6 +60,7 @@ impl Rig {
             nudge,
             caller: Caller::Administrator,
             searches: Searches::default(),
+            stats: Stats::default(),
         };
         Self { commands, store, clock, nudged }
     }

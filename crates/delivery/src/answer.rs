@@ -8,6 +8,8 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Of an HTTP receiver that answered.
     pub status: Option<u16>,
+    /// Those of its headers that are kept with a record.
+    pub headers: Vec<(String, String)>,
     /// How the answer begins, as far as it was read for the record.
     pub body: Vec<u8>,
 }
@@ -21,6 +23,6 @@ impl Answer {
 
 impl From<Outcome> for Answer {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, status: None, body: Vec::new() }
+        Self { outcome, status: None, headers: Vec::new(), body: Vec::new() }
     }
 }

@@ -16,6 +16,8 @@ pub struct Call<'a> {
     pub signing: Option<&'a SigningSecrets>,
     /// Whether the answer is read beyond what the outcome needs.
     pub attempt_log: AttemptLog,
+    /// How much of the answer's body is kept with the record; nothing of the answer where it is 0.
+    pub answer_bytes_max: usize,
 }
 
 impl Call<'_> {

@@ -1,6 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
-use domain::{Attempt, AttemptLog, Backend, Callback, CallbackKind, Clock, Invalid, KindSet, Namespace, Span, Timer};
+use domain::{
+    Attempt, AttemptLog, Backend, Callback, CallbackKind, Clock, Invalid, KindSet, Namespace, ReceivedAnswer, Span, Timer,
+};
 
 use crate::{
     Egress, Failure, FailureKind, NamespaceRules, Outcome, Prepared, Sender, SigningSecrets,
@@ -23,6 +25,8 @@ pub struct Config {
     pub namespaces: Arc<NamespaceRules>,
     /// Of which attempts a record is made.
     pub attempt_log: AttemptLog,
+    /// How much of an answer's body is kept with a record; nothing of the answer where it is 0.
+    pub answer_bytes_max: usize,
     /// How many connections may wait for their next call; as many as usual if it is not given, and never more.
     pub idle_connections_max: Option<usize>,
     /// Of this program, for `User-Agent`.
@@ -52,6 +56,7 @@ pub struct Deliverer {
     signing: Option<SigningSecrets>,
     namespaces: Arc<NamespaceRules>,
     attempt_log: AttemptLog,
+    answer_bytes_max: usize,
     clock: Arc<dyn Clock>,
     metrics: DeliveryMetrics,
     shortages: Shortages,
@@ -70,13 +75,14 @@ impl Deliverer {
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        let Config { egress, signing, namespaces, attempt_log, idle_connections_max, version } = config;
+        let Config { egress, signing, namespaces, attempt_log, answer_bytes_max, idle_connections_max, version } = config;
         let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?.keeping(idle_connections_max);
         let deliverer = Self {
             senders: Senders::default(),
             signing,
             namespaces,
             attempt_log,
+            answer_bytes_max,
             clock,
             metrics: DeliveryMetrics::default(),
             shortages: Shortages::default(),
@@ -113,7 +119,8 @@ impl Deliverer {
     /// whether the receiver got it is then unknown. Connections live on the runtime on which this is first polled.
     pub async fn attempt(&self, timer: &Timer, attempt: u32, prepared: Prepared) -> Attempted {
         let signing = self.namespaces.signing(&timer.definition.namespace).or(self.signing.as_ref());
-        let call = Call { timer, attempt, at: self.clock.now(), signing, attempt_log: self.attempt_log };
+        let (attempt_log, answer_bytes_max) = (self.attempt_log, self.answer_bytes_max);
+        let call = Call { timer, attempt, at: self.clock.now(), signing, attempt_log, answer_bytes_max };
         let started = self.clock.monotonic();
         let kind = timer.definition.callback.endpoint.kind();
         let answer = match self.senders.of(kind) {
@@ -134,7 +141,9 @@ impl Deliverer {
 
 /// The record of an attempt, if it is one that is remembered. What the receiver said comes before what we say of it.
 fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
-    let Answer { outcome, status, body } = answer;
+    let Answer { outcome, status, headers, body } = answer;
+    let kept = &body[..body.len().min(call.answer_bytes_max)];
+    let is_kept = call.answer_bytes_max > 0 && status.is_some();
     let message = match outcome {
         Outcome::Failed(failure) => failure.message.as_bytes(),
         Outcome::Delivered | Outcome::Rescheduled { .. } => &[],
@@ -150,6 +159,7 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
         outcome: outcome.label().to_owned(),
         status: *status,
         detail: Attempt::excerpt(body).or_else(|| Attempt::excerpt(message)),
+        answer: is_kept.then(|| ReceivedAnswer::new(headers.clone(), kept)),
     })
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use ::http::{HeaderValue, Response, StatusCode, Uri};
 use async_trait::async_trait;
-use domain::{AttemptLog, Callback, CallbackKind, Clock, Endpoint, HttpEndpoint, Invalid, Namespace, Protocol, TenantId, Timer};
+use domain::{Callback, CallbackKind, Clock, Endpoint, HttpEndpoint, Invalid, Namespace, Protocol, TenantId, Timer};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
@@ -96,19 +96,20 @@ impl HttpSender {
             };
         let status = Some(response.status().as_u16());
         if answer::head_bytes(response.headers()) > ANSWER_HEAD_BYTES_MAX {
-            return Answer { outcome: place.long_head().into(), status, body: Vec::new() };
+            return Answer { status, ..Outcome::from(place.long_head()).into() };
         }
+        let headers = if call.answer_bytes_max > 0 { answer::kept_headers(response.headers()) } else { Vec::new() };
         let taking = async {
             match endpoint.protocol {
-                Protocol::Webhook => self.take_webhook(response, place, deadline, call.attempt_log).await,
-                Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call.attempt_log))
+                Protocol::Webhook => self.take_webhook(response, place, deadline, call).await,
+                Protocol::Timer => timeout_at(deadline, self.take_timer(response, place, deadline, call))
                     .await
                     .unwrap_or_else(|_| (place.late(endpoint.timeout).into(), Vec::new())),
             }
         };
         let (outcome, body) = connection.drive(taking).await;
         self.connections.keep(connection).await;
-        Answer { outcome, status, body }
+        Answer { outcome, status, headers, body }
     }
 
     async fn take_webhook(
@@ -116,10 +117,10 @@ impl HttpSender {
         response: Response<Incoming>,
         place: Place<'_>,
         deadline: Instant,
-        attempt_log: AttemptLog,
+        call: &Call<'_>,
     ) -> (Outcome, Vec<u8>) {
         let outcome = if response.status().is_success() { Outcome::Delivered } else { self.refusal(&response, place).into() };
-        let kept_max = answer::kept_max(attempt_log, &outcome);
+        let kept_max = answer::kept_max(call, &outcome);
         let body = answer::discard(response.into_body(), deadline, kept_max).await;
         (outcome, body)
     }
@@ -129,11 +130,11 @@ impl HttpSender {
         response: Response<Incoming>,
         place: Place<'_>,
         deadline: Instant,
-        attempt_log: AttemptLog,
+        call: &Call<'_>,
     ) -> (Outcome, Vec<u8>) {
         if response.status() != StatusCode::OK {
             let refusal = self.refusal(&response, place).into();
-            let kept_max = answer::kept_max(attempt_log, &refusal);
+            let kept_max = answer::kept_max(call, &refusal);
             let body = answer::discard(response.into_body(), deadline, kept_max).await;
             return (refusal, body);
         }

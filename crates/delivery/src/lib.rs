@@ -47,7 +47,7 @@ pub use decide::{decide, expired, recover, unreadable};
 pub use deliverer::{Attempted, Config, Deliverer, SetupError};
 pub use egress::{Denied, Egress};
 pub use metrics::METRICS;
-pub use namespaces::NamespaceRules;
+pub use namespaces::{NamespaceRules, RulesSummary};
 pub use nats::{NatsSender, SubjectCheck};
 pub use outcome::{Failure, FailureKind, Outcome, Shortage};
 pub use sender::{Prepared, Sender};

@@ -25,7 +25,26 @@ struct Rules {
     subjects: Option<Vec<SubjectPattern>>,
 }
 
+/// Of which kinds a namespace has rules. It holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulesSummary<'a> {
+    pub namespace: &'a Namespace,
+    pub has_retry_policy: bool,
+    pub has_signing_secret: bool,
+    pub has_subjects: bool,
+}
+
 impl NamespaceRules {
+    /// The namespaces that have an entry, with what it holds.
+    pub fn summaries(&self) -> impl Iterator<Item = RulesSummary<'_>> {
+        self.0.iter().map(|(namespace, rules)| RulesSummary {
+            namespace,
+            has_retry_policy: rules.retry_policy.is_some(),
+            has_signing_secret: rules.signing.is_some(),
+            has_subjects: rules.subjects.is_some(),
+        })
+    }
+
     /// Reads `{"billing": {"retry_policy": {…}, "signing_secret": "whsec_…", "subjects": ["billing.>"]}}`. Complaints never repeat what
     /// is written where a secret may be.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
@@ -176,6 +195,14 @@ mod tests {
             let met = rules.retries(&timer.definition).map(|policy| policy.max_retries);
             assert_eq!(met, retries, "{namespace} {policy:?} {is_event}");
         }
+    }
+
+    #[test]
+    fn a_summary_tells_of_which_kinds_there_are_rules() {
+        let rules = parse(&format!(r#"{{"billing": {{"signing_secret": "{SECRET}", "subjects": []}}}}"#));
+        let billing = Namespace::parse("billing").unwrap();
+        let summary = RulesSummary { namespace: &billing, has_retry_policy: false, has_signing_secret: true, has_subjects: true };
+        assert_eq!(rules.summaries().collect::<Vec<_>>(), [summary]);
     }
 
     #[test]

@@ -74,6 +74,9 @@ pub enum FailureKind {
     NotConfigured,
 }
 
+/// What stands between the reason of a failed call and the address that was called.
+pub(crate) const CALLED: &str = " (POST ";
+
 /// Every label of an outcome.
 pub(crate) const OUTCOMES: &[&str] = &[
     "delivered",
@@ -134,6 +137,11 @@ impl Shortage {
 impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
+    }
+
+    /// The message without the address that was called, whose path may hold a token.
+    pub fn reason(&self) -> &str {
+        self.message.split_once(CALLED).map_or(&*self.message, |(reason, _)| reason)
     }
 }
 

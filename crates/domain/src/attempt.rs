@@ -1,4 +1,4 @@
-use crate::{Span, Timestamp, limits};
+use crate::{ReceivedAnswer, Span, Timestamp, limits};
 
 /// A recorded delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -13,6 +13,8 @@ pub struct Attempt {
     pub status: Option<u16>,
     /// The first characters of the answer, or of the reason why there was none.
     pub detail: Option<String>,
+    /// What the receiver answered, where that is kept.
+    pub answer: Option<ReceivedAnswer>,
 }
 
 impl Attempt {

@@ -46,6 +46,11 @@ impl ReceiverId {
 }
 
 impl TenantId {
+    /// The number that destinations carry.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
     /// The high bits of FNV-1a after a finisher, without which they hardly depend on the last characters. The number is stored
     /// in rows, so the function never changes. It need not resist collisions: a tenant does not choose its namespace.
     pub fn of(namespace: &Namespace) -> Self {

@@ -1,24 +1,43 @@
 use std::panic::AssertUnwindSafe;
 
 use delivery::{Attempted, Outcome};
-use domain::{Attempt, Next, Timer, TimerId, Timestamp};
+use domain::{Attempt, Next, Span, Timer, TimerId, Timestamp};
 use futures_util::FutureExt;
 use store::{ClaimToken, Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Deliver, Pipeline};
+use crate::{Deliver, Pipeline, recorder::CallEnd};
+
+/// What became of a claimed timer.
+struct Delivered {
+    next: Next,
+    /// What is to be remembered of the attempt.
+    attempt: Option<Attempt>,
+    /// How late the call was, if there was one.
+    late: Option<Span>,
+}
+
+impl Delivered {
+    const fn without_call(next: Next) -> Self {
+        Self { next, attempt: None, late: None }
+    }
+}
 
 impl<D: Deliver> Pipeline<D> {
     /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
     pub(crate) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
         // A panic must not leave a timer `executing` for ever, nor keep its permit.
-        let (next, attempt) = AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
-            let error = "internal error while delivering; see the log".to_owned();
-            (Next::Failed { at: self.clock.now(), error }, None)
-        });
-        if is_retry(&next, claimed.attempt) {
+        let Delivered { next, attempt, late } =
+            AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
+                let error = "internal error while delivering; see the log".to_owned();
+                Delivered::without_call(Next::Failed { at: self.clock.now(), error })
+            });
+        let is_retry = is_retry(&next, claimed.attempt);
+        if is_retry {
             self.metrics.retries(1);
         }
+        let namespace = claimed.timer.as_ref().ok().map(|timer| &timer.definition.namespace);
+        self.metrics.recorder.ended(namespace, self.clock.now(), late, &next, is_retry);
         log(&claimed, &next);
         if let Ok(timer) = &claimed.timer {
             self.follow_up(timer, &next, claimed.attempt).await;
@@ -26,13 +45,13 @@ impl<D: Deliver> Pipeline<D> {
         Settlement { attempt, ..claimed.settle(next) }
     }
 
-    /// What becomes of the timer, and what is remembered of the call if there was one.
-    async fn next_of(&self, claimed: &Claimed, stop: &CancellationToken) -> (Next, Option<Attempt>) {
+    /// What becomes of the timer, with what is remembered of the call if there was one.
+    async fn next_of(&self, claimed: &Claimed, stop: &CancellationToken) -> Delivered {
         let timer = match &claimed.timer {
             Ok(timer) => timer,
             Err(unreadable) => {
                 tracing::error!(timer.id = %claimed.entry.id, %unreadable, "a stored timer cannot be read");
-                return (delivery::unreadable(unreadable, self.clock.now()), None);
+                return Delivered::without_call(delivery::unreadable(unreadable, self.clock.now()));
             }
         };
         let prepared = self.deliverer.prepare(timer).await;
@@ -46,21 +65,39 @@ impl<D: Deliver> Pipeline<D> {
         let now = self.clock.now();
         if !may_send {
             let attempt = claimed.attempt.saturating_sub(1);
-            return (Next::Pending { at: claimed.entry.at, attempt, error: timer.last_error.clone() }, None);
+            let error = timer.last_error.clone();
+            return Delivered::without_call(Next::Pending { at: claimed.entry.at, attempt, error });
         }
         if let Some(late) = self.too_late(timer, claimed, now) {
-            return (late, None);
+            return Delivered::without_call(late);
         }
         let late = now.since(claimed.entry.at);
+        let call = self.metrics.recorder.call(&timer.definition, now);
+        let started = self.clock.monotonic();
         let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, prepared).await;
-        // One that this machine could not start is counted as that, by the deliverer.
-        if !matches!(outcome, Outcome::NotAttempted { .. }) {
-            self.metrics.fired(late);
-        }
+        let took = self.clock.monotonic().saturating_sub(started);
         let now = self.clock.now();
         let jitter = jitter(claimed.token, claimed.entry.id);
-        let interval_min = self.retry_interval_min;
-        (delivery::decide(outcome, timer, &self.namespaces, interval_min, claimed.attempt, now, jitter), record)
+        let decide = |outcome| {
+            let interval_min = self.retry_interval_min;
+            delivery::decide(outcome, timer, &self.namespaces, interval_min, claimed.attempt, now, jitter)
+        };
+        // One that this machine could not start is counted as that, by the deliverer.
+        if matches!(outcome, Outcome::NotAttempted { .. }) {
+            return Delivered { attempt: record, ..Delivered::without_call(decide(outcome)) };
+        }
+        self.metrics.fired(late);
+        let failure = match &outcome {
+            Outcome::Failed(failure) => Some(failure.reason().to_owned()),
+            _ => None,
+        };
+        let next = decide(outcome);
+        let retry_at = match &next {
+            Next::Pending { at, .. } => Some(*at),
+            _ => None,
+        };
+        call.end(&CallEnd { at: now, took, failure: failure.as_deref(), retry_at });
+        Delivered { next, attempt: record, late: Some(late) }
     }
 
     /// A timer that has expired: by its own expiry, or, where it has none, because it is later than the operator wants it. For the

@@ -18,9 +18,11 @@ mod follow_up;
 mod heartbeats;
 mod metrics;
 mod pipeline;
+mod recorder;
 mod recover;
 mod settle;
 
 pub use heartbeats::Heartbeats;
 pub use metrics::{METRICS, PipelineMetrics};
 pub use pipeline::{Deliver, Drained, Pipeline};
+pub use recorder::Recorder;

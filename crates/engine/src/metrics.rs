@@ -1,6 +1,10 @@
+use std::sync::Arc;
+
 use domain::{Metric, Next, Span};
 use metrics::{Counter, Histogram, counter, histogram};
 use store::Settlement;
+
+use crate::Recorder;
 
 const LATENESS: &str = "timer_lateness_seconds";
 const FIRED: &str = "timer_fired_total";
@@ -21,6 +25,8 @@ pub struct PipelineMetrics {
     retries: Counter,
     fenced: Counter,
     set_aside: Counter,
+    /// What is gathered for operators beside these.
+    pub(crate) recorder: Arc<Recorder>,
 }
 
 impl Default for PipelineMetrics {
@@ -34,11 +40,18 @@ impl Default for PipelineMetrics {
             retries: counter!(RETRIES),
             fenced: counter!(FENCED),
             set_aside: counter!(SET_ASIDE),
+            recorder: Arc::default(),
         }
     }
 }
 
 impl PipelineMetrics {
+    /// The same, gathered in this recorder.
+    #[must_use]
+    pub fn recorded_by(self, recorder: Arc<Recorder>) -> Self {
+        Self { recorder, ..self }
+    }
+
     pub fn fired(&self, late: Span) {
         self.lateness.record(late.as_duration().as_secs_f64());
         self.fired.increment(1);

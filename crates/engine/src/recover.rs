@@ -55,11 +55,14 @@ impl<D: Deliver> Pipeline<D> {
             Err(error) => return Err(error),
         };
         self.metrics.settled(&batch, &answered.counted);
-        let of_those = expired.iter().zip(&batch).zip(&answered.counted);
-        let is_made_again = |((claimed, settlement), counted): &((&Claimed, &Settlement), &bool)| {
-            **counted && is_retry(&settlement.next, claimed.attempt)
-        };
-        self.metrics.retries(of_those.filter(is_made_again).count());
+        let mut retries = 0;
+        for ((claimed, settlement), _) in expired.iter().zip(&batch).zip(&answered.counted).filter(|(_, counted)| **counted) {
+            let is_made_again = is_retry(&settlement.next, claimed.attempt);
+            retries += usize::from(is_made_again);
+            let namespace = claimed.timer.as_ref().ok().map(|timer| &timer.definition.namespace);
+            self.metrics.recorder.ended(namespace, now, None, &settlement.next, is_made_again);
+        }
+        self.metrics.retries(retries);
         self.scheduler.settled(&batch);
         Ok(expired.len() - answered.set_aside)
     }

@@ -4,6 +4,12 @@ use domain::Metric;
 pub const METRICS: &[Metric] = &[
     Metric::gauge("timer_pending_in_memory", "Timers of the near term that wait in memory"),
     Metric::gauge("timer_in_flight", "Deliveries under way"),
+    Metric::gauge("timer_in_flight_max", "How many deliveries this process may have under way"),
+    Metric::gauge("timer_in_flight_per_destination_max", "How many of them to one receiver"),
+    Metric::gauge(
+        "timer_oldest_overdue_seconds",
+        "How late the oldest timer is that should have fired and waits, of all nodes; 0 when there is none",
+    ),
     Metric::gauge(
         "timer_permits_exhausted",
         "1 while due timers wait because their tenant holds all the permits, or all the memory, that it may hold now",
@@ -29,5 +35,5 @@ pub const METRICS: &[Metric] = &[
     Metric::counter("timer_recovered_total", "Claims taken over from a node that did not settle them"),
     Metric::counter("timer_purged_total", "Finished timers removed because of their age"),
     Metric::counter("timer_task_errors_total", "Background steps that failed and will be tried again, by task")
-        .by(&[("task", &["beat", "tell", "hear", "load", "sweep", "purge", "claim", "recover", "commands"])]),
+        .by(&[("task", &["beat", "tell", "hear", "load", "sweep", "purge", "claim", "recover", "commands", "stats", "overdue"])]),
 ];

@@ -38,6 +38,8 @@ impl Scheduler {
     /// One with this identity, which no node may have had before.
     pub fn as_node(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, config: Config) -> Self {
         let permits = ConcurrencyLimit::new(config.in_flight_max, config.in_flight_per_destination_max);
+        metrics::gauge!("timer_in_flight_max").set(config.in_flight_max as f64);
+        metrics::gauge!("timer_in_flight_per_destination_max").set(config.in_flight_per_destination_max as f64);
         let window = Window::new(store.shards(), config.window_entries_max, permits);
         let window = Arc::new(SharedWindow::new(window));
         // Each part is given only the calls that it makes.

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use crate::{
     exit::{Failure, say},
     serve::{self, Started},
-    settings::{Defaults, Options, Settings},
+    settings::{ANSWER_BYTES_IN_DEV, Defaults, Options, Settings},
     telemetry,
     values::Secret,
 };
@@ -24,7 +24,8 @@ pub fn main(options: Options) -> Result<(), Failure> {
     telemetry::log(&options.logs);
     let bind = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let api_key = format!("dev-{:032x}", rand::random::<u128>());
-    let settings = Settings::resolve(&options, Defaults { api_key: Some(Secret::new(api_key)), bind })?;
+    let defaults = Defaults { api_key: Some(Secret::new(api_key)), bind, answer_bytes_max: ANSWER_BYTES_IN_DEV };
+    let settings = Settings::resolve(&options, defaults)?;
     if !settings.address.ip().is_loopback() {
         return Err(Failure::Configuration(
             "BIND must be a loopback address for `timer dev`; use `timer serve` for others.".into(),

@@ -19,6 +19,7 @@ mod rlimit;
 mod serve;
 mod settings;
 mod signals;
+mod statistics;
 mod status;
 mod storage;
 mod stores;

@@ -8,12 +8,12 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Events, Rules, Searches, Stores};
+use commands::{Commands, Events, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
 use domain::{Caller, Clock, SystemClock};
 use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
 use scheduler::{Alarm, Permits, Scheduler};
-use store::{Measured, Store};
+use store::{Measured, NodeId, Store};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -22,12 +22,15 @@ use crate::{
     nats_wiring::NatsWiring,
     rlimit,
     settings::{Defaults, Options, Settings},
-    signals, storage, telemetry,
+    signals,
+    statistics::Statistics,
+    storage, telemetry,
 };
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     telemetry::log(&options.logs);
-    let settings = Settings::resolve(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED) })?;
+    let settings =
+        Settings::resolve(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED), answer_bytes_max: 0 })?;
     run(&settings, |started| {
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -108,12 +111,15 @@ async fn run_until_stopped(
         ..settings.scheduler.clone()
     };
     let alarm = Alarm::exact(Arc::clone(&clock)).map_err(no_thread)?;
-    let scheduler = Arc::new(Scheduler::new(Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
+    let node = NodeId(rand::random());
+    let statistics = Statistics::start(node, &store, &clock, &stop);
+    let scheduler = Arc::new(Scheduler::as_node(node, Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let nats_wiring = NatsWiring::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;
     let deliverer = Arc::new(nats_wiring.equip(deliverer, &clock));
-    let commands = wire_commands(settings, &store, &clock, &scheduler, &deliverer);
+    let stats = statistics.shown(&settings.delivery.namespaces);
+    let commands = Commands { stats, ..wire_commands(settings, &store, &clock, &scheduler, &deliverer) };
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
         deliverer,
@@ -124,7 +130,7 @@ async fn run_until_stopped(
         overdue_window: settings.overdue_window,
         retry_interval_min: settings.retry_interval_min,
         namespaces: Arc::clone(&settings.delivery.namespaces),
-        metrics: PipelineMetrics::default(),
+        metrics: PipelineMetrics::default().recorded_by(statistics.recorder()),
         heartbeats: Heartbeats::on(heartbeat.handle().clone()),
     };
     let pipeline = Arc::new(pipeline);
@@ -144,6 +150,7 @@ async fn run_until_stopped(
     watching.abort();
     pruning.abort();
     let (drained, closed) = tokio::join!(fired, consumer.closed());
+    statistics.finish().await;
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;
     Ok(if closed && !nats_wiring.is_broken() { drained } else { Drained::Broken })
 }
@@ -198,6 +205,7 @@ fn wire_commands(
         nudge: Arc::new(move |entries| nudged.nudge(entries)),
         caller: Caller::Administrator,
         searches: Searches::default(),
+        stats: Stats::default(),
     }
 }
 

@@ -30,6 +30,10 @@ use self::{
     nats::{Broker, NatsOptions},
     timers::TimerOptions,
 };
+pub use self::{
+    callbacks::ANSWER_BYTES_IN_DEV,
+    logs::{LogFormat, LogOptions},
+};
 use crate::{
     exit::Failure,
     stores::{self, Database, StoreOptions},
@@ -79,6 +83,8 @@ pub struct Settings {
 pub struct Defaults {
     pub api_key: Option<Secret>,
     pub bind: IpAddr,
+    /// How much of an answer is kept with an attempt.
+    pub answer_bytes_max: usize,
 }
 
 impl Settings {
@@ -96,7 +102,7 @@ impl Settings {
             overdue_window: timers.overdue_window,
             retry_interval_min: callbacks.retry_interval_min,
             scheduler: scheduler_config(timers, callbacks),
-            delivery: callbacks.delivery()?,
+            delivery: callbacks.delivery(defaults.answer_bytes_max)?,
             nats: nats.server()?,
             has_command_consumer: nats.broker == Broker::Nats,
         })

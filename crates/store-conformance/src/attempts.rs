@@ -1,6 +1,6 @@
 //! The recorded attempts of a timer.
 
-use domain::{Attempt, Next, OnConflict, limits};
+use domain::{Attempt, Next, OnConflict, ReceivedAnswer, limits};
 use store::Settlement;
 
 use crate::{Fixture, NOW, Stage, ago, ahead, millis, secs, stage::entry_at, timer};
@@ -13,6 +13,7 @@ fn attempt(number: u32, detail: Option<&str>) -> Attempt {
         outcome: "status_5xx".to_owned(),
         status: Some(503),
         detail: detail.map(str::to_owned),
+        answer: None,
     }
 }
 
@@ -28,7 +29,8 @@ pub async fn an_attempt_is_remembered_with_its_settlement(fixture: impl Fixture)
     assert_eq!(stage.store.attempts(timer.id()).await.unwrap(), std::slice::from_ref(&first));
 
     let claimed = stage.claim_one(&timer).await;
-    let second = Attempt { status: None, outcome: "timeout".to_owned(), ..attempt(2, None) };
+    let answer = ReceivedAnswer::new(vec![("server".to_owned(), "é".to_owned())], "no\u{0} \"stock\"".as_bytes());
+    let second = Attempt { status: None, outcome: "timeout".to_owned(), answer: Some(answer), ..attempt(2, None) };
     let settlement = Settlement { attempt: Some(second.clone()), ..claimed.settle(Next::Completed { at: NOW }) };
     assert_eq!(stage.store.settle(&[settlement]).await.unwrap(), [true]);
     assert_eq!(stage.store.attempts(timer.id()).await.unwrap(), [first, second]);

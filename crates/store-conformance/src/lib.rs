@@ -65,6 +65,7 @@ pub mod read;
 pub mod recovery;
 pub mod revision;
 pub mod settle;
+pub mod stats;
 pub mod texts;
 pub mod unreadable;
 

@@ -213,6 +213,16 @@ macro_rules! suite {
                 a_failed_timer_can_be_tried_again
                 only_what_has_failed_is_tried_again
             }
+            stats {
+                pending_timers_are_counted_by_the_minute_in_which_they_are_due
+                only_pending_timers_count_as_due_and_at_their_next_attempt
+                pending_timers_are_counted_by_namespace
+                a_budget_that_is_used_up_leaves_an_answer_that_says_so
+                digests_come_back_by_namespace_and_minute
+                reports_about_receivers_come_back_the_last_written_first
+                what_was_written_long_ago_is_removed
+                namespaces_are_listed_with_what_they_have
+            }
             access {
                 keys_come_back_as_they_were_kept_the_oldest_first
                 a_key_that_is_there_is_not_kept_twice

@@ -3,7 +3,7 @@
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
 //!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' bulkhead ────┐
-//!   list, count ───────────────────────────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
+//!   list, count, statistics ───────────────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's bulkhead ─┤
 //!   heartbeat, acquire, release, leave ────────────────▶ ownership's bulkhead ─┤
 //!   watermark, events, timers … ───────────────────────▶ events' bulkhead ─────┤
@@ -43,6 +43,7 @@ mod sessions;
 mod settle;
 #[doc(hidden)]
 pub mod statements;
+mod stats;
 
 use std::{
     sync::{

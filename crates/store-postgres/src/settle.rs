@@ -198,8 +198,34 @@ impl Postpone {
     }
 }
 
-/// Two commits at most. If only the first of them is made, the answer is unknown, and the caller settles all of them again.
+/// What the answers of receivers in one part of a batch may take, so that a slow wire carries it before the deadline.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// In parts where the batch carries long answers of receivers. If only some of them are made, the answer is unknown, and the caller
+/// settles all of them again.
 pub async fn settle(bulkhead: &Bulkhead, shards: u16, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
+    let mut counted = Vec::with_capacity(batch.len());
+    while counted.len() < batch.len() {
+        let rest = &batch[counted.len()..];
+        let part = settle_part(bulkhead, shards, &rest[..part_of(rest)]).await;
+        let partly_done = |error: StoreError| if counted.is_empty() { error } else { StoreError::Unknown(Cause::of(error)) };
+        counted.append(&mut part.map_err(partly_done)?);
+    }
+    Ok(counted)
+}
+
+/// How many of the first settlements are recorded together; at least one.
+fn part_of(batch: &[Settlement]) -> usize {
+    let mut bytes = 0;
+    let fits = |settlement: &&Settlement| {
+        bytes += settlement.answer_bytes();
+        bytes <= ANSWER_BYTES_MAX
+    };
+    batch.iter().take_while(fits).count().max(1)
+}
+
+/// Two commits at most. If only the first of them is made, the answer is unknown.
+async fn settle_part(bulkhead: &Bulkhead, shards: u16, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
     let (finish, postpone) = sort(batch, shards);
     let mut counted = vec![false; batch.len()];
     let mut count = |places: Vec<i64>| {

@@ -1,6 +1,6 @@
 //! What is remembered of deliveries.
 
-use domain::{Attempt, Span, TimerId, Timestamp, limits};
+use domain::{Attempt, ReceivedAnswer, Span, TimerId, Timestamp, limits};
 use rusqlite::{CachedStatement, Connection, Row, params};
 use store_sql::{column, sql};
 
@@ -42,7 +42,8 @@ impl<'connection> Memory<'connection> {
             attempt.took.as_micros(),
             attempt.outcome,
             attempt.status,
-            attempt.detail
+            attempt.detail,
+            attempt.answer.as_ref().map(ReceivedAnswer::to_text)
         ])?;
         // Numbers have no gaps, so the number alone says that there are more than are kept.
         if seq > KEPT {
@@ -66,5 +67,6 @@ pub fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         outcome: row.get(column!(ATTEMPTS, "outcome"))?,
         status: row.get(column!(ATTEMPTS, "status"))?,
         detail: row.get(column!(ATTEMPTS, "detail"))?,
+        answer: row.get::<_, Option<String>>(column!(ATTEMPTS, "answer"))?.and_then(|text| ReceivedAnswer::from_text(&text)),
     })
 }

@@ -42,6 +42,7 @@ mod restore;
 mod rows;
 mod settle;
 mod stamp;
+mod stats;
 mod tally;
 #[cfg(test)]
 mod tests;

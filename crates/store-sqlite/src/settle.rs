@@ -29,6 +29,10 @@ impl Write for Settle {
         self.batch.len()
     }
 
+    fn bytes(&self) -> usize {
+        self.batch.iter().map(Settlement::answer_bytes).sum()
+    }
+
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<bool>, Failure> {
         let mut statements = Statements::prepare(connection)?;
         let mut memory = None;

@@ -6,6 +6,7 @@
 mod journal;
 mod ownership;
 mod row;
+mod stats;
 mod tables;
 
 use std::{

@@ -52,6 +52,13 @@ macro_rules! for_each_call {
                 nudge(entries: &[DueEntry]) -> (), Nudge, writes;
                 nudged() -> Vec<DueEntry>, Nudged, reads;
             }
+            StatsStore {
+                due_counts(query: &DueQuery) -> DueCounts, DueCounts, reads;
+                record_stats(stats: &NodeStats) -> (), RecordStats, writes;
+                digests(namespaces: &[Namespace], from: i64, to: i64) -> Vec<NodeDigest>, Digests, reads;
+                receivers(namespaces: &[Namespace]) -> Vec<NodeReceiver>, Receivers, reads;
+                namespace_counts(only: &[Namespace], now: Timestamp, budget: Duration) -> NamespaceCounts, NamespaceCounts, reads;
+            }
         }
     };
 }

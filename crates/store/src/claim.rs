@@ -86,6 +86,14 @@ pub struct Settlement {
     pub attempt: Option<Attempt>,
 }
 
+impl Settlement {
+    /// How much of a receiver's answer it carries.
+    pub fn answer_bytes(&self) -> usize {
+        let answer = self.attempt.as_ref().and_then(|attempt| attempt.answer.as_ref());
+        answer.map_or(0, domain::ReceivedAnswer::bytes)
+    }
+}
+
 impl Claimed {
     pub const fn settle(&self, next: Next) -> Settlement {
         Settlement { entry: self.entry, shard_lease: self.shard_lease, token: self.token, next, attempt: None }

@@ -1,12 +1,12 @@
-use std::{future::Future, time::Duration};
-
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
-    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease,
-    Sharded, Store, StoreResult, TimerStore, Watermark, calls::for_each_call,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueCounts, DueEntry, DueQuery, DueStore, EventPage, EventStore, Filter,
+    GroupCount, HealthStore, HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NamespaceCounts, NodeDigest, NodeId,
+    NodeReceiver, NodeStats, Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, StatsStore, Store, StoreResult,
+    TimerStore, Watermark, calls::for_each_call,
 };
 use async_trait::async_trait;
 use domain::{AccessKey, AccessKeyId, Attempt, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use std::{future::Future, time::Duration};
 
 macro_rules! decorators {
     ($($part:ident { $($call:ident($($argument:ident: $kind:ty),*) -> $answer:ty, $operation:ident, $effect:ident;)* })*) => {

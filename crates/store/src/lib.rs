@@ -18,6 +18,7 @@
 //!   KeyStore          commands (key ring)          API keys
 //!   EventStore        commands (event streams)     what happened, by time
 //!   HealthStore       commands, watch of storage   ping, probe, cluster
+//!   StatsStore        commands, recorder           counts, and what nodes write down of their work
 //! ```
 
 mod calls;
@@ -37,6 +38,8 @@ mod membership_store;
 mod operation;
 mod query;
 mod sharded;
+mod stats;
+mod stats_store;
 mod stored;
 mod timer_store;
 mod writable;
@@ -56,6 +59,11 @@ pub use membership_store::MembershipStore;
 pub use operation::Operation;
 pub use query::{COUNTED_MAX, Count, Cursor, GroupCount, ListQuery, Order, Page, SEARCH_BUDGET, Sort, Summary};
 pub use sharded::Sharded;
+pub use stats::{
+    Digest, DueCounts, DueQuery, GENERATION_MICROS, NAMESPACES_LISTED_MAX, NamespaceCount, NamespaceCounts, NodeDigest,
+    NodeReceiver, NodeStats, RECEIVERS_READ_MAX, ReceiverReport, SLOT_MICROS, read_report, write_report,
+};
+pub use stats_store::StatsStore;
 pub use stored::{RequestColumns, StoredTimer};
 pub use timer_store::{Changed, Created, TimerStore};
 pub use writable::Writable;
@@ -72,6 +80,6 @@ pub use writable::Writable;
 /// A timer's revision rises with every change of its definition or of its due time (`execute_at`), by any caller, and
 /// never falls: two readings with the same revision differ at most in how far the delivery got. A lease has run out
 /// at the very moment it ends.
-pub trait Store: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore {}
+pub trait Store: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore + StatsStore {}
 
-impl<S: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore> Store for S {}
+impl<S: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore + StatsStore> Store for S {}

@@ -1,4 +1,4 @@
-use domain::{Attempt, Next, Span};
+use domain::{Attempt, Next, ReceivedAnswer, Span};
 use serde_json::json;
 use store::Settlement;
 
@@ -22,9 +22,11 @@ async fn every_remembered_attempt_is_told_the_oldest_first() {
         outcome: "status_5xx".to_owned(),
         status: Some(503),
         detail: Some("out of stock".to_owned()),
+        answer: Some(ReceivedAnswer::new(vec![("server".to_owned(), "x".to_owned())], b"out of stock")),
     };
-    let second = Attempt { number: 2, outcome: "refused".to_owned(), status: None, detail: None, ..first.clone() };
-    for attempt in [first, second] {
+    let second = Attempt { number: 2, outcome: "refused".to_owned(), status: None, detail: None, answer: None, ..first.clone() };
+    let third = Attempt { number: 3, answer: Some(ReceivedAnswer::new(Vec::new(), b"\xff\x00")), ..first.clone() };
+    for attempt in [first, second, third] {
         let claimed = rig.claim_all().await;
         let next = Next::Pending { at: NOW, attempt: attempt.number, error: None };
         let settlement = Settlement { attempt: Some(attempt), ..claimed[0].settle(next) };
@@ -33,8 +35,11 @@ async fn every_remembered_attempt_is_told_the_oldest_first() {
     assert_eq!(
         rig.get(&path).await.json()["data"],
         json!({"attempts": [
-            {"number": 1, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "status_5xx", "status": 503, "detail": "out of stock"},
-            {"number": 2, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "refused", "status": null, "detail": null},
+            {"number": 1, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "status_5xx", "status": 503, "detail": "out of stock",
+                "answer": {"headers": {"server": "x"}, "body": "out of stock", "body_base64": null}},
+            {"number": 2, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "refused", "status": null, "detail": null, "answer": null},
+            {"number": 3, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "status_5xx", "status": 503, "detail": "out of stock",
+                "answer": {"headers": {}, "body": null, "body_base64": "/wA="}},
         ]})
     );
 }
@@ -43,6 +48,6 @@ async fn every_remembered_attempt_is_told_the_oldest_first() {
 async fn what_is_no_timer_has_no_attempts() {
     let rig = Rig::new();
     assert_eq!(rig.get("/timers/x/attempts").await.refused(400, 2), "id must be a UUID");
-    let nobody = "/timers/01890a5d-ac96-774b-bcce-b302099a8057/attempts";
-    assert_eq!(rig.get(nobody).await.refused(404, 3), "timer not found");
+    let unknown = "/timers/01890a5d-ac96-774b-bcce-b302099a8057/attempts";
+    assert_eq!(rig.get(unknown).await.refused(404, 3), "timer not found");
 }

@@ -8,7 +8,7 @@ use std::{
 
 use async_nats::jetstream::{self, Context, consumer, context::ContextBuilder, stream};
 use broker::{CommandConsumer, NatsBroker, PlatformSubjects};
-use commands::{Commands, Rules, Searches, Stores};
+use commands::{Commands, Rules, Searches, Stats, Stores};
 use domain::{Caller, Clock, Horizon, Key, KindSet, Namespace, Span, SystemClock, Timer, TimerId, Timestamp};
 use futures_util::StreamExt;
 use nats::{Connection, Options};
@@ -60,6 +60,7 @@ impl Process {
             nudge,
             caller: Caller::Administrator,
             searches: Searches::default(),
+            stats: Stats::default(),
         };
         let broker = Arc::new(NatsBroker::new(connection(url), PlatformSubjects::default()));
         Self { broker, store, scheduled, commands, stop: CancellationToken::new(), consumer: Mutex::new(None) }

@@ -98,8 +98,9 @@ fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
         (Everything, again(), Some(200), "later", Some(("rescheduled", Some(200), Some("later")))),
         (Everything, lost(), None, "", Some(("timeout", None, Some("no answer within 1s")))),
     ] {
-        let call = Call { timer: &timer, attempt: 3, at: Timestamp::from_micros(7), signing: None, attempt_log };
-        let answer = Answer { outcome, status, body: body.as_bytes().to_vec() };
+        let call =
+            Call { timer: &timer, attempt: 3, at: Timestamp::from_micros(7), signing: None, attempt_log, answer_bytes_max: 0 };
+        let answer = Answer { outcome, status, headers: Vec::new(), body: body.as_bytes().to_vec() };
         let expected = remembered.map(|(outcome, status, detail)| Attempt {
             number: 3,
             started_at: Timestamp::from_micros(7),
@@ -107,6 +108,7 @@ fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
             outcome: outcome.to_owned(),
             status,
             detail: detail.map(str::to_owned),
+            answer: None,
         });
         assert_eq!(record(&answer, &call, Duration::from_millis(250)), expected, "{attempt_log:?} {answer:?}");
         let event = Call { timer: &timers::event(), ..call };

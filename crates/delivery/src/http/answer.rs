@@ -2,14 +2,17 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use ::http::{HeaderMap, header::RETRY_AFTER};
-use domain::{AttemptLog, Span, Timestamp, limits};
+use ::http::{
+    HeaderMap,
+    header::{CONTENT_TYPE, HeaderName, LOCATION, RETRY_AFTER, SERVER},
+};
+use domain::{Span, Timestamp, limits};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
-use crate::Outcome;
+use crate::{Call, Outcome};
 
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Into how many pieces an answer may be cut: each costs time, however small it is.
@@ -39,8 +42,21 @@ pub(super) async fn read(mut body: Incoming) -> Result<Vec<u8>, Unread> {
 }
 
 /// How many bytes of the answer the record of such an outcome wants.
-pub(super) const fn kept_max(attempt_log: AttemptLog, outcome: &Outcome) -> usize {
-    if attempt_log.wants(outcome.is_delivered()) { KEPT_BYTES_MAX } else { 0 }
+pub(super) fn kept_max(call: &Call<'_>, outcome: &Outcome) -> usize {
+    if call.attempt_log.wants(outcome.is_delivered()) { call.answer_bytes_max.max(KEPT_BYTES_MAX) } else { 0 }
+}
+
+/// The headers of an answer that are kept with a record: what helps to understand it.
+const KEPT_HEADERS: [HeaderName; 5] = [CONTENT_TYPE, LOCATION, RETRY_AFTER, SERVER, HeaderName::from_static("x-request-id")];
+/// How much of each.
+const KEPT_HEADER_CHARS_MAX: usize = 256;
+
+pub(super) fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let shown = |name: &HeaderName| {
+        let text = String::from_utf8_lossy(headers.get(name)?.as_bytes());
+        Some((name.as_str().to_owned(), text.chars().take(KEPT_HEADER_CHARS_MAX).collect()))
+    };
+    KEPT_HEADERS.iter().filter_map(shown).collect()
 }
 
 /// Lets a short rest of the answer pass, which keeps the connection; one that is long or slow is dropped with it. Returns its
@@ -107,7 +123,21 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Span> {
 
 #[cfg(test)]
 mod tests {
+    use domain::AttemptLog;
+
     use super::*;
+    use crate::timers;
+
+    #[test]
+    fn some_headers_are_kept_and_none_is_long() {
+        let headers = HeaderMap::from_iter([
+            (SERVER, "a".repeat(1_000).parse().unwrap()),
+            (CONTENT_TYPE, ::http::HeaderValue::from_bytes(b"text/\xff").unwrap()),
+            (::http::header::SET_COOKIE, "secret=1".parse().unwrap()),
+        ]);
+        let kept = [("content-type", "text/\u{fffd}".to_owned()), ("server", "a".repeat(256))];
+        assert_eq!(kept_headers(&headers), kept.map(|(name, value)| (name.to_owned(), value)));
+    }
 
     #[test]
     fn only_what_the_record_wants_is_kept() {
@@ -122,7 +152,11 @@ mod tests {
             (AttemptLog::Everything, &Outcome::Delivered, 1024),
             (AttemptLog::Everything, &failed, 1024),
         ] {
-            assert_eq!(kept_max(attempt_log, outcome), kept, "{attempt_log:?} {outcome:?}");
+            let (timer, at) = (timers::http("http://127.0.0.1/", ""), Timestamp::from_micros(0));
+            let call = Call { timer: &timer, attempt: 1, at, signing: None, attempt_log, answer_bytes_max: 0 };
+            assert_eq!(kept_max(&call, outcome), kept, "{attempt_log:?} {outcome:?}");
+            let more = if kept == 0 { 0 } else { 65_536 };
+            assert_eq!(kept_max(&Call { answer_bytes_max: 65_536, ..call }, outcome), more, "{attempt_log:?} {outcome:?}");
         }
     }
 

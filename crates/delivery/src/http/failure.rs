@@ -12,7 +12,7 @@ use super::{
     error_chain::{cause, innermost},
     intake::Excess,
 };
-use crate::{Failure, FailureKind, Outcome};
+use crate::{Failure, FailureKind, Outcome, outcome::CALLED};
 
 /// What a message shows of a URL; the rest would push the reason out.
 const PLACE_CHARS_MAX: usize = 200;
@@ -34,7 +34,7 @@ impl fmt::Display for Place<'_> {
 
 impl Place<'_> {
     pub fn failure(self, kind: FailureKind, reason: impl fmt::Display) -> Failure {
-        Failure::new(kind, format!("{reason} (POST {self})"))
+        Failure::new(kind, format!("{reason}{CALLED}{self})"))
     }
 
     pub fn late(self, timeout: Span) -> Failure {

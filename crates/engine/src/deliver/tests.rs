@@ -113,6 +113,7 @@ async fn the_store_keeps_what_is_to_be_remembered_of_a_call() {
             outcome: outcome.to_owned(),
             status: Some(status),
             detail: Some("out of stock".to_owned()),
+            answer: None,
         });
         assert_eq!(attempts, expected.into_iter().collect::<Vec<_>>(), "{status} {attempt_log:?}");
     }

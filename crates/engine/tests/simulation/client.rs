@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Stores, Target};
+use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Stats, Stores, Target};
 use domain::{
     Callback, CallbackKind, Caller, Clock, Delivery, Expiry, Horizon, Key, KindSet, Options, RequestedTime, RetryPolicy, Span,
     Timer, TimerId, Timestamp,
@@ -205,5 +205,6 @@ fn commands(node: &Arc<Node>) -> Commands {
         nudge: Arc::new(move |entries: &[DueEntry]| scheduler.nudge(entries)),
         caller: Caller::Administrator,
         searches: Searches::default(),
+        stats: Stats::default(),
     }
 }

@@ -24,6 +24,9 @@ pub struct CallbackOptions {
     /// Which attempts are kept to be looked up, the last few of each timer
     #[arg(long, env = "ATTEMPTS", value_name = "WHICH", value_parser = attempt_log(), default_value = "failures")]
     pub attempts: AttemptLog,
+    /// How much of a receiver's answer is kept with an attempt, beside some of its headers; unset means off, and 1k for `timer dev`
+    #[arg(long, env = "ATTEMPTS_BODY", value_name = "SIZE", value_parser = answer_bytes_max())]
+    pub attempts_body: Option<usize>,
     /// No attempt of a timer starts sooner than this after the one before has ended, whatever its retry policy says; 0s for no such limit
     #[arg(
         long,
@@ -54,13 +57,14 @@ pub struct CallbackOptions {
 }
 
 impl CallbackOptions {
-    /// How calls are made.
-    pub fn delivery(&self) -> Result<delivery::Config, Invalid> {
+    /// How calls are made; with how much of an answer that is kept, unless that is set.
+    pub fn delivery(&self, answer_bytes_max: usize) -> Result<delivery::Config, Invalid> {
         Ok(delivery::Config {
             egress: Egress::parse(self.egress, self.egress_allow.as_deref().unwrap_or_default())?,
             signing: self.signing_secret.clone(),
             namespaces: Arc::new(self.read_namespaces()?),
             attempt_log: self.attempts,
+            answer_bytes_max: self.attempts_body.unwrap_or(answer_bytes_max),
             idle_connections_max: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })
@@ -87,6 +91,14 @@ fn egress_allow() -> Setting<String> {
 
 fn signing_secrets() -> Setting<SigningSecrets> {
     Setting::new(|_, text| SigningSecrets::parse(text))
+}
+
+/// What `timer dev` keeps of an answer.
+pub const ANSWER_BYTES_IN_DEV: usize = 1_024;
+
+fn answer_bytes_max() -> Setting<usize> {
+    let sizes = [("off", 0), ("1k", ANSWER_BYTES_IN_DEV), ("64k", 65_536)];
+    choice(&["off", "1k", "64k"], move |text| sizes.iter().find(|(name, _)| *name == text).map(|(_, bytes)| *bytes))
 }
 
 fn attempt_log() -> Setting<AttemptLog> {

@@ -14,7 +14,7 @@ fn settings(flags: &[&str]) -> Result<Settings, String> {
 }
 
 fn settings_with(flags: &[&str], api_key: Option<Secret>) -> Result<Settings, String> {
-    let defaults = Defaults { api_key, bind: IpAddr::from([0, 0, 0, 0]) };
+    let defaults = Defaults { api_key, bind: IpAddr::from([0, 0, 0, 0]), answer_bytes_max: 0 };
     Settings::resolve(&options(flags)?, defaults).map_err(|failure| failure.to_string())
 }
 
@@ -139,6 +139,19 @@ fn attempts_that_failed_are_remembered_unless_something_else_is_said() {
     ] {
         assert_eq!(settings(&flags).unwrap().delivery.attempt_log, attempt_log, "{flags:?}");
     }
+}
+
+#[test]
+fn how_much_of_an_answer_is_kept_is_a_choice() {
+    for (flags, bytes) in [
+        (vec![], 0),
+        (vec!["--attempts-body", "off"], 0),
+        (vec!["--attempts-body", "1k"], 1_024),
+        (vec!["--attempts-body", "64k"], 65_536),
+    ] {
+        assert_eq!(settings(&flags).unwrap().delivery.answer_bytes_max, bytes, "{flags:?}");
+    }
+    assert!(settings(&["--attempts-body", "2k"]).is_err());
 }
 
 /// The settings with this file of namespaces, or the sentence they end with.

@@ -78,6 +78,7 @@ mod retries;
 mod shortage;
 mod signatures;
 mod slow_clients;
+mod stats;
 mod stopping;
 mod tenants;
 mod trial;

@@ -31,8 +31,15 @@ async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
 }
 
 fn remembering(claimed: &Claimed, next: Next) -> Settlement {
-    let attempt =
-        Attempt { number: 1, started_at: NOW, took: millis(1), outcome: "timeout".to_owned(), status: None, detail: None };
+    let attempt = Attempt {
+        number: 1,
+        started_at: NOW,
+        took: millis(1),
+        outcome: "timeout".to_owned(),
+        status: None,
+        detail: None,
+        answer: None,
+    };
     Settlement { attempt: Some(attempt), ..claimed.settle(next) }
 }
 

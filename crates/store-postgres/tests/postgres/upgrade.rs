@@ -67,8 +67,15 @@ async fn timers_of_version_1_live_on() {
     let store = open(&of_version_1()).await;
 
     // Claimed by the version before, settled by this one.
-    let attempt =
-        Attempt { number: 1, started_at: NOW, took: millis(5), outcome: "timeout".to_owned(), status: None, detail: None };
+    let attempt = Attempt {
+        number: 1,
+        started_at: NOW,
+        took: millis(5),
+        outcome: "timeout".to_owned(),
+        status: None,
+        detail: None,
+        answer: None,
+    };
     let settlement = Settlement {
         entry: DueEntry { at: NOW, id: numbered(3), destination: timer("http://a.example/").build().definition.destination() },
         shard_lease: ShardLease { shard: Shard(3), epoch: Epoch(1) },

@@ -1,6 +1,6 @@
 -- The attempts that are remembered of one timer, in the order in which they were recorded.
 -- ?1 id
-SELECT number, started_at, took, outcome, status, detail
+SELECT number, started_at, took, outcome, status, detail, answer
 FROM attempt
 WHERE id = ?1
 ORDER BY seq

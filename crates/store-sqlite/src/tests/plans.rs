@@ -10,7 +10,7 @@ use crate::{
     by_time::{self, Source},
     change, claim as claims, create as creates, due, ownership, purge,
     read::{self, Walk},
-    rows, settle, tally,
+    rows, settle, stats, tally,
 };
 
 async fn filled() -> (Place, rusqlite::Connection) {
@@ -69,6 +69,10 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         ownership::TAKE,
         ownership::RELEASE,
         ownership::OVERDUE,
+        stats::DUE_COUNTS,
+        stats::FORGET_DIGESTS,
+        stats::FORGET_RECEIVERS,
+        stats::OVERDUE_OF_NAMESPACES,
     ] {
         let plan = plan(&shell, sql);
         assert!(!plan.is_empty() && !plan.iter().any(|step| step.starts_with("SCAN")), "{sql}\n{plan:#?}");
@@ -79,6 +83,11 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
 async fn due_timers_are_sorted_only_inside_a_minute() {
     let (_place, shell) = filled().await;
     assert_eq!(plan(&shell, due::DUE), ["SEARCH due USING PRIMARY KEY (shard=? AND minute>? AND minute<?)"]);
+    for counts in [stats::DUE_COUNTS, stats::DUE_COUNTS_OF] {
+        let plan = plan(&shell, counts);
+        assert_eq!(plan[0], "SEARCH due USING PRIMARY KEY (shard=? AND minute>? AND minute<?)");
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
+    }
     let overdue = plan(&shell, ownership::OVERDUE);
     assert!(overdue.contains(&"USE TEMP B-TREE FOR LAST TERM OF ORDER BY".to_owned()), "{overdue:#?}");
 }

@@ -126,8 +126,15 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
     let shard_leases = own(&store, 2).await;
     let left = store.expired_claims(&shard_leases, 10).await.unwrap();
     assert_eq!(left.iter().map(|claimed| claimed.entry.id).collect::<Vec<_>>(), [executing]);
-    let attempt =
-        Attempt { number: 1, started_at: NOW, took: Span::ZERO, outcome: "lost".to_owned(), status: None, detail: None };
+    let attempt = Attempt {
+        number: 1,
+        started_at: NOW,
+        took: Span::ZERO,
+        outcome: "lost".to_owned(),
+        status: None,
+        detail: None,
+        answer: None,
+    };
     let settlement = Settlement { attempt: Some(attempt.clone()), ..left[0].settle(Next::Completed { at: LATER }) };
     assert_eq!(store.settle(&[settlement]).await.unwrap(), [true]);
     assert_eq!(store.attempts(executing).await.unwrap(), [attempt]);

@@ -10,6 +10,7 @@ use super::{
     journal::Journal,
     ownership::Ownership,
     row::{Held, Row},
+    stats::Written,
 };
 
 /// How many timers a search looks at that may take no time.
@@ -22,6 +23,7 @@ pub(super) struct Tables {
     pub(super) ownership: Ownership,
     pub(super) keys: Vec<AccessKey>,
     pub(super) journal: Journal,
+    pub(super) written: Written,
 }
 
 impl Tables {

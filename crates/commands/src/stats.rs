@@ -1,0 +1,79 @@
+//! Statistics for operators and tenants: each caller sees what its key opens.
+
+mod destinations;
+mod due;
+mod fired;
+mod namespaces;
+mod period;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use domain::Namespace;
+use store::{DueCounts, DueQuery, NamespaceCounts, NodeDigest, NodeReceiver};
+
+use crate::{CommandError, Commands, single_flight::SingleFlight};
+
+pub use self::{
+    destinations::{DestinationHealth, DestinationStatus, Destinations},
+    due::DueBuckets,
+    fired::FiredBuckets,
+    namespaces::{ListedNamespace, ListedNamespaces, NamespaceSettings},
+    period::{PeriodRequest, StatsPeriod},
+};
+
+/// How long the store may count.
+const BUDGET: Duration = Duration::from_millis(250);
+
+/// What statistics need besides the store. Cheap to clone; shared by all clones.
+#[derive(Clone, Default)]
+pub struct Stats {
+    pub live: Live,
+    /// What the operator has decided for single namespaces.
+    pub configured: Arc<[NamespaceSettings]>,
+    due: SingleFlight<DueQuery, DueCounts>,
+    namespaces: SingleFlight<Vec<Namespace>, NamespaceCounts>,
+}
+
+impl Stats {
+    pub fn new(live: Live, configured: Vec<NamespaceSettings>) -> Self {
+        Self { live, configured: configured.into(), ..Self::default() }
+    }
+}
+
+/// What this process has gathered; the store may have some of it already, or an older state.
+#[derive(Clone)]
+pub struct Live {
+    pub digests: Arc<dyn Fn() -> Vec<NodeDigest> + Send + Sync>,
+    pub receivers: Arc<dyn Fn() -> Vec<NodeReceiver> + Send + Sync>,
+}
+
+impl Default for Live {
+    /// Nothing.
+    fn default() -> Self {
+        Self { digests: Arc::new(Vec::new), receivers: Arc::new(Vec::new) }
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").finish_non_exhaustive()
+    }
+}
+
+impl Commands {
+    /// The namespaces that are meant: those that are named, or all that this caller sees; empty where that is all there are.
+    fn visible(&self, named: &[Namespace]) -> Result<Vec<Namespace>, CommandError> {
+        for namespace in named {
+            self.check_open(namespace)?;
+        }
+        Ok(if named.is_empty() { self.caller.bound_to().unwrap_or_default().to_vec() } else { named.to_vec() })
+    }
+}
+
+/// Whether a namespace is among those that are meant.
+fn is_meant(visible: &[Namespace], namespace: &Namespace) -> bool {
+    visible.is_empty() || visible.contains(namespace)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! What this node did, gathered in memory and written to the store from time to time: the source of `/stats/fired` and
+//! `/destinations`.
+//!
+//! ```text
+//!   deliveries ──▶ Recorder ── every ten seconds, what has changed ──▶ store ──▶ every node's API
+//!                     └──────────── what is newer than that ─────────────────▶ this node's API
+//! ```
+//!
+//! A delivery costs it a few increments under locks that no other work is done under. Memory is bounded: so many namespaces in a
+//! minute, so many minutes that the store did not take, so many receivers.
+
+mod minutes;
+mod receivers;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use domain::{Clock, Definition, Namespace, Next, Span, Timestamp};
+use scheduler::tasks;
+use store::{NodeDigest, NodeId, NodeReceiver, NodeStats, StatsStore, StoreResult};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    minutes::Minutes,
+    receivers::{Receiver, Receivers},
+};
+
+/// How often it is written down.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// How long what was written is kept.
+const KEPT: Span = Span::from_secs(24 * 60 * 60);
+/// How long the last write may take when the service stops.
+const LAST_WRITE_MAX: Duration = Duration::from_secs(2);
+
+/// What one node did, as far as it is in memory.
+pub struct Recorder {
+    node: NodeId,
+    minutes: Mutex<Minutes>,
+    receivers: Receivers,
+}
+
+/// A call under way. Dropping it ends it.
+#[derive(Debug)]
+pub struct CallUnderWay(Option<Arc<Receiver>>);
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy)]
+pub struct CallEnd<'a> {
+    pub at: Timestamp,
+    pub took: Duration,
+    /// Why it did not deliver, without anything that could be a secret; `None` if it did.
+    pub failure: Option<&'a str>,
+    /// When it is repeated, if it is.
+    pub retry_at: Option<Timestamp>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::of(NodeId(0))
+    }
+}
+
+impl Recorder {
+    pub fn of(node: NodeId) -> Self {
+        Self { node, minutes: Mutex::default(), receivers: Receivers::default() }
+    }
+
+    /// A call is about to be made.
+    pub fn call(&self, definition: &Definition, now: Timestamp) -> CallUnderWay {
+        CallUnderWay(self.receivers.find(definition, now).inspect(|receiver| receiver.begin()))
+    }
+
+    /// A delivery has ended: how late its call was, if there was one, and what becomes of the timer.
+    pub fn ended(&self, namespace: Option<&Namespace>, at: Timestamp, late: Option<Span>, next: &Next, is_retry: bool) {
+        self.minutes().count(at.minute(), namespace, |digest| {
+            if let Some(late) = late {
+                let micros = late.as_micros().unsigned_abs();
+                digest.fired += 1;
+                digest.lateness.record(micros);
+                digest.lateness_max_micros = digest.lateness_max_micros.max(micros);
+            }
+            digest.completed += u64::from(matches!(next, Next::Completed { .. }));
+            digest.failed += u64::from(matches!(next, Next::Failed { .. } | Next::GivenUp { .. }));
+            digest.retried += u64::from(is_retry);
+        });
+    }
+
+    /// What is in memory of the last minutes. It is newer than what the store has of this node for the same minutes.
+    pub fn digests(&self) -> Vec<NodeDigest> {
+        self.minutes().all(self.node)
+    }
+
+    /// What is in memory of receivers.
+    pub fn receivers(&self, now: Timestamp) -> Vec<NodeReceiver> {
+        self.receivers.all(self.node, now)
+    }
+
+    /// Writes down what has changed since the last time. Says whether there was anything.
+    pub async fn write_once(&self, store: &dyn StatsStore, now: Timestamp) -> StoreResult<bool> {
+        let stats = NodeStats {
+            digests: self.minutes().take_unwritten(self.node, now.minute()),
+            receivers: self.receivers.take_unwritten(self.node, now),
+            forget_before: now.saturating_sub(KEPT),
+        };
+        if stats.is_empty() {
+            return Ok(false);
+        }
+        let written = store.record_stats(&stats).await;
+        if written.is_err() {
+            self.minutes().mark_unwritten();
+            self.receivers.mark_unwritten();
+        }
+        written.map(|()| true)
+    }
+
+    /// Writes it down every ten seconds until `stop`, and a last time once `drained` is over. No error ends it.
+    pub async fn run(
+        self: Arc<Self>,
+        store: Arc<dyn StatsStore>,
+        clock: Arc<dyn Clock>,
+        stop: CancellationToken,
+        drained: impl Future<Output = ()>,
+    ) {
+        while !stop.is_cancelled() {
+            tasks::pause(&stop, INTERVAL).await;
+            if !stop.is_cancelled() {
+                tasks::report("stats", &self.write_once(store.as_ref(), clock.now()).await);
+            }
+        }
+        drained.await;
+        match tokio::time::timeout(LAST_WRITE_MAX, self.write_once(store.as_ref(), clock.now())).await {
+            Ok(result) => tasks::report("stats", &result),
+            Err(_) => tracing::warn!("the statistics of the last seconds could not be written"),
+        }
+    }
+
+    fn minutes(&self) -> MutexGuard<'_, Minutes> {
+        self.minutes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallUnderWay {
+    /// It was made, and ended like this.
+    pub fn end(self, end: &CallEnd<'_>) {
+        if let Some(receiver) = &self.0 {
+            receiver.ended(end);
+        }
+    }
+}
+
+impl Drop for CallUnderWay {
+    fn drop(&mut self) {
+        if let Some(receiver) = &self.0 {
+            receiver.leave();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+-- Removes what nodes knew of receivers before a time.
+-- ?1 time
+DELETE FROM receiver WHERE written_at < ?1
