@@ -146,6 +146,7 @@ mod tests {
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::AtLeastOnce.as_str().to_owned(),
+            group: None,
             options: options.map(str::to_owned),
             execute_at: 0,
             status: Status::Pending,
