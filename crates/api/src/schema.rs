@@ -66,9 +66,21 @@ pub(crate) enum Rights {
 pub(crate) struct NamespaceName(String);
 
 /// A revision in double quotes, or `*`.
-#[derive(ToSchema)]
-#[schema(value_type = String, pattern = r#"^(\*|"(0|[1-9][0-9]{0,8})")$"#, example = "\"7\"")]
-pub(crate) struct IfMatch(String);
+pub(crate) struct IfMatch;
+
+impl PartialSchema for IfMatch {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("A revision in double quotes, or `*`."))
+            .pattern(Some(r#"^(\*|"(0|[1-9][0-9]{0,8})")$"#))
+            .examples([serde_json::json!("\"7\"")])
+            .build()
+            .into()
+    }
+}
+
+impl ToSchema for IfMatch {}
 
 pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
     one nothing is changed, and the answer is a 412. `*` stands for any.";
