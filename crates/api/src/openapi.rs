@@ -7,7 +7,7 @@ use utoipa::{
     Modify, OpenApi,
     openapi::{
         Content, ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, ResponseBuilder, Type,
-        path::{Operation, Parameter},
+        path::Operation,
         security::{ApiKey, ApiKeyValue, SecurityScheme},
     },
 };
@@ -88,9 +88,13 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
             ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);
     }
-    let is_if_match = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == IF_MATCH);
-    let expects = operation.parameters.iter().flatten().any(is_if_match);
-    if expects {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else { continue };
+        if parameter.name != IF_MATCH {
+            continue;
+        }
+        // It may be left out; a header is never `null`.
+        parameter.schema = Some(Ref::from_schema_name("IfMatch").into());
         errors.push((
             "412",
             "The timer has another revision than `If-Match` says, and nothing was changed: `timer has revision 8, not 7`.",
