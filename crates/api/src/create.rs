@@ -86,11 +86,11 @@ pub(crate) struct LongForm<'a> {
     #[serde(default)]
     postpone_max: Given<'a, Span>,
     /// Called once the timer has completed, by a timer of its own. Its payload is an object with `id`, `namespace`, `key`, `group`, `status`, `execute_at`, `executed_at`, `attempt` and `last_error` of this timer, and as `payload` what is given here. At most 16 KiB.
-    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[schema(value_type = Option<Callback>, required = false)]
     #[serde(default)]
     on_success: Given<'a, Callback>,
     /// The same once the timer has failed or expired.
-    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[schema(value_type = Option<Callback>, required = false)]
     #[serde(default)]
     on_failure: Given<'a, Callback>,
 }

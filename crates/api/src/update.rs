@@ -68,11 +68,11 @@ pub(crate) struct UpdateTimer<'a> {
     #[serde(default)]
     postpone_max: Given<'a, Span>,
     /// The new callback, whole; `null` clears it.
-    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[schema(value_type = Option<Callback>, required = false)]
     #[serde(default)]
     on_success: Given<'a, Callback>,
     /// The new callback, whole; `null` clears it.
-    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[schema(value_type = Option<Callback>, required = false)]
     #[serde(default)]
     on_failure: Given<'a, Callback>,
 }

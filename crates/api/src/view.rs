@@ -75,10 +75,10 @@ pub(crate) struct DetailView {
     #[schema(value_type = Option<String>, required = true, example = "1h")]
     pub postpone_max: Option<Span>,
     /// Who is told when it has completed.
-    #[schema(value_type = Option<schema::CallbackConfig>, required = true)]
+    #[schema(value_type = Option<CallbackConfig>, required = true)]
     pub on_success: Option<Box<Callback>>,
     /// Who is told when it has failed or expired.
-    #[schema(value_type = Option<schema::CallbackConfig>, required = true)]
+    #[schema(value_type = Option<CallbackConfig>, required = true)]
     pub on_failure: Option<Box<Callback>>,
     /// How many deliveries have been started for this due time.
     pub attempt: u32,

@@ -183,3 +183,25 @@ fn no_schema_is_of_type_null_alone() {
     }
     look(&document(), "");
 }
+
+/// What generators of clients make names of: a client cannot be generated where one is missing, or two are alike in another writing.
+#[test]
+fn every_operation_and_parameter_has_a_name_to_generate_from() {
+    let document = document();
+    assert_eq!(document["servers"], json!([{"url": "/"}]));
+    let names = document["components"]["schemas"].as_object().unwrap().keys();
+    let folded: BTreeSet<String> = names.clone().map(|name| name.replace('_', "").to_lowercase()).collect();
+    assert_eq!(folded.len(), names.len(), "no two schemas differ in case or underscores alone");
+    let mut ids = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()) && ids.insert(id.to_lowercase()), "{method} {path} {id}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let is_in_path = path.contains(&format!("{{{}}}", parameter["name"].as_str().unwrap()));
+                assert_eq!(parameter["in"] == "path", is_in_path, "{method} {path} {parameter}");
+                assert!(parameter["schema"].is_object(), "{method} {path} {parameter}");
+            }
+        }
+    }
+}
