@@ -128,7 +128,7 @@ impl Filter {
         let candidate = Candidate {
             namespace: definition.namespace.as_str(),
             key: definition.key.as_ref().map(Key::as_str),
-            group: definition.group.as_ref().map(domain::Group::as_str),
+            group: definition.group.as_ref().map(Group::as_str),
             execute_at: timer.execute_at,
             created_at: timer.created_at,
             correlation_id: definition.correlation_id.as_ref().map(CorrelationId::as_str),

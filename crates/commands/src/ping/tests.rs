@@ -54,7 +54,7 @@ async fn a_ping_revives_what_has_ended_and_not_what_was_canceled() {
     assert_eq!(refused.to_string(), "cannot ping timer with status 'executing'");
     let rig = Rig::new();
     let id = create(&rig, Options::default()).await;
-    rig.commands.cancel(id).await.unwrap();
+    rig.commands.cancel(id, None).await.unwrap();
     let refused = rig.commands.ping(id, None, None).await.unwrap_err();
     assert_eq!(refused.to_string(), "cannot ping timer with status 'canceled'");
 }
