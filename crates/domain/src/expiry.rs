@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Invalid, RequestedTime, Span, Timestamp};
+use crate::{Invalid, Span, Timestamp};
 
 /// From when on a timer is no longer wanted: no attempt starts at or after this instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,22 +29,19 @@ impl Expiry {
     }
 }
 
-/// The same number for both kinds as a [`RequestedTime`] has.
+/// The same number for both kinds as a [`RequestedTime`](crate::RequestedTime) has.
 impl From<Expiry> for i64 {
     fn from(expiry: Expiry) -> Self {
         match expiry {
-            Expiry::At(instant) => RequestedTime::At(instant).to_i64(),
-            Expiry::After(span) => RequestedTime::After(span).to_i64(),
+            Expiry::At(instant) => instant.as_micros(),
+            Expiry::After(span) => !span.as_micros(),
         }
     }
 }
 
 impl From<i64> for Expiry {
     fn from(number: i64) -> Self {
-        match RequestedTime::from_i64(number) {
-            RequestedTime::At(instant) => Self::At(instant),
-            RequestedTime::After(span) => Self::After(span),
-        }
+        if number < 0 { Self::After(Span::from_micros_clamped(!number)) } else { Self::At(Timestamp::from_micros(number)) }
     }
 }
 

@@ -120,7 +120,7 @@ impl<'connection> Statements<'connection> {
             }
             Next::Expired { at, error, is_called } => {
                 let started = (attempt - i64::from(!is_called)).max(0);
-                self.finish.run(&finished(Status::Expired, started, Some(error), *at))?;
+                self.finish.run(&finished(Status::Expired, started, Some(error), *at), &mut tally.journal)?;
                 Status::Expired
             }
             Next::Pending { at, attempt, error } => {

@@ -5,7 +5,7 @@ use store::{ListQuery, Order, Sort};
 
 use super::*;
 use crate::{
-    Members, NewTimerRequest, Patch, Selection,
+    NewTimerRequest, Patch, Selection,
     rig::{NOW, Rig, keyed, plain},
 };
 
@@ -35,7 +35,7 @@ fn everything() -> ListQuery {
 }
 
 fn all_pending() -> Selection {
-    Selection { filter: Filter::default(), metadata: Members::default(), expected_max: limits::CANCELED_AT_ONCE_MAX }
+    Selection { filter: Filter::default(), expected_max: limits::CANCELED_AT_ONCE_MAX }
 }
 
 fn is_forbidden<T: std::fmt::Debug>(answer: Result<T, CommandError>) -> bool {
