@@ -35,9 +35,9 @@ pub enum Resolution {
     Existing,
     /// Refuse.
     Conflict,
-    /// The pending timer takes the new content and time.
+    /// The pending or paused timer takes the new content and time, and stays pending or paused.
     Overwrite,
-    /// The pending timer takes the new time only.
+    /// The same for the new time only.
     Move,
     /// The finished timer starts a new life with the new content.
     Revive,
@@ -59,12 +59,12 @@ pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content
         (OnConflict::Reject, _) if existing == new => Resolution::Existing,
         (OnConflict::Reject, Status::Executing) => Resolution::Existing,
         (OnConflict::Reject, _) => Resolution::Conflict,
-        (OnConflict::Replace, Status::Pending) => Resolution::Overwrite,
+        (OnConflict::Replace, Status::Pending | Status::Paused) => Resolution::Overwrite,
         (OnConflict::Replace, Status::Executing) => Resolution::Conflict,
         (OnConflict::Replace, finished) if finished.after(Event::Revive).is_some() => Resolution::Revive,
         // A command must not move a timer that has a callback, nor a request one whose event a client awaits.
-        (OnConflict::Keep, Status::Pending) if existing.is_event != new.is_event => Resolution::Conflict,
-        (OnConflict::Keep, Status::Pending) => Resolution::Move,
+        (OnConflict::Keep, Status::Pending | Status::Paused) if existing.is_event != new.is_event => Resolution::Conflict,
+        (OnConflict::Keep, Status::Pending | Status::Paused) => Resolution::Move,
         (OnConflict::Replace | OnConflict::Keep, _) => Resolution::Existing,
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     fn the_table_of_conflicts() {
         use OnConflict::{Keep, Reject, Replace};
         use Resolution::{Conflict, Existing, Move, Overwrite, Revive};
-        use Status::{Canceled, Completed, Executing, Failed, Pending};
+        use Status::{Canceled, Completed, Executing, Expired, Failed, Paused, Pending};
         // Mode, status, same content, other content.
         let table = [
             (Reject, Pending, Existing, Conflict),
@@ -86,16 +86,22 @@ mod tests {
             (Reject, Completed, Existing, Conflict),
             (Reject, Failed, Existing, Conflict),
             (Reject, Canceled, Existing, Conflict),
+            (Reject, Paused, Existing, Conflict),
+            (Reject, Expired, Existing, Conflict),
             (Replace, Pending, Overwrite, Overwrite),
             (Replace, Executing, Conflict, Conflict),
             (Replace, Completed, Revive, Revive),
             (Replace, Failed, Revive, Revive),
             (Replace, Canceled, Revive, Revive),
+            (Replace, Paused, Overwrite, Overwrite),
+            (Replace, Expired, Revive, Revive),
             (Keep, Pending, Move, Move),
             (Keep, Executing, Existing, Existing),
             (Keep, Completed, Existing, Existing),
             (Keep, Failed, Existing, Existing),
             (Keep, Canceled, Existing, Existing),
+            (Keep, Paused, Move, Move),
+            (Keep, Expired, Existing, Existing),
         ];
         let at = Some(RequestedTime::At(Timestamp::from_micros(1)));
         let old = Content { fingerprint: Fingerprint([0; 16]), asked: at, is_event: false };
@@ -106,7 +112,7 @@ mod tests {
             let later = Content { asked: Some(RequestedTime::At(Timestamp::from_micros(2))), ..old };
             assert_eq!(resolve(mode, status, old, later), other, "{mode:?} {status} other time");
             let event = Content { is_event: true, ..content };
-            let of_another_kind = if (mode, status) == (Keep, Pending) { Conflict } else { other };
+            let of_another_kind = if mode == Keep && matches!(status, Pending | Paused) { Conflict } else { other };
             assert_eq!(resolve(mode, status, old, event), of_another_kind, "{mode:?} {status} an event instead");
             assert_eq!(resolve(mode, status, event, old), of_another_kind, "{mode:?} {status} instead of an event");
         }

@@ -29,7 +29,9 @@ mod lock;
 mod metrics;
 mod migrate;
 mod open;
+mod operation;
 mod ownership;
+mod pause;
 mod presence;
 mod probe;
 mod purge;
@@ -39,6 +41,7 @@ mod restore;
 mod rows;
 mod settle;
 mod stamp;
+mod step;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -52,8 +55,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Clock, Missed, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use rusqlite::Connection;
+use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Epoch, OperationId, OperationState, Progress};
 use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
@@ -72,7 +76,9 @@ use crate::{
     failure::Failure,
     lock::Lock,
     open::Opened,
+    operation::{AddOperation, ChangeAll, FinishOperation, PurgeOperations, TakeOperation},
     ownership::{Acquire, Leave, Nodes, Release},
+    pause::{Pause, Resume},
     presence::Presence,
     probe::Probe,
     purge::Purge,
@@ -186,8 +192,62 @@ impl TimerStore for SqliteStore {
         Ok(self.writer.write(Reopen { id, expected, now }).await?.1)
     }
 
+    async fn pause(&self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Pause { id, expected, note: note.map(str::to_owned), now }).await?.1)
+    }
+
+    async fn resume(&self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Resume { id, expected, missed, now }).await?.1)
+    }
+
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         self.for_callers.read(move |connection| attempts::attempts(connection, id)).await
+    }
+}
+
+#[async_trait]
+impl BulkStore for SqliteStore {
+    async fn change_all(
+        &self,
+        action: &BulkAction,
+        items: &[BulkItem],
+        progress: Option<&Progress>,
+        now: Timestamp,
+    ) -> StoreResult<Option<Vec<BulkChange>>> {
+        let (items, progress, clock) = (items.to_vec(), progress.copied(), self.clock.now());
+        Ok(self.writer.write(ChangeAll { action: action.clone(), items, progress, now, clock }).await?.1)
+    }
+
+    async fn add_operation(&self, operation: &BulkOperation, running_max: usize) -> StoreResult<bool> {
+        Ok(self.writer.write(AddOperation { operation: operation.clone(), running_max }).await?.1)
+    }
+
+    async fn operation(&self, id: OperationId) -> StoreResult<Option<BulkOperation>> {
+        self.for_callers.read(move |connection| operation::operation(connection, id)).await
+    }
+
+    async fn operations(&self, before: Option<OperationId>, limit: usize) -> StoreResult<Vec<BulkOperation>> {
+        self.for_callers.read(move |connection| operation::operations(connection, before, limit)).await
+    }
+
+    async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>> {
+        Ok(self.writer.write(TakeOperation { lease, clock: self.clock.now() }).await?.1)
+    }
+
+    async fn finish_operation(
+        &self,
+        id: OperationId,
+        epoch: Option<Epoch>,
+        state: OperationState,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> StoreResult<bool> {
+        let error = error.map(str::to_owned);
+        Ok(self.writer.write(FinishOperation { id, epoch, state, error, now }).await?.1)
+    }
+
+    async fn purge_operations(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.writer.write(PurgeOperations { before, limit }).await?.1)
     }
 }
 

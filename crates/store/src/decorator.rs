@@ -1,12 +1,13 @@
 use std::{future::Future, time::Duration};
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Missed, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, HealthStore,
-    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease,
-    Sharded, Store, StoreResult, TimerStore, Watermark, calls::for_each_call,
+    BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Changed, Claim, Claimed, Cluster, Count, Created, DueEntry,
+    DueStore, Epoch, EventPage, EventStore, Filter, HealthStore, HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore,
+    NodeId, Operation, OperationId, OperationState, Page, Progress, Settlement, ShardCursor, ShardLease, Sharded, Store,
+    StoreResult, TimerStore, Watermark, calls::for_each_call,
 };
 
 macro_rules! decorators {

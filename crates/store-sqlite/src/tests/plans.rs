@@ -6,8 +6,7 @@ use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
-    attempts,
-    bulk,
+    attempts, bulk,
     by_time::{self, Source},
     change, claim as claims, create as creates, due, ownership, purge,
     read::{self, Walk},
@@ -141,8 +140,10 @@ fn assert_walks_in_order_of_time(shell: &rusqlite::Connection, query: &ListQuery
         let is_in_order = match source {
             Source::Due => walk.starts_with("SEARCH t USING PRIMARY KEY (shard=?") && sort == inside_a_minute,
             Source::Moved => walk.contains(" INDEX due_moved") && sort.is_none(),
-            Source::Finished if query.after.is_none() => walk == "SCAN t" && sort == inside_a_minute,
-            Source::Finished => walk.starts_with("SEARCH t USING PRIMARY KEY (minute") && sort == inside_a_minute,
+            Source::Finished | Source::Paused if query.after.is_none() => walk == "SCAN t" && sort == inside_a_minute,
+            Source::Finished | Source::Paused => {
+                walk.starts_with("SEARCH t USING PRIMARY KEY (minute") && sort == inside_a_minute
+            }
         };
         assert!(is_in_order, "{sql}\n{plan:#?}");
     }
@@ -180,6 +181,7 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Failed, "SCAN o USING INDEX outcome_failed"),
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
         (Status::Expired, "SCAN o USING INDEX outcome_expired"),
+        (Status::Paused, "SCAN p"),
     ] {
         let query = ListQuery {
             filter: Filter { status: vec![status], ..Filter::default() },
