@@ -2,8 +2,8 @@
 
 use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
-    AnyJson, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict, Options,
-    RequestedTime, RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
+    AnyJson, Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict,
+    Options, RequestedTime, RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
 };
 use serde::Deserialize;
 use utoipa::{

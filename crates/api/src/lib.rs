@@ -14,6 +14,8 @@ mod attempts;
 mod auth;
 mod batch;
 mod body;
+mod bulk;
+mod bulk_filter;
 mod cancel;
 mod cancel_matching;
 mod cluster;
@@ -34,7 +36,9 @@ mod listener;
 mod metrics;
 mod observe;
 mod openapi;
+mod operations;
 mod page;
+mod pause;
 mod permits;
 mod ping;
 mod rate;
@@ -170,8 +174,13 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
         .route("/timers/{id}/fire", routing::post(fire::fire))
         .route("/timers/{id}/retry", routing::post(retry::retry))
+        .route("/timers/{id}/pause", routing::post(pause::pause))
+        .route("/timers/{id}/resume", routing::post(pause::resume))
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
+        .route("/timers/bulk", routing::post(bulk::bulk))
+        .route("/operations", routing::get(operations::list))
+        .route("/operations/{id}", routing::get(operations::get).delete(operations::stop))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))

@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health, keys,
-    list, metrics, ping, retry, update, v1,
+    Api, attempts, auth, batch, bulk, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health,
+    keys, list, metrics, operations, pause, ping, retry, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -25,7 +25,8 @@ use crate::{
     ),
     paths(
         create::create, list::list, get::get, update::update, cancel::cancel,
-        fire::fire, retry::retry, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
+        fire::fire, retry::retry, pause::pause, pause::resume, attempts::attempts, batch::batch, cancel_matching::cancel_matching, bulk::bulk,
+        operations::list, operations::get, operations::stop,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         keys::create::create, keys::list::list, keys::revoke::revoke,
@@ -33,7 +34,8 @@ use crate::{
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch)),
     tags(
-        (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
+        (name = "timers", description = "Register, read, change, fire, retry, pause and cancel timers, one by one or many at once."),
+        (name = "operations", description = "Bulk changes of more than 1,000 timers, which go on in the background."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
         (name = "service", description = "How the service is, and how it is used. Open without a key, except `/cluster`."),
@@ -78,7 +80,7 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
         errors.extend([
             ("401", "`unauthorized`: the `X-API-Key` header is missing or wrong."),
             ("403", "The key does not go that far: it may only read, or does not open the namespace that is named."),
-            ("429", "More requests than one key may make, a second bulk cancel of one key at the same time, or too many wrong keys from one address; `Retry-After` says in how many seconds the next may come."),
+            ("429", "More requests than one key may make, a second bulk request or too many operations of one key at the same time, or too many wrong keys from one address; `Retry-After` says in how many seconds the next may come."),
             ("500", "Something unexpected; the log has it under the `x-request-id` of the answer."),
             ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);

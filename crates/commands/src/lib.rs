@@ -11,6 +11,8 @@
 //! A store may lose the answer to a commit. Then the client gets no answer until the timer has been read back. Only when that
 //! fails for seconds, the client is told that the outcome is unknown.
 
+mod bulk;
+mod bulk_work;
 mod call;
 mod cancel;
 mod cancel_matching;
@@ -24,7 +26,9 @@ mod health;
 mod keyring;
 mod keys;
 mod list;
+mod operations;
 mod patch;
+mod pause;
 mod permission;
 mod retry;
 mod rules;
@@ -37,18 +41,24 @@ mod rig;
 use std::sync::Arc;
 
 use domain::{Caller, Clock, Metric, Status, Timer};
-use store::{DueEntry, HealthStore, KeyStore, Store, TimerStore};
+use store::{BulkStore, DueEntry, HealthStore, KeyStore, Store, TimerStore};
 
+pub use bulk::{BulkAnswer, BulkPreview, BulkRequest, CHANGED_AT_ONCE_MAX, OPERATIONS_RUNNING_MAX};
+pub use bulk_work::{BulkWork, Reschedule, Shift};
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
 pub use health::Health;
 pub use keyring::KeyRing;
 pub use list::Listed;
+pub use operations::{OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
-pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary};
+pub use store::{
+    BulkOperation, Cluster, Cursor, Filter, ListQuery, Member, NodeId, OperationId, OperationState, Order, Page, Period,
+    SEARCH_BUDGET, Sort, Summary,
+};
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;
@@ -70,13 +80,14 @@ pub struct Commands {
 #[derive(Clone)]
 pub struct Stores {
     pub timers: Arc<dyn TimerStore>,
+    pub bulk: Arc<dyn BulkStore>,
     pub keys: Arc<dyn KeyStore>,
     pub health: Arc<dyn HealthStore>,
 }
 
 impl Stores {
     pub fn of(store: Arc<dyn Store>) -> Self {
-        Self { timers: store.clone(), keys: store.clone(), health: store }
+        Self { timers: store.clone(), bulk: store.clone(), keys: store.clone(), health: store }
     }
 }
 
@@ -96,6 +107,10 @@ pub const METRICS: &[Metric] = &[
     Metric::counter("timer_updated_total", "Timers changed by their callers."),
     Metric::counter("timer_canceled_total", "Timers canceled by their callers."),
     Metric::counter("timer_retried_total", "Failed or expired timers that their callers had tried again."),
+    Metric::counter("timer_paused_total", "Timers paused by their callers."),
+    Metric::counter("timer_resumed_total", "Paused timers that their callers resumed."),
+    Metric::counter("timer_bulk_changed_total", "Timers changed by bulk requests and operations, by action.")
+        .by(&[("action", &BulkWork::NAMES)]),
     Metric::counter("timer_read_back_total", "Writes whose outcome was unknown and had to be read back, by operation.")
-        .by(&[("operation", &["create", "update", "cancel", "retry", "add_key"])]),
+        .by(&[("operation", &["create", "update", "cancel", "retry", "pause", "resume", "add_key"])]),
 ];

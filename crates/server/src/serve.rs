@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Rules, Searches, Stores};
+use commands::{Commands, OperationRunner, Rules, Searches, Stores};
 use delivery::Deliverer;
 use domain::{Caller, Clock, SystemClock};
 use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
@@ -127,6 +127,8 @@ async fn run_until_stopped(
     };
     let pipeline = Arc::new(pipeline);
     let fired = fire(thread::Builder::new(), |stop| pipeline.run(stop), heartbeat, stop.clone()).map_err(no_thread)?;
+    let operations = OperationRunner::new(commands.clone(), settings.scheduler.retention);
+    let operating = tokio::spawn(operations.run(stop.clone().cancelled_owned()));
     let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
@@ -139,6 +141,8 @@ async fn run_until_stopped(
     // A consumer that closed by itself must not leave a service that only looks alive.
     stop.cancel();
     watching.abort();
+    // Another node, or the next start, goes on with what it was at.
+    operating.abort();
     let (drained, closed) = tokio::join!(fired, consumer.closed());
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;
     Ok(if closed && !nats_wiring.is_broken() { drained } else { Drained::Broken })

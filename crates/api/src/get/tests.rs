@@ -25,7 +25,7 @@ async fn everything_that_was_given_is_shown() {
                 "timeout": "30s", "protocol": "webhook",
             },
             "metadata": {"m": true}, "correlation_id": "c", "delivery": "at_most_once", "attempt": 0, "last_error": null,
-            "expires_at": "2030-01-01T00:31:30Z", "expires_after": "30m",
+            "paused_at": null, "pause_note": null, "expires_at": "2030-01-01T00:31:30Z", "expires_after": "30m",
             "retry_policy": {"max_retries": 1, "initial_interval": "30s", "backoff_multiplier": 2.0, "max_interval": "10m"},
         })
     );

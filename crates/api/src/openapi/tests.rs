@@ -47,6 +47,11 @@ async fn every_described_route_is_there_and_no_other() {
         "/timers/{id}/attempts",
         "/timers/batch",
         "/timers/cancel",
+        "/timers/{id}/pause",
+        "/timers/{id}/resume",
+        "/timers/bulk",
+        "/operations",
+        "/operations/{id}",
         "/keys",
         "/keys/{id}",
         "/cluster",
@@ -154,7 +159,7 @@ async fn the_examples_of_bodies_are_taken() {
             taken.push(path.as_str());
         }
     }
-    assert_eq!(taken, ["/timers/batch", "/timers/cancel", "/keys"]);
+    assert_eq!(taken, ["/timers/batch", "/timers/cancel", "/timers/bulk", "/keys"]);
 }
 
 /// Beside another type `null` is understood; alone it is a type that hardly a generator of clients knows.
