@@ -2,8 +2,8 @@
 
 use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict, RequestedTime,
-    RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
+    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict, Options,
+    RequestedTime, RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
 };
 use serde::Deserialize;
 use utoipa::{
@@ -65,6 +65,14 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "req-7f3a")]
     #[serde(default)]
     correlation_id: Given<'a, CorrelationId>,
+    /// No attempt starts at or after this instant: the timer ends as `expired` instead. Later than the due time; not together with `expires_after`.
+    #[schema(value_type = Option<String>, required = false, format = DateTime, example = "2030-01-31T12:30:00Z")]
+    #[serde(default)]
+    expires_at: Given<'a, Timestamp>,
+    /// The same, counted from the due time, with which it moves. Not together with `expires_at`.
+    #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "30m")]
+    #[serde(default)]
+    expires_after: Given<'a, Span>,
 }
 
 /// The short form: a countdown and a URL, to whose path the id of the timer is appended. Any of the three numbers, together
@@ -212,6 +220,7 @@ impl LongForm<'_> {
             correlation_id: self.correlation_id.read_unless_null("correlation_id")?,
             retry_policy: self.retry_policy.read_unless_null("retry_policy")?,
             delivery: self.delivery.read("delivery")?.unwrap_or_default(),
+            options: Options { expiry: timing::expiry(&self.expires_at, &self.expires_after)?.set() },
         })
     }
 }

@@ -67,9 +67,9 @@ impl ApiError {
                 StatusCode::BAD_REQUEST
             }
             Self::Command(CommandError::NotFound | CommandError::NoSuchKey) | Self::NoSuchRoute => StatusCode::NOT_FOUND,
-            Self::Command(CommandError::Conflict(_) | CommandError::InDelivery(_) | CommandError::TooMany { .. }) => {
-                StatusCode::CONFLICT
-            }
+            Self::Command(
+                CommandError::Conflict(_) | CommandError::InDelivery(_) | CommandError::TooMany { .. } | CommandError::Expired(_),
+            ) => StatusCode::CONFLICT,
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_))
             | Self::TooManyConnections
             | Self::TooManyBatches

@@ -33,7 +33,7 @@ impl ToSchema for Nothing {}
 
 #[derive(ToSchema)]
 #[schema(
-    description = "Where a timer stands. `pending` → `executing` → `completed` or `failed`; `pending` → `canceled`; a retry goes back to `pending`."
+    description = "Where a timer stands. `pending` → `executing` → `completed`, `failed` or `expired`; `pending` → `canceled`; a retry goes back to `pending`."
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
@@ -42,6 +42,7 @@ pub(crate) enum Status {
     Completed,
     Failed,
     Canceled,
+    Expired,
 }
 
 #[derive(ToSchema)]

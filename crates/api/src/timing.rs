@@ -1,4 +1,5 @@
-use domain::{Given, Invalid, RequestedTime, Span, Timestamp};
+use commands::Field;
+use domain::{Expiry, Given, Invalid, RequestedTime, Span, Timestamp};
 
 /// `execute_at` or `delay`, if either is given.
 pub(crate) fn requested(execute_at: &Given<'_, Timestamp>, delay: &Given<'_, Span>) -> Result<Option<RequestedTime>, Invalid> {
@@ -8,5 +9,17 @@ pub(crate) fn requested(execute_at: &Given<'_, Timestamp>, delay: &Given<'_, Spa
     match execute_at.read("execute_at")? {
         Some(at) => Ok(Some(RequestedTime::At(at))),
         None => Ok(delay.read("delay")?.map(RequestedTime::After)),
+    }
+}
+
+/// `expires_at` or `expires_after`, if either is given. `null` for either clears the expiry, however it was given.
+pub(crate) fn expiry(expires_at: &Given<'_, Timestamp>, expires_after: &Given<'_, Span>) -> Result<Field<Expiry>, Invalid> {
+    let at = expires_at.read_unless_null("expires_at")?.map(Expiry::At);
+    let after = expires_after.read_unless_null("expires_after")?.map(Expiry::After);
+    match (at, after) {
+        (Some(_), Some(_)) => Err(Invalid::new("expires_after", "must not be given together with expires_at")),
+        (Some(expiry), None) | (None, Some(expiry)) => Ok(Field::Set(expiry)),
+        (None, None) if expires_at.is_given() || expires_after.is_given() => Ok(Field::Clear),
+        (None, None) => Ok(Field::Absent),
     }
 }

@@ -50,12 +50,20 @@ pub(crate) struct UpdateTimer<'a> {
     #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     correlation_id: Given<'a, CorrelationId>,
+    /// `null` clears the expiry.
+    #[schema(value_type = Option<String>, required = false, format = DateTime, example = "2030-01-31T12:30:00Z")]
+    #[serde(default)]
+    expires_at: Given<'a, Timestamp>,
+    /// `null` clears the expiry.
+    #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "30m")]
+    #[serde(default)]
+    expires_after: Given<'a, Span>,
 }
 
 /// Change a timer
 ///
 /// Changes a pending timer; once this has answered 200, the old version never fires. A field that is absent stays as
-/// it is; `null` clears `metadata`, `correlation_id` or `retry_policy`; a `callback` is always whole. An empty object
+/// it is; `null` clears `metadata`, `correlation_id`, `retry_policy` or the expiry; a `callback` is always whole. An empty object
 /// changes nothing.
 #[utoipa::path(
     put, path = "/timers/{id}", tag = "timers", operation_id = "updateTimer", security(("ApiKey" = [])),
@@ -91,6 +99,7 @@ fn parse(text: &str) -> Result<Patch, ApiError> {
         correlation_id: clearable(&request.correlation_id, "correlation_id")?,
         retry_policy: clearable(&request.retry_policy, "retry_policy")?,
         delivery: request.delivery.read("delivery")?,
+        expiry: timing::expiry(&request.expires_at, &request.expires_after)?,
     })
 }
 

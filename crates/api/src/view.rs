@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use commands::Summary;
-use domain::{Callback, CorrelationId, Delivery, JsonText, Key, Namespace, RetryPolicy, Status, Timer, TimerId, Timestamp};
+use domain::{
+    Callback, CorrelationId, Delivery, Expiry, JsonText, Key, Namespace, RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -59,6 +61,12 @@ pub(crate) struct DetailView {
     pub retry_policy: Option<RetryPolicy>,
     #[schema(value_type = schema::Delivery)]
     pub delivery: Delivery,
+    /// From when on no attempt is started any more, if it expires.
+    #[schema(value_type = Option<String>, required = true, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+    /// How long after the due time that is, if it was given so.
+    #[schema(value_type = Option<String>, required = true, example = "30m")]
+    pub expires_after: Option<Span>,
     /// How many deliveries have been started for this due time.
     pub attempt: u32,
     /// Why the last delivery failed, if it did.
@@ -102,6 +110,11 @@ impl DetailView {
     pub(crate) fn of(timer: Timer, now: Timestamp) -> Self {
         let definition = timer.definition.clone();
         Self {
+            expires_at: timer.expires_at(),
+            expires_after: match definition.options.expiry {
+                Some(Expiry::After(span)) => Some(span),
+                Some(Expiry::At(_)) | None => None,
+            },
             attempt: timer.attempt,
             last_error: timer.last_error.clone(),
             timer: TimerView::of(timer, now),

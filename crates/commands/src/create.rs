@@ -19,6 +19,7 @@ pub struct NewTimerRequest {
     pub correlation_id: Option<CorrelationId>,
     pub retry_policy: Option<RetryPolicy>,
     pub delivery: Delivery,
+    pub options: Options,
 }
 
 /// The receiver of the timer's call.
@@ -45,6 +46,7 @@ impl NewTimerRequest {
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::default(),
+            options: Options::default(),
         }
     }
 }
@@ -98,7 +100,11 @@ impl Commands {
         let now = self.clock.now();
         let (asked, earliest_allowed, on_conflict) = (request.asked, request.earliest_allowed, request.on_conflict);
         let definition = self.define(request, now)?;
-        Ok(match self.rules.instant(asked, earliest_allowed, now) {
+        let execute_at = self.rules.instant(asked, earliest_allowed, now).and_then(|execute_at| {
+            definition.options.expiry.map_or(Ok(()), |expiry| expiry.check(execute_at))?;
+            Ok(execute_at)
+        });
+        Ok(match execute_at {
             Ok(execute_at) => Prepared::New(NewTimer { definition, execute_at, on_conflict, created_at: now }),
             Err(refusal) if definition.key.is_none() => return Err(refusal.into()),
             Err(refusal) => Prepared::TooLate(TooLate { definition, on_conflict, refusal }),
@@ -149,7 +155,7 @@ impl Commands {
             correlation_id: request.correlation_id,
             retry_policy: request.retry_policy,
             delivery: request.delivery,
-            options: Options::default(),
+            options: request.options,
         })
     }
 

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use domain::{Invalid, Status, Timer};
+use domain::{Invalid, Status, Timer, Timestamp};
 use store::StoreError;
 
 /// Why a command was not carried out. The text is fit for the client; the causes inside are for the log.
@@ -18,6 +18,9 @@ pub enum CommandError {
     /// The status of the timer does not permit it.
     #[error("cannot {verb} timer with status '{status}'")]
     WrongStatus { verb: Verb, status: Status },
+    /// The timer has expired, and another try would come after that.
+    #[error("cannot retry timer: it expired at {0}")]
+    Expired(Timestamp),
     /// The key is taken, and the caller did not ask to replace its timer.
     #[error("a timer with this key exists and has other content")]
     Conflict(Box<Timer>),

@@ -95,7 +95,7 @@ pub const METRICS: &[Metric] = &[
         .by(&[("result", &["created", "replaced"])]),
     Metric::counter("timer_updated_total", "Timers changed by their callers."),
     Metric::counter("timer_canceled_total", "Timers canceled by their callers."),
-    Metric::counter("timer_retried_total", "Failed timers that their callers had tried again."),
+    Metric::counter("timer_retried_total", "Failed or expired timers that their callers had tried again."),
     Metric::counter("timer_read_back_total", "Writes whose outcome was unknown and had to be read back, by operation.")
         .by(&[("operation", &["create", "update", "cancel", "retry", "add_key"])]),
 ];

@@ -1,6 +1,6 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Delivery, Endpoint, Invalid, JsonText, Namespace, RequestedTime, RetryPolicy, Span,
-    Timer, Timestamp,
+    Callback, CallbackUrl, CorrelationId, Delivery, Endpoint, Expiry, Invalid, JsonText, Namespace, RequestedTime, RetryPolicy,
+    Span, Timer, Timestamp,
 };
 
 use crate::{EarliestAllowed, Rules};
@@ -19,6 +19,14 @@ pub enum Field<T> {
 impl<T> Field<T> {
     const fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
+    }
+
+    /// The value that is set, if one is.
+    pub fn set(self) -> Option<T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Absent | Self::Clear => None,
+        }
     }
 
     fn put(self, value: &mut Option<T>) {
@@ -43,6 +51,7 @@ pub struct Patch {
     pub correlation_id: Field<CorrelationId>,
     pub retry_policy: Field<RetryPolicy>,
     pub delivery: Option<Delivery>,
+    pub expiry: Field<Expiry>,
 }
 
 impl Patch {
@@ -54,11 +63,13 @@ impl Patch {
             && self.correlation_id.is_absent()
             && self.retry_policy.is_absent()
             && self.delivery.is_none()
+            && self.expiry.is_absent()
     }
 
     /// The timer with the changes applied, if the rules allow them at `now`. A time that is not named is not checked: an update
     /// of another field may come at the last moment.
     pub fn apply(self, mut timer: Timer, now: Timestamp, rules: &Rules) -> Result<Timer, Invalid> {
+        let checks_expiry = self.asked.is_some() || !self.expiry.is_absent();
         if let Some(asked) = self.asked {
             timer.execute_at = rules.instant(asked, self.earliest_allowed, now)?;
             timer.definition.asked = asked;
@@ -73,6 +84,10 @@ impl Patch {
         self.retry_policy.put(&mut timer.definition.retry_policy);
         if let Some(delivery) = self.delivery {
             timer.definition.delivery = delivery;
+        }
+        self.expiry.put(&mut timer.definition.options.expiry);
+        if let Some(expiry) = timer.definition.options.expiry.filter(|_| checks_expiry) {
+            expiry.check(timer.execute_at)?;
         }
         Ok(timer)
     }

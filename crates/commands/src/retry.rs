@@ -4,8 +4,8 @@ use store::{Changed, DueEntry, StoreError};
 use crate::{CommandError, Commands, Verb, call, call::ReadBack};
 
 impl Commands {
-    /// Makes a failed timer due again now, with a new count of attempts. Its due time stays, and with it the `webhook-id` by
-    /// which the receiver recognises the call.
+    /// Makes a failed or expired timer due again now, with a new count of attempts. Its due time stays, and with it the `webhook-id`
+    /// by which the receiver recognises the call. Refuses a timer whose own expiry has come: it would end without a call.
     pub async fn retry(&self, id: TimerId) -> Result<Timer, CommandError> {
         self.check_may_write()?;
         let failed = self.get(id).await?;
@@ -13,6 +13,9 @@ impl Commands {
             return Err(CommandError::WrongStatus { verb: Verb::Retry, status: failed.status });
         }
         let now = self.clock.now();
+        if let Some(expired_at) = failed.expires_at().filter(|expires_at| *expires_at <= now) {
+            return Err(CommandError::Expired(expired_at));
+        }
         let reopened = match call::writing(self.stores.timers.reopen(id, now)).await {
             Err(cause @ StoreError::Unknown(_)) => self.confirm_retry(&failed, cause).await?,
             known => reopened(known?)?,

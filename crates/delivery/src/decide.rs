@@ -25,7 +25,7 @@ pub fn decide(
     now: Timestamp,
     jitter: f64,
 ) -> Next {
-    match outcome {
+    let next = match outcome {
         Outcome::Delivered => Next::Completed { at: now },
         Outcome::Rescheduled { at } => Next::Again { at: at.max(now.saturating_add(AGAIN_DELAY_MIN.max(interval_min))) },
         // No policy is asked: the receiver was not called, so the timer is as it was before its claim.
@@ -42,6 +42,39 @@ pub fn decide(
                 retry(&failure, &policy, timer.execute_at.max(timer.updated_at), attempt, now, wait)
             }
         },
+    };
+    unless_expired(next, timer, attempt, now)
+}
+
+/// A further attempt that would start at or after the expiry of the timer is not waited for: the timer has expired. `attempt` is
+/// the number of the attempt that has ended.
+fn unless_expired(next: Next, timer: &Timer, attempt: u32, now: Timestamp) -> Next {
+    let starts_at = match &next {
+        Next::Pending { at, .. } | Next::Again { at } => now.max(*at),
+        Next::Completed { .. } | Next::Failed { .. } | Next::GivenUp { .. } | Next::Expired { .. } => return next,
+    };
+    // The receiver may have asked for a new due time, with which an expiry that counts from it moves.
+    let execute_at = if let Next::Again { at } = next { at } else { timer.execute_at };
+    let Some(expires_at) = timer.definition.options.expiry.map(|expiry| expiry.instant(execute_at)) else { return next };
+    if starts_at < expires_at {
+        return next;
+    }
+    match next {
+        Next::Pending { attempt: counted, error, .. } => {
+            Next::Expired { at: now, error: expired(error.as_deref(), expires_at), is_called: counted >= attempt }
+        }
+        _ => {
+            let asked = format!("the receiver asked to be called again at {starts_at}");
+            Next::Expired { at: now, error: expired(Some(&asked), expires_at), is_called: true }
+        }
+    }
+}
+
+/// What is kept of a timer that expires at this instant: why the attempt before failed, if there was one.
+pub fn expired(last_error: Option<&str>, expires_at: Timestamp) -> String {
+    match last_error {
+        Some(error) => self::last_error(error, &format!("; expired: no attempt starts after expires_at {expires_at}")),
+        None => format!("expired: no attempt starts after expires_at {expires_at}"),
     }
 }
 
@@ -72,7 +105,7 @@ fn shortest(interval_min: Span, jitter: f64) -> Span {
     interval_min.saturating_mul(1.0 + JITTER * jitter.clamp(0.0, 1.0))
 }
 
-/// What becomes of a timer whose claim nobody will settle: its node died, and whether the call was made is unknown.
+/// What becomes of a timer whose claim no living node will settle: its node died, and whether the call was made is unknown.
 ///
 /// It is made again whatever the retry policy says, but not for ever: it may be this call that takes the nodes down.
 pub fn recover(claimed: &Claimed, rules: &NamespaceRules, now: Timestamp) -> Next {
@@ -96,7 +129,8 @@ pub fn recover(claimed: &Claimed, rules: &NamespaceRules, now: Timestamp) -> Nex
             }
         }
         Delivery::AtLeastOnce => {
-            Next::Pending { at: claimed.entry.at, attempt, error: Some(format!("{stopped}; it is made again")) }
+            let again = Next::Pending { at: claimed.entry.at, attempt, error: Some(format!("{stopped}; it is made again")) };
+            unless_expired(again, timer, attempt, now)
         }
     }
 }

@@ -43,7 +43,7 @@ mod timers;
 pub use announcer::{Announcer, EventSender};
 pub use answer::Answer;
 pub use call::Call;
-pub use decide::{decide, recover, unreadable};
+pub use decide::{decide, expired, recover, unreadable};
 pub use deliverer::{Attempted, Config, Deliverer, SetupError};
 pub use egress::{Denied, Egress};
 pub use metrics::METRICS;

@@ -34,7 +34,7 @@ impl Fingerprint {
             correlation_id,
             retry_policy,
             delivery,
-            options: Options {},
+            options: Options { expiry },
         } = definition;
         let mut parts = Parts::default();
         parts.add(FIRST, Some(namespace.as_str()));
@@ -44,6 +44,7 @@ impl Fingerprint {
         parts.add(FIRST, correlation_id.as_ref().map(|id| id.as_str()));
         parts.add(FIRST, retry_policy.as_ref().map(crate::RetryPolicy::to_json).as_deref());
         parts.add(FIRST, Some(delivery.as_str()));
+        parts.add(2, expiry.map(|expiry| i64::from(expiry).to_string()).as_deref());
         parts.finish()
     }
 }
@@ -87,7 +88,9 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Callback, CorrelationId, Delivery, Key, Namespace, RequestedTime, RetryPolicy, TimerId, Timestamp};
+    use crate::{
+        Callback, CorrelationId, Delivery, Expiry, Key, Namespace, RequestedTime, RetryPolicy, Span, TimerId, Timestamp,
+    };
 
     fn definition(callback: &str) -> Definition {
         let (namespace, key) = (Namespace::parse("tenant").unwrap(), Key::parse("order-7").unwrap());
@@ -128,6 +131,7 @@ mod tests {
         };
         let default_policy = Definition { retry_policy: Some(RetryPolicy::default()), ..definition(PLAIN) };
         let event = Definition { callback: Callback::EVENT, ..definition(PLAIN) };
+        let expiring = |expiry| Definition { options: Options { expiry: Some(expiry) }, ..definition(PLAIN) };
         // The last two are from databases that the first version wrote.
         let order_5 = Key::parse("order-5").unwrap();
         let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
@@ -139,6 +143,8 @@ mod tests {
             ("the least that can be said", definition(PLAIN), "ce27dffc29987b5ca18574406f98c9f5"),
             ("everything that can be said", full, "7e55845aeb88a4b31f53e06b7662e2fd"),
             ("the default retry policy", default_policy, "6758f32f62deb73d95b555333c802ffb"),
+            ("an instant of expiry", expiring(Expiry::At(Timestamp::from_micros(90))), "16cc62ecdd26d5041d8d3a7315b138f2"),
+            ("a span to expiry", expiring(Expiry::After(Span::from_secs(90))), "82fb2633a34b50d19efc18f28f35f312"),
             ("a message", definition(NATS), "db6848abf7fd9dc3450f3239f007218b"),
             ("the event of a command", event, "5a187cfb58a177628ad6fea4901003b9"),
             ("an order in SQLite", stored_5, "1a91dcc8b02efaf7141b57df0c0b8b11"),

@@ -1,22 +1,26 @@
 use serde::{Deserialize, Serialize};
 
-use crate::Invalid;
+use crate::{Expiry, Invalid};
 
 /// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
 /// a migration.
 ///
-/// There is no such field yet: those that timers had before have columns of their own. A field that joins has a default, is left out
-/// of the text where it has it, and takes part in the [`Fingerprint`](crate::Fingerprint) by its version: the pattern there stops
-/// compiling. Stores pass options through whole.
+/// A field that joins has a default, is left out of the text where it has it, and takes part in the
+/// [`Fingerprint`](crate::Fingerprint) by its version: the pattern there stops compiling. Stores pass options through whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Options {}
+pub struct Options {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<Expiry>,
+}
 
 /// The version that this program writes, and the latest it understands. It rises when a field joins that a program of the version
 /// before must not ignore; fields that it may ignore leave it as it is.
-const VERSION: u32 = 1;
+///
+/// 2: a program that does not know of an expiry would call after it.
+const VERSION: u32 = 2;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Stored<O> {
     version: u32,
     #[serde(flatten)]
@@ -53,14 +57,14 @@ fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Resu
     if version > VERSION {
         return Err(Invalid::new("options", format!("have version {version}, and this program knows only up to {VERSION}")));
     }
-    serde_json::from_str(text).map(|stored: Stored<O>| stored.options).map_err(unreadable)
+    serde_json::from_str(text).map_err(unreadable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As options will look once there are some.
+    /// As options will look once there are more.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     struct Later {
@@ -81,7 +85,7 @@ mod tests {
     fn options_read_back_as_they_are_written() {
         let later = Later { label: Some("é".to_owned()), quiet: false };
         let stored = to_stored(&later).unwrap();
-        assert_eq!(stored, r#"{"version":1,"label":"é"}"#);
+        assert_eq!(stored, r#"{"version":2,"label":"é"}"#);
         assert_eq!(from_stored::<Later>(Some(&stored)).unwrap(), later);
     }
 
@@ -90,7 +94,7 @@ mod tests {
         // By one before, and by one after whose fields may be ignored.
         assert_eq!(from_stored::<Later>(Some(r#"{"version":1}"#)).unwrap(), Later::default());
         assert_eq!(Options::from_stored(Some(r#"{"version":1,"label":"a"}"#)).unwrap(), Options::default());
-        for text in [r#"{"version":2}"#, "{}", "", "null", r#"{"version":-1}"#] {
+        for text in [r#"{"version":3}"#, "{}", "", "null", r#"{"version":-1}"#] {
             assert!(Options::from_stored(Some(text)).is_err(), "{text}");
         }
     }

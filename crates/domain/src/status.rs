@@ -7,10 +7,12 @@ use crate::Timestamp;
 /// ```text
 ///            claim               complete
 ///  pending ─────────▶ executing ──────────▶ completed
-///   │   ▲ ▲               │  └──────────────▶ failed
-///   │   │ └───────────────┘        fail         │
-///   │   │  retry, again          reopen         │
-///   │   └───────────────────────────────────────┘
+///   │   ▲ ▲               │  ├──────────────▶ failed ────┐
+///   │   │ │               │  │     fail                   │
+///   │   │ │               │  └──────────────▶ expired ───┤
+///   │   │ └───────────────┘       expire                  │
+///   │   │  retry, again           reopen                  │
+///   │   └─────────────────────────────────────────────────┘
 ///   └─────────▶ canceled
 ///     cancel
 /// ```
@@ -22,6 +24,8 @@ pub enum Status {
     Completed,
     Failed,
     Canceled,
+    /// It was not called, or not called again, because its expiry had come.
+    Expired,
 }
 
 /// The transitions of a timer.
@@ -35,16 +39,18 @@ pub enum Event {
     /// The delivery ended for good.
     Complete,
     Fail,
+    /// The timer has reached its expiry before a delivery went well.
+    Expire,
     /// The timer is to be delivered again, for the same due time or for a new one.
     Retry,
     /// The client registers the timer anew after it had ended.
     Revive,
-    /// The client wants a failed timer tried again.
+    /// The client wants a failed or expired timer tried again.
     Reopen,
 }
 
 impl Status {
-    pub const ALL: [Self; 5] = [Self::Pending, Self::Executing, Self::Completed, Self::Failed, Self::Canceled];
+    pub const ALL: [Self; 6] = [Self::Pending, Self::Executing, Self::Completed, Self::Failed, Self::Canceled, Self::Expired];
 
     /// The only way a status changes: the status after `event`, or `None` when the transition is not allowed.
     pub const fn after(self, event: Event) -> Option<Self> {
@@ -54,15 +60,16 @@ impl Status {
             (Self::Pending, Event::Cancel) => Some(Self::Canceled),
             (Self::Executing, Event::Complete) => Some(Self::Completed),
             (Self::Executing, Event::Fail) => Some(Self::Failed),
+            (Self::Pending | Self::Executing, Event::Expire) => Some(Self::Expired),
             (Self::Executing, Event::Retry) => Some(Self::Pending),
-            (Self::Completed | Self::Failed | Self::Canceled, Event::Revive) => Some(Self::Pending),
-            (Self::Failed, Event::Reopen) => Some(Self::Pending),
+            (Self::Completed | Self::Failed | Self::Canceled | Self::Expired, Event::Revive) => Some(Self::Pending),
+            (Self::Failed | Self::Expired, Event::Reopen) => Some(Self::Pending),
             _ => None,
         }
     }
 
     pub const fn is_finished(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Canceled)
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Expired)
     }
 
     pub const fn as_str(self) -> &'static str {
@@ -72,6 +79,7 @@ impl Status {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Canceled => "canceled",
+            Self::Expired => "expired",
         }
     }
 
@@ -101,6 +109,12 @@ pub enum Next {
         at: Timestamp,
         error: String,
     },
+    /// Ended by its expiry. Where no call was made, the attempt that the claim counted does not count.
+    Expired {
+        at: Timestamp,
+        error: String,
+        is_called: bool,
+    },
     /// Pending again for the same due time, to be tried at `at`; `attempt` attempts count as started.
     Pending {
         at: Timestamp,
@@ -118,6 +132,7 @@ impl Next {
         match self {
             Self::Completed { .. } => Event::Complete,
             Self::Failed { .. } | Self::GivenUp { .. } => Event::Fail,
+            Self::Expired { .. } => Event::Expire,
             Self::Pending { .. } | Self::Again { .. } => Event::Retry,
         }
     }
@@ -129,22 +144,26 @@ mod tests {
 
     #[test]
     fn a_status_changes_only_along_the_arrows() {
-        use Event::{Cancel, Claim, Complete, Fail, Reopen, Retry, Revive, Update};
-        use Status::{Canceled, Completed, Executing, Failed, Pending};
+        use Event::{Cancel, Claim, Complete, Expire, Fail, Reopen, Retry, Revive, Update};
+        use Status::{Canceled, Completed, Executing, Expired, Failed, Pending};
         let arrows = [
             (Pending, Claim, Executing),
             (Pending, Update, Pending),
             (Pending, Cancel, Canceled),
             (Executing, Complete, Completed),
             (Executing, Fail, Failed),
+            (Executing, Expire, Expired),
+            (Pending, Expire, Expired),
             (Executing, Retry, Pending),
             (Completed, Revive, Pending),
             (Failed, Revive, Pending),
             (Canceled, Revive, Pending),
+            (Expired, Revive, Pending),
             (Failed, Reopen, Pending),
+            (Expired, Reopen, Pending),
         ];
         for status in Status::ALL {
-            for event in [Claim, Update, Cancel, Complete, Fail, Retry, Revive, Reopen] {
+            for event in [Claim, Update, Cancel, Complete, Fail, Expire, Retry, Revive, Reopen] {
                 let arrow = arrows.iter().find(|(from, by, _)| (*from, *by) == (status, event)).map(|arrow| arrow.2);
                 assert_eq!(status.after(event), arrow, "{status} {event:?}");
             }

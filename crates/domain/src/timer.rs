@@ -94,6 +94,11 @@ impl Timer {
         self.definition.id
     }
 
+    /// From when on no attempt is started any more.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.definition.options.expiry.map(|expiry| expiry.instant(self.execute_at))
+    }
+
     pub fn time_left(&self, now: Timestamp) -> Span {
         self.execute_at.since(now)
     }

@@ -60,14 +60,20 @@ impl<D: Deliver> Pipeline<D> {
         (delivery::decide(outcome, timer, &self.namespaces, interval_min, claimed.attempt, now, jitter), record)
     }
 
-    /// A timer that is too late to be wanted, if the operator said so. Retries are not late: they follow their policy, or are what
-    /// its client wants now. Events are never too late: a command may have waited long, and its sender waits for the event.
+    /// A timer that has expired: by its own expiry, or, where it has none, because it is later than the operator wants it. For the
+    /// operator retries are not late: they follow their policy, or are what the client wants now. Events are never too late: a
+    /// command may have waited long, and its sender waits for the event.
     fn too_late(&self, timer: &Timer, claimed: &Claimed, now: Timestamp) -> Option<Next> {
+        if let Some(expires_at) = timer.expires_at() {
+            let error = || delivery::expired(timer.last_error.as_deref(), expires_at);
+            return (now >= expires_at).then(|| Next::Expired { at: now, error: error(), is_called: false });
+        }
         let window = self.overdue_window.filter(|_| !timer.definition.callback.is_event())?;
         let late = now.since(claimed.entry.at);
         (claimed.attempt <= 1 && late > window).then(|| {
             tracing::warn!(timer.id = %timer.id(), %late, "a timer is later than OVERDUE_WINDOW allows");
-            Next::GivenUp { at: now, error: format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows") }
+            let error = format!("overdue by {late}, more than OVERDUE_WINDOW ({window}) allows");
+            Next::Expired { at: now, error, is_called: false }
         })
     }
 }
@@ -107,6 +113,9 @@ fn log(claimed: &Claimed, next: &Next) {
         }
         Next::Pending { at, .. } => {
             tracing::info!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
+        }
+        Next::Expired { .. } => {
+            tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "expired; its last_error says why")
         }
         Next::Failed { .. } | Next::GivenUp { .. } => {
             tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "failed; its last_error says why")

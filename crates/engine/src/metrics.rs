@@ -6,6 +6,7 @@ const LATENESS: &str = "timer_lateness_seconds";
 const FIRED: &str = "timer_fired_total";
 const COMPLETED: &str = "timer_completed_total";
 const FAILED: &str = "timer_failed_total";
+const EXPIRED: &str = "timer_expired_total";
 const RETRIES: &str = "timer_retries_total";
 const FENCED: &str = "timer_fenced_total";
 const SET_ASIDE: &str = "timer_settlements_set_aside_total";
@@ -16,6 +17,7 @@ pub struct PipelineMetrics {
     fired: Counter,
     completed: Counter,
     failed: Counter,
+    expired: Counter,
     retries: Counter,
     fenced: Counter,
     set_aside: Counter,
@@ -28,6 +30,7 @@ impl Default for PipelineMetrics {
             fired: counter!(FIRED),
             completed: counter!(COMPLETED),
             failed: counter!(FAILED),
+            expired: counter!(EXPIRED),
             retries: counter!(RETRIES),
             fenced: counter!(FENCED),
             set_aside: counter!(SET_ASIDE),
@@ -55,16 +58,18 @@ impl PipelineMetrics {
 
     /// Counts what is on record now, by how it ended. Retries are counted where it is known whether there was an attempt.
     pub fn settled(&self, batch: &[Settlement], counted: &[bool]) {
-        let (mut completed, mut failed) = (0, 0);
+        let (mut completed, mut failed, mut expired) = (0, 0, 0);
         for (settlement, _) in batch.iter().zip(counted).filter(|(_, counted)| **counted) {
             match settlement.next {
                 Next::Completed { .. } => completed += 1,
                 Next::Failed { .. } | Next::GivenUp { .. } => failed += 1,
+                Next::Expired { .. } => expired += 1,
                 Next::Pending { .. } | Next::Again { .. } => {}
             }
         }
         self.completed.increment(completed);
         self.failed.increment(failed);
+        self.expired.increment(expired);
     }
 }
 
@@ -74,6 +79,7 @@ pub const METRICS: &[Metric] = &[
     Metric::counter(FIRED, "Calls made, counted when they end"),
     Metric::counter(COMPLETED, "Timers completed"),
     Metric::counter(FAILED, "Timers that failed for good"),
+    Metric::counter(EXPIRED, "Timers that expired before a delivery went well"),
     Metric::counter(RETRIES, "Failed attempts that will be repeated"),
     Metric::counter(FENCED, "Results that did not count, because the timer was in other hands"),
     Metric::counter(SET_ASIDE, "Results that cannot be recorded because stored data is damaged"),

@@ -95,7 +95,8 @@ pub async fn of_many_those_that_are_pending_are_canceled(fixture: impl Fixture) 
     // An id that is named twice is canceled once.
     all.push(timers[0].id());
     let canceled = stage.store.cancel_all(&all, ahead(secs(1))).await.unwrap();
-    assert_eq!(canceled, [true, false, false, false, false, false, false]);
+    let only_the_first: Vec<bool> = (0..all.len()).map(|place| place == 0).collect();
+    assert_eq!(canceled, only_the_first);
     let now = stage.get(timers[0].id()).await;
     assert_eq!((now.status, now.updated_at), (Status::Canceled, ahead(secs(1))));
     for timer in &timers[1..] {

@@ -1,6 +1,6 @@
 //! Registering timers: the answers, and how taken ids are resolved.
 
-use domain::{Definition, NewTimer, OnConflict, Resolution, RetryPolicy, Status, Timer, resolve};
+use domain::{Definition, Expiry, NewTimer, OnConflict, Resolution, RetryPolicy, Status, Timer, resolve};
 use store::Created;
 
 use crate::{
@@ -55,6 +55,8 @@ pub async fn every_field_of_a_definition_comes_back(fixture: impl Fixture) {
         timer("http://a.example/").publishing("orders.late").header("N", "v").payload("[1]"),
         timer("http://a.example/").announcing().namespace("tenant").key("call-1").correlation_id("c-2"),
         timer("http://a.example/").retry_policy(RetryPolicy::default()),
+        timer("http://a.example/").expiring(Expiry::At(ahead(secs(7)))),
+        timer("http://a.example/").key("k-2").expiring(Expiry::After(millis(1500))),
     ];
     for draft in drafts {
         let definition = draft.clone().build().definition;

@@ -1,8 +1,9 @@
 //! A builder whose timers read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
 
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Headers, HttpEndpoint, JsonText, Key, Namespace,
-    NatsEndpoint, NewTimer, OnConflict, Options, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp, limits,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Expiry, Headers, HttpEndpoint, JsonText, Key,
+    Namespace, NatsEndpoint, NewTimer, OnConflict, Options, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp,
+    limits,
 };
 
 /// The instant around which all timers of the suite are due: 2025-06-15T12:00:00Z. It is in the past of every database's clock,
@@ -170,6 +171,11 @@ impl Draft {
 
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.0.definition.retry_policy = Some(policy);
+        self
+    }
+
+    pub fn expiring(mut self, expiry: Expiry) -> Self {
+        self.0.definition.options.expiry = Some(expiry);
         self
     }
 

@@ -66,6 +66,42 @@ pub async fn a_timer_that_is_given_up_without_a_call_counts_only_the_attempts_be
     }
 }
 
+pub async fn an_expired_timer_counts_the_attempts_that_were_started(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (is_called, started, key) in [(false, 0, "never tried"), (true, 1, "tried once"), (false, 2, "tried before")] {
+        let pending = stage.create(timer("http://a.example/").key(key)).await;
+        let mut claimed = stage.claim_one(&pending).await;
+        if started > 1 {
+            stage.settle(&claimed, Next::Pending { at: NOW, attempt: started, error: Some("timeout".to_owned()) }).await;
+            claimed = stage.claim(&[entry_at(&pending, NOW)]).await.remove(0);
+        }
+        stage.settle(&claimed, Next::Expired { at: ahead(secs(2)), error: "expired".to_owned(), is_called }).await;
+        let expected = Timer {
+            status: Status::Expired,
+            attempt: started,
+            last_error: Some("expired".to_owned()),
+            executed_at: Some(ahead(secs(2))),
+            updated_at: ahead(secs(2)),
+            ..claimed.timer.unwrap()
+        };
+        assert_eq!(stage.get(pending.id()).await, expected, "{key}");
+        assert_eq!(stage.due(ahead(secs(600))).await, []);
+        let filter = store::Filter { status: Some(Status::Expired), ..store::Filter::default() };
+        let query = store::ListQuery {
+            filter: filter.clone(),
+            sort: store::Sort::default(),
+            order: store::Order::default(),
+            limit: 10,
+            offset: 0,
+            after: None,
+        };
+        let listed = stage.store.list(&query).await.unwrap().timers;
+        assert!(listed.iter().any(|summary| summary.id == pending.id() && summary.status == Status::Expired), "{key}");
+        assert_eq!(stage.store.count(&filter).await.unwrap(), listed.len() as u64);
+        assert_eq!(stage.store.matching(&filter, None, 10).await.unwrap().len(), listed.len());
+    }
+}
+
 pub async fn a_retried_timer_is_pending_again_for_the_same_due_time(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     for (n, at) in [ahead(secs(3)), ahead(secs(300)), NOW].into_iter().enumerate() {
@@ -141,7 +177,7 @@ pub async fn a_settlement_without_the_current_shard_lease_counts_for_nothing(fix
 
 pub async fn what_is_not_claimed_cannot_be_settled(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for status in [Status::Pending, Status::Completed, Status::Failed, Status::Canceled] {
+    for status in [Status::Pending, Status::Completed, Status::Failed, Status::Canceled, Status::Expired] {
         let before = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         for next in every_next() {
             let shard_lease = stage.shard_lease(before.id());
@@ -206,6 +242,7 @@ pub async fn a_batch_of_settlements_is_answered_one_by_one_in_its_order(fixture:
         let settled = match settlement.next {
             Next::Completed { .. } => Status::Completed,
             Next::Failed { .. } | Next::GivenUp { .. } => Status::Failed,
+            Next::Expired { .. } => Status::Expired,
             Next::Pending { .. } | Next::Again { .. } => Status::Pending,
         };
         assert_eq!(status, if counts { settled } else { Status::Executing });

@@ -166,10 +166,11 @@ impl Stage {
             Status::Executing => {
                 self.claim_one(&timer).await;
             }
-            Status::Completed | Status::Failed => {
+            Status::Completed | Status::Failed | Status::Expired => {
                 let claimed = self.claim_one(&timer).await;
                 let next = match status {
                     Status::Completed => Next::Completed { at: NOW },
+                    Status::Expired => Next::Expired { at: NOW, error: "HTTP 503; expired".to_owned(), is_called: true },
                     _ => Next::Failed { at: NOW, error: "HTTP 500".to_owned() },
                 };
                 self.settle(&claimed, next).await;

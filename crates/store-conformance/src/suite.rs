@@ -90,6 +90,7 @@ macro_rules! suite {
                 a_completed_timer_has_ended_well
                 a_failed_timer_keeps_its_error
                 a_timer_that_is_given_up_without_a_call_counts_only_the_attempts_before
+                an_expired_timer_counts_the_attempts_that_were_started
                 a_retried_timer_is_pending_again_for_the_same_due_time
                 a_retry_counts_as_many_attempts_as_it_says
                 a_timer_that_is_due_again_starts_over

@@ -12,12 +12,13 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::Pg
 use crate::{OpenError, failure::cause};
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 5] = [
+const MIGRATIONS: [(i32, &str); 6] = [
     (1, include_str!("../migrations/0001_timers.sql")),
     (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
     (3, include_str!("../migrations/0003_nodes.sql")),
     (4, include_str!("../migrations/0004_by_time.sql")),
     (5, include_str!("../migrations/0005_options.sql")),
+    (6, include_str!("../migrations/0006_expiry_and_groups.sql")),
 ];
 
 /// Any number that no other program locks in this database.

@@ -163,7 +163,7 @@ fn joins(filter: &Filter) -> String {
         None => format!("LEFT {JOIN_DUE} LEFT JOIN outcome o ON o.id = f.id"),
         Some(Status::Pending) => format!("{JOIN_DUE} AND d.claim IS NULL LEFT JOIN outcome o ON false"),
         Some(Status::Executing) => format!("{JOIN_DUE} AND d.claim IS NOT NULL LEFT JOIN outcome o ON false"),
-        Some(Status::Completed | Status::Failed | Status::Canceled) => {
+        Some(Status::Completed | Status::Failed | Status::Canceled | Status::Expired) => {
             format!("JOIN outcome o ON o.id = f.id LEFT {JOIN_DUE} AND false")
         }
     }

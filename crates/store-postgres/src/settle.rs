@@ -134,6 +134,10 @@ fn sort(batch: &[Settlement], shards: u16) -> (Finish, Postpone) {
             Next::Completed { at } => finish.push(place, settlement, shards, &Ended::well(*at)),
             Next::Failed { at, error } => finish.push(place, settlement, shards, &Ended::badly(*at, error, 0)),
             Next::GivenUp { at, error } => finish.push(place, settlement, shards, &Ended::badly(*at, error, 1)),
+            Next::Expired { at, error, is_called } => {
+                let ended = Ended { status: Status::Expired, ..Ended::badly(*at, error, i32::from(!is_called)) };
+                finish.push(place, settlement, shards, &ended);
+            }
             Next::Pending { at, attempt, error } => {
                 let next = NextTry { at: *at, attempt: *attempt, error: error.as_deref(), is_again: false };
                 postpone.push(place, settlement, shards, &next);

@@ -25,7 +25,7 @@ pub enum Start {
     /// All timers as they stand in the file, in no order: many times as fast as by id, since the id of a timer with a key
     /// is a hash.
     File,
-    /// Those that have the status. Failed and canceled ones stand in the order of their ids; the others must be few, for they
+    /// Those that have the status. Failed, canceled and expired ones stand in the order of their ids; the others must be few, for they
     /// are sorted anew for each page.
     Status(Status),
     /// The few of a namespace, to be sorted.
@@ -40,7 +40,7 @@ impl Start {
             return Ok(Self::Namespace);
         }
         Ok(match filter.status {
-            Some(status @ (Status::Failed | Status::Canceled)) => Self::Status(status),
+            Some(status @ (Status::Failed | Status::Canceled | Status::Expired)) => Self::Status(status),
             Some(status) if read::is_rare(connection, status)? => Self::Status(status),
             _ => Self::Ids,
         })

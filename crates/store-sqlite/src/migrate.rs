@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_nodes.sql"),
     include_str!("../migrations/0004_by_time.sql"),
     include_str!("../migrations/0005_options.sql"),
+    include_str!("../migrations/0006_expiry_and_groups.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;

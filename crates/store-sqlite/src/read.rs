@@ -170,6 +170,7 @@ pub const fn has_status(status: Status) -> &'static str {
         Status::Completed => "o.status = 'completed'",
         Status::Failed => "o.status = 'failed'",
         Status::Canceled => "o.status = 'canceled'",
+        Status::Expired => "o.status = 'expired'",
     }
 }
 

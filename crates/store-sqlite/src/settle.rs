@@ -114,6 +114,11 @@ impl<'connection> Statements<'connection> {
                 self.finish.run(&finished(Status::Failed, (attempt - 1).max(0), Some(error), *at))?;
                 Status::Failed
             }
+            Next::Expired { at, error, is_called } => {
+                let started = (attempt - i64::from(!is_called)).max(0);
+                self.finish.run(&finished(Status::Expired, started, Some(error), *at))?;
+                Status::Expired
+            }
             Next::Pending { at, attempt, error } => {
                 let moved = (*at != execute_at).then_some(execute_at.as_micros());
                 self.release.execute(params![minute, id, at.minute(), at.as_micros(), moved, attempt, error])?;

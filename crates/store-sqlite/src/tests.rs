@@ -94,13 +94,15 @@ async fn claim(store: &SqliteStore, shard_leases: &[ShardLease], timers: &[Timer
 /// One timer in each status, in the order of [`Status::ALL`].
 async fn one_in_each_status(store: &SqliteStore) -> Vec<Timer> {
     let shard_leases = own(store, 1).await;
-    let timers = create(store, numbered(0..5)).await;
-    let claimed = claim(store, &shard_leases, &timers[1..4]).await;
+    let timers = create(store, numbered(0..6)).await;
+    let to_claim: Vec<Timer> = [1, 2, 3, 5].map(|place| timers[place].clone()).into();
+    let claimed = claim(store, &shard_leases, &to_claim).await;
     let settlements = [
         claimed[1].settle(Next::Completed { at: LATER }),
         claimed[2].settle(Next::Failed { at: LATER, error: "HTTP 500".to_owned() }),
+        claimed[3].settle(Next::Expired { at: LATER, error: "expired".to_owned(), is_called: true }),
     ];
-    assert_eq!(store.settle(&settlements).await.unwrap(), [true, true]);
+    assert_eq!(store.settle(&settlements).await.unwrap(), [true; 3]);
     store.cancel(timers[4].id(), LATER).await.unwrap();
     let mut now = Vec::new();
     for (timer, status) in timers.iter().zip(Status::ALL) {

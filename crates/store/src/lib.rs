@@ -4,8 +4,8 @@
 //!   what                 when                      what happened
 //!   definition ──┬────── due (shard, minute, id) ─────▶ outcome
 //!                │        unclaimed = pending           completed,
-//!                │        claimed   = executing         failed, canceled
-//!                └─ changed only by an update
+//!                │        claimed   = executing         failed, canceled,
+//!                └─ changed only by an update          expired
 //! ```
 //!
 //! A timer is in `due` from its creation to its end, then in `outcome`: where it stands is its status.

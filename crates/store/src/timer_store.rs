@@ -39,7 +39,7 @@ pub trait TimerStore: Send + Sync {
     /// Cancels those of `ids` that are pending, in one commit; says for each whether it was.
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>>;
 
-    /// Puts a failed timer back to pending: its next attempt is due at `now`, attempts start over, and the last error is
+    /// Puts a failed or expired timer back to pending: its next attempt is due at `now`, attempts start over, and the last error is
     /// forgotten. `execute_at` stays, and with it the id that receivers know the call by. The revision rises.
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
 

@@ -1,8 +1,11 @@
-use domain::{Next, Status};
+use domain::{Expiry, Next, Options, Span, Status};
 use store::Operation;
 use store_testing::Fault;
 
-use crate::rig::{NOW, Rig};
+use crate::{
+    NewTimerRequest,
+    rig::{NOW, Rig, plain},
+};
 
 async fn failed() -> (Rig, domain::TimerId) {
     let rig = Rig::new();
@@ -43,5 +46,26 @@ async fn a_lost_answer_is_read_back() {
         let reopened = rig.commands.retry(id).await.unwrap();
         assert_eq!(reopened.status, Status::Pending, "{fault:?}");
         assert_eq!(rig.nudged.lock().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_has_expired_is_tried_again_only_before_its_own_expiry() {
+    for (expiry, is_tried) in [(None, true), (Some(Expiry::After(Span::from_secs(2))), false)] {
+        let rig = Rig::new();
+        let request = NewTimerRequest { options: Options { expiry }, ..plain() };
+        let id = rig.commands.create(request).await.unwrap().timer().id();
+        rig.settle_all(&Next::Expired { at: NOW, error: "503; expired".to_owned(), is_called: true }).await;
+        let due = rig.commands.get(id).await.unwrap().execute_at;
+        rig.clock.set(due.saturating_add(Span::from_secs(2)));
+        let answer = rig.commands.retry(id).await;
+        match answer {
+            Ok(timer) => assert!(is_tried && timer.status == Status::Pending, "{timer:?}"),
+            Err(refusal) => {
+                assert!(!is_tried, "{refusal}");
+                assert!(refusal.to_string().starts_with("cannot retry timer: it expired at "), "{refusal}");
+                assert_eq!(rig.commands.get(id).await.unwrap().status, Status::Expired);
+            }
+        }
     }
 }

@@ -1,3 +1,4 @@
+use domain::Expiry;
 use store::{ClaimToken, DueEntry, Epoch, ShardLease};
 
 use super::*;
@@ -277,4 +278,41 @@ fn a_namespace_gives_its_policy_to_timers_that_have_none() {
         assert!(matches!(recovered(last_recovered), Next::Pending { .. }), "{policy:?}");
         assert!(matches!(recovered(last_recovered + 1), Next::Failed { .. }), "{policy:?}");
     }
+}
+
+#[test]
+fn what_would_be_tried_at_or_after_its_expiry_has_expired() {
+    let expiring = |expiry| {
+        let mut timer = timer(Some(policy(3, None)));
+        timer.definition.options.expiry = Some(expiry);
+        timer
+    };
+    let retry = |seconds| Next::Pending { at: at(seconds), attempt: 1, error: Some("answered 503".to_owned()) };
+    let expired = |error: &str, is_called| Next::Expired { at: at(2000), error: error.to_owned(), is_called };
+    let because = "answered 503; expired: no attempt starts after expires_at 1970-01-01T00:33:30Z";
+    for (outcome, expiry, expected) in [
+        // The first retry comes ten seconds after the attempt.
+        (failed(None), Expiry::At(at(2011)), retry(2010)),
+        (failed(None), Expiry::At(at(2010)), expired(because, true)),
+        (failed(None), Expiry::After(Span::from_secs(1011)), retry(2010)),
+        (failed(None), Expiry::After(Span::from_secs(1010)), expired(because, true)),
+        (Outcome::Delivered, Expiry::At(at(1)), Next::Completed { at: at(2000) }),
+        // An instant stands; a span moves with the due time that the receiver asks for.
+        (
+            Outcome::Rescheduled { at: at(3000) },
+            Expiry::At(at(3000)),
+            expired(
+                "the receiver asked to be called again at 1970-01-01T00:50:00Z; expired: no attempt starts after expires_at \
+                 1970-01-01T00:50:00Z",
+                true,
+            ),
+        ),
+        (Outcome::Rescheduled { at: at(3000) }, Expiry::After(Span::from_secs(1)), Next::Again { at: at(3000) }),
+    ] {
+        assert_eq!(decide(outcome, &expiring(expiry), 1, at(2000), MIDDLE), expected, "{expiry:?}");
+    }
+    let lost = claimed(1, Ok(expiring(Expiry::At(at(2000)))));
+    let recovered = recover(&lost, at(2000));
+    assert!(matches!(&recovered, Next::Expired { error, is_called: true, .. } if error.contains("stopped")), "{recovered:?}");
+    assert!(matches!(recover(&lost, at(1999)), Next::Pending { .. }));
 }

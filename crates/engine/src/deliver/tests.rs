@@ -4,8 +4,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use delivery::{Config, Deliverer, NamespaceRules, Outcome, Shortage};
 use domain::{
-    AttemptLog, Callback, Clock, Definition, Delivery, ManualClock, Namespace, NewTimer, OnConflict, Options, RequestedTime,
-    Span, TimerId, Timestamp,
+    AttemptLog, Callback, Clock, Definition, Delivery, Expiry, ManualClock, Namespace, NewTimer, OnConflict, Options,
+    RequestedTime, Span, TimerId, Timestamp,
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 use scheduler::Scheduler;
@@ -127,8 +127,38 @@ async fn where_no_call_was_made_nothing_is_remembered() {
     let (pipeline, late) = claimed(503, remembering(AttemptLog::Everything)).await;
     let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };
     let settlement = pipeline.deliver(late, &CancellationToken::new()).await;
-    assert!(matches!(&settlement.next, Next::GivenUp { error, .. } if error.starts_with("overdue")), "{settlement:?}");
+    assert!(
+        matches!(&settlement.next, Next::Expired { error, is_called: false, .. } if error.starts_with("overdue")),
+        "{settlement:?}"
+    );
     assert_eq!(settlement.attempt, None);
+}
+
+#[tokio::test]
+async fn no_attempt_starts_at_or_after_the_expiry() {
+    // The claim was made a minute after the due time.
+    for (after, window, expected) in [
+        (Some(61), None, "failed"),
+        (Some(60), None, "expired"),
+        // An expiry of its own counts instead of the one that the operator gave.
+        (Some(61), Some(1), "failed"),
+        (Some(60), Some(3600), "expired"),
+        (None, Some(1), "expired"),
+        (None, None, "failed"),
+    ] {
+        let (pipeline, mut claimed) = claimed(503, Config::default()).await;
+        let pipeline = Pipeline { overdue_window: window.map(Span::from_secs), ..pipeline };
+        if let Ok(timer) = &mut claimed.timer {
+            timer.definition.options.expiry = after.map(|seconds| Expiry::After(Span::from_secs(seconds)));
+        }
+        let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+        let ended = match settlement.next {
+            Next::Failed { .. } => "failed",
+            Next::Expired { is_called: false, .. } => "expired",
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(ended, expected, "{after:?} {window:?}");
+    }
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::{
 
 use commands::{CommandError, Commands, EarliestAllowed, NewTimerRequest, Patch, Rules, Searches, Stores, Target};
 use domain::{
-    Callback, CallbackKind, Caller, Clock, Delivery, Horizon, Key, KindSet, RequestedTime, RetryPolicy, Span, Timer, TimerId,
-    Timestamp,
+    Callback, CallbackKind, Caller, Clock, Delivery, Expiry, Horizon, Key, KindSet, Options, RequestedTime, RetryPolicy, Span,
+    Timer, TimerId, Timestamp,
 };
 use store::DueEntry;
 
@@ -132,8 +132,12 @@ fn request(world: &World, nth: u64, dice: &mut Dice) -> NewTimerRequest {
         max_interval: Span::from_secs(5),
         max_duration: None,
     });
+    // Chance of its own, so that every other choice of a seed stays what it was.
+    let mut expiry = Dice::new(world.outside.plan.seed, 0x20_0000 + nth);
+    let expiry = expiry.percent(20).then(|| Expiry::After(Span::from_millis(1 + expiry.below(8_000) as u32)));
     NewTimerRequest {
         earliest_allowed: EarliestAllowed::Any,
+        options: Options { expiry },
         key: Some(Key::parse(&format!("{}-{nth}", world.outside.plan.seed)).unwrap()),
         retry_policy,
         delivery: if dice.percent(25) { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },

@@ -29,6 +29,8 @@ pub enum Check {
     Lost,
     /// Nothing is called before it is due.
     Early,
+    /// No attempt starts when the timer has expired.
+    Expired,
     /// Nothing is called that was never made, or was canceled, or in a version that an update replaced.
     Ghost,
     /// Nothing is called twice without a fault that explains it.

@@ -123,7 +123,7 @@ fn ended_well(world: &World, id: TimerId, stored: Option<&Timer>) {
 /// How many attempts the store should count.
 fn attempts(life: &Life) -> u32 {
     match (life.status, life.claims.last()) {
-        (Status::Pending | Status::Canceled, _) | (_, None) => life.attempt,
+        (Status::Pending | Status::Canceled | Status::Expired, _) | (_, None) => life.attempt,
         (_, Some(taken)) => taken.attempt,
     }
 }

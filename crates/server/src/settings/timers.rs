@@ -23,7 +23,7 @@ pub struct TimerOptions {
         default_value_t = scheduler::Config::default().retention
     )]
     pub retention: Span,
-    /// A timer later than this fails instead of being called; unset means that it is called however late
+    /// A timer without an expiry of its own that is later than this expires instead of being called; unset means that it is called however late
     #[arg(long, env = "OVERDUE_WINDOW", value_name = "DURATION", value_parser = overdue_window())]
     pub overdue_window: Option<Span>,
     /// Milliseconds between two sweeps for timers that a wake-up missed

@@ -17,7 +17,7 @@ for_each_store!(
     a_call_that_fails_makes_a_failed_timer_with_the_reason,
     a_retry_policy_repeats_a_failed_call_under_the_same_webhook_id,
     retries_of_a_millisecond_come_a_second_apart_unless_it_is_configured,
-    what_is_later_than_the_overdue_window_fails_with_a_reason,
+    what_is_later_than_the_overdue_window_expires_with_a_reason,
     metrics_and_documentation_are_served,
     repeating_a_create_with_a_key_never_fires_again,
 );
@@ -174,7 +174,7 @@ async fn retries_of_a_millisecond_come_a_second_apart_unless_it_is_configured(ba
     service.stop().await;
 }
 
-async fn what_is_later_than_the_overdue_window_fails_with_a_reason(backend: Backend) {
+async fn what_is_later_than_the_overdue_window_expires_with_a_reason(backend: Backend) {
     let _machine = beside_others().await;
     let receiver = Receiver::start();
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), ("OVERDUE_WINDOW", "10s")]).await;
@@ -189,11 +189,11 @@ async fn what_is_later_than_the_overdue_window_fails_with_a_reason(backend: Back
     wait_for_wall(now() + 14_000_000).await;
     service.start_again().await;
     let client = service.client();
-    let failed = client.wait_for_status(&too_late, "failed").await;
+    let expired = client.wait_for_status(&too_late, "expired").await;
     client.wait_for_status(&late, "completed").await;
 
-    assert!(failed["last_error"].as_str().is_some_and(|error| error.contains("OVERDUE_WINDOW")), "{failed}");
-    assert_eq!(failed["attempt"], 0, "nothing was sent: {failed}");
+    assert!(expired["last_error"].as_str().is_some_and(|error| error.contains("OVERDUE_WINDOW")), "{expired}");
+    assert_eq!(expired["attempt"], 0, "nothing was sent: {expired}");
     let calls = receiver.calls();
     assert_eq!(calls.iter().map(|call| call.timer_id()).collect::<Vec<_>>(), [late.as_str()]);
     service.stop().await;

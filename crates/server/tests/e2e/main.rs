@@ -41,6 +41,7 @@ mod database_file;
 mod database_outage;
 mod disk_full;
 mod downtime;
+mod expiry;
 mod fair_shares;
 mod faults;
 mod floods;

@@ -169,6 +169,7 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Pending, "SEARCH u USING PRIMARY KEY (shard=?)"),
         (Status::Failed, "SCAN o USING INDEX outcome_failed"),
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
+        (Status::Expired, "SCAN o USING INDEX outcome_expired"),
     ] {
         let query = ListQuery {
             filter: Filter { status: Some(status), namespace: None, key_prefix: None },
@@ -217,6 +218,7 @@ async fn a_search_for_what_matches_goes_by_an_index_and_sorts_only_the_few() {
             for (status, first) in [
                 (Status::Failed, "SEARCH o USING COVERING INDEX outcome_failed (id>?)"),
                 (Status::Canceled, "SEARCH o USING COVERING INDEX outcome_canceled (id>?)"),
+                (Status::Expired, "SEARCH o USING COVERING INDEX outcome_expired (id>?)"),
             ] {
                 assert_eq!(plan_of(Start::Status(status), Some(status), namespace, prefix), [first, definition]);
             }

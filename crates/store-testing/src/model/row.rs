@@ -124,6 +124,10 @@ impl Row {
                 self.timer.attempt = self.timer.attempt.saturating_sub(1);
                 self.finish(at, Some(error));
             }
+            Next::Expired { at, error, is_called } => {
+                self.timer.attempt = self.timer.attempt.saturating_sub(u32::from(!is_called));
+                self.finish(at, Some(error));
+            }
             Next::Pending { at, attempt, error } => self.wait(at, attempt, error),
             Next::Again { at } => {
                 self.timer.execute_at = at;

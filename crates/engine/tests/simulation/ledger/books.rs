@@ -1,4 +1,4 @@
-use domain::{Status, Timer, Timestamp};
+use domain::{Event, Status, Timer, Timestamp};
 use store::{Changed, Created, NodeId};
 
 use super::{Check, Ledger, Life, Taken, short};
@@ -56,7 +56,6 @@ impl Ledger {
         let Some(life) = books.timers.get_mut(&id) else {
             return books.violated(clock, Check::Ghost, Some(id), format_args!("{what}, though it was never made"));
         };
-        let before = if what == "reopened" { Status::Failed } else { Status::Pending };
         let met = life.status;
         (life.status, life.touched) = (timer.status, now);
         if what == "reopened" {
@@ -68,7 +67,8 @@ impl Ledger {
         }
         let is_rising = timer.revision > life.revision || (what == "canceled" && timer.revision == life.revision);
         (life.revision, life.execute_at) = (timer.revision, timer.execute_at);
-        if met != before {
+        let is_allowed = if what == "reopened" { met.after(Event::Reopen).is_some() } else { met == Status::Pending };
+        if !is_allowed {
             books.violated(clock, Check::State, Some(id), format_args!("{what} while it was {met} at {now}"));
         } else if !is_rising {
             books.violated(clock, Check::State, Some(id), format_args!("{what} without a new revision"));

@@ -69,6 +69,9 @@ impl Ledger {
         if node_now < due && !was_set {
             books.violated(clock, Check::Early, Some(id), format_args!("called by {by} at {node_now} by its clock, due {due}"));
         }
+        if timer.expires_at().is_some_and(|expires_at| node_now >= expires_at) && !was_held_up && !was_set {
+            books.violated(clock, Check::Expired, Some(id), format_args!("called by {by} at {node_now} by its clock"));
+        }
         for (other, other_ending) in earlier {
             let call = books.calls[other].clone();
             let is_open = !call.is_answered || call.reply != Reply::Failed;

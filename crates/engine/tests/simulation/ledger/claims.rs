@@ -120,6 +120,10 @@ impl super::Life {
         match next {
             Next::Completed { .. } => self.status = Status::Completed,
             Next::Failed { .. } | Next::GivenUp { .. } => self.status = Status::Failed,
+            Next::Expired { is_called, .. } => {
+                self.status = Status::Expired;
+                self.attempt = self.claims.last().map_or(0, |taken| taken.attempt - u32::from(!is_called));
+            }
             Next::Pending { at, attempt, .. } => self.wait(*at, *attempt),
             Next::Again { at } => {
                 self.wait(*at, 0);
@@ -144,7 +148,8 @@ fn agrees(next: &Next, claimed: u32, reply: Option<Reply>) -> bool {
         (Next::Completed { .. }, reply) => reply == Some(Reply::Delivered),
         (Next::Again { .. }, reply) => reply == Some(Reply::Rescheduled),
         (Next::Failed { .. }, reply) => reply == Some(Reply::Failed),
-        (Next::GivenUp { .. }, reply) => reply.is_none(),
+        (Next::GivenUp { .. } | Next::Expired { is_called: false, .. }, reply) => reply.is_none(),
+        (Next::Expired { .. }, reply) => matches!(reply, Some(Reply::Failed | Reply::Rescheduled)),
         (Next::Pending { attempt, .. }, None) => *attempt + 1 == claimed,
         (Next::Pending { attempt, .. }, Some(reply)) => *attempt == claimed && reply == Reply::Failed,
     }
