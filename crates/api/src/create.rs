@@ -73,6 +73,10 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "30m")]
     #[serde(default)]
     expires_after: Given<'a, Span>,
+    /// How long after its first registration `on_conflict: postpone` and `ping` may postpone it to at most. No limit unless given.
+    #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h")]
+    #[serde(default)]
+    postpone_max: Given<'a, Span>,
 }
 
 /// The short form: a countdown and a URL, to whose path the id of the timer is appended. Any of the three numbers, together
@@ -208,19 +212,26 @@ impl LongForm<'_> {
         if self.on_conflict.is_given() && key.is_none() {
             return Err(Invalid::new("on_conflict", "must not be given without key"));
         }
+        let on_conflict = self.on_conflict.read("on_conflict")?.unwrap_or_default();
+        if on_conflict == OnConflict::Postpone && !matches!(asked, RequestedTime::After(_)) {
+            return Err(Invalid::new("delay", "is required with on_conflict postpone"));
+        }
         Ok(NewTimerRequest {
             asked,
             earliest_allowed: EarliestAllowed::MinDelay,
             target: Target::Callback(callback),
             namespace: self.namespace.read("namespace")?.unwrap_or_default(),
             key,
-            on_conflict: self.on_conflict.read("on_conflict")?.unwrap_or_default(),
+            on_conflict,
             // `null` says the same as nothing where an update could clear the field, and is refused elsewhere.
             metadata: self.metadata.read_unless_null("metadata")?.map(Into::into),
             correlation_id: self.correlation_id.read_unless_null("correlation_id")?,
             retry_policy: self.retry_policy.read_unless_null("retry_policy")?,
             delivery: self.delivery.read("delivery")?.unwrap_or_default(),
-            options: Options { expiry: timing::expiry(&self.expires_at, &self.expires_after)?.set() },
+            options: Options {
+                expiry: timing::expiry(&self.expires_at, &self.expires_after)?.set(),
+                postpone_max: self.postpone_max.read_unless_null("postpone_max")?,
+            },
         })
     }
 }

@@ -93,13 +93,18 @@ pub(crate) enum Delivery {
 #[derive(ToSchema)]
 #[schema(
     description = "For a key that is in use. `reject` answers with the timer that is there if this request means the same, and with 409 if not. \
-    `replace` puts this request in its place, and begins anew if it had ended. `keep` gives a waiting timer only the new time, and leaves one that has ended alone."
+    `replace` puts this request in its place, and begins anew if it had ended. `keep` gives a waiting timer only the new time, and leaves one that has ended alone; `earliest` and `latest` do so only where the new time is \
+    earlier or later. `postpone`, which needs `delay`, lets a waiting timer be due that long from now, up to its `postpone_max`, and begins anew with this \
+    request if it had ended; a timer that is being delivered at this moment is a 409."
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnConflict {
     Reject,
     Replace,
     Keep,
+    Postpone,
+    Earliest,
+    Latest,
 }
 
 /// Whom the timer calls.

@@ -58,12 +58,16 @@ pub(crate) struct UpdateTimer<'a> {
     #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "30m")]
     #[serde(default)]
     expires_after: Given<'a, Span>,
+    /// `null` clears it.
+    #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h")]
+    #[serde(default)]
+    postpone_max: Given<'a, Span>,
 }
 
 /// Change a timer
 ///
 /// Changes a pending timer; once this has answered 200, the old version never fires. A field that is absent stays as
-/// it is; `null` clears `metadata`, `correlation_id`, `retry_policy` or the expiry; a `callback` is always whole. An empty object
+/// it is; `null` clears `metadata`, `correlation_id`, `retry_policy`, `postpone_max` or the expiry; a `callback` is always whole. An empty object
 /// changes nothing.
 #[utoipa::path(
     put, path = "/timers/{id}", tag = "timers", operation_id = "updateTimer", security(("ApiKey" = [])),
@@ -100,6 +104,7 @@ fn parse(text: &str) -> Result<Patch, ApiError> {
         retry_policy: clearable(&request.retry_policy, "retry_policy")?,
         delivery: request.delivery.read("delivery")?,
         expiry: timing::expiry(&request.expires_at, &request.expires_after)?,
+        postpone_max: clearable(&request.postpone_max, "postpone_max")?,
     })
 }
 

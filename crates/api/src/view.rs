@@ -67,6 +67,9 @@ pub(crate) struct DetailView {
     /// How long after the due time that is, if it was given so.
     #[schema(value_type = Option<String>, required = true, example = "30m")]
     pub expires_after: Option<Span>,
+    /// How long after its first registration it may be postponed to at most.
+    #[schema(value_type = Option<String>, required = true, example = "1h")]
+    pub postpone_max: Option<Span>,
     /// How many deliveries have been started for this due time.
     pub attempt: u32,
     /// Why the last delivery failed, if it did.
@@ -115,6 +118,7 @@ impl DetailView {
                 Some(Expiry::After(span)) => Some(span),
                 Some(Expiry::At(_)) | None => None,
             },
+            postpone_max: definition.options.postpone_max,
             attempt: timer.attempt,
             last_error: timer.last_error.clone(),
             timer: TimerView::of(timer, now),

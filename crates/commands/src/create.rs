@@ -1,6 +1,6 @@
 use domain::{
     Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, HttpEndpoint, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Timestamp, resolve,
+    NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Times, Timestamp, resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
@@ -164,11 +164,16 @@ impl Commands {
     pub(crate) async fn repeated(&self, late: TooLate) -> Result<Outcome, CommandError> {
         let TooLate { definition, on_conflict, refusal } = late;
         let Some(timer) = call::reading(self.stores.timers.get(definition.id)).await? else { return Err(refusal.into()) };
-        match resolve(on_conflict, timer.status, timer.definition.content(), definition.content()) {
+        let wanted = match definition.asked {
+            RequestedTime::At(instant) => instant,
+            RequestedTime::After(delay) => self.clock.now().saturating_add(delay),
+        };
+        let times = Times::of(&timer, wanted);
+        match resolve(on_conflict, timer.status, timer.definition.content(), definition.content(), times) {
             Resolution::Existing => self.answer(Created::Existing(timer)),
             Resolution::Conflict => self.answer(Created::Conflict(timer)),
             // These would need the time that has passed.
-            Resolution::Overwrite | Resolution::Move | Resolution::Revive => Err(refusal.into()),
+            Resolution::Overwrite | Resolution::Move(_) | Resolution::Revive => Err(refusal.into()),
         }
     }
 
@@ -214,7 +219,7 @@ fn is_made_by(timer: &Timer, new: &NewTimer) -> bool {
     let is_touched = new.on_conflict != OnConflict::Reject && timer.updated_at >= new.created_at;
     let is_of_then = timer.created_at == new.created_at || is_touched;
     let same_time = timer.definition.asked == new.definition.asked && timer.execute_at == new.execute_at;
-    let same_content = new.on_conflict == OnConflict::Keep || timer.definition.fingerprint() == new.definition.fingerprint();
+    let same_content = new.on_conflict.only_moves() || timer.definition.fingerprint() == new.definition.fingerprint();
     is_of_then && same_time && same_content
 }
 

@@ -52,6 +52,7 @@ pub struct Patch {
     pub retry_policy: Field<RetryPolicy>,
     pub delivery: Option<Delivery>,
     pub expiry: Field<Expiry>,
+    pub postpone_max: Field<Span>,
 }
 
 impl Patch {
@@ -64,6 +65,7 @@ impl Patch {
             && self.retry_policy.is_absent()
             && self.delivery.is_none()
             && self.expiry.is_absent()
+            && self.postpone_max.is_absent()
     }
 
     /// The timer with the changes applied, if the rules allow them at `now`. A time that is not named is not checked: an update
@@ -86,6 +88,7 @@ impl Patch {
             timer.definition.delivery = delivery;
         }
         self.expiry.put(&mut timer.definition.options.expiry);
+        self.postpone_max.put(&mut timer.definition.options.postpone_max);
         if let Some(expiry) = timer.definition.options.expiry.filter(|_| checks_expiry) {
             expiry.check(timer.execute_at)?;
         }

@@ -1,4 +1,4 @@
-use crate::{Event, Fingerprint, RequestedTime, Status};
+use crate::{Event, Fingerprint, RequestedTime, Status, Timer, Timestamp};
 
 /// What a create does when its namespace and key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -10,6 +10,13 @@ pub enum OnConflict {
     Replace,
     /// The existing timer stays, and takes only the new time.
     Keep,
+    /// The existing timer stays, and is due the requested delay from now; one that has ended starts anew. Debounces what comes in
+    /// quick succession, and lets a timer fire only when its client falls silent.
+    Postpone,
+    /// The existing timer stays, and takes the new time only if that is earlier.
+    Earliest,
+    /// The existing timer stays, and takes the new time only if that is later.
+    Latest,
 }
 
 impl OnConflict {
@@ -18,8 +25,16 @@ impl OnConflict {
             "reject" => Some(Self::Reject),
             "replace" => Some(Self::Replace),
             "keep" => Some(Self::Keep),
+            "postpone" => Some(Self::Postpone),
+            "earliest" => Some(Self::Earliest),
+            "latest" => Some(Self::Latest),
             _ => None,
         }
+    }
+
+    /// Whether a pending timer takes no more than the time of the request.
+    pub const fn only_moves(self) -> bool {
+        matches!(self, Self::Keep | Self::Postpone | Self::Earliest | Self::Latest)
     }
 }
 
@@ -32,8 +47,8 @@ pub enum Resolution {
     Conflict,
     /// The pending timer takes the new content and time.
     Overwrite,
-    /// The pending timer takes the new time only.
-    Move,
+    /// The pending timer takes this time, and nothing else of the request.
+    Move(Timestamp),
     /// The finished timer starts a new life with the new content.
     Revive,
 }
@@ -47,19 +62,56 @@ pub struct Content {
     pub is_event: bool,
 }
 
+/// The times by which it is decided when a pending timer is due next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// When the existing timer is due.
+    pub due: Timestamp,
+    /// Until when it may be postponed at most, if that is limited.
+    pub postponed_until_max: Option<Timestamp>,
+    /// The time that the request asks for.
+    pub wanted: Timestamp,
+}
+
+impl Times {
+    pub fn of(existing: &Timer, wanted: Timestamp) -> Self {
+        let postpone_max = existing.definition.options.postpone_max;
+        let postponed_until_max = postpone_max.map(|span| existing.created_at.saturating_add(span));
+        Self { due: existing.execute_at, postponed_until_max, wanted }
+    }
+
+    /// When a timer is due that is postponed to the wanted time. The limit never moves it to an earlier time.
+    pub fn postponed(self) -> Timestamp {
+        match self.postponed_until_max {
+            Some(limit) if limit < self.wanted => limit.max(self.due),
+            _ => self.wanted,
+        }
+    }
+
+    fn moved_to(self, at: Timestamp) -> Resolution {
+        if at == self.due { Resolution::Existing } else { Resolution::Move(at) }
+    }
+}
+
 /// The table of conflicts: the same decision for every store and every API.
-pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content) -> Resolution {
+pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content, times: Times) -> Resolution {
     match (mode, status) {
         (OnConflict::Reject, _) if existing == new => Resolution::Existing,
         (OnConflict::Reject, Status::Executing) => Resolution::Existing,
         (OnConflict::Reject, _) => Resolution::Conflict,
         (OnConflict::Replace, Status::Pending) => Resolution::Overwrite,
-        (OnConflict::Replace, Status::Executing) => Resolution::Conflict,
-        (OnConflict::Replace, finished) if finished.after(Event::Revive).is_some() => Resolution::Revive,
+        // What calls for a postponement while the call is under way would be lost if it were answered with the timer as it is.
+        (OnConflict::Replace | OnConflict::Postpone, Status::Executing) => Resolution::Conflict,
+        (OnConflict::Replace | OnConflict::Postpone, finished) if finished.after(Event::Revive).is_some() => Resolution::Revive,
         // A command must not move a timer that has a callback, nor a request one whose event a client awaits.
-        (OnConflict::Keep, Status::Pending) if existing.is_event != new.is_event => Resolution::Conflict,
-        (OnConflict::Keep, Status::Pending) => Resolution::Move,
-        (OnConflict::Replace | OnConflict::Keep, _) => Resolution::Existing,
+        (_, Status::Pending) if existing.is_event != new.is_event => Resolution::Conflict,
+        (OnConflict::Keep, Status::Pending) => Resolution::Move(times.wanted),
+        (OnConflict::Postpone, Status::Pending) => times.moved_to(times.postponed()),
+        (OnConflict::Earliest, Status::Pending) => times.moved_to(times.wanted.min(times.due)),
+        (OnConflict::Latest, Status::Pending) => times.moved_to(times.wanted.max(times.due)),
+        (OnConflict::Replace | OnConflict::Keep | OnConflict::Postpone | OnConflict::Earliest | OnConflict::Latest, _) => {
+            Resolution::Existing
+        }
     }
 }
 
@@ -68,41 +120,91 @@ mod tests {
     use super::*;
     use crate::Timestamp;
 
+    const DUE: Timestamp = Timestamp::from_micros(1_000);
+    const LATER: Timestamp = Timestamp::from_micros(2_000);
+    const EARLIER: Timestamp = Timestamp::from_micros(500);
+
     #[test]
     fn the_table_of_conflicts() {
-        use OnConflict::{Keep, Reject, Replace};
+        use OnConflict::{Earliest, Keep, Latest, Postpone, Reject, Replace};
         use Resolution::{Conflict, Existing, Move, Overwrite, Revive};
-        use Status::{Canceled, Completed, Executing, Failed, Pending};
-        // Mode, status, same content, other content.
+        use Status::{Canceled, Completed, Executing, Expired, Failed, Pending};
+        // Mode, status, same content, other content or another time, which is later.
         let table = [
             (Reject, Pending, Existing, Conflict),
             (Reject, Executing, Existing, Existing),
             (Reject, Completed, Existing, Conflict),
             (Reject, Failed, Existing, Conflict),
             (Reject, Canceled, Existing, Conflict),
+            (Reject, Expired, Existing, Conflict),
             (Replace, Pending, Overwrite, Overwrite),
             (Replace, Executing, Conflict, Conflict),
             (Replace, Completed, Revive, Revive),
             (Replace, Failed, Revive, Revive),
             (Replace, Canceled, Revive, Revive),
-            (Keep, Pending, Move, Move),
+            (Replace, Expired, Revive, Revive),
+            (Keep, Pending, Move(DUE), Move(LATER)),
             (Keep, Executing, Existing, Existing),
             (Keep, Completed, Existing, Existing),
             (Keep, Failed, Existing, Existing),
             (Keep, Canceled, Existing, Existing),
+            (Keep, Expired, Existing, Existing),
+            (Postpone, Pending, Existing, Move(LATER)),
+            (Postpone, Executing, Conflict, Conflict),
+            (Postpone, Completed, Revive, Revive),
+            (Postpone, Failed, Revive, Revive),
+            (Postpone, Canceled, Revive, Revive),
+            (Postpone, Expired, Revive, Revive),
+            (Earliest, Pending, Existing, Existing),
+            (Earliest, Executing, Existing, Existing),
+            (Earliest, Completed, Existing, Existing),
+            (Earliest, Failed, Existing, Existing),
+            (Earliest, Canceled, Existing, Existing),
+            (Earliest, Expired, Existing, Existing),
+            (Latest, Pending, Existing, Move(LATER)),
+            (Latest, Executing, Existing, Existing),
+            (Latest, Completed, Existing, Existing),
+            (Latest, Failed, Existing, Existing),
+            (Latest, Canceled, Existing, Existing),
+            (Latest, Expired, Existing, Existing),
         ];
-        let at = RequestedTime::At(Timestamp::from_micros(1));
-        let old = Content { fingerprint: Fingerprint([0; 16]), asked: at, is_event: false };
+        let at = |instant| Times { due: DUE, postponed_until_max: None, wanted: instant };
+        let old = Content { fingerprint: Fingerprint([0; 16]), asked: RequestedTime::At(DUE), is_event: false };
         for (mode, status, same, other) in table {
-            assert_eq!(resolve(mode, status, old, old), same, "{mode:?} {status} same");
-            let content = Content { fingerprint: Fingerprint([1; 16]), ..old };
-            assert_eq!(resolve(mode, status, old, content), other, "{mode:?} {status} other content");
-            let later = Content { asked: RequestedTime::At(Timestamp::from_micros(2)), ..old };
-            assert_eq!(resolve(mode, status, old, later), other, "{mode:?} {status} other time");
+            assert_eq!(resolve(mode, status, old, old, at(DUE)), same, "{mode:?} {status} same");
+            let later = Content { asked: RequestedTime::At(LATER), ..old };
+            assert_eq!(resolve(mode, status, old, later, at(LATER)), other, "{mode:?} {status} other time");
+            let content = Content { fingerprint: Fingerprint([1; 16]), ..later };
+            assert_eq!(resolve(mode, status, old, content, at(LATER)), other, "{mode:?} {status} other content");
             let event = Content { is_event: true, ..content };
-            let of_another_kind = if (mode, status) == (Keep, Pending) { Conflict } else { other };
-            assert_eq!(resolve(mode, status, old, event), of_another_kind, "{mode:?} {status} an event instead");
-            assert_eq!(resolve(mode, status, event, old), of_another_kind, "{mode:?} {status} instead of an event");
+            let of_another_kind = if mode.only_moves() && status == Pending { Conflict } else { other };
+            for (existing, new, what) in [(old, event, "an event instead"), (event, old, "instead of an event")] {
+                assert_eq!(resolve(mode, status, existing, new, at(LATER)), of_another_kind, "{mode:?} {status} {what}");
+            }
+        }
+        let earlier = Content { asked: RequestedTime::At(EARLIER), ..old };
+        for (mode, moved) in
+            [(Keep, Move(EARLIER)), (Postpone, Move(EARLIER)), (Earliest, Move(EARLIER)), (Latest, Existing), (Reject, Conflict)]
+        {
+            assert_eq!(resolve(mode, Pending, old, earlier, at(EARLIER)), moved, "{mode:?} to an earlier time");
+        }
+    }
+
+    #[test]
+    fn a_postponement_ends_at_its_limit_and_never_goes_back_because_of_it() {
+        let (limit, beyond) = (Timestamp::from_micros(1_500), LATER);
+        for (due, limit, wanted, expected) in [
+            (DUE, None, beyond, beyond),
+            (DUE, Some(limit), limit, limit),
+            (DUE, Some(limit), beyond, limit),
+            // It was registered for a time beyond the limit.
+            (beyond, Some(limit), Timestamp::MAX, beyond),
+            (limit, Some(limit), beyond, limit),
+            // A shorter delay is what its client wants.
+            (beyond, Some(limit), EARLIER, EARLIER),
+        ] {
+            let times = Times { due, postponed_until_max: limit, wanted };
+            assert_eq!(times.postponed(), expected, "{times:?}");
         }
     }
 }

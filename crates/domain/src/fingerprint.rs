@@ -34,7 +34,7 @@ impl Fingerprint {
             correlation_id,
             retry_policy,
             delivery,
-            options: Options { expiry },
+            options: Options { expiry, postpone_max },
         } = definition;
         let mut parts = Parts::default();
         parts.add(FIRST, Some(namespace.as_str()));
@@ -45,6 +45,7 @@ impl Fingerprint {
         parts.add(FIRST, retry_policy.as_ref().map(crate::RetryPolicy::to_json).as_deref());
         parts.add(FIRST, Some(delivery.as_str()));
         parts.add(2, expiry.map(|expiry| i64::from(expiry).to_string()).as_deref());
+        parts.add(3, postpone_max.map(|span| span.as_micros().to_string()).as_deref());
         parts.finish()
     }
 }
@@ -131,7 +132,10 @@ mod tests {
         };
         let default_policy = Definition { retry_policy: Some(RetryPolicy::default()), ..definition(PLAIN) };
         let event = Definition { callback: Callback::EVENT, ..definition(PLAIN) };
-        let expiring = |expiry| Definition { options: Options { expiry: Some(expiry) }, ..definition(PLAIN) };
+        let expiring =
+            |expiry| Definition { options: Options { expiry: Some(expiry), ..Options::default() }, ..definition(PLAIN) };
+        let postpone_max = Some(Span::from_secs(90));
+        let limited = Definition { options: Options { postpone_max, ..Options::default() }, ..definition(PLAIN) };
         // The last two are from databases that the first version wrote.
         let order_5 = Key::parse("order-5").unwrap();
         let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
@@ -145,6 +149,7 @@ mod tests {
             ("the default retry policy", default_policy, "6758f32f62deb73d95b555333c802ffb"),
             ("an instant of expiry", expiring(Expiry::At(Timestamp::from_micros(90))), "16cc62ecdd26d5041d8d3a7315b138f2"),
             ("a span to expiry", expiring(Expiry::After(Span::from_secs(90))), "82fb2633a34b50d19efc18f28f35f312"),
+            ("a limit of postponing", limited, "d8b8475392f58513b8a1fc36ac1fb63e"),
             ("a message", definition(NATS), "db6848abf7fd9dc3450f3239f007218b"),
             ("the event of a command", event, "5a187cfb58a177628ad6fea4901003b9"),
             ("an order in SQLite", stored_5, "1a91dcc8b02efaf7141b57df0c0b8b11"),

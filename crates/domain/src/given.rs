@@ -90,7 +90,7 @@ from_strings! {
     Namespace: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     CorrelationId: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     CallbackUrl: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
-    OnConflict: |name, text| Self::parse(text).ok_or_else(|| Invalid::new(name, "must be reject, replace or keep")),
+    OnConflict: |name, text| Self::parse(text).ok_or_else(|| Invalid::new(name, "must be reject, replace, keep, postpone, earliest or latest")),
     Delivery: |name, text| Self::parse(text).ok_or_else(|| Invalid::new(name, "must be at_least_once or at_most_once")),
     Rights: |name, text| Self::parse(text).ok_or_else(|| Invalid::new(name, "must be read or write")),
 }

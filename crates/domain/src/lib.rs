@@ -39,7 +39,7 @@ pub use callback::{Backend, Callback, CallbackKind, CallbackUrl, Endpoint, HttpE
 pub use callback_headers::{CALL_TIME_HEADER, TIMER_ID_HEADER};
 pub use cause::Cause;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use conflict::{Content, OnConflict, Resolution, resolve};
+pub use conflict::{Content, OnConflict, Resolution, Times, resolve};
 pub use destination::{Destination, ReceiverId, TenantId};
 pub use expiry::Expiry;
 pub use fair_share::FairShare;

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Expiry, Invalid};
+use crate::{Expiry, Invalid, Span};
 
 /// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
 /// a migration.
@@ -12,6 +12,25 @@ use crate::{Expiry, Invalid};
 pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
+    /// For how long from its registration the timer may be postponed.
+    #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
+    pub postpone_max: Option<Span>,
+}
+
+/// A span as the number of its microseconds.
+mod micros {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::Span;
+
+    #[expect(clippy::ref_option, reason = "serde passes the field as it is")]
+    pub fn serialize<S: Serializer>(span: &Option<Span>, serializer: S) -> Result<S::Ok, S::Error> {
+        span.map(Span::as_micros).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+        Ok(Option::<i64>::deserialize(deserializer)?.map(Span::from_micros_clamped))
+    }
 }
 
 /// The version that this program writes, and the latest it understands. It rises when a field joins that a program of the version
@@ -87,6 +106,14 @@ mod tests {
         let stored = to_stored(&later).unwrap();
         assert_eq!(stored, r#"{"version":2,"label":"é"}"#);
         assert_eq!(from_stored::<Later>(Some(&stored)).unwrap(), later);
+    }
+
+    #[test]
+    fn every_option_reads_back_as_it_is_written() {
+        let options = Options { expiry: Some(Expiry::After(Span::from_secs(90))), postpone_max: Some(Span::from_micros(7)) };
+        let stored = options.to_stored().unwrap();
+        assert_eq!(stored, r#"{"version":2,"expiry":-90000001,"postpone_max":7}"#);
+        assert_eq!(Options::from_stored(Some(&stored)).unwrap(), options);
     }
 
     #[test]

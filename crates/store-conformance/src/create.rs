@@ -1,6 +1,6 @@
 //! Registering timers: the answers, and how taken ids are resolved.
 
-use domain::{Definition, Expiry, NewTimer, OnConflict, Resolution, RetryPolicy, Status, Timer, resolve};
+use domain::{Definition, Expiry, NewTimer, OnConflict, Resolution, RetryPolicy, Status, Timer, Times, resolve};
 use store::Created;
 
 use crate::{
@@ -57,6 +57,7 @@ pub async fn every_field_of_a_definition_comes_back(fixture: impl Fixture) {
         timer("http://a.example/").retry_policy(RetryPolicy::default()),
         timer("http://a.example/").expiring(Expiry::At(ahead(secs(7)))),
         timer("http://a.example/").key("k-2").expiring(Expiry::After(millis(1500))),
+        timer("http://a.example/").postpone_max(secs(7)),
     ];
     for draft in drafts {
         let definition = draft.clone().build().definition;
@@ -80,12 +81,42 @@ pub async fn keep_moves_what_is_pending_and_nothing_else(fixture: impl Fixture) 
     taken_ids_are_resolved(fixture, OnConflict::Keep).await;
 }
 
+pub async fn postpone_moves_what_is_pending_and_revives_what_has_ended(fixture: impl Fixture) {
+    taken_ids_are_resolved(fixture, OnConflict::Postpone).await;
+}
+
+pub async fn earliest_moves_what_is_pending_to_an_earlier_time_only(fixture: impl Fixture) {
+    taken_ids_are_resolved(fixture, OnConflict::Earliest).await;
+}
+
+pub async fn latest_moves_what_is_pending_to_a_later_time_only(fixture: impl Fixture) {
+    taken_ids_are_resolved(fixture, OnConflict::Latest).await;
+}
+
+pub async fn a_timer_is_postponed_up_to_its_limit(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let draft = timer("http://a.example/").key("k").after(secs(10)).postpone_max(secs(30));
+    let first = stage.create(draft.clone()).await;
+    let mut revision = first.revision;
+    for (now, due, is_moved) in [(0, 10, false), (15, 25, true), (25, 30, true), (29, 30, false)] {
+        // Neither the content nor the limit of a later request counts.
+        let again = timer("http://b.example/").key("k").postpone_max(secs(9_999)).created_at(ahead(secs(now))).after(secs(10));
+        let answer = stage.create_all(vec![again.on_conflict(OnConflict::Postpone)]).await.remove(0);
+        revision += u32::from(is_moved);
+        assert_eq!(matches!(answer, Created::Replaced(_)), is_moved, "after {now} s: {answer:?}");
+        let expected = Timer { execute_at: ahead(secs(due)), revision, updated_at: answer.timer().updated_at, ..first.clone() };
+        assert_eq!(answer.timer(), &expected, "after {now} s");
+        assert_eq!(stage.get(first.id()).await, expected);
+        assert_eq!(stage.due_of(first.id()).await, [entry(&expected)]);
+    }
+}
+
 /// The table of [`domain::resolve`], as the store implements it: for each status, the same content, other content, another
 /// time, another kind.
 async fn taken_ids_are_resolved(fixture: impl Fixture, mode: OnConflict) {
     let stage = Stage::set(&fixture).await;
     for status in Status::ALL {
-        for variant in ["the same", "other content", "another time", "an event instead"] {
+        for variant in ["the same", "other content", "another time", "an earlier time", "an event instead"] {
             let case = format!("{mode:?} meets {status} with {variant}");
             let draft = timer("http://old.example/").key(&case).payload(r#"{"a":1}"#).due_in(secs(5));
             let before = stage.in_status(draft.clone(), status).await;
@@ -93,6 +124,7 @@ async fn taken_ids_are_resolved(fixture: impl Fixture, mode: OnConflict) {
             let new = match variant {
                 "other content" => again.payload("2").metadata(r#"{"new":true}"#).build(),
                 "another time" => again.due_in(secs(90)).build(),
+                "an earlier time" => again.due_in(secs(2)).build(),
                 "an event instead" => again.announcing().due_in(secs(90)).build(),
                 _ => again.build(),
             };
@@ -123,11 +155,14 @@ fn expected(before: &Timer, new: &NewTimer) -> Created {
         revision: before.revision + 1,
     };
     let (old, new_one) = (&before.definition, &new.definition);
-    match resolve(new.on_conflict, before.status, old.content(), new_one.content()) {
+    match resolve(new.on_conflict, before.status, old.content(), new_one.content(), Times::of(before, new.execute_at)) {
         Resolution::Existing => Created::Existing(before.clone()),
         Resolution::Conflict => Created::Conflict(before.clone()),
         Resolution::Overwrite => Created::Replaced(replaced(new_one.clone())),
-        Resolution::Move => Created::Replaced(replaced(Definition { asked: new_one.asked, ..old.clone() })),
+        Resolution::Move(at) => {
+            let definition = Definition { asked: new_one.asked, ..old.clone() };
+            Created::Replaced(Timer { execute_at: at, ..replaced(definition) })
+        }
         Resolution::Revive => Created::Replaced(Timer { created_at: new.created_at, ..replaced(new_one.clone()) }),
     }
 }
@@ -162,7 +197,7 @@ pub async fn a_repeated_request_is_known_again_after_an_update_only_with_the_new
 
 pub async fn an_overwritten_or_moved_timer_starts_its_attempts_over(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for mode in [OnConflict::Replace, OnConflict::Keep] {
+    for mode in [OnConflict::Replace, OnConflict::Keep, OnConflict::Postpone, OnConflict::Latest] {
         let draft = timer("http://a.example/").key(&format!("{mode:?}"));
         let tried = retried(&stage, draft.clone(), ahead(secs(200))).await;
         assert_eq!((tried.attempt, tried.last_error.as_deref()), (1, Some("HTTP 503")));

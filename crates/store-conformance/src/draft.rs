@@ -174,6 +174,11 @@ impl Draft {
         self
     }
 
+    pub fn postpone_max(mut self, span: Span) -> Self {
+        self.0.definition.options.postpone_max = Some(span);
+        self
+    }
+
     pub fn expiring(mut self, expiry: Expiry) -> Self {
         self.0.definition.options.expiry = Some(expiry);
         self

@@ -9,6 +9,10 @@ macro_rules! suite {
                 reject_gives_the_same_timer_back_and_refuses_another
                 replace_overwrites_what_is_pending_and_revives_what_has_ended
                 keep_moves_what_is_pending_and_nothing_else
+                postpone_moves_what_is_pending_and_revives_what_has_ended
+                earliest_moves_what_is_pending_to_an_earlier_time_only
+                latest_moves_what_is_pending_to_a_later_time_only
+                a_timer_is_postponed_up_to_its_limit
                 blanks_between_json_tokens_do_not_make_another_timer
                 the_same_delay_asked_for_later_is_the_same_timer
                 a_repeated_request_is_known_again_after_an_update_only_with_the_new_content

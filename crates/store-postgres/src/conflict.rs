@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use domain::{Definition, Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Timestamp, resolve};
+use domain::{Definition, Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Times, Timestamp, resolve};
 use sqlx::{Connection, PgConnection, Row};
 use store::Created;
 use store_sql::{Call, as_created, sql};
@@ -175,19 +175,20 @@ impl Call<Sessions> for Resolve {
         let Some(held) = hold(&mut transaction, new.definition.id, *shards).await? else { return Ok(None) };
         let existing = held.timer.definition.content_with(held.fingerprint);
         let wanted = new.definition.content_with(*fingerprint);
-        let (timer, fingerprint) = match resolve(new.on_conflict, held.timer.status, existing, wanted) {
-            Resolution::Existing => return Ok(Some(Created::Existing(held.timer))),
-            Resolution::Conflict => return Ok(Some(Created::Conflict(held.timer))),
-            Resolution::Overwrite => (renewed(&held, new.definition.clone(), new.execute_at, new.created_at), *fingerprint),
-            Resolution::Move => {
-                let definition = Definition { asked: new.definition.asked, ..held.timer.definition.clone() };
-                (renewed(&held, definition, new.execute_at, new.created_at), held.fingerprint)
-            }
-            Resolution::Revive => {
-                // Above the one of its former life, so that no client takes the two for the same.
-                (Timer { revision: held.timer.revision.saturating_add(1), ..as_created(new) }, *fingerprint)
-            }
-        };
+        let (timer, fingerprint) =
+            match resolve(new.on_conflict, held.timer.status, existing, wanted, Times::of(&held.timer, new.execute_at)) {
+                Resolution::Existing => return Ok(Some(Created::Existing(held.timer))),
+                Resolution::Conflict => return Ok(Some(Created::Conflict(held.timer))),
+                Resolution::Overwrite => (renewed(&held, new.definition.clone(), new.execute_at, new.created_at), *fingerprint),
+                Resolution::Move(at) => {
+                    let definition = Definition { asked: new.definition.asked, ..held.timer.definition.clone() };
+                    (renewed(&held, definition, at, new.created_at), held.fingerprint)
+                }
+                Resolution::Revive => {
+                    // Above the one of its former life, so that no client takes the two for the same.
+                    (Timer { revision: held.timer.revision.saturating_add(1), ..as_created(new) }, *fingerprint)
+                }
+            };
         replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, *shards).await?;
         transaction.commit().await.or_unknown()?;
         Ok(Some(Created::Replaced(timer)))

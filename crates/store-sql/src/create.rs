@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Cause, Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, resolve};
+use domain::{Cause, Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, Times, resolve};
 use futures_util::{StreamExt, stream};
 use store::{Created, StoreError, StoreResult, Unreadable};
 use tokio::{sync::Semaphore, time::timeout};
@@ -241,9 +241,10 @@ async fn insert<I: Inserts>(statements: &I, timers: &[Arc<NewTimer>]) -> Vec<Sto
 
 fn asked(new: &NewTimer, met: Timer, fingerprint: Fingerprint) -> Created {
     let existing = met.definition.content_with(fingerprint);
-    match resolve(OnConflict::Reject, met.status, existing, new.definition.content()) {
+    let times = Times::of(&met, new.execute_at);
+    match resolve(OnConflict::Reject, met.status, existing, new.definition.content(), times) {
         Resolution::Existing => Created::Existing(met),
-        Resolution::Conflict | Resolution::Overwrite | Resolution::Move | Resolution::Revive => Created::Conflict(met),
+        Resolution::Conflict | Resolution::Overwrite | Resolution::Move(_) | Resolution::Revive => Created::Conflict(met),
     }
 }
 

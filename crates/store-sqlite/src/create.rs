@@ -149,7 +149,8 @@ fn settle_conflict(
     let wanted = new.definition.content_with(texts.fingerprint);
     // Through the column and back, so that what was asked is compared as it is stored.
     let wanted = Content { asked: RequestedTime::from_i64(wanted.asked.to_i64()), ..wanted };
-    let met = match resolve(new.on_conflict, existing.timer.status, existing.timer.content(existing.fingerprint), wanted) {
+    let (met, times) = (existing.timer.content(existing.fingerprint), existing.timer.times(new));
+    let met = match resolve(new.on_conflict, existing.timer.status, met, wanted, times) {
         Resolution::Existing => Created::Existing(existing.timer.into_timer()?),
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),
         Resolution::Overwrite => {
@@ -157,8 +158,8 @@ fn settle_conflict(
             change::replace(connection, &existing, &replacement, NextAttempt::AtTheNewTime, tally)?;
             Created::Replaced(read_back(connection, id)?)
         }
-        Resolution::Move => {
-            change::move_to(connection, &existing, new.definition.asked, new.execute_at, new.created_at)?;
+        Resolution::Move(at) => {
+            change::move_to(connection, &existing, new.definition.asked, at, new.created_at)?;
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Revive => {

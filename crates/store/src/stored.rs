@@ -1,6 +1,6 @@
 use domain::{
-    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, Options, RequestedTime,
-    RetryPolicy, Status, Timer, TimerId, Timestamp,
+    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, NewTimer, OnConflict, Options,
+    RequestedTime, RetryPolicy, Status, Timer, TimerId, Times, Timestamp,
 };
 
 use crate::Unreadable;
@@ -35,6 +35,18 @@ impl StoredTimer {
     pub fn content(&self, fingerprint: Fingerprint) -> Content {
         let is_event = self.callback_config == Callback::EVENT.to_json();
         Content { fingerprint, asked: RequestedTime::from_i64(self.asked), is_event }
+    }
+
+    /// The times by which it is decided when this timer is due next. Understands its options only where the request needs them.
+    pub fn times(&self, new: &NewTimer) -> Times {
+        let is_postponed = new.on_conflict == OnConflict::Postpone;
+        let options = is_postponed.then(|| Options::from_stored(self.options.as_deref()).ok()).flatten();
+        let postpone_max = options.and_then(|options| options.postpone_max);
+        Times {
+            due: Timestamp::from_micros(self.execute_at),
+            postponed_until_max: postpone_max.map(|span| Timestamp::from_micros(self.created_at).saturating_add(span)),
+            wanted: new.execute_at,
+        }
     }
 
     /// Refuses what no version of this program wrote; says what it was.

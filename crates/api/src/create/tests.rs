@@ -202,7 +202,7 @@ async fn every_bad_request_is_refused_by_name_and_stores_nothing() {
         (long(r#","key":"\u0000""#), "key must not contain control characters"),
         (long(&format!(r#","key":"{}""#, "k".repeat(256))), "key must have 1 to 255 characters"),
         (long(r#","on_conflict":"replace""#), "on_conflict must not be given without key"),
-        (long(r#","key":"a","on_conflict":"merge""#), "on_conflict must be reject, replace or keep"),
+        (long(r#","key":"a","on_conflict":"merge""#), "on_conflict must be reject, replace, keep, postpone, earliest or latest"),
         (long(r#","key":"a","on_conflict":null"#), "on_conflict must be a string"),
         (long(r#","key":"a","on_conflict":true"#), "on_conflict must be a string"),
         (long(r#","correlation_id":"""#), "correlation_id must have 1 to 255 characters"),

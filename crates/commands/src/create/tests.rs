@@ -25,7 +25,8 @@ async fn lost_answers_in_a_row_still_make_one_timer() {
         vec![NotDoneUnknown, NotDone, NotDone],
         vec![NotDoneUnknown, DoneUnknown],
     ] {
-        for request in [plain(), keyed("a", OnConflict::Reject), keyed("a", OnConflict::Replace), keyed("a", OnConflict::Keep)] {
+        let modes = [OnConflict::Reject, OnConflict::Replace, OnConflict::Keep, OnConflict::Postpone, OnConflict::Latest];
+        for request in [plain()].into_iter().chain(modes.map(|mode| keyed("a", mode))) {
             let rig = Rig::new();
             for fault in &faults {
                 rig.store.plan(Operation::Create, *fault);
@@ -221,6 +222,10 @@ async fn a_create_that_comes_too_late_takes_no_time_that_has_passed() {
         (NewTimerRequest { asked: later, ..at_ten("a", OnConflict::Reject) }, "CEC"),
         (at_ten("a", OnConflict::Replace), "PCP"),
         (at_ten("b", OnConflict::Keep), "PEE"),
+        (at_ten("b", OnConflict::Postpone), "ECP"),
+        (at_ten("b", OnConflict::Earliest), "EEE"),
+        (at_ten("b", OnConflict::Latest), "EEE"),
+        (NewTimerRequest { asked: later, ..at_ten("b", OnConflict::Latest) }, "PEE"),
         (NewTimerRequest { key: Some(other_key), ..at_ten("a", OnConflict::Reject) }, "PPP"),
         (NewTimerRequest { key: None, ..at_ten("a", OnConflict::Reject) }, "PPP"),
     ] {
@@ -256,5 +261,19 @@ async fn a_new_life_is_called_a_replacement_even_if_its_answer_is_lost() {
             let Ok(Outcome::Replaced(timer)) = outcome else { panic!("{fault:?} {host} {outcome:?}") };
             assert_eq!((timer.status, timer.created_at), (Status::Pending, rig.commands.clock.now()));
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_postponement_whose_answer_is_lost_is_made_once() {
+    for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown] {
+        let rig = Rig::new();
+        rig.commands.create(keyed("a", OnConflict::Reject)).await.unwrap();
+        rig.clock.advance(Span::from_secs(60));
+        rig.store.plan(Operation::Create, fault);
+        let outcome = rig.commands.create(keyed("b", OnConflict::Postpone)).await.unwrap();
+        let due = NOW.saturating_add(Span::from_secs(3660));
+        assert_eq!((outcome.timer().execute_at, outcome.timer().revision), (due, 2), "{fault:?}");
+        assert_eq!(outcome.timer().definition.callback, callback("a"), "{fault:?}");
     }
 }

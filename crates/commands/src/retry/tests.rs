@@ -53,7 +53,7 @@ async fn a_lost_answer_is_read_back() {
 async fn what_has_expired_is_tried_again_only_before_its_own_expiry() {
     for (expiry, is_tried) in [(None, true), (Some(Expiry::After(Span::from_secs(2))), false)] {
         let rig = Rig::new();
-        let request = NewTimerRequest { options: Options { expiry }, ..plain() };
+        let request = NewTimerRequest { options: Options { expiry, ..Options::default() }, ..plain() };
         let id = rig.commands.create(request).await.unwrap().timer().id();
         rig.settle_all(&Next::Expired { at: NOW, error: "503; expired".to_owned(), is_called: true }).await;
         let due = rig.commands.get(id).await.unwrap().execute_at;

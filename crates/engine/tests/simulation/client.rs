@@ -137,7 +137,7 @@ fn request(world: &World, nth: u64, dice: &mut Dice) -> NewTimerRequest {
     let expiry = expiry.percent(20).then(|| Expiry::After(Span::from_millis(1 + expiry.below(8_000) as u32)));
     NewTimerRequest {
         earliest_allowed: EarliestAllowed::Any,
-        options: Options { expiry },
+        options: Options { expiry, ..Options::default() },
         key: Some(Key::parse(&format!("{}-{nth}", world.outside.plan.seed)).unwrap()),
         retry_policy,
         delivery: if dice.percent(25) { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },

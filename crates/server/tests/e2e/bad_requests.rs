@@ -123,7 +123,7 @@ fn bad_fields() -> Vec<Refused> {
         (with(r#""key":"a\u0000b""#), "key must not contain control characters"),
         (with(r#""correlation_id":"a\nb""#), "correlation_id must not contain control characters"),
         (with(r#""on_conflict":"replace""#), "on_conflict must not be given without key"),
-        (with(r#""key":"k","on_conflict":"merge""#), "on_conflict must be reject, replace or keep"),
+        (with(r#""key":"k","on_conflict":"merge""#), "on_conflict must be reject, replace, keep, postpone, earliest or latest"),
         (with(&format!(r#""metadata":"{}""#, "x".repeat(64 * 1024))), "metadata must not be longer than 65536 bytes"),
         (with(r#""delivery":"at_most_once","delivery":"at_least_once""#), "delivery must not be given twice"),
         (with(r#""retry_policy":3"#), "retry_policy must be an object"),

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Timestamp, resolve};
+use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Times, Timestamp, resolve};
 use store::{
     Changed, Claim, Claimed, Created, Cursor, DueEntry, Filter, ListQuery, Order, Page, Settlement, ShardCursor, ShardLease,
     Summary,
@@ -30,11 +30,12 @@ impl Tables {
             return Created::Created(timer);
         };
         let existing = &row.timer.definition;
-        match resolve(on_conflict, row.timer.status, existing.content(), definition.content()) {
+        match resolve(on_conflict, row.timer.status, existing.content(), definition.content(), Times::of(&row.timer, execute_at))
+        {
             Resolution::Existing => return Created::Existing(row.timer.clone()),
             Resolution::Conflict => return Created::Conflict(row.timer.clone()),
             Resolution::Overwrite => row.change(definition, execute_at, created_at),
-            Resolution::Move => {
+            Resolution::Move(execute_at) => {
                 let moved = domain::Definition { asked: definition.asked, ..existing.clone() };
                 row.change(moved, execute_at, created_at);
             }
