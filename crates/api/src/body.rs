@@ -1,5 +1,5 @@
 use axum::{
-    body::Body,
+    body::{Body, HttpBody},
     extract::{FromRequest, Request},
 };
 use domain::AccessKeyId;
@@ -51,6 +51,20 @@ impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
             Ok(text) => Ok(Self { text, _permit: permit }),
             Err(_) => Err(ApiError::Malformed("the body must be valid UTF-8".to_owned())),
         }
+    }
+}
+
+/// The same for a request that may come without one.
+pub(crate) struct OptionalBody(pub Option<JsonBody>);
+
+impl FromRequest<Api> for OptionalBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, ApiError> {
+        if request.body().is_end_stream() {
+            return Ok(Self(None));
+        }
+        JsonBody::from_request(request, api).await.map(Some).map(Self)
     }
 }
 

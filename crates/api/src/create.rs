@@ -127,6 +127,7 @@ type AnyWhole = Whole<0, { u32::MAX }>;
             ("cancel" = (operation_id = "cancelTimer", parameters(("id" = "$response.body#/data/id")))),
             ("fire" = (operation_id = "fireTimer", parameters(("id" = "$response.body#/data/id")))),
             ("retry" = (operation_id = "retryTimer", parameters(("id" = "$response.body#/data/id")))),
+            ("ping" = (operation_id = "pingTimer", parameters(("id" = "$response.body#/data/id")))),
             ("attempts" = (operation_id = "listAttempts", parameters(("id" = "$response.body#/data/id")))),
         )),
         (status = 200, description = "The key was there: `timer already exists` when nothing was changed, `timer replaced successfully` when it took the new content or time.", body = Envelope<TimerView>),

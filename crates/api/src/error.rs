@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::response::{IntoResponse, Response};
-use commands::CommandError;
+use commands::{CommandError, Verb};
 use domain::Invalid;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
@@ -63,6 +63,8 @@ impl From<Invalid> for ApiError {
 impl ApiError {
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
+            Self::Command(CommandError::WrongStatus { verb: Verb::Ping, .. }) => StatusCode::CONFLICT,
+            Self::Command(CommandError::StaleRevision { .. }) => StatusCode::PRECONDITION_FAILED,
             Self::Command(CommandError::Invalid(_) | CommandError::WrongStatus { .. }) | Self::Malformed(_) => {
                 StatusCode::BAD_REQUEST
             }

@@ -37,6 +37,7 @@ mod openapi;
 mod page;
 mod permits;
 mod ping;
+mod ping_timer;
 mod rate;
 mod request;
 mod request_metrics;
@@ -169,6 +170,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
         .route("/timers/{id}/fire", routing::post(fire::fire))
         .route("/timers/{id}/retry", routing::post(retry::retry))
+        .route("/timers/{id}/ping", routing::post(ping_timer::ping_timer))
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))

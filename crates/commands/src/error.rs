@@ -18,6 +18,9 @@ pub enum CommandError {
     /// The status of the timer does not permit it.
     #[error("cannot {verb} timer with status '{status}'")]
     WrongStatus { verb: Verb, status: Status },
+    /// The timer has another revision than the one that the caller expects; nothing was changed.
+    #[error("timer has revision {revision}, not {expected}")]
+    StaleRevision { revision: u32, expected: u32 },
     /// The timer has expired, and another try would come after that.
     #[error("cannot retry timer: it expired at {0}")]
     Expired(Timestamp),
@@ -45,6 +48,16 @@ pub enum CommandError {
     Internal(#[source] StoreError),
 }
 
+impl CommandError {
+    /// Refuses a change of a timer that has another revision than the one that its caller expects, if it expects one.
+    pub fn check_revision(timer: &Timer, expected: Option<u32>) -> Result<(), Self> {
+        match expected {
+            Some(expected) if timer.revision != expected => Err(Self::StaleRevision { revision: timer.revision, expected }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The action that was requested of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
@@ -52,6 +65,7 @@ pub enum Verb {
     Cancel,
     Fire,
     Retry,
+    Ping,
 }
 
 impl fmt::Display for Verb {
@@ -61,6 +75,7 @@ impl fmt::Display for Verb {
             Self::Cancel => "cancel",
             Self::Fire => "fire",
             Self::Retry => "retry",
+            Self::Ping => "ping",
         })
     }
 }

@@ -26,6 +26,7 @@ mod keys;
 mod list;
 mod patch;
 mod permission;
+mod ping;
 mod retry;
 mod rules;
 mod searches;
@@ -97,5 +98,5 @@ pub const METRICS: &[Metric] = &[
     Metric::counter("timer_canceled_total", "Timers canceled by their callers."),
     Metric::counter("timer_retried_total", "Failed or expired timers that their callers had tried again."),
     Metric::counter("timer_read_back_total", "Writes whose outcome was unknown and had to be read back, by operation.")
-        .by(&[("operation", &["create", "update", "cancel", "retry", "add_key"])]),
+        .by(&[("operation", &["create", "update", "cancel", "retry", "revive", "add_key"])]),
 ];

@@ -1,10 +1,10 @@
 //! Updates and cancels: only of pending timers, and never of an unseen version.
 
-use domain::{Delivery, Key, Next, OnConflict, Status, Timer};
+use domain::{Delivery, Event, Key, Next, OnConflict, Status, Timer};
 use store::{Changed, Created};
 
 use crate::{
-    Fixture, NOW, Stage, ago, ahead, micros, secs,
+    Draft, Fixture, NOW, Stage, ago, ahead, micros, secs,
     stage::{entry, entry_at, retried},
     timer,
 };
@@ -171,6 +171,58 @@ pub async fn an_update_made_in_a_former_life_is_told_to_read_again(fixture: impl
         let changed = Timer { execute_at: ahead(secs(60)), ..before };
         assert_eq!(stage.store.update(&changed, NOW).await.unwrap(), Changed::StaleRevision, "{status}");
         assert_eq!(stage.get(revived.id()).await, revived, "{status}");
+    }
+}
+
+pub async fn a_new_life_begins_only_after_the_end_and_as_it_was_read(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let changed = |before: &Timer| {
+        let definition = timer("http://new.example/").with_id(before.id()).namespace("tenant").build().definition;
+        Timer { definition, execute_at: ahead(secs(60)), ..before.clone() }
+    };
+    for status in Status::ALL {
+        let before = stage.in_status(timer("http://old.example/").created_at(ago(secs(5))), status).await;
+        let answer = stage.store.revive(&changed(&before), ahead(secs(1))).await.unwrap();
+        if status.after(Event::Revive).is_none() {
+            assert_eq!(answer, Changed::WrongStatus(before.clone()), "{status}");
+            assert_eq!(stage.get(before.id()).await, before, "{status}");
+            continue;
+        }
+        let expected = Timer {
+            status: Status::Pending,
+            attempt: 0,
+            last_error: None,
+            executed_at: None,
+            created_at: ahead(secs(1)),
+            updated_at: ahead(secs(1)),
+            revision: before.revision + 1,
+            ..changed(&before)
+        };
+        assert_eq!(answer, Changed::Done(expected.clone()), "{status}");
+        assert_eq!(stage.get(before.id()).await, expected, "{status}");
+        assert_eq!(stage.due_of(before.id()).await, [entry(&expected)], "{status}");
+        stage.settle(&stage.claim_one(&expected).await, Next::Completed { at: NOW }).await;
+        // What was read in the former life says nothing about this one.
+        let stale = stage.store.revive(&changed(&before), NOW).await.unwrap();
+        assert_eq!(stale, Changed::StaleRevision, "{status}");
+        assert_eq!(stage.get(before.id()).await.status, Status::Completed, "{status}");
+    }
+    let unknown = as_created(timer("http://a.example/"));
+    assert_eq!(stage.store.revive(&unknown, NOW).await.unwrap(), Changed::NotFound);
+}
+
+fn as_created(draft: Draft) -> Timer {
+    let new = draft.build();
+    Timer {
+        definition: new.definition,
+        execute_at: new.execute_at,
+        status: Status::Pending,
+        attempt: 0,
+        last_error: None,
+        executed_at: None,
+        created_at: new.created_at,
+        updated_at: new.created_at,
+        revision: 1,
     }
 }
 

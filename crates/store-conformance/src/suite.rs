@@ -59,6 +59,7 @@ macro_rules! suite {
                 an_update_made_before_a_retry_keeps_that_retry
                 an_update_made_before_the_timer_was_due_again_is_told_to_read_again
                 an_update_made_in_a_former_life_is_told_to_read_again
+                a_new_life_begins_only_after_the_end_and_as_it_was_read
                 a_canceled_timer_is_never_due_and_never_claimed
                 a_cancel_meets_what_is_not_pending
                 a_canceled_timer_keeps_the_record_of_its_attempts

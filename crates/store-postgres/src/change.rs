@@ -1,4 +1,4 @@
-//! What a caller changes about one timer: an update or its end while it is pending, another try when it has failed.
+//! What a caller changes about one timer: an update or its end while it is pending, another try or a new life when it has ended.
 
 use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection, Row};
@@ -125,6 +125,38 @@ impl Call<Sessions> for Reopen {
             .execute(&mut *transaction)
             .await
             .or_not_done()?;
+        transaction.commit().await.or_unknown()?;
+        Ok(Changed::Done(timer))
+    }
+}
+
+/// A new life for a timer that has ended, if it is still the one that its client has read.
+pub struct Revive {
+    pub changed: Timer,
+    pub now: Timestamp,
+    pub shards: u16,
+}
+
+impl Call<Sessions> for Revive {
+    type Answer = Changed;
+    const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Changed, Failure> {
+        let mut transaction = session.begin().await.or_not_done()?;
+        let Some(held) = hold(&mut transaction, self.changed.id(), self.shards).await? else {
+            return Ok(Changed::NotFound);
+        };
+        if held.timer.status.after(Event::Revive).is_none() {
+            return Ok(Changed::WrongStatus(held.timer));
+        }
+        if held.timer.revision != self.changed.revision {
+            return Ok(Changed::StaleRevision);
+        }
+        let renewed = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
+        let timer = Timer { created_at: self.now, ..renewed };
+        let fingerprint = timer.definition.fingerprint();
+        replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, self.shards).await?;
         transaction.commit().await.or_unknown()?;
         Ok(Changed::Done(timer))
     }

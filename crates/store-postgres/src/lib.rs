@@ -236,6 +236,10 @@ impl TimerStore for PostgresStore {
         self.callers.run(change::Reopen { id, now, shards: self.shards() }).await
     }
 
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(change::Revive { changed: changed.clone(), now, shards: self.shards() }).await
+    }
+
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         self.lists.run(matching::Matching { filter: filter.clone(), after, limit, shards: self.shards() }).await
     }

@@ -1,14 +1,14 @@
 //! Registering timers, and what becomes of a taken id.
 
-use domain::{Content, NewTimer, RequestedTime, Resolution, Status, Timer, resolve};
+use domain::{Content, Event, NewTimer, OnConflict, RequestedTime, Resolution, Status, Timer, Timestamp, resolve};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use store::{Created, StoreError};
+use store::{Changed, Created, StoreError};
 use store_sql::sql;
 
 use crate::{
     change::{self, NextAttempt, Replacement},
     failure::Failure,
-    rows::{Id, TIMER_BY_ID, Texts, found},
+    rows::{Found, Id, TIMER_BY_ID, Texts, found},
     tally::{Tally, namespace_column},
     writer::Write,
 };
@@ -81,8 +81,7 @@ impl Write for Create {
     }
 
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Vec<Done>, Failure> {
-        let mut insert =
-            Insert { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? };
+        let mut insert = Insert::prepare(connection)?;
         let mut done = Vec::with_capacity(self.batch.len());
         for (new, texts) in &self.batch {
             done.push(if insert.run(new, texts, FIRST_REVISION, tally)? {
@@ -100,7 +99,11 @@ struct Insert<'connection> {
     due: CachedStatement<'connection>,
 }
 
-impl Insert<'_> {
+impl<'connection> Insert<'connection> {
+    fn prepare(connection: &'connection Connection) -> rusqlite::Result<Self> {
+        Ok(Self { definition: connection.prepare_cached(INSERT_DEFINITION)?, due: connection.prepare_cached(INSERT_DUE)? })
+    }
+
     /// Whether the id was free.
     fn run(&mut self, new: &NewTimer, texts: &Texts, revision: i64, tally: &mut Tally) -> rusqlite::Result<bool> {
         let definition = &new.definition;
@@ -163,16 +166,75 @@ fn settle_conflict(
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Revive => {
-            connection.prepare_cached(DELETE_OUTCOME)?.execute(params![existing.execute_minute(), id])?;
-            connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
-            // Above the one of its former life, so that no client takes the two for the same.
-            let revision = existing.timer.revision.saturating_add(1);
-            tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
-            insert.run(new, texts, revision, tally)?;
+            let revision = revive(connection, insert, &existing, new, texts, tally)?;
             return Ok(Done::Revived { revision });
         }
     };
     Ok(Done::Met(Box::new(met)))
+}
+
+/// A new life for a timer that was found finished in this transaction: its revision.
+fn revive(
+    connection: &Connection,
+    insert: &mut Insert<'_>,
+    existing: &Found,
+    new: &NewTimer,
+    texts: &Texts,
+    tally: &mut Tally,
+) -> Result<i64, Failure> {
+    let id = Id::of(new.definition.id);
+    connection.prepare_cached(DELETE_OUTCOME)?.execute(params![existing.execute_minute(), id])?;
+    connection.prepare_cached(DELETE_DEFINITION)?.execute([id])?;
+    // Above the one of its former life, so that no client takes the two for the same.
+    let revision = existing.timer.revision.saturating_add(1);
+    tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
+    insert.run(new, texts, revision, tally)?;
+    Ok(revision)
+}
+
+/// A new life for a timer that has ended, if it is still the one that its client has read.
+pub struct Revive {
+    new: NewTimer,
+    texts: Texts,
+    revision: u32,
+}
+
+impl Revive {
+    pub fn new(changed: &Timer, now: Timestamp) -> Self {
+        let definition = changed.definition.clone();
+        let (texts, execute_at) = (Texts::of(&definition), changed.execute_at);
+        let new = NewTimer { definition, execute_at, on_conflict: OnConflict::Replace, created_at: now };
+        Self { new, texts, revision: changed.revision }
+    }
+}
+
+impl Write for Revive {
+    type Answer = Changed;
+    const NAME: &'static str = "revive";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn bytes(&self) -> usize {
+        self.texts.bytes(&self.new.definition)
+    }
+
+    fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Changed, Failure> {
+        let id = Id::of(self.new.definition.id);
+        let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
+            return Ok(Changed::NotFound);
+        };
+        if existing.timer.status.after(Event::Revive).is_none() {
+            return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
+        }
+        if existing.timer.revision != i64::from(self.revision) {
+            return Ok(Changed::StaleRevision);
+        }
+        let mut insert = Insert::prepare(connection)?;
+        revive(connection, &mut insert, &existing, &self.new, &self.texts, tally)?;
+        read_back(connection, id).map(Changed::Done)
+    }
 }
 
 /// The timer as this transaction leaves it. One that cannot be understood fails the request, and nothing is changed.

@@ -65,7 +65,7 @@ use crate::{
     checkpoint::Limits,
     claim::{Take, Taken},
     connection::Role,
-    create::Create,
+    create::{Create, Revive},
     failure::Failure,
     lock::Lock,
     open::Opened,
@@ -181,6 +181,10 @@ impl TimerStore for SqliteStore {
 
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed> {
         Ok(self.writer.write(Reopen { id, now }).await?.1)
+    }
+
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Revive::new(changed, now)).await?.1)
     }
 
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {

@@ -123,6 +123,10 @@ impl TimerStore for Model {
         Ok(self.tables().reopen(id, now))
     }
 
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().revive(changed, now))
+    }
+
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         let tables = self.tables();
         let behind = tables.matching(filter).filter(|timer| after.is_none_or(|after| timer.id() > after));

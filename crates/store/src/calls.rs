@@ -15,6 +15,7 @@ macro_rules! for_each_call {
                 cancel(id: TimerId, now: Timestamp) -> Changed, Cancel, writes;
                 cancel_all(ids: &[TimerId], now: Timestamp) -> Vec<bool>, CancelAll, writes;
                 reopen(id: TimerId, now: Timestamp) -> Changed, Reopen, writes;
+                revive(changed: &Timer, now: Timestamp) -> Changed, Revive, writes;
                 matching(filter: &Filter, after: Option<TimerId>, limit: usize) -> Vec<TimerId>, Matching, reads;
                 metadata(ids: &[TimerId], bytes_max: usize) -> Vec<Option<JsonText>>, Metadata, reads;
                 attempts(id: TimerId) -> Vec<Attempt>, Attempts, reads;

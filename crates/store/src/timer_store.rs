@@ -43,6 +43,10 @@ pub trait TimerStore: Send + Sync {
     /// forgotten. `execute_at` stays, and with it the id that receivers know the call by. The revision rises.
     async fn reopen(&self, id: TimerId, now: Timestamp) -> StoreResult<Changed>;
 
+    /// Gives a timer that has ended a new life, with the definition and `execute_at` of `changed`, if it still has the revision that
+    /// `changed` carries. It is as if it were registered at `now`, except that the revision rises.
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
+
     /// The ids of the timers that match, in their order: those after `after`, at most `limit`.
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>>;
 
@@ -77,14 +81,14 @@ impl Created {
     }
 }
 
-/// What became of an update or a cancel.
+/// What became of a change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Changed {
     /// It is done; this is the timer now.
     Done(Timer),
     /// The timer is not pending; this is what was met.
     WrongStatus(Timer),
-    /// Another caller changed it since it was read: read it again. Only for updates.
+    /// Another caller changed it since it was read: read it again. Only for updates and new lives.
     StaleRevision,
     NotFound,
 }

@@ -44,6 +44,7 @@ async fn every_described_route_is_there_and_no_other() {
         "/timers/{id}",
         "/timers/{id}/fire",
         "/timers/{id}/retry",
+        "/timers/{id}/ping",
         "/timers/{id}/attempts",
         "/timers/batch",
         "/timers/cancel",

@@ -91,9 +91,11 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Unknown(_) => Code::OutcomeUnknown,
             CommandError::Searching => Code::TooManyRequests,
             // Nothing that can be asked for here meets the last two.
-            CommandError::Internal(_) | CommandError::NoSuchKey | CommandError::TooMany { .. } | CommandError::Expired(_) => {
-                Code::InternalError
-            }
+            CommandError::Internal(_)
+            | CommandError::NoSuchKey
+            | CommandError::TooMany { .. }
+            | CommandError::StaleRevision { .. }
+            | CommandError::Expired(_) => Code::InternalError,
         },
         ApiError::Malformed(_) => Code::MalformedRequest,
         ApiError::Unauthorized => Code::Unauthorized,

@@ -114,6 +114,11 @@ impl Decorator for Wire {
         self.write(async move { inner.reopen(id, now).await }).await
     }
 
+    async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
+        let (inner, changed) = (Arc::clone(&self.inner), changed.clone());
+        self.write(async move { inner.revive(&changed, now).await }).await
+    }
+
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {
         // Only a sweep reads no further than to the present.
         if self.bug == Some(Bug::NothingIsSwept) && until <= self.clock.now() {

@@ -63,6 +63,7 @@ mod on_time;
 mod one_key_many_clients;
 mod openapi_contract;
 mod platform_subjects;
+mod postpone;
 mod purge_under_load;
 mod race;
 mod rate_limit;

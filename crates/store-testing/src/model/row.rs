@@ -78,6 +78,14 @@ impl Row {
         self.wait(now, 0, None);
     }
 
+    /// A new life after the end. What is remembered of earlier attempts stays.
+    pub(super) fn revive(&mut self, definition: Definition, execute_at: Timestamp, now: Timestamp) {
+        let (revision, attempts) = (self.timer.revision + 1, std::mem::take(&mut self.attempts));
+        *self = Self::new(definition, execute_at, now);
+        self.timer.revision = revision;
+        self.attempts = attempts;
+    }
+
     fn wait(&mut self, at: Timestamp, attempt: u32, last_error: Option<String>) {
         self.at = at;
         self.timer.attempt = attempt;

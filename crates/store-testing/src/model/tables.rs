@@ -39,12 +39,7 @@ impl Tables {
                 let moved = domain::Definition { asked: definition.asked, ..existing.clone() };
                 row.change(moved, execute_at, created_at);
             }
-            Resolution::Revive => {
-                let (revision, attempts) = (row.timer.revision + 1, std::mem::take(&mut row.attempts));
-                *row = Row::new(definition, execute_at, created_at);
-                row.timer.revision = revision;
-                row.attempts = attempts;
-            }
+            Resolution::Revive => row.revive(definition, execute_at, created_at),
         }
         Created::Replaced(row.timer.clone())
     }
@@ -84,6 +79,20 @@ impl Tables {
         };
         row.timer.status = pending;
         row.reopen(now);
+        Changed::Done(row.timer.clone())
+    }
+
+    pub(super) fn revive(&mut self, changed: &Timer, now: Timestamp) -> Changed {
+        let Some(row) = self.timers.get_mut(&changed.id()) else {
+            return Changed::NotFound;
+        };
+        if row.timer.status.after(Event::Revive).is_none() {
+            return Changed::WrongStatus(row.timer.clone());
+        }
+        if row.timer.revision != changed.revision {
+            return Changed::StaleRevision;
+        }
+        row.revive(changed.definition.clone(), changed.execute_at, now);
         Changed::Done(row.timer.clone())
     }
 
