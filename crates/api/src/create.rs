@@ -2,7 +2,7 @@
 
 use commands::{CommandError, EarliestAllowed, NewTimerRequest, Outcome, Target};
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Invalid, Json, Key, Namespace, OnConflict, Options,
+    Callback, CallbackUrl, CorrelationId, Countdown, Delivery, Given, Group, Invalid, Json, Key, Namespace, OnConflict, Options,
     RequestedTime, RetryPolicy, Span, Timestamp, Whole, limits, names_of, read_object,
 };
 use serde::Deserialize;
@@ -46,6 +46,10 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = String, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "order-456")]
     #[serde(default)]
     key: Given<'a, Key>,
+    /// What the timer belongs to, inside its namespace: timers of a group are counted and canceled together.
+    #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "campaign-7")]
+    #[serde(default)]
+    group: Given<'a, Group>,
     /// Only together with `key`; `reject` unless given.
     #[schema(value_type = schema::OnConflict, required = false)]
     #[serde(default)]
@@ -223,6 +227,7 @@ impl LongForm<'_> {
             target: Target::Callback(callback),
             namespace: self.namespace.read("namespace")?.unwrap_or_default(),
             key,
+            group: self.group.read_unless_null("group")?,
             on_conflict,
             // `null` says the same as nothing where an update could clear the field, and is refused elsewhere.
             metadata: self.metadata.read_unless_null("metadata")?.map(Into::into),

@@ -25,6 +25,7 @@ mod envelope;
 mod error;
 mod fire;
 mod get;
+mod groups;
 mod health;
 mod id;
 mod keys;
@@ -174,6 +175,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
+        .route("/groups/{namespace}/{group}", routing::get(groups::count).delete(groups::cancel))
         .route("/keys", routing::post(keys::create::create).get(keys::list::list))
         .route("/keys/{id}", routing::delete(keys::revoke::revoke))
         .route("/cluster", routing::get(cluster::cluster))

@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health, keys,
-    list, metrics, ping, ping_timer, retry, update, v1,
+    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, groups, health,
+    keys, list, metrics, ping, ping_timer, retry, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -26,6 +26,7 @@ use crate::{
     paths(
         create::create, list::list, get::get, update::update, cancel::cancel,
         fire::fire, retry::retry, ping_timer::ping_timer, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
+        groups::count, groups::cancel,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         keys::create::create, keys::list::list, keys::revoke::revoke,

@@ -1,7 +1,7 @@
 //! `PUT /timers/{id}`: changes a pending timer.
 
 use commands::{EarliestAllowed, HttpPatch, Patch};
-use domain::{Callback, CorrelationId, Delivery, Given, Json, RetryPolicy, Span, Timestamp, limits};
+use domain::{Callback, CorrelationId, Delivery, Given, Group, Json, RetryPolicy, Span, Timestamp, limits};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -50,6 +50,10 @@ pub(crate) struct UpdateTimer<'a> {
     #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     correlation_id: Given<'a, CorrelationId>,
+    /// `null` clears it.
+    #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "campaign-7")]
+    #[serde(default)]
+    group: Given<'a, Group>,
     /// `null` clears the expiry.
     #[schema(value_type = Option<String>, required = false, format = DateTime, example = "2030-01-31T12:30:00Z")]
     #[serde(default)]
@@ -67,7 +71,7 @@ pub(crate) struct UpdateTimer<'a> {
 /// Change a timer
 ///
 /// Changes a pending timer; once this has answered 200, the old version never fires. A field that is absent stays as
-/// it is; `null` clears `metadata`, `correlation_id`, `retry_policy`, `postpone_max` or the expiry; a `callback` is always whole. An empty object
+/// it is; `null` clears `metadata`, `correlation_id`, `retry_policy`, `group`, `postpone_max` or the expiry; a `callback` is always whole. An empty object
 /// changes nothing.
 #[utoipa::path(
     put, path = "/timers/{id}", tag = "timers", operation_id = "updateTimer", security(("ApiKey" = [])),
@@ -103,6 +107,7 @@ fn parse(text: &str) -> Result<Patch, ApiError> {
         correlation_id: clearable(&request.correlation_id, "correlation_id")?,
         retry_policy: clearable(&request.retry_policy, "retry_policy")?,
         delivery: request.delivery.read("delivery")?,
+        group: clearable(&request.group, "group")?,
         expiry: timing::expiry(&request.expires_at, &request.expires_after)?,
         postpone_max: clearable(&request.postpone_max, "postpone_max")?,
     })

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use commands::Summary;
 use domain::{
-    Callback, CorrelationId, Delivery, Expiry, JsonText, Key, Namespace, RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
+    Callback, CorrelationId, Delivery, Expiry, Group, JsonText, Key, Namespace, RetryPolicy, Span, Status, Timer, TimerId,
+    Timestamp,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,6 +24,9 @@ pub(crate) struct TimerView {
     /// The caller's own id, if one was given.
     #[schema(value_type = Option<String>, required = true, example = "order-456")]
     pub key: Option<Key>,
+    /// What the timer belongs to, if a group was given.
+    #[schema(value_type = Option<String>, required = true, example = "campaign-7")]
+    pub group: Option<Group>,
     #[schema(value_type = schema::Status)]
     pub status: Status,
     /// Whom it calls: `http`, `nats`, or `event` for a timer that came through the broker dialect.
@@ -85,6 +89,7 @@ impl TimerView {
             callback_type: timer.definition.callback.kind().into(),
             namespace: timer.definition.namespace,
             key: timer.definition.key,
+            group: timer.definition.group,
             status: timer.status,
             execute_at: timer.execute_at,
             executed_at: timer.executed_at,
@@ -98,6 +103,7 @@ impl TimerView {
             id: summary.id,
             namespace: summary.namespace,
             key: summary.key,
+            group: summary.group,
             status: summary.status,
             callback_type: summary.callback_kind.into(),
             execute_at: summary.execute_at,

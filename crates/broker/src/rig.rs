@@ -77,6 +77,7 @@ pub(crate) fn timer(key: Option<&str>, correlation_id: Option<&str>) -> Timer {
         correlation_id: correlation_id.map(|id| CorrelationId::parse(id).unwrap()),
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        group: None,
         options: Options::default(),
     };
     Timer {

@@ -7,7 +7,7 @@ use store::{Filter, StoreError};
 use crate::{CommandError, Commands, call};
 
 /// How many timers are read, and canceled, in one call of the store.
-const PAGE_TIMERS: usize = 1_000;
+pub(crate) const PAGE_TIMERS: usize = 1_000;
 /// How many bytes of metadata are in memory at a time.
 const METADATA_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a batch whose answer was lost is canceled again, which is idempotent.
@@ -132,7 +132,7 @@ impl Commands {
     }
 
     /// `is_partial` means that earlier batches were canceled, so that no error may claim that nothing was changed.
-    async fn cancel_batch(&self, ids: &[TimerId], is_partial: bool) -> Result<usize, CommandError> {
+    pub(crate) async fn cancel_batch(&self, ids: &[TimerId], is_partial: bool) -> Result<usize, CommandError> {
         let mut rounds = 1;
         loop {
             match call::writing(self.stores.timers.cancel_all(ids, self.clock.now())).await {

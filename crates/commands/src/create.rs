@@ -1,5 +1,5 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, HttpEndpoint, Invalid, JsonText, Key, Namespace,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Group, HttpEndpoint, Invalid, JsonText, Key, Namespace,
     NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Times, Timestamp, resolve,
 };
 use store::{Created, StoreError, StoreResult};
@@ -14,6 +14,7 @@ pub struct NewTimerRequest {
     pub target: Target,
     pub namespace: Namespace,
     pub key: Option<Key>,
+    pub group: Option<Group>,
     pub on_conflict: OnConflict,
     pub metadata: Option<JsonText>,
     pub correlation_id: Option<CorrelationId>,
@@ -41,6 +42,7 @@ impl NewTimerRequest {
             target,
             namespace: Namespace::default(),
             key: None,
+            group: None,
             on_conflict: OnConflict::default(),
             metadata: None,
             correlation_id: None,
@@ -155,6 +157,7 @@ impl Commands {
             correlation_id: request.correlation_id,
             retry_policy: request.retry_policy,
             delivery: request.delivery,
+            group: request.group,
             options: request.options,
         })
     }

@@ -20,6 +20,7 @@ mod create_all;
 mod error;
 mod fire;
 mod get;
+mod group;
 mod health;
 mod keyring;
 mod keys;
@@ -49,7 +50,7 @@ pub use list::Listed;
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
-pub use store::{Cluster, Cursor, Filter, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
+pub use store::{Cluster, Cursor, Filter, GroupCount, ListQuery, Member, NodeId, Order, Page, Sort, Summary};
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
 pub type Nudge = Arc<dyn Fn(&[DueEntry]) + Send + Sync>;

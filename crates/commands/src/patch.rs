@@ -1,6 +1,6 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Delivery, Endpoint, Expiry, Invalid, JsonText, Namespace, RequestedTime, RetryPolicy,
-    Span, Timer, Timestamp,
+    Callback, CallbackUrl, CorrelationId, Delivery, Endpoint, Expiry, Group, Invalid, JsonText, Namespace, RequestedTime,
+    RetryPolicy, Span, Timer, Timestamp,
 };
 
 use crate::{EarliestAllowed, Rules};
@@ -51,6 +51,7 @@ pub struct Patch {
     pub correlation_id: Field<CorrelationId>,
     pub retry_policy: Field<RetryPolicy>,
     pub delivery: Option<Delivery>,
+    pub group: Field<Group>,
     pub expiry: Field<Expiry>,
     pub postpone_max: Field<Span>,
 }
@@ -64,6 +65,7 @@ impl Patch {
             && self.correlation_id.is_absent()
             && self.retry_policy.is_absent()
             && self.delivery.is_none()
+            && self.group.is_absent()
             && self.expiry.is_absent()
             && self.postpone_max.is_absent()
     }
@@ -87,6 +89,7 @@ impl Patch {
         if let Some(delivery) = self.delivery {
             timer.definition.delivery = delivery;
         }
+        self.group.put(&mut timer.definition.group);
         self.expiry.put(&mut timer.definition.options.expiry);
         self.postpone_max.put(&mut timer.definition.options.postpone_max);
         if let Some(expiry) = timer.definition.options.expiry.filter(|_| checks_expiry) {

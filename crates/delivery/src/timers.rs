@@ -30,6 +30,7 @@ fn calling(callback: Callback) -> Timer {
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::AtLeastOnce,
+            group: None,
             options: Options::default(),
         },
         execute_at: due,

@@ -34,6 +34,7 @@ impl Fingerprint {
             correlation_id,
             retry_policy,
             delivery,
+            group,
             options: Options { expiry, postpone_max },
         } = definition;
         let mut parts = Parts::default();
@@ -46,6 +47,7 @@ impl Fingerprint {
         parts.add(FIRST, Some(delivery.as_str()));
         parts.add(2, expiry.map(|expiry| i64::from(expiry).to_string()).as_deref());
         parts.add(3, postpone_max.map(|span| span.as_micros().to_string()).as_deref());
+        parts.add(4, group.as_ref().map(|group| group.as_str()));
         parts.finish()
     }
 }
@@ -90,7 +92,7 @@ impl Parts {
 mod tests {
     use super::*;
     use crate::{
-        Callback, CorrelationId, Delivery, Expiry, Key, Namespace, RequestedTime, RetryPolicy, Span, TimerId, Timestamp,
+        Callback, CorrelationId, Delivery, Expiry, Group, Key, Namespace, RequestedTime, RetryPolicy, Span, TimerId, Timestamp,
     };
 
     fn definition(callback: &str) -> Definition {
@@ -105,6 +107,7 @@ mod tests {
             correlation_id: None,
             retry_policy: None,
             delivery: Delivery::AtLeastOnce,
+            group: None,
             options: Options::default(),
         }
     }
@@ -136,6 +139,7 @@ mod tests {
             |expiry| Definition { options: Options { expiry: Some(expiry), ..Options::default() }, ..definition(PLAIN) };
         let postpone_max = Some(Span::from_secs(90));
         let limited = Definition { options: Options { postpone_max, ..Options::default() }, ..definition(PLAIN) };
+        let grouped = Definition { group: Some(Group::parse("g").unwrap()), ..definition(PLAIN) };
         // The last two are from databases that the first version wrote.
         let order_5 = Key::parse("order-5").unwrap();
         let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
@@ -150,6 +154,7 @@ mod tests {
             ("an instant of expiry", expiring(Expiry::At(Timestamp::from_micros(90))), "16cc62ecdd26d5041d8d3a7315b138f2"),
             ("a span to expiry", expiring(Expiry::After(Span::from_secs(90))), "82fb2633a34b50d19efc18f28f35f312"),
             ("a limit of postponing", limited, "d8b8475392f58513b8a1fc36ac1fb63e"),
+            ("a group", grouped, "a2479f13c4a5828093f399e27f293164"),
             ("a message", definition(NATS), "db6848abf7fd9dc3450f3239f007218b"),
             ("the event of a command", event, "5a187cfb58a177628ad6fea4901003b9"),
             ("an order in SQLite", stored_5, "1a91dcc8b02efaf7141b57df0c0b8b11"),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::{
-    Callback, CallbackUrl, CorrelationId, Delivery, Invalid, JsonText, Key, Namespace, OnConflict, RetryPolicy, Rights, Span,
-    Timestamp, string_in,
+    Callback, CallbackUrl, CorrelationId, Delivery, Group, Invalid, JsonText, Key, Namespace, OnConflict, RetryPolicy, Rights,
+    Span, Timestamp, string_in,
 };
 
 /// A member that reads as `T`, if it is there. It stands in a struct with `#[serde(bound(deserialize = "'de: 'a"))]`, under
@@ -88,6 +88,7 @@ from_strings! {
     Span: Self::parse,
     Key: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     Namespace: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
+    Group: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     CorrelationId: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     CallbackUrl: |name, text| Self::parse(text).map_err(|invalid| invalid.named(name)),
     OnConflict: |name, text| Self::parse(text).ok_or_else(|| Invalid::new(name, "must be reject, replace, keep, postpone, earliest or latest")),

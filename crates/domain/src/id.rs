@@ -70,7 +70,7 @@ impl serde::Serialize for TimerId {
 pub struct Shard(pub u16);
 
 /// Parses a text of limited length that keeps every character as it came: no folding, no trimming.
-fn parse_text(field: &str, text: &str, chars_max: usize) -> Result<String, Invalid> {
+pub(crate) fn parse_text(field: &str, text: &str, chars_max: usize) -> Result<String, Invalid> {
     if text.is_empty() || text.chars().count() > chars_max {
         return Err(Invalid::new(field, format!("must have 1 to {chars_max} characters")));
     }

@@ -5,6 +5,7 @@ use crate::Span;
 pub const NAMESPACE_CHARS_MAX: usize = 255;
 pub const KEY_CHARS_MAX: usize = 255;
 pub const CORRELATION_ID_CHARS_MAX: usize = 255;
+pub const GROUP_CHARS_MAX: usize = 255;
 
 pub const URL_CHARS_MAX: usize = 2048;
 pub const SUBJECT_BYTES_MAX: usize = 255;

@@ -1,6 +1,6 @@
 use crate::{
-    Callback, Content, CorrelationId, Fingerprint, JsonText, Key, Namespace, OnConflict, Options, RequestedTime, RetryPolicy,
-    Span, Status, TimerId, Timestamp,
+    Callback, Content, CorrelationId, Fingerprint, Group, JsonText, Key, Namespace, OnConflict, Options, RequestedTime,
+    RetryPolicy, Span, Status, TimerId, Timestamp,
 };
 
 /// What a client registered. It changes only when the client changes it.
@@ -15,6 +15,8 @@ pub struct Definition {
     pub correlation_id: Option<CorrelationId>,
     pub retry_policy: Option<RetryPolicy>,
     pub delivery: Delivery,
+    /// What it belongs to: timers of a group are counted and canceled together.
+    pub group: Option<Group>,
     pub options: Options,
 }
 

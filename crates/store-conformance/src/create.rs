@@ -58,6 +58,7 @@ pub async fn every_field_of_a_definition_comes_back(fixture: impl Fixture) {
         timer("http://a.example/").expiring(Expiry::At(ahead(secs(7)))),
         timer("http://a.example/").key("k-2").expiring(Expiry::After(millis(1500))),
         timer("http://a.example/").postpone_max(secs(7)),
+        timer("http://a.example/").group("é 😀"),
     ];
     for draft in drafts {
         let definition = draft.clone().build().definition;

@@ -1,7 +1,7 @@
 //! A builder whose timers read like sentences: `timer("http://a.example/").key("k").due_in(secs(5))`.
 
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Expiry, Headers, HttpEndpoint, JsonText, Key,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Expiry, Group, Headers, HttpEndpoint, JsonText, Key,
     Namespace, NatsEndpoint, NewTimer, OnConflict, Options, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp,
     limits,
 };
@@ -43,6 +43,7 @@ pub fn timer(url: &str) -> Draft {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        group: None,
         options: Options::default(),
     };
     Draft(NewTimer { definition, execute_at: NOW, on_conflict: OnConflict::Reject, created_at: NOW })
@@ -171,6 +172,11 @@ impl Draft {
 
     pub fn retry_policy(mut self, policy: RetryPolicy) -> Self {
         self.0.definition.retry_policy = Some(policy);
+        self
+    }
+
+    pub fn group(mut self, group: &str) -> Self {
+        self.0.definition.group = Some(Group::parse(group).unwrap());
         self
     }
 

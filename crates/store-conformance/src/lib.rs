@@ -51,6 +51,7 @@ pub mod change;
 pub mod claim;
 pub mod create;
 pub mod due;
+pub mod groups;
 pub mod handover;
 pub mod list;
 pub mod members;

@@ -69,7 +69,9 @@ pub async fn an_empty_store_lists_and_counts_nothing(fixture: impl Fixture) {
 
 pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    let full = |key: &str| timer("http://a.example/").namespace("tenant").key(key).correlation_id("c").created_at(ago(secs(9)));
+    let full = |key: &str| {
+        timer("http://a.example/").namespace("tenant").key(key).group("g").correlation_id("c").created_at(ago(secs(9)))
+    };
     for status in Status::ALL {
         stage.in_status(full(status.as_str()), status).await;
     }
@@ -85,6 +87,7 @@ pub async fn a_summary_shows_what_get_shows(fixture: impl Fixture) {
             id: timer.id(),
             namespace: timer.definition.namespace.clone(),
             key: timer.definition.key.clone(),
+            group: timer.definition.group.clone(),
             callback_kind: timer.definition.callback.kind().to_owned(),
             correlation_id: timer.definition.correlation_id.clone(),
             execute_at: timer.execute_at,

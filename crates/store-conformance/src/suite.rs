@@ -46,6 +46,11 @@ macro_rules! suite {
                 a_timer_that_is_tried_again_keeps_its_place_in_the_list
                 counts_follow_a_timer_through_its_life
             }
+            groups {
+                a_group_is_counted_by_status_inside_its_namespace
+                the_open_members_of_a_group_come_in_the_order_of_their_ids
+                a_timer_changes_its_group_with_its_content_and_not_with_its_time
+            }
             change {
                 an_update_replaces_content_and_time
                 every_update_raises_the_revision

@@ -127,7 +127,8 @@ pub async fn replace(
         .bind(i64::from(timer.revision))
         .bind(columns.destinations[0])
         .bind(columns.shards[0])
-        .bind(&columns.options[0]);
+        .bind(&columns.options[0])
+        .bind(&columns.groups[0]);
     if let Some(at) = held.at {
         query = query.bind(at);
     }

@@ -108,7 +108,9 @@ impl Call<Sessions> for Insert {
             .bind(&*self.created_ats)
             .bind(&columns.destinations)
             .bind(&columns.shards)
-            .bind(&columns.options);
+            .bind(&columns.options)
+            // An array of nothing but NULL is taken apart for nothing.
+            .bind(columns.groups.iter().any(Option::is_some).then_some(&columns.groups));
         if !self.asks_first {
             query.execute(session).await.or_unknown()?;
             return Ok(Inserted::All);

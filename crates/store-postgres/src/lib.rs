@@ -27,6 +27,7 @@ mod create;
 mod due;
 mod expired;
 mod failure;
+mod groups;
 mod matching;
 mod membership;
 mod migrate;
@@ -51,11 +52,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, JsonText, Metric, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Group, JsonText, Metric, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp,
+};
 use sqlx::postgres::PgConnectOptions;
 use store::{
-    Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore, ListQuery,
-    Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreResult, TimerStore,
+    Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, Filter, GroupCount, HealthStore, HeartbeatReply, KeyStore,
+    ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreResult, TimerStore,
 };
 
 use crate::{
@@ -242,6 +245,22 @@ impl TimerStore for PostgresStore {
 
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         self.lists.run(matching::Matching { filter: filter.clone(), after, limit, shards: self.shards() }).await
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.lists.run(groups::CountGroup { namespace, group, shards: self.shards() }).await
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.lists.run(groups::GroupMembers { namespace, group, after, limit }).await
     }
 
     async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
+use domain::{CorrelationId, Group, Key, Namespace, Status, TimerId, Timestamp};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
 use store_sql::{Call, Met, sql};
@@ -144,11 +144,11 @@ impl List {
 }
 
 /// What of a definition a summary is made of and its place is found by.
-const STRETCH_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.due_at, f.created_at, \
+const STRETCH_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callback_type, f.correlation_id, f.execute_at, f.due_at, f.created_at, \
                                f.updated_at";
 
 /// What a summary is made of, with where the timer stands: see [`Standing::of_row`].
-const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, \
+const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, \
     d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
     coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at";
 
@@ -258,6 +258,7 @@ fn summary(row: &PgRow) -> Result<Summary, Failure> {
         id: rows::id(row).or_not_done()?,
         namespace: Namespace::parse(row.try_get("namespace").or_not_done()?).map_err(unreadable)?,
         key: text("key")?.map(Key::parse).transpose().map_err(unreadable)?,
+        group: text("group_name")?.map(Group::parse).transpose().map_err(unreadable)?,
         callback_kind: row.try_get("callback_type").or_not_done()?,
         correlation_id: text("correlation_id")?.map(CorrelationId::parse).transpose().map_err(unreadable)?,
         execute_at: timestamp(row, "execute_at")?,

@@ -56,6 +56,7 @@ fn stored(id: TimerId, row: &PgRow, standing: Standing) -> Result<StoredTimer, s
         correlation_id: row.try_get("correlation_id")?,
         retry_policy: row.try_get("retry_policy")?,
         delivery: row.try_get("delivery")?,
+        group: row.try_get("group_name")?,
         options: row.try_get("options")?,
         execute_at: row.try_get("execute_at")?,
         status: standing.status,
@@ -112,6 +113,7 @@ pub struct DefinitionColumns {
     pub retry_policies: Vec<Option<String>>,
     pub deliveries: Vec<&'static str>,
     pub options: Vec<Option<String>>,
+    pub groups: Vec<Option<String>>,
     pub fingerprints: Vec<Vec<u8>>,
     pub destinations: Vec<i64>,
     pub shards: Vec<i16>,
@@ -119,7 +121,7 @@ pub struct DefinitionColumns {
 
 impl DefinitionColumns {
     pub fn push(&mut self, definition: &Definition, execute_at: Timestamp, fingerprint: Fingerprint, shards: u16) {
-        let Definition { id, namespace, key, asked, callback, metadata, correlation_id, retry_policy, delivery, options } =
+        let Definition { id, namespace, key, asked, callback, metadata, correlation_id, retry_policy, delivery, group, options } =
             definition;
         self.ids.push(id.as_uuid());
         self.namespaces.push(namespace.as_str().to_owned());
@@ -133,6 +135,7 @@ impl DefinitionColumns {
         self.retry_policies.push(retry_policy.as_ref().map(domain::RetryPolicy::to_json));
         self.deliveries.push(delivery.as_str());
         self.options.push(options.to_stored());
+        self.groups.push(group.as_ref().map(|group| group.as_str().to_owned()));
         self.fingerprints.push(fingerprint.0.to_vec());
         self.destinations.push(destination_column(definition.destination()));
         self.shards.push(shard_column(*id, shards));

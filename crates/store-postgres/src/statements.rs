@@ -5,8 +5,8 @@ use sqlx::types::Uuid;
 use store::Filter;
 
 use crate::{
-    access, attempts, bulk, change, claim, conflict, create, due, expired, matching, membership, nudge, options, ownership,
-    purge, read, settle,
+    access, attempts, bulk, change, claim, conflict, create, due, expired, groups, matching, membership, nudge, options,
+    ownership, purge, read, settle,
 };
 
 /// How sessions that run these statements are set up.
@@ -37,7 +37,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 17] = [
+pub const CALLERS: [(&str, &str); 18] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -46,6 +46,7 @@ pub const CALLERS: [(&str, &str); 17] = [
     ("cancel all", bulk::CANCEL_ALL),
     ("still pending", bulk::STILL_PENDING),
     ("metadata", matching::METADATA),
+    ("group members", groups::GROUP_MEMBERS),
     ("attempts", attempts::ATTEMPTS),
     ("add key", access::ADD_KEY),
     ("revoke key", access::REVOKE_KEY),

@@ -228,6 +228,7 @@ fn new_timer(now: Timestamp, number: usize, due_in: u64) -> Result<NewTimer, Fai
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        group: None,
         options: Options::default(),
     };
     Ok(NewTimer { definition, execute_at, on_conflict: OnConflict::Reject, created_at: now })

@@ -70,6 +70,7 @@ pub fn replace(
         texts.callback_config,
         due_minute,
         texts.options,
+        definition.group.as_ref().map(|group| group.as_str()),
     ])?;
     let namespace = namespace_column(definition.namespace.as_str());
     tally.remove(namespace_column(&existing.timer.namespace), Status::Pending);

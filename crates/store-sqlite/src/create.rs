@@ -126,6 +126,7 @@ impl<'connection> Insert<'connection> {
             texts.callback_config,
             revision,
             texts.options,
+            definition.group.as_ref().map(|group| group.as_str()),
         ])?;
         if inserted == 0 {
             return Ok(false);

@@ -23,6 +23,7 @@ mod connection;
 mod create;
 mod due;
 mod failure;
+mod groups;
 mod lock;
 mod metrics;
 mod migrate;
@@ -49,12 +50,14 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Clock, Group, JsonText, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp,
+};
 use rusqlite::Connection;
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError, StoreResult,
-    TimerStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, GroupCount, HealthStore, HeartbeatReply,
+    KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError,
+    StoreResult, TimerStore,
 };
 use tokio::sync::Semaphore;
 
@@ -190,6 +193,22 @@ impl TimerStore for SqliteStore {
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>> {
         let filter = filter.clone();
         self.scan(move |connection| bulk::matching(connection, &filter, after, limit)).await
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.scan(move |connection| groups::count(connection, &namespace, &group)).await
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let (namespace, group) = (namespace.clone(), group.clone());
+        self.scan(move |connection| groups::members(connection, &namespace, &group, after, limit)).await
     }
 
     async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {

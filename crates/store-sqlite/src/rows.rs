@@ -1,6 +1,6 @@
 //! Columns to values and back.
 
-use domain::{CorrelationId, Definition, Destination, Fingerprint, Key, Namespace, Status, TimerId, Timestamp};
+use domain::{CorrelationId, Definition, Destination, Fingerprint, Group, Key, Namespace, Status, TimerId, Timestamp};
 use rusqlite::{
     Row, ToSql,
     types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
@@ -70,6 +70,7 @@ pub fn definition(row: &Row<'_>) -> rusqlite::Result<StoredTimer> {
         correlation_id: row.get(column!(DEFINITION_BY_ID, "correlation_id"))?,
         retry_policy: row.get(column!(DEFINITION_BY_ID, "retry_policy"))?,
         delivery: row.get(column!(DEFINITION_BY_ID, "delivery"))?,
+        group: row.get(column!(DEFINITION_BY_ID, "group_name"))?,
         options: row.get(column!(DEFINITION_BY_ID, "options"))?,
         execute_at: row.get(column!(DEFINITION_BY_ID, "execute_at"))?,
         created_at: row.get(column!(DEFINITION_BY_ID, "created_at"))?,
@@ -112,6 +113,7 @@ pub const SUMMARY_COLUMNS: &str = store_sql::columns(SUMMARY_BY_ID);
 pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
     let namespace: String = row.get(column!(SUMMARY_BY_ID, "namespace"))?;
     let key: Option<String> = row.get(column!(SUMMARY_BY_ID, "key"))?;
+    let group: Option<String> = row.get(column!(SUMMARY_BY_ID, "group_name"))?;
     let correlation_id: Option<String> = row.get(column!(SUMMARY_BY_ID, "correlation_id"))?;
     let status: String = row.get(column!(SUMMARY_BY_ID, "status"))?;
     let parse = || -> Result<_, Unreadable> {
@@ -119,11 +121,12 @@ pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
         Ok((
             Namespace::parse(&namespace).map_err(unreadable)?,
             key.as_deref().map(Key::parse).transpose().map_err(unreadable)?,
+            group.as_deref().map(Group::parse).transpose().map_err(unreadable)?,
             correlation_id.as_deref().map(CorrelationId::parse).transpose().map_err(unreadable)?,
             Status::parse(&status).ok_or_else(|| Unreadable(format!("status {status} is not known")))?,
         ))
     };
-    let (namespace, key, correlation_id, status) = match parse() {
+    let (namespace, key, group, correlation_id, status) = match parse() {
         Ok(parsed) => parsed,
         Err(unreadable) => return Ok(Err(unreadable)),
     };
@@ -131,6 +134,7 @@ pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
         id: row.get::<_, Id>(column!(SUMMARY_BY_ID, "id"))?.timer(),
         namespace,
         key,
+        group,
         callback_kind: row.get(column!(SUMMARY_BY_ID, "callback_type"))?,
         correlation_id,
         execute_at: Timestamp::from_micros(row.get(column!(SUMMARY_BY_ID, "execute_at"))?),

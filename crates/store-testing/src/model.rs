@@ -16,11 +16,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Cause, Clock, Group, JsonText, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp,
+};
 use store::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError, StoreResult,
-    TimerStore,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, GroupCount, HealthStore, HeartbeatReply,
+    KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded, StoreError,
+    StoreResult, TimerStore,
 };
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -131,6 +133,26 @@ impl TimerStore for Model {
         let tables = self.tables();
         let behind = tables.matching(filter).filter(|timer| after.is_none_or(|after| timer.id() > after));
         Ok(behind.take(limit).map(Timer::id).collect())
+    }
+
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount> {
+        let mut count = GroupCount::default();
+        for timer in self.tables().of_group(namespace, group) {
+            *count.by_status.entry(timer.status).or_default() += 1;
+        }
+        Ok(count)
+    }
+
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>> {
+        let tables = self.tables();
+        let open = tables.of_group(namespace, group).filter(|timer| !timer.status.is_finished());
+        Ok(open.map(Timer::id).filter(|id| after.is_none_or(|after| *id > after)).take(limit).collect())
     }
 
     async fn metadata(&self, ids: &[TimerId], bytes_max: usize) -> StoreResult<Vec<Option<JsonText>>> {

@@ -17,6 +17,8 @@ macro_rules! for_each_call {
                 reopen(id: TimerId, now: Timestamp) -> Changed, Reopen, writes;
                 revive(changed: &Timer, now: Timestamp) -> Changed, Revive, writes;
                 matching(filter: &Filter, after: Option<TimerId>, limit: usize) -> Vec<TimerId>, Matching, reads;
+                count_group(namespace: &Namespace, group: &Group) -> GroupCount, CountGroup, reads;
+                group_members(namespace: &Namespace, group: &Group, after: Option<TimerId>, limit: usize) -> Vec<TimerId>, GroupMembers, reads;
                 metadata(ids: &[TimerId], bytes_max: usize) -> Vec<Option<JsonText>>, Metadata, reads;
                 attempts(id: TimerId) -> Vec<Attempt>, Attempts, reads;
             }

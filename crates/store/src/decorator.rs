@@ -1,11 +1,11 @@
 use std::future::Future;
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, JsonText, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{AccessKey, AccessKeyId, Attempt, Group, JsonText, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 
 use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, HealthStore, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, Store,
+    Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, Filter, GroupCount, HealthStore, HeartbeatReply,
+    KeyStore, ListQuery, Member, MembershipStore, NodeId, Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, Store,
     StoreResult, TimerStore, calls::for_each_call,
 };
 

@@ -46,7 +46,7 @@ pub use measured::{METRICS, Measured};
 pub use membership::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, ShardState};
 pub use membership_store::MembershipStore;
 pub use operation::Operation;
-pub use query::{COUNTED_MAX, Count, Cursor, Filter, ListQuery, Order, Page, Sort, Summary};
+pub use query::{COUNTED_MAX, Count, Cursor, Filter, GroupCount, ListQuery, Order, Page, Sort, Summary};
 pub use sharded::Sharded;
 pub use stored::StoredTimer;
 pub use timer_store::{Changed, Created, TimerStore};

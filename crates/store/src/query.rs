@@ -1,4 +1,6 @@
-use domain::{CorrelationId, Key, Namespace, Status, TimerId, Timestamp};
+use std::collections::BTreeMap;
+
+use domain::{CorrelationId, Group, Key, Namespace, Status, TimerId, Timestamp};
 
 /// Which timers are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,12 +78,28 @@ impl PartialEq<u64> for Count {
     }
 }
 
+/// How many timers of a group there are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupCount {
+    /// For each status that at least one of them has.
+    pub by_status: BTreeMap<Status, u64>,
+    /// There are more than [`COUNTED_MAX`], and only so many were counted.
+    pub is_capped: bool,
+}
+
+impl GroupCount {
+    pub fn timers(&self) -> u64 {
+        self.by_status.values().sum()
+    }
+}
+
 /// A timer without what can be large.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     pub id: TimerId,
     pub namespace: Namespace,
     pub key: Option<Key>,
+    pub group: Option<Group>,
     pub callback_kind: String,
     pub correlation_id: Option<CorrelationId>,
     pub execute_at: Timestamp,

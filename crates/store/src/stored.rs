@@ -1,6 +1,6 @@
 use domain::{
-    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, JsonText, Key, Namespace, NewTimer, OnConflict, Options,
-    RequestedTime, RetryPolicy, Status, Timer, TimerId, Times, Timestamp,
+    Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, Group, JsonText, Key, Namespace, NewTimer, OnConflict,
+    Options, RequestedTime, RetryPolicy, Status, Timer, TimerId, Times, Timestamp,
 };
 
 use crate::Unreadable;
@@ -18,6 +18,7 @@ pub struct StoredTimer {
     pub correlation_id: Option<String>,
     pub retry_policy: Option<String>,
     pub delivery: String,
+    pub group: Option<String>,
     /// What no query asks for, see [`Options`].
     pub options: Option<String>,
     pub execute_at: i64,
@@ -62,6 +63,7 @@ impl StoredTimer {
             correlation_id: self.correlation_id.as_deref().map(CorrelationId::parse).transpose().map_err(unreadable)?,
             retry_policy: self.retry_policy.as_deref().map(RetryPolicy::from_json).transpose().map_err(unreadable)?,
             delivery: Delivery::parse(&self.delivery).ok_or_else(|| Unreadable("delivery is not known".to_owned()))?,
+            group: self.group.as_deref().map(Group::parse).transpose().map_err(unreadable)?,
             options: Options::from_stored(self.options.as_deref()).map_err(unreadable)?,
         };
         Ok(Timer {

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
-use domain::{Attempt, JsonText, NewTimer, Timer, TimerId, Timestamp};
+use domain::{Attempt, Group, JsonText, Namespace, NewTimer, Timer, TimerId, Timestamp};
 
-use crate::{Count, Filter, ListQuery, Page, StoreResult};
+use crate::{Count, Filter, GroupCount, ListQuery, Page, StoreResult};
 
 /// The timers, as clients see them: register, read, list, change. For `commands`.
 ///
@@ -49,6 +49,18 @@ pub trait TimerStore: Send + Sync {
 
     /// The ids of the timers that match, in their order: those after `after`, at most `limit`.
     async fn matching(&self, filter: &Filter, after: Option<TimerId>, limit: usize) -> StoreResult<Vec<TimerId>>;
+
+    /// How many timers of a group there are, by their status. No more than [`COUNTED_MAX`](crate::COUNTED_MAX) are counted.
+    async fn count_group(&self, namespace: &Namespace, group: &Group) -> StoreResult<GroupCount>;
+
+    /// The ids of those timers of a group that have not ended, in their order: those after `after`, at most `limit`.
+    async fn group_members(
+        &self,
+        namespace: &Namespace,
+        group: &Group,
+        after: Option<TimerId>,
+        limit: usize,
+    ) -> StoreResult<Vec<TimerId>>;
 
     /// The metadata of these timers, in the order of `ids`, as far as it takes no more than `bytes_max` bytes together; that of the
     /// first is there in any case. An answer that is shorter than `ids` ends where it was full: ask again for the rest. `None` for

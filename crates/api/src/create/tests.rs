@@ -31,7 +31,7 @@ async fn a_timer_is_created_with_every_field_of_the_answer() {
     assert_eq!(
         data,
         json!({
-            "id": null, "namespace": "default", "key": null, "status": "pending", "callback_type": "http",
+            "id": null, "namespace": "default", "key": null, "group": null, "status": "pending", "callback_type": "http",
             "execute_at": "2030-01-01T01:30:00Z", "time_left": 5400, "executed_at": null,
             "created_at": "2030-01-01T00:00:00Z", "updated_at": "2030-01-01T00:00:00Z",
         })

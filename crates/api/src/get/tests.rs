@@ -9,7 +9,7 @@ async fn everything_that_was_given_is_shown() {
         .created(
             r#"{"delay":"90s","callback":{"type":"http","url":"http://a.example/","headers":{"X-B":"2","X-A":"1"},"payload":{"b":1}},
             "namespace":"n","key":"k","metadata":{"m":true},"correlation_id":"c","delivery":"at_most_once","retry_policy":{"max_retries":1},
-            "expires_after":"30m","postpone_max":"1h"}"#,
+            "expires_after":"30m","postpone_max":"1h","group":"g"}"#,
         )
         .await;
     let reply = rig.get(&format!("/timers/{id}")).await;
@@ -17,7 +17,7 @@ async fn everything_that_was_given_is_shown() {
     assert_eq!(
         reply.json()["data"],
         json!({
-            "id": id, "namespace": "n", "key": "k", "status": "pending", "callback_type": "http",
+            "id": id, "namespace": "n", "key": "k", "group": "g", "status": "pending", "callback_type": "http",
             "execute_at": "2030-01-01T00:01:30Z", "time_left": 90, "executed_at": null,
             "created_at": "2030-01-01T00:00:00Z", "updated_at": "2030-01-01T00:00:00Z",
             "callback_config": {

@@ -48,6 +48,7 @@ async fn every_described_route_is_there_and_no_other() {
         "/timers/{id}/attempts",
         "/timers/batch",
         "/timers/cancel",
+        "/groups/{namespace}/{group}",
         "/keys",
         "/keys/{id}",
         "/cluster",

@@ -14,6 +14,7 @@ fn timer() -> Timer {
         correlation_id: CorrelationId::parse("c").ok(),
         retry_policy: Some(RetryPolicy::default()),
         delivery: Delivery::AtLeastOnce,
+        group: None,
         options: domain::Options::default(),
     };
     Timer {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use domain::{Access, AccessKey, Key, Namespaces, Next, OnConflict, Rights, limits};
+use domain::{Access, AccessKey, Group, Key, Namespaces, Next, OnConflict, Rights, limits};
 use store::{ListQuery, Order, Sort};
 
 use super::*;
@@ -30,6 +30,10 @@ fn all_pending() -> Selection {
     Selection { filter: Filter::default(), metadata: Members::default(), expected_max: limits::CANCELED_AT_ONCE_MAX }
 }
 
+fn group() -> Group {
+    Group::parse("g").unwrap()
+}
+
 fn is_forbidden<T: std::fmt::Debug>(answer: Result<T, CommandError>) -> bool {
     matches!(answer, Err(CommandError::Forbidden(_)))
 }
@@ -55,6 +59,9 @@ async fn the_timer_of_another_tenant_does_not_exist() {
     assert!(is_missing(b.fire(id).await));
     assert!(is_missing(b.cancel(id).await));
     assert!(is_missing(b.retry(id).await));
+    assert!(is_missing(b.ping(id, None, None).await));
+    assert!(is_forbidden(b.count_group(&namespace("a"), &group()).await));
+    assert!(is_forbidden(b.cancel_group(&namespace("a"), &group()).await));
     assert!(is_missing(b.get(TimerId::keyed(&namespace("a"), &Key::parse("k").unwrap())).await));
     assert_eq!(a.get(id).await.unwrap(), theirs);
 
@@ -95,6 +102,9 @@ async fn a_key_that_may_only_read_changes_nothing() {
     assert!(is_forbidden(reader.cancel(id).await));
     assert!(is_forbidden(reader.retry(id).await));
     assert!(is_forbidden(reader.cancel_matching(&all_pending()).await));
+    assert!(is_forbidden(reader.ping(id, None, None).await));
+    assert!(is_forbidden(reader.cancel_group(&namespace("a"), &group()).await));
+    assert!(reader.count_group(&namespace("a"), &group()).await.is_ok());
 }
 
 #[tokio::test]

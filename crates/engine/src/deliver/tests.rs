@@ -47,6 +47,7 @@ fn timer(receiver: SocketAddr, now: Timestamp) -> NewTimer {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtLeastOnce,
+        group: None,
         options: Options::default(),
     };
     NewTimer { definition, execute_at: now, on_conflict: OnConflict::Reject, created_at: now }

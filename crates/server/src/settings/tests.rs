@@ -167,6 +167,7 @@ fn a_file_of_namespaces_gives_them_their_policies() {
         correlation_id: None,
         retry_policy: None,
         delivery: domain::Delivery::AtLeastOnce,
+        group: None,
         options: domain::Options::default(),
     };
     let retries = |namespace| settings.delivery.namespaces.retries(&definition(namespace)).map(|policy| policy.max_retries);

@@ -36,4 +36,4 @@ RETURNING
     d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, size.is_small, f.namespace, f.key,
     f.asked, f.execute_at, CASE WHEN size.is_small THEN f.callback_config END AS callback_config,
     CASE WHEN size.is_small THEN f.metadata END AS metadata, f.correlation_id, f.retry_policy, f.delivery, f.revision,
-    f.created_at, f.updated_at, f.options
+    f.created_at, f.updated_at, f.options, f.group_name

@@ -5,7 +5,8 @@
 --
 -- Arrays are taken apart in the list of columns, here and wherever there are many: as a table of
 -- its own, each of them would be written to memory and read again.
--- $1 to $13 columns of definitions; $14 destinations, $15 shards, $16 options
+-- $1 to $13 columns of definitions; $14 destinations, $15 shards, $16 options, $17 groups
+-- (NULL where no timer has one)
 WITH placed AS (
     INSERT INTO due (shard, id, at, attempt, destination)
     SELECT w.shard, w.id, w.at, 0, w.destination
@@ -17,11 +18,13 @@ WITH placed AS (
 )
 INSERT INTO definition (
     id, namespace, key, asked, execute_at, callback_type, callback_config, metadata, correlation_id,
-    retry_policy, delivery, fingerprint, created_at, updated_at, revision, options
+    retry_policy, delivery, fingerprint, created_at, updated_at, revision, options,
+    group_name
 )
 SELECT
     n.id, n.namespace, n.key, n.asked, n.execute_at, n.callback_type, n.callback_config, n.metadata,
-    n.correlation_id, n.retry_policy, n.delivery, n.fingerprint, n.created_at, n.created_at, 1, n.options
+    n.correlation_id, n.retry_policy, n.delivery, n.fingerprint, n.created_at, n.created_at, 1, n.options,
+    n.group_name
 FROM (
     SELECT
         unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key,
@@ -29,5 +32,5 @@ FROM (
         unnest($6::text[]) AS callback_type, unnest($7::text[]) AS callback_config, unnest($8::text[]) AS metadata,
         unnest($9::text[]) AS correlation_id, unnest($10::text[]) AS retry_policy, unnest($11::text[]) AS delivery,
         unnest($12::bytea[]) AS fingerprint, unnest($13::bigint[]) AS created_at,
-        unnest($16::text[]) AS options
+        unnest($16::text[]) AS options, unnest($17::text[]) AS group_name
 ) n

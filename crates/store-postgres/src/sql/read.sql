@@ -3,7 +3,7 @@
 -- $1 ids, $2 shards
 SELECT
     f.id, f.namespace, f.key, f.asked, f.execute_at, f.callback_config, f.metadata, f.correlation_id, f.retry_policy,
-    f.delivery, f.revision, f.created_at, f.updated_at, f.options, f.fingerprint,
+    f.delivery, f.revision, f.created_at, f.updated_at, f.options, f.group_name, f.fingerprint,
     d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt,
     coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at
 FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)

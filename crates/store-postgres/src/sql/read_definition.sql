@@ -2,6 +2,6 @@
 -- $1 id
 SELECT
     f.namespace, f.key, f.asked, f.execute_at, f.callback_config, f.metadata, f.correlation_id, f.retry_policy,
-    f.delivery, f.revision, f.created_at, f.updated_at, f.options, f.fingerprint
+    f.delivery, f.revision, f.created_at, f.updated_at, f.options, f.group_name, f.fingerprint
 FROM definition f
 WHERE f.id = $1

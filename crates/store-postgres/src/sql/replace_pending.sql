@@ -1,13 +1,13 @@
 -- Replaces the definition of a timer that was pending, and places it anew: attempts start over.
--- $1 id, $2 to $16 the definition, $17 destination, $18 shard, $19 options, $20 when its next
--- attempt was due
+-- $1 id, $2 to $16 the definition, $17 destination, $18 shard, $19 options, $20 group, $21 when its
+-- next attempt was due
 WITH placed AS (
     UPDATE due
     SET at = $5, attempt = 0, last_error = NULL, destination = $17
-    WHERE shard = $18 AND at = $20 AND id = $1
+    WHERE shard = $18 AND at = $21 AND id = $1
 )
 UPDATE definition
 SET namespace = $2, key = $3, asked = $4, execute_at = $5, due_at = $6, callback_type = $7, callback_config = $8,
     metadata = $9, correlation_id = $10, retry_policy = $11, delivery = $12, fingerprint = $13, created_at = $14,
-    updated_at = $15, revision = $16, options = $19
+    updated_at = $15, revision = $16, options = $19, group_name = $20
 WHERE id = $1

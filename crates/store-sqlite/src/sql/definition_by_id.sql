@@ -2,6 +2,6 @@
 -- ?1 id
 SELECT
     d.id, d.namespace, d.key, d.asked, d.callback_config, d.metadata, d.correlation_id, d.retry_policy, d.delivery,
-    d.execute_at, d.created_at, d.updated_at, d.revision, d.options
+    d.execute_at, d.created_at, d.updated_at, d.revision, d.options, d.group_name
 FROM definition d
 WHERE d.id = ?1

@@ -1,7 +1,7 @@
 -- What a list shows of one timer. Other statements of lists show the same columns.
 -- ?1 id
 SELECT
-    d.id, d.namespace, d.key, d.callback_type, d.correlation_id, d.execute_at, d.created_at,
+    d.id, d.namespace, d.key, d.group_name, d.callback_type, d.correlation_id, d.execute_at, d.created_at,
     coalesce(o.finished_at, d.updated_at) AS updated_at,
     CASE WHEN o.id IS NOT NULL THEN o.status WHEN u.claim IS NOT NULL THEN 'executing' ELSE 'pending' END AS status,
     coalesce(u.attempt, o.attempt, 0) AS attempt, coalesce(u.last_error, o.last_error) AS last_error, o.executed_at

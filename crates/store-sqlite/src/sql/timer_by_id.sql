@@ -3,7 +3,7 @@
 -- ?1 id
 SELECT
     d.id, d.namespace, d.key, d.asked, d.callback_config, d.metadata, d.correlation_id, d.retry_policy, d.delivery,
-    d.execute_at, d.created_at, d.updated_at, d.revision, d.options,
+    d.execute_at, d.created_at, d.updated_at, d.revision, d.options, d.group_name,
     u.id IS NOT NULL AS waits, u.claim AS claim, u.attempt AS due_attempt, u.last_error AS due_last_error,
     o.status AS status, o.attempt AS outcome_attempt, o.last_error AS outcome_last_error, o.executed_at, o.finished_at,
     d.fingerprint, d.due_minute

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use domain::{AccessKey, Event, NewTimer, Resolution, Shard, Timer, TimerId, Times, Timestamp, resolve};
+use domain::{AccessKey, Event, Group, Namespace, NewTimer, Resolution, Shard, Timer, TimerId, Times, Timestamp, resolve};
 use store::{
     Changed, Claim, Claimed, Created, Cursor, DueEntry, Filter, ListQuery, Order, Page, Settlement, ShardCursor, ShardLease,
     Summary,
@@ -104,6 +104,11 @@ impl Tables {
         })
     }
 
+    pub(super) fn of_group<'a>(&'a self, namespace: &'a Namespace, group: &'a Group) -> impl Iterator<Item = &'a Timer> {
+        let belongs = |timer: &&Timer| timer.definition.namespace == *namespace && timer.definition.group.as_ref() == Some(group);
+        self.timers.values().map(|row| &row.timer).filter(belongs)
+    }
+
     pub(super) fn list(&self, query: &ListQuery) -> Page {
         let place = |cursor: Cursor| (cursor.at, cursor.id);
         let mut all: Vec<Summary> = self.matching(&query.filter).map(summary).collect();
@@ -192,6 +197,7 @@ fn summary(timer: &Timer) -> Summary {
         id: timer.id(),
         namespace: timer.definition.namespace.clone(),
         key: timer.definition.key.clone(),
+        group: timer.definition.group.clone(),
         callback_kind: timer.definition.callback.kind().to_owned(),
         correlation_id: timer.definition.correlation_id.clone(),
         execute_at: timer.execute_at,

@@ -22,6 +22,7 @@ async fn stored(rig: &Rig, callback: Callback) {
         correlation_id: None,
         retry_policy: None,
         delivery: Delivery::AtMostOnce,
+        group: None,
         options: Options::default(),
     };
     let execute_at = NOW.saturating_add(Span::from_secs(60));

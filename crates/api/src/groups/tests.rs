@@ -1,0 +1,28 @@
+use serde_json::json;
+
+use crate::rig::Rig;
+
+#[tokio::test]
+async fn a_group_is_counted_and_canceled() {
+    let rig = Rig::new();
+    for key in ["a", "b", "c"] {
+        let timer = format!(r#"{{"delay":"1h","callback":{{"type":"http","url":"http://a"}},"key":"{key}","group":"x/y é"}}"#);
+        let id = rig.created(&timer).await;
+        assert_eq!(rig.get(&format!("/timers/{id}")).await.data("group"), "x/y é");
+    }
+    let path = "/groups/default/x%2Fy%20%C3%A9";
+    let counted = |pending: u64, canceled: u64| {
+        json!({
+            "namespace": "default", "group": "x/y é", "total": 3, "total_is_estimate": false,
+            "by_status": {"pending": pending, "executing": 0, "completed": 0, "failed": 0, "canceled": canceled, "expired": 0},
+        })
+    };
+    assert_eq!(rig.get(path).await.json()["data"], counted(3, 0));
+    let reply = rig.call("DELETE", path, "").await;
+    assert_eq!((reply.status.as_u16(), reply.message().as_str()), (200, "group canceled successfully"), "{}", reply.text);
+    assert_eq!(reply.json()["data"], json!({"matched": 3, "canceled": 3}));
+    assert_eq!(rig.get(path).await.json()["data"], counted(0, 3));
+    assert_eq!(rig.get("/groups/default/unknown").await.data("total"), 0);
+    assert_eq!(rig.get("/groups/default/%ff").await.refused(400, 2), "namespace and group must be valid UTF-8");
+    assert_eq!(rig.get("/groups/default/%00").await.refused(400, 2), "group must not contain control characters");
+}
