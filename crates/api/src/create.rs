@@ -81,6 +81,14 @@ pub(crate) struct LongForm<'a> {
     #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h")]
     #[serde(default)]
     postpone_max: Given<'a, Span>,
+    /// Called once the timer has completed, by a timer of its own. Its payload is an object with `id`, `namespace`, `key`, `group`, `status`, `execute_at`, `executed_at`, `attempt` and `last_error` of this timer, and as `payload` what is given here. At most 16 KiB.
+    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[serde(default)]
+    on_success: Given<'a, Callback>,
+    /// The same once the timer has failed or expired.
+    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[serde(default)]
+    on_failure: Given<'a, Callback>,
 }
 
 /// The short form: a countdown and a URL, to whose path the id of the timer is appended. Any of the three numbers, together
@@ -237,6 +245,8 @@ impl LongForm<'_> {
             options: Options {
                 expiry: timing::expiry(&self.expires_at, &self.expires_after)?.set(),
                 postpone_max: self.postpone_max.read_unless_null("postpone_max")?,
+                on_success: self.on_success.read_unless_null("on_success")?.map(Box::new),
+                on_failure: self.on_failure.read_unless_null("on_failure")?.map(Box::new),
             },
         })
     }

@@ -66,12 +66,21 @@ pub(crate) struct UpdateTimer<'a> {
     #[schema(value_type = Option<String>, required = false, pattern = r"^(P.+|([0-9]+(\.[0-9]{1,9})?(us|ms|s|m|min|h|d|w))+)$", example = "1h")]
     #[serde(default)]
     postpone_max: Given<'a, Span>,
+    /// The new callback, whole; `null` clears it.
+    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[serde(default)]
+    on_success: Given<'a, Callback>,
+    /// The new callback, whole; `null` clears it.
+    #[schema(value_type = Option<schema::Callback>, required = false)]
+    #[serde(default)]
+    on_failure: Given<'a, Callback>,
 }
 
 /// Change a timer
 ///
 /// Changes a pending timer; once this has answered 200, the old version never fires. A field that is absent stays as
-/// it is; `null` clears `metadata`, `correlation_id`, `retry_policy`, `group`, `postpone_max` or the expiry; a `callback` is always whole. An empty object
+/// it is; `null` clears `metadata`, `correlation_id`, `retry_policy`, `group`, `postpone_max`, `on_success`,
+/// `on_failure` or the expiry; a `callback` is always whole. An empty object
 /// changes nothing.
 #[utoipa::path(
     put, path = "/timers/{id}", tag = "timers", operation_id = "updateTimer", security(("ApiKey" = [])),
@@ -110,6 +119,8 @@ fn parse(text: &str) -> Result<Patch, ApiError> {
         group: clearable(&request.group, "group")?,
         expiry: timing::expiry(&request.expires_at, &request.expires_after)?,
         postpone_max: clearable(&request.postpone_max, "postpone_max")?,
+        on_success: clearable(&request.on_success, "on_success")?,
+        on_failure: clearable(&request.on_failure, "on_failure")?,
     })
 }
 

@@ -74,6 +74,12 @@ pub(crate) struct DetailView {
     /// How long after its first registration it may be postponed to at most.
     #[schema(value_type = Option<String>, required = true, example = "1h")]
     pub postpone_max: Option<Span>,
+    /// Who is told when it has completed.
+    #[schema(value_type = Option<schema::CallbackConfig>, required = true)]
+    pub on_success: Option<Box<Callback>>,
+    /// Who is told when it has failed or expired.
+    #[schema(value_type = Option<schema::CallbackConfig>, required = true)]
+    pub on_failure: Option<Box<Callback>>,
     /// How many deliveries have been started for this due time.
     pub attempt: u32,
     /// Why the last delivery failed, if it did.
@@ -125,6 +131,8 @@ impl DetailView {
                 Some(Expiry::At(_)) | None => None,
             },
             postpone_max: definition.options.postpone_max,
+            on_success: definition.options.on_success,
+            on_failure: definition.options.on_failure,
             attempt: timer.attempt,
             last_error: timer.last_error.clone(),
             timer: TimerView::of(timer, now),

@@ -147,6 +147,7 @@ impl Commands {
         if !is_event {
             self.rules.check(&request.namespace, &callback)?;
         }
+        self.rules.check_follow_ups(&request.namespace, &request.options)?;
         Ok(Definition {
             id,
             namespace: request.namespace,

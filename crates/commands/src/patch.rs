@@ -54,6 +54,8 @@ pub struct Patch {
     pub group: Field<Group>,
     pub expiry: Field<Expiry>,
     pub postpone_max: Field<Span>,
+    pub on_success: Field<Box<Callback>>,
+    pub on_failure: Field<Box<Callback>>,
 }
 
 impl Patch {
@@ -68,6 +70,8 @@ impl Patch {
             && self.group.is_absent()
             && self.expiry.is_absent()
             && self.postpone_max.is_absent()
+            && self.on_success.is_absent()
+            && self.on_failure.is_absent()
     }
 
     /// The timer with the changes applied, if the rules allow them at `now`. A time that is not named is not checked: an update
@@ -92,6 +96,12 @@ impl Patch {
         self.group.put(&mut timer.definition.group);
         self.expiry.put(&mut timer.definition.options.expiry);
         self.postpone_max.put(&mut timer.definition.options.postpone_max);
+        let tells = !self.on_success.is_absent() || !self.on_failure.is_absent();
+        self.on_success.put(&mut timer.definition.options.on_success);
+        self.on_failure.put(&mut timer.definition.options.on_failure);
+        if tells {
+            rules.check_follow_ups(&timer.definition.namespace, &timer.definition.options)?;
+        }
         if let Some(expiry) = timer.definition.options.expiry.filter(|_| checks_expiry) {
             expiry.check(timer.execute_at)?;
         }

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use domain::{Callback, Horizon, Invalid, KindSet, Namespace, RequestedTime, Span, Timestamp};
+use domain::{Callback, Horizon, Invalid, KindSet, Namespace, Options, RequestedTime, Span, Timestamp, limits};
 
 /// Refuses callbacks of a namespace that would never be sent: to an address that is closed to them, to a subject of the platform. As
 /// far as that can be told without asking a server.
@@ -47,6 +47,24 @@ impl Rules {
             },
         };
         asked.instant(now, &Horizon { min_delay, ..self.horizon })
+    }
+
+    /// The callbacks that follow the end of a timer keep the same rules as its own.
+    pub(crate) fn check_follow_ups(&self, namespace: &Namespace, options: &Options) -> Result<(), Invalid> {
+        for (name, callback) in [("on_success", &options.on_success), ("on_failure", &options.on_failure)] {
+            if let Some(callback) = callback {
+                self.check_follow_up(namespace, name, callback)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_follow_up(&self, namespace: &Namespace, name: &str, callback: &Callback) -> Result<(), Invalid> {
+        self.check(namespace, callback).map_err(|invalid| invalid.in_place_of("callback", name))?;
+        if callback.to_json().len() > limits::FOLLOW_UP_BYTES_MAX {
+            return Err(Invalid::new(name, format!("must not be longer than {} bytes", limits::FOLLOW_UP_BYTES_MAX)));
+        }
+        Ok(())
     }
 
     pub(crate) fn check(&self, namespace: &Namespace, callback: &Callback) -> Result<(), Invalid> {

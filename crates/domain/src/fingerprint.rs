@@ -35,7 +35,7 @@ impl Fingerprint {
             retry_policy,
             delivery,
             group,
-            options: Options { expiry, postpone_max },
+            options: Options { expiry, postpone_max, on_success, on_failure },
         } = definition;
         let mut parts = Parts::default();
         parts.add(FIRST, Some(namespace.as_str()));
@@ -48,6 +48,8 @@ impl Fingerprint {
         parts.add(2, expiry.map(|expiry| i64::from(expiry).to_string()).as_deref());
         parts.add(3, postpone_max.map(|span| span.as_micros().to_string()).as_deref());
         parts.add(4, group.as_ref().map(|group| group.as_str()));
+        parts.add(5, on_success.as_ref().map(|callback| without_blanks(&callback.to_json())).as_deref());
+        parts.add(6, on_failure.as_ref().map(|callback| without_blanks(&callback.to_json())).as_deref());
         parts.finish()
     }
 }
@@ -140,6 +142,9 @@ mod tests {
         let postpone_max = Some(Span::from_secs(90));
         let limited = Definition { options: Options { postpone_max, ..Options::default() }, ..definition(PLAIN) };
         let grouped = Definition { group: Some(Group::parse("g").unwrap()), ..definition(PLAIN) };
+        let other = || Some(Box::new(Callback::from_json(NATS).unwrap()));
+        let followed = Definition { options: Options { on_success: other(), ..Options::default() }, ..definition(PLAIN) };
+        let reported = Definition { options: Options { on_failure: other(), ..Options::default() }, ..definition(PLAIN) };
         // The last two are from databases that the first version wrote.
         let order_5 = Key::parse("order-5").unwrap();
         let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
@@ -155,6 +160,8 @@ mod tests {
             ("a span to expiry", expiring(Expiry::After(Span::from_secs(90))), "82fb2633a34b50d19efc18f28f35f312"),
             ("a limit of postponing", limited, "d8b8475392f58513b8a1fc36ac1fb63e"),
             ("a group", grouped, "a2479f13c4a5828093f399e27f293164"),
+            ("a call after success", followed, "9913d7c78a35d4907a5456dfe0003444"),
+            ("a call after failure", reported, "60bdcb3bf799159245e126819687186e"),
             ("a message", definition(NATS), "db6848abf7fd9dc3450f3239f007218b"),
             ("the event of a command", event, "5a187cfb58a177628ad6fea4901003b9"),
             ("an order in SQLite", stored_5, "1a91dcc8b02efaf7141b57df0c0b8b11"),

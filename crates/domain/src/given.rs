@@ -96,10 +96,9 @@ from_strings! {
     Rights: |name, text| Self::parse(text).ok_or_else(|| Invalid::new(name, "must be read or write")),
 }
 
-/// A callback is called so wherever it is a member.
 impl FromMember<'_> for Callback {
-    fn from_member(_name: &str, raw: &RawValue) -> Result<Self, Invalid> {
-        Self::from_json(raw.get())
+    fn from_member(name: &str, raw: &RawValue) -> Result<Self, Invalid> {
+        Self::from_json(raw.get()).map_err(|invalid| invalid.in_place_of("callback", name))
     }
 }
 

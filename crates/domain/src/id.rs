@@ -9,6 +9,8 @@ use crate::{Invalid, Timestamp, limits};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(Uuid);
 
+/// The name space (in the sense of RFC 9562) of ids of timers that follow the end of another.
+const FOLLOWING: Uuid = Uuid::from_u128(0x0d5c_8f2e_63a4_4b7b_9e1f_2b60_c4f7_715a);
 /// The name space (in the sense of RFC 9562) of ids made from keys.
 const KEYED: Uuid = Uuid::from_u128(0x6f1d_3c52_9a0b_4d0e_8a51_7d1c_0a6e_42b7);
 
@@ -26,6 +28,11 @@ impl TimerId {
         // The length keeps ("a", "bc") and ("ab", "c") apart.
         let name = format!("{}:{}{}", namespace.as_str().len(), namespace.as_str(), key.as_str());
         Self(Uuid::new_v5(&KEYED, name.as_bytes()))
+    }
+
+    /// The id of the timer that follows the end of another in this revision.
+    pub fn following(id: Self, revision: u32, kind: &str) -> Self {
+        Self(Uuid::new_v5(&FOLLOWING, format!("{id}:{revision}:{kind}").as_bytes()))
     }
 
     pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {

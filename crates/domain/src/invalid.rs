@@ -19,6 +19,13 @@ impl Invalid {
         self
     }
 
+    /// The same complaint about an object that stands under another name: `callback.url` becomes `on_success.url`.
+    pub fn in_place_of(mut self, usual: &str, name: &str) -> Self {
+        let rest = self.field.strip_prefix(usual).filter(|rest| rest.is_empty() || rest.starts_with('.'));
+        self.field = rest.map_or_else(|| format!("{name}.{}", self.field), |rest| format!("{name}{rest}"));
+        self
+    }
+
     /// The same complaint about a field that has another name here.
     pub fn named(mut self, field: &str) -> Self {
         field.clone_into(&mut self.field);

@@ -17,6 +17,8 @@ pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
+/// A callback that follows the end of a timer, as JSON: it is read with every claim.
+pub const FOLLOW_UP_BYTES_MAX: usize = 16 * 1024;
 
 /// A due time that lies no further in the past counts as now: clocks differ, and a request takes time.
 pub const PAST_COUNTS_AS_NOW: Span = Span::from_secs(60);

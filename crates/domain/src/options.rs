@@ -1,6 +1,7 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::value::RawValue;
 
-use crate::{Expiry, Invalid, Span};
+use crate::{Callback, Expiry, Invalid, Span};
 
 /// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
 /// a migration.
@@ -15,6 +16,17 @@ pub struct Options {
     /// For how long from its registration the timer may be postponed.
     #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
     pub postpone_max: Option<Span>,
+    /// Who is told when the timer has completed.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stored_callback")]
+    pub on_success: Option<Box<Callback>>,
+    /// Who is told when the timer has failed or expired.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stored_callback")]
+    pub on_failure: Option<Box<Callback>>,
+}
+
+fn stored_callback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Callback>>, D::Error> {
+    let raw = Option::<&RawValue>::deserialize(deserializer)?;
+    raw.map(|raw| Callback::from_stored(raw.get()).map(Box::new).map_err(de::Error::custom)).transpose()
 }
 
 /// A span as the number of its microseconds.
@@ -39,13 +51,6 @@ mod micros {
 /// 2: a program that does not know of an expiry would call after it.
 const VERSION: u32 = 2;
 
-#[derive(Serialize)]
-struct Stored<O> {
-    version: u32,
-    #[serde(flatten)]
-    options: O,
-}
-
 impl Options {
     /// The text that is stored. Most timers have none: everything has its default.
     pub fn to_stored(&self) -> Option<String> {
@@ -58,10 +63,13 @@ impl Options {
     }
 }
 
-fn to_stored<O: Default + PartialEq + Clone + Serialize>(options: &O) -> Option<String> {
-    let stored = || Stored { version: VERSION, options: options.clone() };
-    // Options are plain values: nothing in here can fail to be written.
-    (*options != O::default()).then(|| serde_json::to_string(&stored()).unwrap_or_default())
+fn to_stored<O: Default + PartialEq + Serialize>(options: &O) -> Option<String> {
+    if *options == O::default() {
+        return None;
+    }
+    // Options are plain values: nothing in here can fail to be written. They have at least one member.
+    let members = serde_json::to_string(options).unwrap_or_default();
+    Some(format!(r#"{{"version":{VERSION},{}"#, members.strip_prefix('{').unwrap_or_default()))
 }
 
 fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Result<O, Invalid> {
@@ -110,9 +118,22 @@ mod tests {
 
     #[test]
     fn every_option_reads_back_as_it_is_written() {
-        let options = Options { expiry: Some(Expiry::After(Span::from_secs(90))), postpone_max: Some(Span::from_micros(7)) };
+        let callback = |host: &str| {
+            let json = format!(r#"{{"type":"http","url":"http://{host}/","payload":{{"n": 1.10}}}}"#);
+            Some(Box::new(Callback::from_json(&json).unwrap()))
+        };
+        let options = Options {
+            expiry: Some(Expiry::After(Span::from_secs(90))),
+            postpone_max: Some(Span::from_micros(7)),
+            on_success: callback("s"),
+            on_failure: callback("f"),
+        };
         let stored = options.to_stored().unwrap();
-        assert_eq!(stored, r#"{"version":2,"expiry":-90000001,"postpone_max":7}"#);
+        assert!(
+            stored.starts_with(r#"{"version":2,"expiry":-90000001,"postpone_max":7,"on_success":{"type":"http","#),
+            "{stored}"
+        );
+        assert!(stored.contains(r#"{"n": 1.10}"#), "{stored}");
         assert_eq!(Options::from_stored(Some(&stored)).unwrap(), options);
     }
 

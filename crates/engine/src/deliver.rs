@@ -20,6 +20,9 @@ impl<D: Deliver> Pipeline<D> {
             self.metrics.retries(1);
         }
         log(&claimed, &next);
+        if let Ok(timer) = &claimed.timer {
+            self.follow_up(timer, &next, claimed.attempt).await;
+        }
         Settlement { attempt, ..claimed.settle(next) }
     }
 

@@ -14,6 +14,7 @@
 //! The simulation in `tests/simulation` runs this crate, with many nodes and everything that can go wrong between them.
 
 mod deliver;
+mod follow_up;
 mod heartbeats;
 mod metrics;
 mod pipeline;

@@ -7,7 +7,7 @@ use futures_util::{
     future::{BoxFuture, join_all},
 };
 use scheduler::{Claims, Scheduler, tasks};
-use store::{Claimed, DueStore, HealthStore, Settlement, StoreResult};
+use store::{Claimed, DueStore, HealthStore, Settlement, StoreResult, TimerStore};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -51,6 +51,8 @@ pub struct Pipeline<D = Deliverer> {
     pub scheduler: Arc<Scheduler>,
     pub deliverer: Arc<D>,
     pub store: Arc<dyn DueStore>,
+    /// Where timers are registered that tell of the end of others.
+    pub timers: Arc<dyn TimerStore>,
     /// Tells whether a store that refuses results takes other writes.
     pub health: Arc<dyn HealthStore>,
     pub clock: Arc<dyn Clock>,

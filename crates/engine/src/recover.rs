@@ -42,6 +42,11 @@ impl<D: Deliver> Pipeline<D> {
         let now = self.clock.now();
         let recover = |claimed: &Claimed| claimed.settle(delivery::recover(claimed, &self.namespaces, now));
         let batch: Vec<Settlement> = expired.iter().map(recover).collect();
+        for (claimed, settlement) in expired.iter().zip(&batch) {
+            if let Ok(timer) = &claimed.timer {
+                self.follow_up(timer, &settlement.next, claimed.attempt).await;
+            }
+        }
         let answered = match self.store.settle(&batch).await {
             Ok(counted) => Answered { counted, set_aside: 0 },
             // One that cannot be recorded must not hold up the rest.

@@ -117,6 +117,7 @@ async fn run_until_stopped(
         scheduler: Arc::clone(&scheduler),
         deliverer,
         store: store.clone(),
+        timers: store.clone(),
         health: store,
         clock,
         overdue_window: settings.overdue_window,

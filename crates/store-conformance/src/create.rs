@@ -59,6 +59,7 @@ pub async fn every_field_of_a_definition_comes_back(fixture: impl Fixture) {
         timer("http://a.example/").key("k-2").expiring(Expiry::After(millis(1500))),
         timer("http://a.example/").postpone_max(secs(7)),
         timer("http://a.example/").group("é 😀"),
+        timer("http://a.example/").telling("http://b.example/"),
     ];
     for draft in drafts {
         let definition = draft.clone().build().definition;

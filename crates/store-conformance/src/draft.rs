@@ -175,6 +175,14 @@ impl Draft {
         self
     }
 
+    /// Tells this URL how it has ended.
+    pub fn telling(mut self, url: &str) -> Self {
+        let callback = Callback::new(Endpoint::Http(HttpEndpoint::new(CallbackUrl::parse(url).unwrap())));
+        self.0.definition.options.on_success = Some(Box::new(callback.clone()));
+        self.0.definition.options.on_failure = Some(Box::new(callback));
+        self
+    }
+
     pub fn group(mut self, group: &str) -> Self {
         self.0.definition.group = Some(Group::parse(group).unwrap());
         self

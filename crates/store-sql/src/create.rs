@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Cause, Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, Times, resolve};
+use domain::{Callback, Cause, Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, Times, limits, resolve};
 use futures_util::{StreamExt, stream};
 use store::{Created, StoreError, StoreResult, Unreadable};
 use tokio::{sync::Semaphore, time::timeout};
@@ -212,7 +212,9 @@ fn portions(mut timers: &[Arc<NewTimer>], bytes_max: usize) -> impl Iterator<Ite
 fn bytes(new: &NewTimer) -> usize {
     let payload = new.definition.callback.payload().map_or(0, |json| json.as_str().len());
     let metadata = new.definition.metadata.as_ref().map_or(0, |json| json.as_str().len());
-    TIMER_BYTES + payload + metadata
+    let options = &new.definition.options;
+    let follow_up = |callback: &Option<Box<Callback>>| callback.as_ref().map_or(0, |_| limits::FOLLOW_UP_BYTES_MAX);
+    TIMER_BYTES + payload + metadata + follow_up(&options.on_success) + follow_up(&options.on_failure)
 }
 
 /// Where each id stands first, in the order of the ids.

@@ -177,7 +177,8 @@ impl Texts {
 
     /// About how much a definition and its columns hold in memory: the payload is in both.
     pub fn bytes(&self, definition: &Definition) -> usize {
-        2 * self.callback_config.len() + definition.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
+        let metadata = definition.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        2 * self.callback_config.len() + metadata + self.options.as_ref().map_or(0, String::len)
     }
 }
 

@@ -9,7 +9,8 @@ async fn everything_that_was_given_is_shown() {
         .created(
             r#"{"delay":"90s","callback":{"type":"http","url":"http://a.example/","headers":{"X-B":"2","X-A":"1"},"payload":{"b":1}},
             "namespace":"n","key":"k","metadata":{"m":true},"correlation_id":"c","delivery":"at_most_once","retry_policy":{"max_retries":1},
-            "expires_after":"30m","postpone_max":"1h","group":"g"}"#,
+            "expires_after":"30m","postpone_max":"1h","group":"g",
+            "on_failure":{"type":"http","url":"http://b.example/","payload":[1]}}"#,
         )
         .await;
     let reply = rig.get(&format!("/timers/{id}")).await;
@@ -25,7 +26,10 @@ async fn everything_that_was_given_is_shown() {
                 "timeout": "30s", "protocol": "webhook",
             },
             "metadata": {"m": true}, "correlation_id": "c", "delivery": "at_most_once", "attempt": 0, "last_error": null,
-            "expires_at": "2030-01-01T00:31:30Z", "expires_after": "30m", "postpone_max": "1h",
+            "expires_at": "2030-01-01T00:31:30Z", "expires_after": "30m", "postpone_max": "1h", "on_success": null,
+            "on_failure": {
+                "type": "http", "url": "http://b.example/", "payload": [1], "timeout": "30s", "protocol": "webhook",
+            },
             "retry_policy": {"max_retries": 1, "initial_interval": "30s", "backoff_multiplier": 2.0, "max_interval": "10m"},
         })
     );

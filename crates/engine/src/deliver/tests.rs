@@ -76,6 +76,7 @@ async fn claimed_and_store(status: u16, config: Config) -> (Pipeline, Claimed, A
         scheduler,
         deliverer,
         store: store.clone(),
+        timers: store.clone(),
         health: store.clone(),
         clock,
         overdue_window: None,
@@ -220,6 +221,7 @@ async fn a_call_that_was_not_made_is_counted_neither_as_fired_nor_as_a_retry() {
             metrics: metrics::with_local_recorder(&recorder, PipelineMetrics::default),
             scheduler: pipeline.scheduler,
             store: pipeline.store,
+            timers: pipeline.timers,
             health: pipeline.health,
             clock: pipeline.clock,
             overdue_window: pipeline.overdue_window,
@@ -274,4 +276,25 @@ async fn a_result_is_rather_recorded_without_its_attempt_than_set_aside() {
         assert_eq!((answered.counted, answered.set_aside), (vec![set_aside == 0], set_aside));
         assert_eq!(store.attempts(id).await.unwrap(), []);
     }
+}
+
+#[tokio::test]
+async fn the_end_of_a_timer_is_told_once_however_often_it_is_met() {
+    let (pipeline, mut claimed, store) = claimed_and_store(503, Config::default()).await;
+    let told = Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1:9/told","payload":7}"#).unwrap();
+    if let Ok(timer) = &mut claimed.timer {
+        timer.definition.options.on_failure = Some(Box::new(told));
+    }
+    let id = claimed.entry.id;
+    // As if the node had died each time before the end was recorded.
+    for _ in 0..3 {
+        let settlement = pipeline.deliver(claimed.clone(), &CancellationToken::new()).await;
+        assert!(matches!(settlement.next, Next::Failed { .. }), "{settlement:?}");
+        assert_eq!(store.count(&store::Filter::default()).await.unwrap(), 2);
+    }
+    let revision = claimed.timer.unwrap().revision;
+    let follow_up = store.get(TimerId::following(id, revision, "on_failure")).await.unwrap().expect("the follow-up");
+    let payload = follow_up.definition.callback.payload().unwrap().as_str().to_owned();
+    assert!(payload.contains(&format!(r#""id":"{id}""#)) && payload.contains(r#""status":"failed""#), "{payload}");
+    assert!(payload.contains("answered 503") && payload.ends_with(r#""payload":7}"#), "{payload}");
 }

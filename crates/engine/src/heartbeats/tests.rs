@@ -67,6 +67,7 @@ async fn a_node_whose_firing_thread_is_blocked_keeps_its_lease() {
         scheduler,
         deliverer: Arc::new(Blocking { begun, go_on: Mutex::new(go_on) }),
         store: as_store.clone(),
+        timers: as_store.clone(),
         health: as_store.clone(),
         clock: Arc::clone(&clock),
         overdue_window: None,

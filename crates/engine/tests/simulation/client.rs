@@ -135,9 +135,11 @@ fn request(world: &World, nth: u64, dice: &mut Dice) -> NewTimerRequest {
     // Chance of its own, so that every other choice of a seed stays what it was.
     let mut expiry = Dice::new(world.outside.plan.seed, 0x20_0000 + nth);
     let expiry = expiry.percent(20).then(|| Expiry::After(Span::from_millis(1 + expiry.below(8_000) as u32)));
+    let is_told = Dice::new(world.outside.plan.seed, 0x30_0000 + nth).percent(10);
+    let told = || is_told.then(|| Box::new(callback(nth % 6)));
     NewTimerRequest {
         earliest_allowed: EarliestAllowed::Any,
-        options: Options { expiry, ..Options::default() },
+        options: Options { expiry, on_success: told(), on_failure: told(), ..Options::default() },
         key: Some(Key::parse(&format!("{}-{nth}", world.outside.plan.seed)).unwrap()),
         retry_policy,
         delivery: if dice.percent(25) { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },

@@ -88,6 +88,7 @@ impl Node {
             scheduler: Arc::clone(&scheduler),
             deliverer: Arc::new(sender),
             store: store.clone(),
+            timers: store.clone(),
             health: store.clone(),
             clock: as_clock,
             overdue_window: None,

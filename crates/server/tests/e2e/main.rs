@@ -45,6 +45,7 @@ mod expiry;
 mod fair_shares;
 mod faults;
 mod floods;
+mod follow_ups;
 mod groups;
 mod history;
 mod isolation;

@@ -27,7 +27,10 @@ LEFT JOIN definition f ON f.id = ANY (ARRAY[seen.id])
 CROSS JOIN LATERAL (
     -- What is larger is claimed, but not read along: a thousand of the largest would be too much at
     -- once.
-    SELECT (octet_length(f.callback_config) + coalesce(octet_length(f.metadata), 0) > 4096) IS NOT TRUE AS is_small
+    SELECT (
+        octet_length(f.callback_config) + coalesce(octet_length(f.metadata), 0) + coalesce(octet_length(f.options), 0)
+        > 4096
+    ) IS NOT TRUE AS is_small
 ) size
 -- A claim waits briefly for a row that another session is changing, for all its neighbours wait
 -- with it. The limit is set before the first row is looked at, and ends with the statement.

@@ -160,7 +160,7 @@ impl Client {
             // One that is retried may have been each of the two while the other was counted. Larger totals may be estimates.
             let all = self.total("").await;
             let mut finished = 0;
-            for status in ["completed", "failed", "canceled"] {
+            for status in ["completed", "failed", "canceled", "expired"] {
                 finished += self.count(status).await;
             }
             (finished >= all || all > 50_000).then_some(())
