@@ -99,7 +99,16 @@ pub(crate) fn document() -> Value {
     }
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
-    document["components"]["schemas"]["UpdateTimer"]["not"] = json!({"required": ["execute_at", "delay"]});
+    let two_expiries = json!({"required": ["expires_at", "expires_after"]});
+    // There is no delay by which such a timer could be postponed.
+    let postponed = json!({"required": ["on_conflict"], "properties": {"on_conflict": {"const": "postpone"}}});
+    for (form, refused) in [
+        ("CreateTimerAt", json!({"anyOf": [two_expiries, postponed]})),
+        ("CreateTimerAfter", two_expiries.clone()),
+        ("UpdateTimer", json!({"anyOf": [two_expiries, {"required": ["execute_at", "delay"]}]})),
+    ] {
+        document["components"]["schemas"][form]["not"] = refused;
+    }
     document["components"]["schemas"]["CancelTimers"]["anyOf"] =
         cancel_matching::conditions().into_iter().map(|condition| json!({"required": [condition]})).collect();
     let two_groups = json!({"required": ["namespace", "groupId"]});

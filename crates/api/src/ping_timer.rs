@@ -47,7 +47,9 @@ pub(crate) async fn ping_timer(
     PathId(id): PathId,
     OptionalBody(body): OptionalBody,
 ) -> Result<Answer<TimerView>, ApiError> {
-    let request: PingTimer<'_> = body.as_ref().map(|body| request::read(&body.text)).transpose()?.unwrap_or_default();
+    // `null` says the same as nothing.
+    let text = body.as_ref().map(|body| body.text.as_str()).filter(|text| text.trim_ascii() != "null");
+    let request: PingTimer<'_> = text.map(request::read).transpose()?.unwrap_or_default();
     let timer = commands.ping(id, request.delay.read("delay")?, None).await?;
     Ok(Answer::ok("timer postponed successfully", TimerView::of(timer, commands.clock.now())))
 }
