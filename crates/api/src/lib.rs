@@ -15,6 +15,8 @@ mod auth;
 mod base_path;
 mod batch;
 mod body;
+mod bulk;
+mod bulk_filter;
 mod by_key;
 mod cancel;
 mod cancel_matching;
@@ -41,7 +43,9 @@ mod metrics;
 mod namespaces;
 mod observe;
 mod openapi;
+mod operations;
 mod page;
+mod pause;
 mod permits;
 mod ping;
 mod ping_timer;
@@ -189,8 +193,13 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/timers/{id}/fire", routing::post(fire::fire))
         .route("/timers/{id}/retry", routing::post(retry::retry))
         .route("/timers/{id}/ping", routing::post(ping_timer::ping_timer))
+        .route("/timers/{id}/pause", routing::post(pause::pause))
+        .route("/timers/{id}/resume", routing::post(pause::resume))
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
+        .route("/timers/bulk", routing::post(bulk::bulk))
+        .route("/operations", routing::get(operations::list))
+        .route("/operations/{id}", routing::get(operations::get).delete(operations::stop))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/events", routing::get(events::events))
         .route("/groups/{namespace}/{group}", routing::get(groups::count).delete(groups::cancel))

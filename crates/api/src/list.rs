@@ -121,7 +121,7 @@ impl Parameters {
 
     fn into_query(self) -> Result<ListQuery, Invalid> {
         let status = self.status.map(|text| {
-            let rule = "must be pending, executing, completed, failed, canceled or expired";
+            let rule = "must be pending, executing, completed, failed, canceled, paused or expired";
             Status::parse(&text).ok_or_else(|| Invalid::new("status", rule))
         });
         let sort = match self.sort.as_deref() {

@@ -22,6 +22,7 @@ use domain::{Horizon, Invalid, Span};
 
 pub use self::{
     api::base_path,
+    callbacks::ANSWER_BYTES_IN_DEV,
     logs::{LogFormat, LogOptions},
 };
 use self::{
@@ -29,10 +30,6 @@ use self::{
     callbacks::CallbackOptions,
     nats::{Broker, NatsOptions},
     timers::TimerOptions,
-};
-pub use self::{
-    callbacks::ANSWER_BYTES_IN_DEV,
-    logs::{LogFormat, LogOptions},
 };
 use crate::{
     exit::Failure,

@@ -25,10 +25,13 @@ impl Count {
     fn capped(&self) -> String {
         let (whereabouts, conditions) = (self.whereabouts(), definition_conditions(&self.filter));
         let limit = COUNTED_MAX + 1;
-        // Every timer is either due or finished, and those rows are narrow. The finished ones first: after a crowd was fired,
+        // Every timer is either due, paused or finished, and those rows are narrow. The finished ones first: after a crowd was fired,
         // `due` is a large file with little in it.
         let counted = if self.filter == Filter::default() {
-            format!("SELECT FROM outcome WHERE true{conditions} UNION ALL SELECT FROM due WHERE true{conditions}")
+            format!(
+                "SELECT FROM outcome WHERE true{conditions} UNION ALL SELECT FROM due WHERE true{conditions}
+                 UNION ALL SELECT FROM paused WHERE true{conditions}"
+            )
         } else {
             format!("SELECT FROM {whereabouts}{conditions}")
         };

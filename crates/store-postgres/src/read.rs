@@ -149,8 +149,9 @@ const STRETCH_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callbac
 
 /// What a summary is made of, with where the timer stands: see [`Standing::of_row`].
 const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callback_type, f.correlation_id, f.execute_at, f.created_at, f.updated_at, \
-    f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt, \
-    coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at";
+    f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt, p.attempt) AS attempt, \
+    coalesce(d.last_error, o.last_error, p.last_error) AS last_error, o.status, o.executed_at, o.finished_at, \
+    p.paused_at, p.note AS pause_note";
 
 /// The row in `due` of a definition. `$3` is the number of shards.
 const JOIN_DUE: &str = "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $3)::smallint \
@@ -160,11 +161,18 @@ const JOIN_DUE: &str = "JOIN due d ON d.shard = ((get_byte(uuid_send(f.id), 14) 
 /// the rare ones can be found from their own side.
 fn joins(filter: &Filter) -> String {
     match filter.status_alone() {
-        None => format!("LEFT {JOIN_DUE} LEFT JOIN outcome o ON o.id = f.id"),
-        Some(Status::Pending) => format!("{JOIN_DUE} AND d.claim IS NULL LEFT JOIN outcome o ON false"),
-        Some(Status::Executing) => format!("{JOIN_DUE} AND d.claim IS NOT NULL LEFT JOIN outcome o ON false"),
+        None => format!("LEFT {JOIN_DUE} LEFT JOIN outcome o ON o.id = f.id LEFT JOIN paused p ON p.id = f.id"),
+        Some(Status::Pending) => {
+            format!("{JOIN_DUE} AND d.claim IS NULL LEFT JOIN outcome o ON false LEFT JOIN paused p ON false")
+        }
+        Some(Status::Executing) => {
+            format!("{JOIN_DUE} AND d.claim IS NOT NULL LEFT JOIN outcome o ON false LEFT JOIN paused p ON false")
+        }
+        Some(Status::Paused) => {
+            format!("JOIN paused p ON p.id = f.id LEFT {JOIN_DUE} AND false LEFT JOIN outcome o ON false")
+        }
         Some(Status::Completed | Status::Failed | Status::Canceled | Status::Expired) => {
-            format!("JOIN outcome o ON o.id = f.id LEFT {JOIN_DUE} AND false")
+            format!("JOIN outcome o ON o.id = f.id LEFT {JOIN_DUE} AND false LEFT JOIN paused p ON false")
         }
     }
 }
@@ -287,6 +295,7 @@ pub fn whereabouts(filter: &Filter, asks_the_definition: bool) -> String {
         None => return "definition f WHERE true".to_owned(),
         Some(Status::Pending) => ("due", "t.claim IS NULL".to_owned()),
         Some(Status::Executing) => ("due", "t.claim IS NOT NULL".to_owned()),
+        Some(Status::Paused) => ("paused", "true".to_owned()),
         Some(ended) => ("outcome", format!("t.status = '{ended}'")),
     };
     let joined = if asks_the_definition { " JOIN definition f ON f.id = t.id" } else { "" };

@@ -3,7 +3,8 @@
 //! ```text
 //!   due, in its order ───────────────┐
 //!   due, those before a retry ───────┼─▶ merged ─▶ the page, each looked up by its id
-//!   outcome, in its order ───────────┘
+//!   outcome, in its order ───────────┤
+//!   paused, in its order ────────────┘
 //! ```
 //!
 //! An index of the definitions by time would cost every create a page of its own.
@@ -26,14 +27,19 @@ pub enum Source {
     /// Not finished, and due later.
     Moved,
     Finished,
+    Paused,
 }
 
 impl Source {
-    pub const ALL: [Self; 3] = [Self::Due, Self::Moved, Self::Finished];
+    pub const ALL: [Self; 4] = [Self::Due, Self::Moved, Self::Finished, Self::Paused];
 
     /// Whether timers of the status can be here.
     pub fn holds(self, status: Option<Status>) -> bool {
-        status.is_none_or(|status| status.is_finished() == (self == Self::Finished))
+        status.is_none_or(|status| match self {
+            Self::Due | Self::Moved => matches!(status, Status::Pending | Status::Executing),
+            Self::Finished => status.is_finished(),
+            Self::Paused => status == Status::Paused,
+        })
     }
 
     const fn table(self) -> &'static str {
@@ -41,6 +47,7 @@ impl Source {
             Self::Due => "due t",
             Self::Moved => "due t INDEXED BY due_moved",
             Self::Finished => "outcome t",
+            Self::Paused => "paused t",
         }
     }
 
@@ -48,14 +55,14 @@ impl Source {
         match self {
             Self::Due => "t.shard = 0 AND t.execute_at IS NULL",
             Self::Moved => "t.execute_at IS NOT NULL",
-            Self::Finished => "TRUE",
+            Self::Finished | Self::Paused => "TRUE",
         }
     }
 
     const fn time(self) -> &'static str {
         match self {
             Self::Due => "t.at",
-            Self::Moved | Self::Finished => "t.execute_at",
+            Self::Moved | Self::Finished | Self::Paused => "t.execute_at",
         }
     }
 
@@ -143,7 +150,8 @@ pub fn statement(query: &ListQuery, source: Source) -> (String, Vec<Box<dyn ToSq
     let time = source.time();
     let mut tables = source.table().to_owned();
     let mut conditions = vec![source.condition().to_owned()];
-    conditions.extend(filter.status_alone().map(|status| has_status(status).replace("u.", "t.").replace("o.", "t.")));
+    let in_one_table = |status| has_status(status).replace("u.", "t.").replace("o.", "t.").replace("p.", "t.");
+    conditions.extend(filter.status_alone().map(in_one_table));
     conditions.extend(filter.namespace_alone().map(|namespace| match namespace.as_str() {
         Namespace::DEFAULT => "t.namespace IS NULL".to_owned(),
         name => format!("t.namespace = {}", bind(Box::new(name.to_owned()))),

@@ -139,26 +139,43 @@ pub const fn tables(status: Option<Status>, walk: Walk) -> &'static str {
     match (status, walk) {
         (Some(Status::Executing), Walk::Few) => {
             "due u INDEXED BY due_claimed CROSS JOIN definition d ON d.id = u.id \
-             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id \
+             LEFT JOIN paused p ON p.minute = d.execute_minute AND p.id = d.id"
         }
         (Some(Status::Pending), Walk::Few) => {
-            "due u CROSS JOIN definition d ON d.id = u.id LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
+            "due u CROSS JOIN definition d ON d.id = u.id \
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id \
+             LEFT JOIN paused p ON p.minute = d.execute_minute AND p.id = d.id"
         }
         (Some(Status::Pending | Status::Executing), _) => {
             "definition d CROSS JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id \
+             LEFT JOIN paused p ON p.minute = d.execute_minute AND p.id = d.id"
+        }
+        (Some(Status::Paused), Walk::Few) => {
+            "paused p CROSS JOIN definition d ON d.id = p.id \
+             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
+        }
+        (Some(Status::Paused), _) => {
+            "definition d CROSS JOIN paused p ON p.minute = d.execute_minute AND p.id = d.id \
+             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
              LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
         }
         (Some(_), Walk::Few) => {
             "outcome o CROSS JOIN definition d ON d.id = o.id \
-             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id"
+             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
+             LEFT JOIN paused p ON p.minute = d.execute_minute AND p.id = d.id"
         }
         (Some(_), _) => {
             "definition d CROSS JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id \
-             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id"
+             LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
+             LEFT JOIN paused p ON p.minute = d.execute_minute AND p.id = d.id"
         }
         (None, _) => {
             "definition d LEFT JOIN due u ON u.shard = 0 AND u.minute = d.due_minute AND u.id = d.id \
-             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id"
+             LEFT JOIN outcome o ON o.minute = d.execute_minute AND o.id = d.id \
+             LEFT JOIN paused p ON p.minute = d.execute_minute AND p.id = d.id"
         }
     }
 }
@@ -171,6 +188,7 @@ pub const fn has_status(status: Status) -> &'static str {
         Status::Completed => "o.status = 'completed'",
         Status::Failed => "o.status = 'failed'",
         Status::Canceled => "o.status = 'canceled'",
+        Status::Paused => "p.id IS NOT NULL",
         Status::Expired => "o.status = 'expired'",
     }
 }

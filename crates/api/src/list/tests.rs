@@ -97,7 +97,7 @@ async fn every_bad_parameter_is_refused_by_name() {
         ("offset=-1", "offset must be a whole number from 0 to 9223372036854775807"),
         ("offset=9223372036854775808", "offset must be"),
         ("offset=x", "offset must be"),
-        ("status=done", "status must be pending, executing, completed, failed, canceled or expired"),
+        ("status=done", "status must be pending, executing, completed, failed, canceled, paused or expired"),
         ("status=Pending", "status must be"),
         ("status=", "status must be"),
         ("sort=updated_at", "sort must be created_at or execute_at"),

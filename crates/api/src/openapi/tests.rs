@@ -54,6 +54,11 @@ async fn every_described_route_is_there_and_no_other() {
         "/namespaces/{namespace}/timers/{key}/fire",
         "/namespaces/{namespace}/timers/{key}/retry",
         "/namespaces/{namespace}/timers/{key}/attempts",
+        "/timers/{id}/pause",
+        "/timers/{id}/resume",
+        "/timers/bulk",
+        "/operations",
+        "/operations/{id}",
         "/keys",
         "/keys/{id}",
         "/stats/due",
@@ -167,7 +172,7 @@ async fn the_examples_of_bodies_are_taken() {
             taken.push(path.as_str());
         }
     }
-    assert_eq!(taken, ["/timers/batch", "/timers/cancel", "/keys"]);
+    assert_eq!(taken, ["/timers/batch", "/timers/cancel", "/timers/bulk", "/keys"]);
 }
 
 /// Beside another type `null` is understood; alone it is a type that hardly a generator of clients knows.

@@ -291,7 +291,7 @@ async fn the_end_of_a_timer_is_told_once_however_often_it_is_met() {
     for _ in 0..3 {
         let settlement = pipeline.deliver(claimed.clone(), &CancellationToken::new()).await;
         assert!(matches!(settlement.next, Next::Failed { .. }), "{settlement:?}");
-        assert_eq!(store.count(&store::Filter::default()).await.unwrap(), 2);
+        assert_eq!(store.count(&store::Filter::default(), store::SEARCH_BUDGET).await.unwrap(), 2);
     }
     let revision = claimed.timer.unwrap().revision;
     let follow_up = store.get(TimerId::following(id, revision, "on_failure")).await.unwrap().expect("the follow-up");

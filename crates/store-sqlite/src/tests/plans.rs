@@ -149,8 +149,10 @@ fn assert_walks_in_order_of_time(shell: &rusqlite::Connection, query: &ListQuery
         let is_in_order = match source {
             Source::Due => walk.starts_with("SEARCH t USING PRIMARY KEY (shard=?") && sort == inside_a_minute,
             Source::Moved => walk.contains(" INDEX due_moved") && sort.is_none(),
-            Source::Finished if query.after.is_none() => walk == "SCAN t" && sort == inside_a_minute,
-            Source::Finished => walk.starts_with("SEARCH t USING PRIMARY KEY (minute") && sort == inside_a_minute,
+            Source::Finished | Source::Paused if query.after.is_none() => walk == "SCAN t" && sort == inside_a_minute,
+            Source::Finished | Source::Paused => {
+                walk.starts_with("SEARCH t USING PRIMARY KEY (minute") && sort == inside_a_minute
+            }
         };
         assert!(is_in_order, "{sql}\n{plan:#?}");
     }
@@ -188,6 +190,7 @@ async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
         (Status::Failed, "SCAN o USING INDEX outcome_failed"),
         (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
         (Status::Expired, "SCAN o USING INDEX outcome_expired"),
+        (Status::Paused, "SCAN p"),
     ] {
         let query = ListQuery {
             filter: Filter { status: vec![status], ..Filter::default() },
