@@ -1,3 +1,8 @@
+use std::{future::Future, time::Duration};
+
+use async_trait::async_trait;
+use domain::{AccessKey, AccessKeyId, Attempt, Group, Missed, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+
 use crate::{
     BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Changed, Claim, Claimed, Cluster, Count, Created, DueCounts,
     DueEntry, DueQuery, DueStore, Epoch, EventPage, EventStore, Filter, GroupCount, HealthStore, HeartbeatReply, KeyStore,
@@ -5,12 +10,6 @@ use crate::{
     OperationState, Page, Progress, Settlement, ShardCursor, ShardLease, Sharded, StatsStore, Store, StoreResult, TimerStore,
     Watermark, calls::for_each_call,
 };
-use async_trait::async_trait;
-use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
-use domain::{AccessKey, AccessKeyId, Attempt, Missed, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
-use std::{future::Future, time::Duration};
-use std::{future::Future, time::Duration};
 
 macro_rules! decorators {
     ($($part:ident { $($call:ident($($argument:ident: $kind:ty),*) -> $answer:ty, $operation:ident, $effect:ident;)* })*) => {

@@ -15,6 +15,9 @@ REASONS = [
     r"^[\w.]+ must (lie between \S+ and \S+|not be (more|less) than \S+)$",
     r"^(delay|hours, minutes and seconds) must not lead beyond the year 9999$",
     r"^hours, minutes and seconds must together be at least 1 second$",
+    # One parameter depends on the others.
+    r"^to must be later than from$",
+    r"^step must be (longer: there would be more than 1440 buckets|a number of whole minutes from 1m to 366d)$",
     # Only the service can make one.
     r"^cursor must be a next_cursor of an earlier answer$",
     # The name counts, too, and all headers together have a limit; names are compared without regard to case.
