@@ -61,6 +61,7 @@ pub mod purge;
 pub mod races;
 pub mod read;
 pub mod recovery;
+pub mod search;
 pub mod settle;
 pub mod texts;
 pub mod unreadable;
