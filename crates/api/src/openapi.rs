@@ -13,8 +13,8 @@ use utoipa::{
 };
 
 use crate::{
-    Api, attempts, auth, batch, cancel, cancel_matching, cluster, create, dialect::ApiDialect, docs, fire, get, health, keys,
-    list, metrics, ping, retry, update, v1,
+    Api, attempts, auth, batch, cancel, cancel_matching, cluster, count, create, dialect::ApiDialect, docs, export, fire, get,
+    health, keys, list, metrics, ping, retry, update, v1,
 };
 
 #[derive(OpenApi)]
@@ -24,7 +24,7 @@ use crate::{
         description = "A durable timer service: register *call this at that time*; at that time, within milliseconds, the call is made, and the record of what happened is kept."
     ),
     paths(
-        create::create, list::list, get::get, update::update, cancel::cancel,
+        create::create, list::list, count::count, export::csv, export::json, export::ndjson, get::get, update::update, cancel::cancel,
         fire::fire, retry::retry, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,

@@ -41,12 +41,16 @@ async fn every_described_route_is_there_and_no_other() {
     let described: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
     let routes = BTreeSet::from([
         "/timers",
+        "/timers.csv",
+        "/timers.json",
+        "/timers.ndjson",
         "/timers/{id}",
         "/timers/{id}/fire",
         "/timers/{id}/retry",
         "/timers/{id}/attempts",
         "/timers/batch",
         "/timers/cancel",
+        "/timers/count",
         "/keys",
         "/keys/{id}",
         "/cluster",
