@@ -22,6 +22,7 @@ mod cancel;
 mod cancel_matching;
 mod cluster;
 mod compression;
+mod count;
 mod create;
 mod cursor;
 mod destinations;
@@ -30,6 +31,8 @@ mod docs;
 mod envelope;
 mod error;
 mod events;
+mod export;
+mod filter;
 mod fire;
 mod get;
 mod groups;
@@ -92,6 +95,7 @@ use page::Page;
 use permits::Permits;
 use rate::{Rates, WrongKeys};
 use request_metrics::RequestMetrics;
+use tokio::sync::Semaphore;
 
 /// What the server brings.
 #[derive(Clone)]
@@ -138,6 +142,8 @@ pub(crate) struct Shared {
     batches: Permits,
     /// One for each large body that may be.
     large_bodies: Permits,
+    /// For the export that reads a page at the moment.
+    exporting: Semaphore,
 }
 
 /// Where a request came from: of all clients behind one proxy, the proxy.
@@ -186,9 +192,14 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
+        exporting: Semaphore::new(1),
     });
     let routes = Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
+        .route("/timers/count", routing::get(count::count))
+        .route("/timers.csv", routing::get(export::csv))
+        .route("/timers.json", routing::get(export::json))
+        .route("/timers.ndjson", routing::get(export::ndjson))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
         .route("/timers/{id}/fire", routing::post(fire::fire))
         .route("/timers/{id}/retry", routing::post(retry::retry))

@@ -13,9 +13,9 @@ use utoipa::{
 };
 
 use crate::{
-    Api, BasePath, attempts, auth, batch, bulk, by_key, cancel, cancel_matching, cluster, create, destinations,
-    dialect::ApiDialect, docs, events, fire, get, groups, health, keys, list, metrics, namespaces, operations, pause, ping,
-    ping_timer, retry, stats, update, v1, whoami,
+    Api, BasePath, attempts, auth, batch, bulk, by_key, cancel, cancel_matching, cluster, count, create, destinations,
+    dialect::ApiDialect, docs, events, export, fire, get, groups, health, keys, list, metrics, namespaces, operations, pause,
+    ping, ping_timer, retry, stats, update, v1, whoami,
 };
 
 #[derive(OpenApi)]
@@ -25,8 +25,11 @@ use crate::{
         description = "A durable timer service: register *call this at that time*; at that time, within milliseconds, the call is made, and the record of what happened is kept."
     ),
     paths(
-        create::create, list::list, get::get, update::update, cancel::cancel,
-    attempts::attempts, batch::batch, bulk::bulk, by_key::cancel_it, by_key::change, by_key::fire_it, by_key::list_attempts, by_key::read, by_key::retry_it, cancel_matching::cancel_matching, fire::fire, groups::cancel, groups::count, operations::get, operations::list, operations::stop, pause::pause, pause::resume, ping_timer::ping_timer, retry::retry,
+        create::create, list::list, count::count, export::csv, export::json, export::ndjson, get::get, update::update, cancel::cancel,
+        fire::fire, retry::retry, ping_timer::ping_timer, pause::pause, pause::resume, attempts::attempts, batch::batch,
+        cancel_matching::cancel_matching, bulk::bulk, operations::list, operations::get, operations::stop,
+        by_key::read, by_key::change, by_key::cancel_it, by_key::fire_it, by_key::retry_it, by_key::list_attempts,
+        groups::count, groups::cancel,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,
         events::events,

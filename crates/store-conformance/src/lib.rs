@@ -66,6 +66,7 @@ pub mod races;
 pub mod read;
 pub mod recovery;
 pub mod revision;
+pub mod search;
 pub mod settle;
 pub mod stats;
 pub mod texts;

@@ -247,6 +247,13 @@ macro_rules! suite {
                 progress_is_written_with_the_changes_and_only_by_the_owner
                 operations_that_ended_are_removed_and_no_others
             }
+            search {
+                every_condition_finds_what_matches_in_every_order
+                every_condition_counts_what_matches
+                a_search_without_time_goes_on_and_finds_everything_once
+                a_search_says_how_many_timers_it_looked_at
+                timers_that_stay_are_shown_once_while_others_come_and_go
+            }
             access {
                 keys_come_back_as_they_were_kept_the_oldest_first
                 a_key_that_is_there_is_not_kept_twice

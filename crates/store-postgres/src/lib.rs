@@ -43,6 +43,7 @@ mod pause;
 mod purge;
 mod read;
 mod rows;
+mod search;
 mod sessions;
 mod settle;
 #[doc(hidden)]
@@ -72,7 +73,7 @@ use store::{
 use crate::{
     create::Creates,
     nudge::{Inbox, Nudge, Sender},
-    sessions::{Bulkhead, Lane},
+    sessions::{Bulkhead, Lane, Planning},
 };
 pub use crate::{
     open::{Durability, OpenError},
@@ -87,14 +88,14 @@ const CALLERS: Lane = Lane {
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 const LISTS: Lane = Lane {
     name: "lists",
     sessions_max: 2,
-    statement_timeout: Duration::from_secs(8),
-    deadline: Duration::from_secs(10),
-    is_keyed: false,
+    statement_timeout: Duration::from_secs(4),
+    deadline: Duration::from_secs(8),
+    planning: Planning::Ordered,
 };
 /// Bulk changes hold many rows for a while: they take no session from those that ask for one timer.
 const BULK: Lane = Lane {
@@ -109,7 +110,7 @@ const SCHEDULER: Lane = Lane {
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 /// Shorter than a node's lease: a session that hangs must leave time for another try before the shards are lost.
 const OWNERSHIP: Lane = Lane {
@@ -117,7 +118,7 @@ const OWNERSHIP: Lane = Lane {
     sessions_max: 2,
     statement_timeout: Duration::from_millis(1_500),
     deadline: Duration::from_secs(2),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 
 /// For streams of events. Opened with the first of them.
@@ -135,7 +136,7 @@ const NUDGES: Lane = Lane {
     sessions_max: 1,
     statement_timeout: Duration::from_millis(1_500),
     deadline: Duration::from_secs(2),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 /// A notification makes its transaction one that commits, and with this it does not wait for the disk.
 const NUDGES_SESSION: [(&str, &str); 1] = [("synchronous_commit", "off")];
@@ -243,11 +244,11 @@ impl TimerStore for PostgresStore {
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.lists.run(read::List { query: query.clone(), shards: self.shards() }).await
+        self.lists.run(search::List { query: query.clone(), shards: self.shards() }).await
     }
 
-    async fn count(&self, filter: &Filter, _budget: Duration) -> StoreResult<store::Count> {
-        self.lists.run(count::Count { filter: filter.clone() }).await
+    async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<store::Count> {
+        self.lists.run(count::Count { filter: filter.clone(), budget, shards: self.shards() }).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {

@@ -15,7 +15,6 @@ mod access;
 mod attempts;
 mod backup;
 mod bulk;
-mod by_time;
 mod change;
 mod checkpoint;
 mod claim;
@@ -42,6 +41,7 @@ mod read;
 mod readers;
 mod restore;
 mod rows;
+mod search;
 mod settle;
 mod stamp;
 mod stats;
@@ -174,12 +174,12 @@ impl TimerStore for SqliteStore {
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
         let query = query.clone();
-        self.scan(move |connection| read::list(connection, &query)).await
+        self.scan(move |connection| search::list(connection, &query)).await
     }
 
-    async fn count(&self, filter: &Filter, _budget: Duration) -> StoreResult<Count> {
+    async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<Count> {
         let filter = filter.clone();
-        self.scan(move |connection| read::count(connection, &filter)).await
+        self.scan(move |connection| search::count(connection, &filter, budget)).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {

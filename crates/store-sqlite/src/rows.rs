@@ -115,8 +115,6 @@ pub fn found(row: &Row<'_>) -> rusqlite::Result<Result<Found, Unreadable>> {
 }
 
 pub const SUMMARY_BY_ID: &str = sql!("sql/summary_by_id.sql");
-/// The same columns, for the other statements of lists.
-pub const SUMMARY_COLUMNS: &str = store_sql::columns(SUMMARY_BY_ID);
 
 pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
     let namespace: String = row.get(column!(SUMMARY_BY_ID, "namespace"))?;

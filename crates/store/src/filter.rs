@@ -78,16 +78,6 @@ impl Filter {
         *self == Self { status: self.status.clone(), namespaces: self.namespaces.clone(), ..Self::default() }
     }
 
-    /// The only status that may match.
-    pub fn status_alone(&self) -> Option<Status> {
-        self.status.first().copied()
-    }
-
-    /// The only namespace that may match.
-    pub fn namespace_alone(&self) -> Option<&Namespace> {
-        self.namespaces.first()
-    }
-
     pub fn reads_metadata(&self) -> bool {
         !self.metadata.is_empty() || !self.members.is_empty()
     }

@@ -41,6 +41,9 @@ async fn every_described_route_is_there_and_no_other() {
     let described: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
     let routes = BTreeSet::from([
         "/timers",
+        "/timers.csv",
+        "/timers.json",
+        "/timers.ndjson",
         "/timers/{id}",
         "/timers/{id}/fire",
         "/timers/{id}/retry",
@@ -59,6 +62,7 @@ async fn every_described_route_is_there_and_no_other() {
         "/timers/bulk",
         "/operations",
         "/operations/{id}",
+        "/timers/count",
         "/keys",
         "/keys/{id}",
         "/stats/due",

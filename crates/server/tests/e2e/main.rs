@@ -77,6 +77,7 @@ mod rate_limit;
 mod read_only;
 mod requests;
 mod retries;
+mod search;
 mod shortage;
 mod signatures;
 mod slow_clients;

@@ -1,4 +1,4 @@
--- What a list shows of one timer. Other statements of lists show the same columns.
+-- What a list shows of one timer.
 -- ?1 id
 SELECT
     d.id, d.namespace, d.key, d.group_name, d.callback_type, d.correlation_id, d.execute_at, d.created_at,
