@@ -13,9 +13,9 @@ use utoipa::ToSchema;
 use crate::{
     auth::Writing,
     body::JsonBody,
-    bulk_filter::BulkFilter,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
+    filter::FilterObject,
     operations::OperationView,
     request, schema,
     view::TimerView,
@@ -37,7 +37,7 @@ pub(crate) struct BulkChange<'a> {
     /// Which timers are meant: those for which everything holds that is said here.
     #[schema(value_type = schema::BulkFilter, required = true)]
     #[serde(default)]
-    filter: Given<'a, BulkFilter>,
+    filter: Given<'a, FilterObject>,
     /// The new due times, for `reschedule` and for nothing else.
     #[schema(value_type = RescheduleTo, required = false)]
     #[serde(default)]
@@ -156,7 +156,7 @@ pub(crate) struct StartedView {
 pub(crate) async fn bulk(Writing(commands): Writing, body: JsonBody) -> Result<Response, ApiError> {
     let BulkChange { action, filter, set, dry_run, expected_max } = request::read(&body.text)?;
     let work = work(&action.required("action")?, set.read("set")?)?;
-    let BulkFilter(filter) = filter.required("filter")?;
+    let FilterObject(filter) = filter.required("filter")?;
     if dry_run.read("dry_run")?.is_some_and(|Flag(is_dry)| is_dry) {
         let preview = commands.preview_bulk(&filter).await?;
         return Ok(Answer::ok("dry run: nothing was changed", shown(preview, commands.clock.now())).into_response());

@@ -1,4 +1,6 @@
-//! Which timers are meant, as clients say it in the parameters of a query.
+//! Which timers are meant, as clients say it: in the parameters of a query, or in a JSON object with the same names.
+
+mod object;
 
 use std::borrow::Cow;
 
@@ -10,6 +12,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use url::form_urlencoded;
 use utoipa::IntoParams;
 
+pub(crate) use self::object::FilterObject;
 use crate::error::ApiError;
 
 /// How many namespaces a filter can name.
@@ -96,6 +99,7 @@ pub(crate) fn read<P: DeserializeOwned>(uri: &Uri) -> Result<(Filter, P), ApiErr
 }
 
 /// What was said, before it is judged.
+#[derive(Default)]
 struct Texts {
     status: Option<Vec<String>>,
     namespace: Option<Vec<String>>,

@@ -16,7 +16,6 @@ mod base_path;
 mod batch;
 mod body;
 mod bulk;
-mod bulk_filter;
 mod by_key;
 mod cancel;
 mod cancel_matching;

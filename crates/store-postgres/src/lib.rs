@@ -103,7 +103,7 @@ const BULK: Lane = Lane {
     sessions_max: 2,
     statement_timeout: Duration::from_secs(8),
     deadline: Duration::from_secs(9),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 const SCHEDULER: Lane = Lane {
     name: "scheduler",
@@ -127,7 +127,7 @@ const EVENTS: Lane = Lane {
     sessions_max: 2,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 
 /// No call waits for these, and a late one is worth nothing.

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use domain::TimerId;
-use domain::{CorrelationId, Group, Key, Namespace, Status, TimerId, Timestamp};
-use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
+use sqlx::{PgConnection, postgres::PgRow, types::Uuid};
 use store::Unreadable;
-use store::{Cursor, Filter, ListQuery, Order, Page, Sort, Summary, Unreadable};
 use store_sql::{Call, Met, sql};
 
 use crate::{
