@@ -124,6 +124,7 @@ impl Tables {
         row.revive(changed.definition.clone(), changed.execute_at, now);
         self.journal.created(&row.timer);
         self.journal.changed(&row.timer);
+        Changed::Done(row.timer.clone())
     }
 
     pub(super) fn pause(&mut self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> Changed {
