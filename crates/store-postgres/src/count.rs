@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// So many are counted whatever the budget.
-const COUNTED_FIRST: u64 = 10_000;
+const COUNTED_FIRST: u64 = 1_000;
 const QUERY_CANCELED: &str = "57014";
 
 /// How many timers match.
