@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use domain::{Namespace, Status};
+use domain::Status;
 use sqlx::{AssertSqlSafe, PgConnection};
 use store::{COUNTED_MAX, Cursor, Filter, ListQuery};
 use store_sql::Call;
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// So many are counted whatever the budget.
-const COUNTED_FIRST: u64 = 10_000;
+const COUNTED_FIRST: u64 = 1_000;
 const QUERY_CANCELED: &str = "57014";
 
 /// How many timers match.
@@ -35,7 +35,9 @@ impl Call<Sessions> for Count {
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut PgConnection) -> Result<store::Count, Failure> {
-        if self.filter == (Filter { status: self.filter.status.clone(), ..Filter::default() }) {
+        // The narrow table of those that are due does not tell which of a million are executing.
+        let is_in_narrow_tables = !asks_only_for_executing(&self.filter.status);
+        if is_in_narrow_tables && self.filter == (Filter { status: self.filter.status.clone(), ..Filter::default() }) {
             return self.by_status(session).await;
         }
         let counted = self.walk(session).await?;
@@ -45,7 +47,7 @@ impl Call<Sessions> for Count {
         let estimate = if self.filter.is_by_status_and_namespace() {
             self.estimate(session).await?
         } else {
-            let all = rows_of_plan(session, "definition f").await?;
+            let all = self.walked_in_all(session).await?;
             u64::try_from(u128::from(counted.found) * u128::from(all) / u128::from(counted.looked_at.max(1))).unwrap_or(u64::MAX)
         };
         Ok(store::Count::about(estimate.max(counted.found)))
@@ -146,22 +148,50 @@ impl Count {
         Ok((Counted { found: search.found(), looked_at, is_all: search.is_over() }, search.after()))
     }
 
+    /// How many rows of a narrow table the planner expects, of the namespaces that are asked for.
+    async fn rows_of_plan(&self, session: &mut PgConnection, rows: &str) -> Result<u64, Failure> {
+        if self.filter.namespaces.is_empty() {
+            let text = format!("EXPLAIN SELECT FROM {rows}");
+            let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(text)).fetch_all(session).await.or_not_done()?;
+            return Ok(first_expected(&plan));
+        }
+        let names: Vec<_> = self.filter.namespaces.iter().map(|namespace| namespace.as_str().to_owned()).collect();
+        let (table, condition) = rows.split_once(" t WHERE ").unwrap_or((rows, "true"));
+        let text = format!(
+            "EXPLAIN SELECT FROM {table} t JOIN definition f ON f.id = t.id WHERE {condition} AND f.namespace = ANY ($1)"
+        );
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(text)).bind(names).fetch_all(session).await.or_not_done()?;
+        Ok(first_expected(&plan))
+    }
+
+    /// How many timers a walk to the end would look at: those of the period and of the namespaces along which it goes.
+    async fn walked_in_all(&self, session: &mut PgConnection) -> Result<u64, Failure> {
+        let query = ListQuery { filter: self.filter.clone(), ..ListQuery::default() };
+        let names: Vec<_> = match Source::in_order(&query, 1) {
+            Source::OfNamespaces { namespaces, .. } => namespaces.iter().map(|name| name.as_str().to_owned()).collect(),
+            _ => Vec::new(),
+        };
+        let from = self.filter.created.from.map_or_else(String::new, |from| format!(" AND created_at >= {}", from.as_micros()));
+        let to = self.filter.created.to.map_or_else(String::new, |to| format!(" AND created_at < {}", to.as_micros()));
+        let named = if names.is_empty() { "$1::text[] = '{}'" } else { "namespace = ANY ($1)" };
+        let text = format!("EXPLAIN SELECT FROM definition WHERE {named}{from}{to}");
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(text)).bind(names).fetch_all(session).await.or_not_done()?;
+        Ok(first_expected(&plan))
+    }
+
     /// What the planner thinks of the whole.
     async fn estimate(&self, session: &mut PgConnection) -> Result<u64, Failure> {
-        let namespaces: Vec<_> = self.filter.namespaces.iter().map(Namespace::as_str).collect();
         let mut all = 0;
         for rows in whereabouts(&self.filter.status) {
-            all += if namespaces.is_empty() {
-                rows_of_plan(session, &rows).await?
-            } else {
-                let quoted: Vec<_> = namespaces.iter().map(|name| format!("'{}'", name.replace('\'', "''"))).collect();
-                let (table, condition) = rows.split_once(" t WHERE ").unwrap_or((&rows, "true"));
-                let joined = format!("{table} t JOIN definition f ON f.id = t.id WHERE {condition}");
-                rows_of_plan(session, &format!("{joined} AND f.namespace IN ({})", quoted.join(", "))).await?
-            };
+            all += self.rows_of_plan(session, &rows).await?;
         }
         Ok(all)
     }
+}
+
+/// Whether timers that wait to be delivered are left out, and those that are being delivered are not.
+fn asks_only_for_executing(statuses: &[Status]) -> bool {
+    statuses.contains(&Status::Executing) && !statuses.contains(&Status::Pending)
 }
 
 /// The narrow tables with the rows of these statuses. The finished ones first: after a crowd was fired, `due` is a large file with
@@ -185,10 +215,8 @@ fn whereabouts(statuses: &[Status]) -> Vec<String> {
     rows
 }
 
-async fn rows_of_plan(session: &mut PgConnection, rows: &str) -> Result<u64, Failure> {
-    let text = format!("EXPLAIN SELECT FROM {rows}");
-    let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(text)).fetch_all(session).await.or_not_done()?;
-    Ok(plan.first().and_then(|line| expected_rows(line)).unwrap_or(0))
+fn first_expected(plan: &[String]) -> u64 {
+    plan.first().and_then(|line| expected_rows(line)).unwrap_or(0)
 }
 
 /// How many rows a line of a plan expects: `Seq Scan on due t  (cost=0.00..7.28 rows=328 width=0)`.

@@ -4,9 +4,9 @@
 //!   few ──▶ all that a small index knows: ids, a rare status, a small namespace, a narrow period ──▶ sorted ──▶ the page
 //!    └─ there are more than a few
 //!         ▼
-//!   walk ──▶ the next thousand in the order of the list ──▶ those that match ──▶ full? at the end? out of time? ──▶ the page
+//!   walk ──▶ the next few hundred in the list’s order ──▶ those that match ──▶ full? at the end? out of time? ──▶ the page
 //!                ▲                                                                  │
-//!                └───────────────── the next ten thousand ◀──────────────────────────┘
+//!                └───────────────── the next thousands ◀─────────────────────────────┘
 //! ```
 //!
 //! The server is never asked for a page of a whole table: it would have to guess how those that match lie among the others, and a
@@ -35,8 +35,8 @@ use crate::{
     sessions::Sessions,
 };
 
-/// How many timers are looked at before the first look at the clock, and between two of them at most.
-const STRETCH_FIRST: u64 = 1_000;
+/// How many timers are looked at between two looks at the clock: mostly few are needed for a page.
+const STRETCH_MIN: u64 = 250;
 const STRETCH_MAX: u64 = 50_000;
 /// So many rows come at a time where each has texts of its own that can be large.
 const LARGE_ROWS_MAX: u64 = 256;
@@ -89,7 +89,7 @@ pub struct Pace {
 impl Pace {
     pub fn new(budget: Duration) -> Self {
         let now = Instant::now();
-        Self { length: STRETCH_FIRST, stretches: 0, began: now, since: now, budget }
+        Self { length: STRETCH_MIN, stretches: 0, began: now, since: now, budget }
     }
 
     pub const fn length(&self) -> u64 {
@@ -113,12 +113,12 @@ impl Pace {
 }
 
 /// As many as fit into the time that is left, if as many again take as long; at most eight times as many as before. None where that is
-/// less than the first stretch.
+/// less than the shortest stretch.
 fn next_length(length: u64, walked: u64, took: Duration, left: Duration) -> u64 {
     let nanos = took.as_nanos().max(1);
     let fit = u128::from(walked.max(1)) * left.as_nanos() * 3 / 4 / nanos;
     let fit = u64::try_from(fit).unwrap_or(u64::MAX).min(length * 8).min(STRETCH_MAX);
-    if fit < STRETCH_FIRST { 0 } else { fit }
+    if fit < STRETCH_MIN { 0 } else { fit }
 }
 
 /// What a search has found so far, and where it stands.
@@ -313,7 +313,7 @@ mod tests {
     fn a_stretch_is_as_long_as_the_time_that_is_left() {
         let ms = Duration::from_millis;
         for (length, walked, took, left, next) in [
-            (1_000, 1_000, ms(2), ms(248), 8_000),
+            (250, 250, ms(1), ms(249), 2_000),
             (8_000, 8_000, ms(16), ms(232), 50_000),
             (1_000, 1_000, ms(100), ms(150), 1_125),
             (1_000, 1_000, ms(200), ms(50), 0),

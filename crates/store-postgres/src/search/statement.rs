@@ -6,6 +6,7 @@
 //!   found     the first of them that match, by where they stand
 //! ```
 //!
+//! What is materialized is read in the order in which it was written, so that the first ones are found without looking at the rest.
 //! Rows of other tables are asked for one by one, in subqueries that answer one value: a join would be planned by how many are
 //! thought to match.
 
@@ -95,7 +96,7 @@ pub fn statement(source: &Source, query: &ListQuery, shards: u16, rows_max: u64)
     let text = format!(
         "WITH {stretch},
         numbered AS MATERIALIZED (SELECT s.*, row_number() OVER () AS n FROM stretch s),
-        found AS MATERIALIZED (SELECT s.id, s.n FROM numbered s WHERE s.fits{stands} ORDER BY s.n LIMIT {rows_max}),
+        found AS MATERIALIZED (SELECT s.id, s.n FROM numbered s WHERE s.fits{stands} LIMIT {rows_max}),
         walked AS (
             SELECT (SELECT count(*) FROM {looked_at}) AS looked_at, l.{time} AS last_at, l.id AS last_id
             FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM numbered ORDER BY n DESC LIMIT 1) l ON true

@@ -17,7 +17,7 @@ use super::{
 };
 
 /// How many timers a search looks at that may take no time.
-const LOOKED_AT_WITHOUT_BUDGET: u64 = 5;
+const LOOKED_AT_WITHOUT_BUDGET: u64 = 500;
 
 /// Everything that is stored, and what each call does to it.
 #[derive(Default)]
