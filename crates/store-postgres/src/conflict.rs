@@ -180,6 +180,7 @@ impl Call<Sessions> for Resolve {
             match resolve(new.on_conflict, held.timer.status, existing, wanted, Times::of(&held.timer, new.execute_at)) {
                 Resolution::Existing => return Ok(Some(Created::Existing(held.timer))),
                 Resolution::Conflict => return Ok(Some(Created::Conflict(held.timer))),
+                Resolution::PastExpiry => return Ok(Some(Created::PastExpiry(held.timer))),
                 Resolution::Overwrite => (renewed(&held, new.definition.clone(), new.execute_at, new.created_at), *fingerprint),
                 Resolution::Move(at) => {
                     let definition = Definition { asked: new.definition.asked, ..held.timer.definition.clone() };

@@ -82,12 +82,18 @@ pub enum Created {
     Replaced(Timer),
     /// Its id was there with other content; nothing was changed.
     Conflict(Timer),
+    /// Its id was there, with an expiry of its own that is no later than the time that it should take; nothing was changed.
+    PastExpiry(Timer),
 }
 
 impl Created {
     pub const fn timer(&self) -> &Timer {
         match self {
-            Self::Created(timer) | Self::Existing(timer) | Self::Replaced(timer) | Self::Conflict(timer) => timer,
+            Self::Created(timer)
+            | Self::Existing(timer)
+            | Self::Replaced(timer)
+            | Self::Conflict(timer)
+            | Self::PastExpiry(timer) => timer,
         }
     }
 }
