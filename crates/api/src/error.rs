@@ -74,7 +74,7 @@ impl ApiError {
                 | CommandError::IdTaken
                 | CommandError::InDelivery(_)
                 | CommandError::TooMany { .. }
-                | CommandError::Expired(_),
+                | CommandError::Expired { .. },
             ) => StatusCode::CONFLICT,
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_) | CommandError::TooManyStreams(_))
             | Self::TooManyConnections

@@ -95,7 +95,7 @@ const fn code(error: &ApiError) -> Code {
             | CommandError::NoSuchKey
             | CommandError::IdTaken
             | CommandError::TooMany { .. }
-            | CommandError::Expired(_)
+            | CommandError::Expired { .. }
             | CommandError::StaleRevision { .. } => Code::InternalError,
         },
         ApiError::Malformed(_) => Code::MalformedRequest,

@@ -35,7 +35,7 @@ async fn a_stream_shows_what_happens_from_now_on() {
     rig.created().await;
     let mut stream = following(&rig).await;
     let timer = rig.created().await;
-    rig.commands.cancel(timer).await.unwrap();
+    rig.commands.cancel(timer, None).await.unwrap();
     assert_eq!(told(&mut stream).await, [("created", timer), ("finished", timer)]);
 }
 
@@ -51,7 +51,7 @@ async fn a_stream_shows_only_the_types_and_timers_that_are_meant() {
     let mut scoped = scoped.follow(&Filter::default(), EventTypes::ALL, None).await.unwrap();
     let a = rig.commands.create(in_namespace("a")).await.unwrap().timer().id();
     let b = rig.commands.create(in_namespace("b")).await.unwrap().timer().id();
-    rig.commands.cancel(a).await.unwrap();
+    rig.commands.cancel(a, None).await.unwrap();
     assert_eq!(told(&mut narrow).await, [("finished", a)]);
     assert_eq!(told(&mut scoped).await, [("created", b)]);
 }
@@ -99,7 +99,7 @@ async fn an_end_that_made_way_for_a_new_life_is_told_once() {
     let mut stream = following(&rig).await;
     let timer = rig.created().await;
     rig.settle_all(&Next::Failed { at: rig.commands.clock.now(), error: "503".to_owned() }).await;
-    rig.commands.retry(timer).await.unwrap();
+    rig.commands.retry(timer, None).await.unwrap();
     let told = told(&mut stream).await;
     let count = |kind| told.iter().filter(|(told, _)| *told == kind).count();
     assert_eq!((count("created"), count("finished"), count("changed"), told.len()), (1, 1, 1, 3), "{told:?}");
@@ -111,7 +111,7 @@ async fn an_end_is_shown_with_its_own_status() {
     let mut stream = rig.commands.follow(&Filter::default(), EventTypes::of([EventType::Finished]), None).await.unwrap();
     let timer = rig.created().await;
     rig.settle_all(&Next::Failed { at: rig.commands.clock.now(), error: "503".to_owned() }).await;
-    rig.commands.retry(timer).await.unwrap();
+    rig.commands.retry(timer, None).await.unwrap();
     let events = loop {
         let events = stream.next().await.unwrap();
         if !events.is_empty() {
@@ -209,7 +209,7 @@ async fn old_entries_of_the_journal_are_removed() {
     let rig = Rig::new();
     let timer = rig.created().await;
     rig.settle_all(&Next::Failed { at: rig.commands.clock.now(), error: "503".to_owned() }).await;
-    rig.commands.retry(timer).await.unwrap();
+    rig.commands.retry(timer, None).await.unwrap();
     assert!(!rig.commands.stores.events.prune_once().await.unwrap());
     let now = rig.commands.clock.now();
     rig.clock.advance(JOURNAL_KEPT.saturating_mul(2.0));
