@@ -105,6 +105,15 @@ impl Timer {
         self.definition.options.expiry.map(|expiry| expiry.instant(self.execute_at))
     }
 
+    /// When a timer is looked at next whose next attempt was planned for then. No retry is made at or after the expiry, so that it is not
+    /// waited for any longer than until that.
+    pub fn next_look(&self, planned: Timestamp) -> Timestamp {
+        match self.expires_at() {
+            Some(expires_at) if planned > self.execute_at => planned.min(expires_at),
+            _ => planned,
+        }
+    }
+
     pub fn time_left(&self, now: Timestamp) -> Span {
         self.execute_at.since(now)
     }

@@ -65,6 +65,7 @@ macro_rules! suite {
                 a_claim_after_an_update_carries_the_new_content
                 an_update_to_another_time_starts_the_attempts_over
                 an_update_that_keeps_the_time_keeps_the_next_attempt
+                a_retry_is_not_waited_for_beyond_a_new_expiry
                 an_update_made_before_a_retry_keeps_that_retry
                 an_update_made_before_the_timer_was_due_again_is_told_to_read_again
                 an_update_made_in_a_former_life_is_told_to_read_again

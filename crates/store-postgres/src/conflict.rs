@@ -31,7 +31,7 @@ pub(crate) const READDRESS_PENDING: &str = sql!("sql/readdress_pending.sql");
 pub enum NextAttempt {
     /// Attempts start over.
     AtTheNewTime,
-    /// The due time is the old one: whatever was planned stays.
+    /// The due time is the old one: whatever was planned stays, unless the timer expires before that.
     AsItWas,
 }
 
@@ -104,7 +104,7 @@ pub async fn replace(
     let mut columns = DefinitionColumns::default();
     columns.push(&timer.definition, timer.execute_at, fingerprint, shards);
     let (statement, due_at) = match (held.at, next) {
-        (Some(at), NextAttempt::AsItWas) => (READDRESS_PENDING, Some(at)),
+        (Some(at), NextAttempt::AsItWas) => (READDRESS_PENDING, Some(timer.next_look(Timestamp::from_micros(at)).as_micros())),
         (Some(_), NextAttempt::AtTheNewTime) => (REPLACE_PENDING, None),
         (None, _) => (REPLACE_FINISHED, None),
     };

@@ -17,6 +17,7 @@ use crate::{
 pub const REPLACE_DEFINITION: &str = sql!("sql/replace_definition.sql");
 pub const MOVE_DEFINITION: &str = sql!("sql/move_definition.sql");
 pub const RESET_DUE: &str = sql!("sql/reset_due.sql");
+pub const ADVANCE_DUE: &str = sql!("sql/advance_due.sql");
 pub const READDRESS_DUE: &str = sql!("sql/readdress_due.sql");
 pub const PENDING: &str = sql!("sql/pending.sql");
 pub const REOPEN_DEFINITION: &str = sql!("sql/reopen_definition.sql");
@@ -34,7 +35,7 @@ pub struct Replacement<'a> {
 pub enum NextAttempt {
     /// Attempts start over.
     AtTheNewTime,
-    /// The due time is the old one: whatever was planned stays.
+    /// The due time is the old one: whatever was planned stays, unless the timer expires before that.
     AsItWas,
 }
 
@@ -51,7 +52,10 @@ pub fn replace(
     let minute = execute_at.minute();
     let due_minute = match next {
         NextAttempt::AtTheNewTime => minute,
-        NextAttempt::AsItWas => existing.due_minute,
+        NextAttempt::AsItWas => {
+            let expires_at = definition.options.expiry.map(|expiry| expiry.instant(execute_at));
+            advanced(connection, existing, expires_at)?
+        }
     };
     connection.prepare_cached(REPLACE_DEFINITION)?.execute(params![
         id,
@@ -86,10 +90,18 @@ pub fn replace(
             namespace
         ])?,
         NextAttempt::AsItWas => {
-            connection.prepare_cached(READDRESS_DUE)?.execute(params![existing.due_minute, id, texts.destination, namespace])?
+            connection.prepare_cached(READDRESS_DUE)?.execute(params![due_minute, id, texts.destination, namespace])?
         }
     };
     Ok(())
+}
+
+/// Lets a retry that would come after the expiry of its timer be due at that: see [`Timer::next_look`]. In which minute it is due then.
+fn advanced(connection: &Connection, existing: &Found, expires_at: Option<Timestamp>) -> rusqlite::Result<i64> {
+    let Some(expires_at) = expires_at else { return Ok(existing.due_minute) };
+    let row = params![existing.due_minute, Id::of(existing.timer.id), expires_at.minute(), expires_at.as_micros()];
+    let is_advanced = connection.prepare_cached(ADVANCE_DUE)?.execute(row)? > 0;
+    Ok(if is_advanced { expires_at.minute() } else { existing.due_minute })
 }
 
 /// A new time only, for a timer that was found pending in this transaction.

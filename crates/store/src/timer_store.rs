@@ -35,7 +35,7 @@ pub trait TimerStore: Send + Sync {
     ///
     /// Another `execute_at` than the stored one is a new due time: that is when the next attempt is due, attempts start
     /// over and the last error is forgotten. The same `execute_at` leaves all of that as it is: what waits for a retry
-    /// goes on waiting for it.
+    /// goes on waiting for it, but no longer than until its expiry: see [`Timer::next_look`].
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
 
     /// Cancels a pending timer, if it still has the `expected` revision where one is given. Once this has answered

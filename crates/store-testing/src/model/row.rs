@@ -74,7 +74,7 @@ impl Row {
         let is_moved = execute_at != self.timer.execute_at;
         self.change(definition, execute_at, now);
         if !is_moved {
-            self.wait(at, attempt, last_error);
+            self.wait(self.timer.next_look(at), attempt, last_error);
         }
     }
 
