@@ -53,6 +53,7 @@ async fn every_described_route_is_there_and_no_other() {
         "/namespaces/{namespace}/timers/{key}",
         "/namespaces/{namespace}/timers/{key}/fire",
         "/namespaces/{namespace}/timers/{key}/retry",
+        "/namespaces/{namespace}/timers/{key}/ping",
         "/namespaces/{namespace}/timers/{key}/attempts",
         "/keys",
         "/keys/{id}",
