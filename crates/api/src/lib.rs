@@ -183,6 +183,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
     });
+    let documented_under = base_path.clone();
     let routes = Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
@@ -209,7 +210,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/docs", routing::get(docs::docs))
         .merge(by_key::routes())
         .merge(v1::routes())
-        .fallback(async || error::ApiError::NoSuchRoute)
+        .fallback(async move || error::ApiError::NoSuchRoute(documented_under))
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(api.clone(), observe::around))
         .with_state(api);

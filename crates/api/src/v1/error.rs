@@ -101,7 +101,7 @@ const fn code(error: &ApiError) -> Code {
         ApiError::Malformed(_) => Code::MalformedRequest,
         ApiError::Unauthorized => Code::Unauthorized,
         ApiError::TooManyRequests(_) | ApiError::TooManyWrongKeys(_) => Code::TooManyRequests,
-        ApiError::NoSuchRoute => Code::RouteNotFound,
+        ApiError::NoSuchRoute(_) => Code::RouteNotFound,
         ApiError::MethodNotAllowed => Code::MethodNotAllowed,
         ApiError::BodyTooSlow | ApiError::HeadTooSlow => Code::RequestTimeout,
         ApiError::BodyTooLarge(_) => Code::PayloadTooLarge,
