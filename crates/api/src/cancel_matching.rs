@@ -78,7 +78,7 @@ impl From<CanceledMany> for CanceledView {
         (status = 200, description = "They are canceled, perhaps none: `timers canceled successfully`.", body = Envelope<CanceledView>),
         (status = 400, description = "A field breaks a rule; the message names both.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
-        (status = 409, description = "More timers match than `expected_max`, and none was canceled.", body = ErrorEnvelope),
+        (status = 409, description = "More timers match than `expected_max`, and none was changed.", body = ErrorEnvelope),
         (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use commands::{CommandError, Verb};
-use domain::Invalid;
+use domain::{Invalid, Status};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use crate::{BasePath, limits, revision};
@@ -66,10 +66,13 @@ impl ApiError {
         match self {
             Self::Command(CommandError::WrongStatus { verb: Verb::Ping, .. }) => StatusCode::CONFLICT,
             Self::Command(CommandError::StaleRevision { .. }) => StatusCode::PRECONDITION_FAILED,
+            Self::Command(CommandError::WrongStatus { verb: Verb::Pause | Verb::Resume, .. })
+            | Self::Command(CommandError::WrongStatus { status: Status::Paused, .. }) => StatusCode::CONFLICT,
             Self::Command(CommandError::Invalid(_) | CommandError::WrongStatus { .. }) | Self::Malformed(_) => {
                 StatusCode::BAD_REQUEST
             }
-            Self::Command(CommandError::NotFound | CommandError::NoSuchKey) | Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
+            Self::Command(CommandError::NotFound | CommandError::NoSuchKey | CommandError::NoSuchOperation)
+            | Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
             Self::Command(
                 CommandError::Conflict(_)
                 | CommandError::IdTaken
@@ -83,9 +86,9 @@ impl ApiError {
             | Self::TooManyLargeBodies => StatusCode::SERVICE_UNAVAILABLE,
             Self::Command(CommandError::Internal(_)) | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Command(CommandError::Forbidden(_)) => StatusCode::FORBIDDEN,
-            Self::TooManyRequests(_) | Self::TooManyWrongKeys(_) | Self::Command(CommandError::Searching) => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
+            Self::TooManyRequests(_)
+            | Self::TooManyWrongKeys(_)
+            | Self::Command(CommandError::Searching | CommandError::TooManyOperations) => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,

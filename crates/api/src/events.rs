@@ -75,6 +75,7 @@ impl EventView {
 #[utoipa::path(
     get, path = "/events", tag = "timers", operation_id = "followEvents", security(("ApiKey" = [])),
     params(
+        FilterParameters,
         Parameters,
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has seen. Stands above `after`."),
     ),

@@ -15,11 +15,13 @@ mod auth;
 mod base_path;
 mod batch;
 mod body;
+mod bulk;
 mod by_key;
 mod cancel;
 mod cancel_matching;
 mod cluster;
 mod compression;
+mod count;
 mod create;
 mod cursor;
 mod destinations;
@@ -28,6 +30,8 @@ mod docs;
 mod envelope;
 mod error;
 mod events;
+mod export;
+mod filter;
 mod fire;
 mod get;
 mod groups;
@@ -41,7 +45,9 @@ mod metrics;
 mod namespaces;
 mod observe;
 mod openapi;
+mod operations;
 mod page;
+mod pause;
 mod permits;
 mod ping;
 mod ping_timer;
@@ -88,6 +94,7 @@ use page::Page;
 use permits::Permits;
 use rate::{Rates, WrongKeys};
 use request_metrics::RequestMetrics;
+use tokio::sync::Semaphore;
 
 /// What the server brings.
 #[derive(Clone)]
@@ -134,6 +141,8 @@ pub(crate) struct Shared {
     batches: Permits,
     /// One for each large body that may be.
     large_bodies: Permits,
+    /// For the export that reads a page at the moment.
+    exporting: Semaphore,
 }
 
 /// Where a request came from: of all clients behind one proxy, the proxy.
@@ -182,16 +191,26 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
+        exporting: Semaphore::new(1),
     });
     let documented_under = base_path.clone();
     let routes = Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
+        .route("/timers/count", routing::get(count::count))
+        .route("/timers.csv", routing::get(export::csv))
+        .route("/timers.json", routing::get(export::json))
+        .route("/timers.ndjson", routing::get(export::ndjson))
         .route("/timers/{id}", routing::get(get::get).put(update::update).delete(cancel::cancel))
         .route("/timers/{id}/fire", routing::post(fire::fire))
         .route("/timers/{id}/retry", routing::post(retry::retry))
         .route("/timers/{id}/ping", routing::post(ping_timer::ping_timer))
+        .route("/timers/{id}/pause", routing::post(pause::pause))
+        .route("/timers/{id}/resume", routing::post(pause::resume))
         .route("/timers/{id}/attempts", routing::get(attempts::attempts))
         .route("/timers/batch", routing::post(batch::batch))
+        .route("/timers/bulk", routing::post(bulk::bulk))
+        .route("/operations", routing::get(operations::list))
+        .route("/operations/{id}", routing::get(operations::get).delete(operations::stop))
         .route("/timers/cancel", routing::post(cancel_matching::cancel_matching))
         .route("/events", routing::get(events::events))
         .route("/groups/{namespace}/{group}", routing::get(groups::count).delete(groups::cancel))

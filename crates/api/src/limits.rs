@@ -17,6 +17,8 @@ pub(crate) const READ_AHEAD_BYTES_MAX: usize = 64 * 1024;
 pub const BATCH_BYTES_MAX: usize = 8 * MEBIBYTE;
 pub(crate) const BATCHES_AT_ONCE_MAX: usize = 16;
 pub(crate) const MEBIBYTE: usize = 1024 * 1024;
+/// How far `offset` and `limit` lead. Further on there is the cursor, which costs the same however far it is.
+pub(crate) const PASSED_OVER_MAX: u64 = 10_000;
 /// The largest page of a list, and the usual one.
 pub const PAGE_TIMERS_MAX: u32 = 200;
 pub const PAGE_TIMERS_DEFAULT: u32 = 50;

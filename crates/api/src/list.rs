@@ -1,13 +1,9 @@
 //! `GET /timers`: a page of the timers that match.
 
-use std::borrow::Cow;
-
-use axum::extract::Query;
-use commands::{Filter, ListQuery, Listed, Order, SEARCH_BUDGET, Sort};
-use domain::{Invalid, Namespace, Status, Timestamp, names_of, quoted};
+use commands::{Filter, ListQuery, Listed, Order, Sort};
+use domain::{Invalid, Timestamp};
 use http::Uri;
 use serde::{Deserialize, Serialize};
-use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -15,6 +11,7 @@ use crate::{
     cursor,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
+    filter::{self, FilterParameters},
     limits, schema,
     view::TimerView,
 };
@@ -28,7 +25,7 @@ pub(crate) struct TimerPage {
     /// How many timers match in all.
     #[schema(minimum = 0, example = 2)]
     pub total: u64,
-    /// Whether `total` is an estimate, as it may be past 100,000.
+    /// Whether `total` is an estimate, as it may be where there are many.
     #[schema(example = false)]
     pub total_is_estimate: bool,
     #[schema(minimum = 1, maximum = 200, example = 50)]
@@ -38,6 +35,13 @@ pub(crate) struct TimerPage {
     /// Where the next page begins: send it as `cursor`. `null` when this was the last page.
     #[schema(required = true)]
     pub next_cursor: Option<String>,
+    /// How many timers were looked at.
+    #[schema(minimum = 0, example = 2)]
+    pub scanned: u64,
+    /// `false` when the time for one answer, 250 ms, ran out before the page was full: go on with `next_cursor`, also after an empty
+    /// page.
+    #[schema(example = true)]
+    pub complete: bool,
 }
 
 /// List timers
@@ -45,16 +49,20 @@ pub(crate) struct TimerPage {
 /// One page of the timers that match, newest first unless asked otherwise. To read on, send `next_cursor` of the
 /// answer as `cursor`: pages by cursor neither repeat nor miss a timer that stays where it is, and stay fast however
 /// far one reads; `offset` is for jumping.
+///
+/// Conditions that no index knows are looked for among all others, at most for 250 ms an answer: see `complete`. Beside the named
+/// parameters, `metadata.PATH=VALUE` asks about a scalar of the metadata by its path (`metadata.items.0.id=42`), and may be repeated.
+/// Numbers are compared as they are written.
 #[utoipa::path(
     get, path = "/timers", tag = "timers", operation_id = "listTimers", security(("ApiKey" = [])),
-    params(Parameters),
+    params(FilterParameters, Parameters),
     responses(
         (status = 200, description = "The page: `success`.", body = Envelope<TimerPage>),
         (status = 400, description = "A parameter breaks a rule; the message names both.", body = ErrorEnvelope),
     )
 )]
 pub(crate) async fn list(Permitted(commands): Permitted, uri: Uri) -> Result<Answer<TimerPage>, ApiError> {
-    let query = Parameters::read(&uri)?.into_query()?;
+    let query = query(&uri)?;
     let listed = commands.list(&query).await?;
     Ok(Answer::ok("success", page(listed, &query, commands.clock.now())))
 }
@@ -67,25 +75,20 @@ fn page(listed: Listed, query: &ListQuery, now: Timestamp) -> TimerPage {
         limit: query.limit,
         offset: query.offset,
         next_cursor: listed.page.next.map(|next| cursor::write(next, query.sort, query.order)),
+        scanned: listed.page.scanned,
+        complete: listed.page.complete,
     }
 }
 
-/// What a query can say; every parameter is a text until it is judged under its name.
+/// What a query can say about the page.
 #[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Parameters {
-    /// Only timers in this status.
-    #[param(value_type = Option<Status>)]
-    status: Option<String>,
-    /// Only timers of this namespace.
-    #[param(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    namespace: Option<String>,
     /// How many timers a page has at most; 50 unless given.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<String>,
-    /// How many timers to pass over.
-    #[param(value_type = Option<u64>, minimum = 0, maximum = 9223372036854775807u64)]
+    /// How many timers to pass over. Together with `limit` at most 10,000: `cursor` leads further.
+    #[param(value_type = Option<u64>, minimum = 0, maximum = 9999)]
     offset: Option<String>,
     /// By which time to sort; `created_at` unless given.
     #[param(value_type = Option<schema::Sort>)]
@@ -97,33 +100,13 @@ struct Parameters {
     cursor: Option<String>,
 }
 
-impl Parameters {
-    fn read(uri: &Uri) -> Result<Self, ApiError> {
-        let known = names_of::<Self>();
-        let mut seen: Vec<Cow<'_, str>> = Vec::new();
-        for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
-            if !known.contains(&name.as_ref()) {
-                return Err(Invalid::new(quoted(&name), "is not a known parameter").into());
-            }
-            // What is no UTF-8 was replaced while it was decoded, and would mean something else now.
-            if value.contains(char::REPLACEMENT_CHARACTER) {
-                return Err(Invalid::new(name, "must be valid UTF-8").into());
-            }
-            if seen.contains(&name) {
-                return Err(Invalid::new(name, "must not be given twice").into());
-            }
-            seen.push(name);
-        }
-        // The names are known and there once, and any text will do: nothing is left that could be wrong.
-        let Query(parameters) = Query::try_from_uri(uri).map_err(|_| ApiError::Internal)?;
-        Ok(parameters)
-    }
+fn query(uri: &Uri) -> Result<ListQuery, ApiError> {
+    let (filter, parameters) = filter::read::<Parameters>(uri)?;
+    Ok(parameters.into_query(filter)?)
+}
 
-    fn into_query(self) -> Result<ListQuery, Invalid> {
-        let status = self.status.map(|text| {
-            let rule = "must be pending, executing, completed, failed, canceled or expired";
-            Status::parse(&text).ok_or_else(|| Invalid::new("status", rule))
-        });
+impl Parameters {
+    fn into_query(self, filter: Filter) -> Result<ListQuery, Invalid> {
         let sort = match self.sort.as_deref() {
             None | Some("created_at") => Sort::CreatedAt,
             Some("execute_at") => Sort::ExecuteAt,
@@ -135,19 +118,14 @@ impl Parameters {
             Some(_) => return Err(Invalid::new("order", "must be asc or desc")),
         };
         let limit = whole("limit", self.limit, 1, limits::PAGE_TIMERS_MAX.into())?;
-        Ok(ListQuery {
-            filter: Filter {
-                status: status.transpose()?.into_iter().collect(),
-                namespaces: self.namespace.map(|text| Namespace::parse(&text)).transpose()?.into_iter().collect(),
-                ..Filter::default()
-            },
-            sort,
-            order,
-            limit: limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(limits::PAGE_TIMERS_DEFAULT),
-            offset: whole("offset", self.offset, 0, OFFSET_MAX)?.unwrap_or(0),
-            after: self.cursor.map(|token| cursor::read(&token, sort, order)).transpose()?,
-            budget: SEARCH_BUDGET,
-        })
+        let limit = limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(limits::PAGE_TIMERS_DEFAULT);
+        let offset = whole("offset", self.offset, 0, OFFSET_MAX)?.unwrap_or(0);
+        if offset.saturating_add(limit.into()) > limits::PASSED_OVER_MAX {
+            let rule = format!("and limit must not lead further than {} timers: read on with cursor", limits::PASSED_OVER_MAX);
+            return Err(Invalid::new("offset", rule));
+        }
+        let after = self.cursor.map(|token| cursor::read(&token, sort, order)).transpose()?;
+        Ok(ListQuery { filter, sort, order, limit, offset, after, ..ListQuery::default() })
     }
 }
 

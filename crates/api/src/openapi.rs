@@ -7,14 +7,15 @@ use utoipa::{
     Modify, OpenApi,
     openapi::{
         Content, ContentBuilder, HeaderBuilder, ObjectBuilder, Ref, RefOr, ResponseBuilder, Type,
-        path::{Operation, Parameter},
+        path::Operation,
         security::{ApiKey, ApiKeyValue, SecurityScheme},
     },
 };
 
 use crate::{
-    Api, BasePath, attempts, auth, batch, by_key, cancel, cancel_matching, cluster, create, destinations, dialect::ApiDialect,
-    docs, events, fire, get, groups, health, keys, list, metrics, namespaces, ping, ping_timer, retry, stats, update, v1, whoami,
+    Api, BasePath, attempts, auth, batch, bulk, by_key, cancel, cancel_matching, cluster, count, create, destinations,
+    dialect::ApiDialect, docs, events, export, fire, get, groups, health, keys, list, metrics, namespaces, operations, pause,
+    ping, ping_timer, retry, stats, update, v1, whoami,
 };
 
 #[derive(OpenApi)]
@@ -24,8 +25,9 @@ use crate::{
         description = "A durable timer service: register *call this at that time*; at that time, within milliseconds, the call is made, and the record of what happened is kept."
     ),
     paths(
-        create::create, list::list, get::get, update::update, cancel::cancel,
-        fire::fire, retry::retry, ping_timer::ping_timer, attempts::attempts, batch::batch, cancel_matching::cancel_matching,
+        create::create, list::list, count::count, export::csv, export::json, export::ndjson, get::get, update::update, cancel::cancel,
+        fire::fire, retry::retry, ping_timer::ping_timer, pause::pause, pause::resume, attempts::attempts, batch::batch,
+        cancel_matching::cancel_matching, bulk::bulk, operations::list, operations::get, operations::stop,
         by_key::read, by_key::change, by_key::cancel_it, by_key::fire_it, by_key::retry_it, by_key::ping_it, by_key::list_attempts,
         groups::count, groups::cancel,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
@@ -37,7 +39,8 @@ use crate::{
     ),
     components(schemas(crate::envelope::ErrorEnvelope, crate::schema::Sort, crate::schema::Order, crate::schema::IfMatch, crate::schema::TimerKey)),
     tags(
-        (name = "timers", description = "Register, read, change, fire, retry and cancel timers, one by one or many at once."),
+        (name = "timers", description = "Register, read, change, fire, retry, pause and cancel timers, one by one or many at once."),
+        (name = "operations", description = "Bulk changes of more than 1,000 timers, which go on in the background."),
         (name = "v1", description = "The same under ids of your own, in camelCase and with errors in a format of their own. Its timers speak the `timer` protocol."),
         (name = "keys", description = "Issued keys, bound to namespaces. Only the administrator's own key, the one that the service was started with, opens these."),
         (name = "stats", description = "What is due when, what was fired when and how late, how receivers are, and what namespaces have. A key sees what it opens."),
@@ -83,14 +86,18 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
         errors.extend([
             ("401", "`unauthorized`: the `X-API-Key` header is missing or wrong."),
             ("403", "The key does not go that far: it may only read, or does not open the namespace that is named."),
-            ("429", "More requests than one key may make, a second bulk cancel of one key at the same time, or too many wrong keys from one address; `Retry-After` says in how many seconds the next may come."),
+            ("429", "More requests than one key may make, a second bulk request or too many operations of one key at the same time, or too many wrong keys from one address; `Retry-After` says in how many seconds the next may come."),
             ("500", "Something unexpected; the log has it under the `x-request-id` of the answer."),
             ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);
     }
-    let is_if_match = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == IF_MATCH);
-    let expects = operation.parameters.iter().flatten().any(is_if_match);
-    if expects {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else { continue };
+        if parameter.name != IF_MATCH {
+            continue;
+        }
+        // It may be left out; a header is never `null`.
+        parameter.schema = Some(Ref::from_schema_name("IfMatch").into());
         errors.push((
             "412",
             "The timer has another revision than `If-Match` says, and nothing was changed: `timer has revision 8, not 7`.",
@@ -139,7 +146,16 @@ pub(crate) fn document() -> Value {
     }
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
-    document["components"]["schemas"]["UpdateTimer"]["not"] = json!({"required": ["execute_at", "delay"]});
+    let two_expiries = json!({"required": ["expires_at", "expires_after"]});
+    // There is no delay by which such a timer could be postponed.
+    let postponed = json!({"required": ["on_conflict"], "properties": {"on_conflict": {"const": "postpone"}}});
+    for (form, refused) in [
+        ("CreateTimerAt", json!({"anyOf": [two_expiries, postponed]})),
+        ("CreateTimerAfter", two_expiries.clone()),
+        ("UpdateTimer", json!({"anyOf": [two_expiries, {"required": ["execute_at", "delay"]}]})),
+    ] {
+        document["components"]["schemas"][form]["not"] = refused;
+    }
     document["components"]["schemas"]["CancelTimers"]["anyOf"] =
         cancel_matching::conditions().into_iter().map(|condition| json!({"required": [condition]})).collect();
     let two_groups = json!({"required": ["namespace", "groupId"]});

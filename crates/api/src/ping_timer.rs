@@ -53,7 +53,9 @@ pub(crate) async fn ping_timer(
     IfMatch(expected): IfMatch,
     OptionalBody(body): OptionalBody,
 ) -> Result<Answer<TimerView>, ApiError> {
-    let request: PingTimer<'_> = body.as_ref().map(|body| request::read(&body.text)).transpose()?.unwrap_or_default();
+    // `null` says the same as nothing.
+    let text = body.as_ref().map(|body| body.text.as_str()).filter(|text| text.trim_ascii() != "null");
+    let request: PingTimer<'_> = text.map(request::read).transpose()?.unwrap_or_default();
     let timer = commands.ping(id, request.delay.read("delay")?, expected).await?;
     Ok(revision::changed("timer postponed successfully", timer, commands.clock.now()))
 }

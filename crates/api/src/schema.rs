@@ -51,6 +51,24 @@ described! {
     Order: choice(["asc", "desc"]);
     PendingStatus: choice(["pending"]);
     TimerEventType: choice(["created", "changed", "attempt", "finished"]).description(Some("What happened to a timer."));
+    Missed: choice(["fire", "expire"]);
+    BulkActionName: choice(commands::BulkWork::NAMES);
+    OperationStateName: choice(commands::OperationState::ALL.map(commands::OperationState::as_str));
+    /// How many timers are in each status.
+    CountsByStatus: ObjectBuilder::new()
+        .description(Some("How many timers are in each status."))
+        .additional_properties(Some(ObjectBuilder::new().schema_type(Type::Integer)))
+        .examples([serde_json::json!({"pending": 3})]);
+    /// Which timers are meant.
+    BulkFilter: ObjectBuilder::new()
+        .description(Some(
+            "Which timers are meant: those for which everything holds that is said here. `status` and `namespace`: one or several; `key`, \
+             `key_prefix`, `group`, `correlation_id`; `due_from`, `due_to`, `created_from`, `created_to` (RFC 3339; from inclusive, to \
+             exclusive); `destination` (`host:port`, or a NATS subject); `metadata`: an object of dotted paths and texts; `error`: a part \
+             of the last error. An empty object means every timer.",
+        ))
+        .additional_properties(Some(AnyJson::schema()))
+        .examples([serde_json::json!({"status": "pending", "namespace": "billing"})]);
     /// Members of an object, with any values.
     Members: ObjectBuilder::new()
         .description(Some("Members of an object, with any values; at least one."))

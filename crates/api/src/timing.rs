@@ -14,12 +14,13 @@ pub(crate) fn requested(execute_at: &Given<'_, Timestamp>, delay: &Given<'_, Spa
 
 /// `expires_at` or `expires_after`, if either is given. `null` for either clears the expiry, however it was given.
 pub(crate) fn expiry(expires_at: &Given<'_, Timestamp>, expires_after: &Given<'_, Span>) -> Result<Field<Expiry>, Invalid> {
-    let at = expires_at.read_unless_null("expires_at")?.map(Expiry::At);
-    let after = expires_after.read_unless_null("expires_after")?.map(Expiry::After);
-    match (at, after) {
-        (Some(_), Some(_)) => Err(Invalid::new("expires_after", "must not be given together with expires_at")),
-        (Some(expiry), None) | (None, Some(expiry)) => Ok(Field::Set(expiry)),
-        (None, None) if expires_at.is_given() || expires_after.is_given() => Ok(Field::Clear),
-        (None, None) => Ok(Field::Absent),
+    if expires_at.is_given() && expires_after.is_given() {
+        return Err(Invalid::new("expires_after", "must not be given together with expires_at"));
     }
+    if expires_at.is_null() || expires_after.is_null() {
+        return Ok(Field::Clear);
+    }
+    let at = expires_at.read("expires_at")?.map(Expiry::At);
+    let after = expires_after.read("expires_after")?.map(Expiry::After);
+    Ok(at.or(after).map_or(Field::Absent, Field::Set))
 }

@@ -85,6 +85,12 @@ pub(crate) struct DetailView {
     /// Why the last delivery failed, if it did.
     #[schema(required = true)]
     pub last_error: Option<String>,
+    /// Since when it is paused, if it is.
+    #[schema(value_type = Option<String>, required = true, format = DateTime)]
+    pub paused_at: Option<Timestamp>,
+    /// What was noted about the pause.
+    #[schema(required = true)]
+    pub pause_note: Option<String>,
 }
 
 impl TimerView {
@@ -137,6 +143,8 @@ impl DetailView {
             on_failure: definition.options.on_failure,
             attempt: timer.attempt,
             last_error: timer.last_error.clone(),
+            paused_at: timer.pause.as_ref().map(|pause| pause.at),
+            pause_note: timer.pause.as_ref().and_then(|pause| pause.note.clone()),
             timer: TimerView::of(timer, now),
             callback_config: definition.callback,
             metadata: definition.metadata,

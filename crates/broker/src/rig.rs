@@ -91,5 +91,6 @@ pub(crate) fn timer(key: Option<&str>, correlation_id: Option<&str>) -> Timer {
         created_at: at,
         updated_at: at,
         revision: 1,
+        pause: None,
     }
 }

@@ -1,11 +1,11 @@
-use domain::{Status, Timer, TimerId, Timestamp};
+use domain::{Event, Status, Timer, TimerId, Timestamp};
 use store::{Changed, StoreError, StoreResult};
 
 use crate::{CommandError, Commands, Verb, call, call::ReadBack};
 
 impl Commands {
-    /// Cancels a pending timer, if it has the `expected` revision where one is given. Once this returns, the timer never fires.
-    /// Idempotent.
+    /// Cancels a pending or paused timer, if it has the `expected` revision where one is given. Once this returns, the timer never
+    /// fires. Idempotent.
     pub async fn cancel(&self, id: TimerId, expected: Option<u32>) -> Result<Timer, CommandError> {
         self.check_may_write()?;
         self.check_seen(id).await?;
@@ -39,7 +39,7 @@ impl Commands {
                 Some(timer) if is_another(&timer, expected) && timer.created_at > now => return Err(read_back.given_up()),
                 Some(timer) if is_another(&timer, expected) => return Ok(Changed::StaleRevision(timer)),
                 Some(timer) if timer.status == Status::Canceled => return Ok(Changed::Done(timer)),
-                Some(timer) if timer.status != Status::Pending => return Ok(Changed::WrongStatus(timer)),
+                Some(timer) if timer.status.after(Event::Cancel).is_none() => return Ok(Changed::WrongStatus(timer)),
                 Some(_) => {}
             }
             match self.cancel_once(id, expected, now).await {

@@ -12,6 +12,8 @@ pub enum CommandError {
     NotFound,
     #[error("key not found")]
     NoSuchKey,
+    #[error("operation not found")]
+    NoSuchOperation,
     /// The caller's API key does not permit it.
     #[error("{0}")]
     Forbidden(&'static str),
@@ -34,14 +36,17 @@ pub enum CommandError {
     #[error("the timer with this key is being delivered: try again when it has ended")]
     InDelivery(Box<Timer>),
     /// A bulk request matches more than its caller expects; nothing was changed.
-    #[error("more than {expected_max} timers match, and none was canceled: raise expected_max if all of them are meant")]
+    #[error("more than {expected_max} timers match, and none was changed: raise expected_max if all of them are meant")]
     TooMany { expected_max: usize },
     /// Another bulk request of the same key is still searching; nothing was changed.
-    #[error("another bulk cancel with this key is running, and nothing was changed: try again when it has ended")]
+    #[error("another bulk request with this key is running, and nothing was changed: try again when it has ended")]
     Searching,
     /// As many streams are open as there may be.
     #[error("{0}: close one, or try again later")]
     TooManyStreams(&'static str),
+    /// As many operations of this key are running as may; nothing was changed.
+    #[error("too many operations of this key are running, and nothing was changed: try again when one of them has ended")]
+    TooManyOperations,
     /// The store could not do it; nothing was changed.
     #[error("the store is not available and nothing was changed: try again later")]
     Unavailable(#[source] StoreError),
@@ -71,7 +76,9 @@ pub enum Verb {
     Cancel,
     Fire,
     Retry,
+    Pause,
     Ping,
+    Resume,
 }
 
 impl fmt::Display for Verb {
@@ -82,6 +89,8 @@ impl fmt::Display for Verb {
             Self::Fire => "fire",
             Self::Retry => "retry",
             Self::Ping => "ping",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
         })
     }
 }

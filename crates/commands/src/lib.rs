@@ -11,6 +11,8 @@
 //! A store may lose the answer to a commit. Then the client gets no answer until the timer has been read back. Only when that
 //! fails for seconds, the client is told that the outcome is unknown.
 
+mod bulk;
+mod bulk_work;
 mod call;
 mod cancel;
 mod cancel_matching;
@@ -26,7 +28,9 @@ mod health;
 mod keyring;
 mod keys;
 mod list;
+mod operations;
 mod patch;
+mod pause;
 mod permission;
 mod ping;
 mod retry;
@@ -42,8 +46,10 @@ mod rig;
 use std::sync::Arc;
 
 use domain::{Caller, Clock, Metric, Status, Timer};
-use store::{DueEntry, HealthStore, KeyStore, StatsStore, Store, TimerStore};
+use store::{BulkStore, DueEntry, HealthStore, KeyStore, StatsStore, Store, TimerStore};
 
+pub use bulk::{BulkAnswer, BulkPreview, BulkRequest, CHANGED_AT_ONCE_MAX, OPERATIONS_RUNNING_MAX};
+pub use bulk_work::{BulkWork, Reschedule, Shift};
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
@@ -51,6 +57,7 @@ pub use events::{Event, EventType, EventTypes, Events, Following};
 pub use health::Health;
 pub use keyring::KeyRing;
 pub use list::Listed;
+pub use operations::{OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
@@ -59,7 +66,8 @@ pub use stats::{
     NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
 };
 pub use store::{
-    Cluster, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, Order, Page, Period, SEARCH_BUDGET, Sort, Summary,
+    BulkOperation, Cluster, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, OperationId, OperationState, Order,
+    Page, Period, SEARCH_BUDGET, Sort, Summary,
 };
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.
@@ -83,6 +91,7 @@ pub struct Commands {
 #[derive(Clone)]
 pub struct Stores {
     pub timers: Arc<dyn TimerStore>,
+    pub bulk: Arc<dyn BulkStore>,
     pub keys: Arc<dyn KeyStore>,
     pub health: Arc<dyn HealthStore>,
     /// What is followed of the record of events.
@@ -94,6 +103,7 @@ impl Stores {
     pub fn of(store: Arc<dyn Store>) -> Self {
         Self {
             timers: store.clone(),
+            bulk: store.clone(),
             keys: store.clone(),
             health: store.clone(),
             stats: store.clone(),
@@ -119,6 +129,10 @@ pub const METRICS: &[Metric] = &[
     Metric::counter("timer_canceled_total", "Timers canceled by their callers."),
     Metric::counter("timer_retried_total", "Failed or expired timers that their callers had tried again."),
     Metric::gauge("timer_event_streams", "Streams of events that are open."),
+    Metric::counter("timer_paused_total", "Timers paused by their callers."),
+    Metric::counter("timer_resumed_total", "Paused timers that their callers resumed."),
+    Metric::counter("timer_bulk_changed_total", "Timers changed by bulk requests and operations, by action.")
+        .by(&[("action", &BulkWork::NAMES)]),
     Metric::counter("timer_read_back_total", "Writes whose outcome was unknown and had to be read back, by operation.")
-        .by(&[("operation", &["create", "update", "cancel", "retry", "revive", "add_key"])]),
+        .by(&[("operation", &["create", "update", "cancel", "retry", "revive", "pause", "resume", "add_key"])]),
 ];

@@ -1,6 +1,13 @@
-use store::{Count, ListQuery, Page};
+use std::time::Duration;
+
+use store::{Count, Filter, ListQuery, Page};
 
 use crate::{CommandError, Commands, call};
+
+/// How long a list waits for its total, which is an estimate where counting takes longer.
+const TOTAL_BUDGET: Duration = Duration::from_millis(15);
+/// The same where nothing but the total is asked for.
+const COUNT_BUDGET: Duration = Duration::from_millis(500);
 
 /// One page of a list, and how many timers match in all.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,10 +20,30 @@ impl Commands {
     /// One page of the timers that match, and how many match.
     pub async fn list(&self, query: &ListQuery) -> Result<Listed, CommandError> {
         let query = &ListQuery { filter: self.narrowed(&query.filter)?, ..query.clone() };
-        let (page, total) = tokio::try_join!(
-            call::reading(self.stores.timers.list(query)),
-            call::reading(self.stores.timers.count(&query.filter, query.budget))
-        )?;
+        let page = call::reading(self.stores.timers.list(query)).await?;
+        let is_first = query.after.is_none() && query.offset == 0;
+        let total = if is_first && page.next.is_none() {
+            Count::exactly(page.timers.len() as u64)
+        } else {
+            call::reading(self.stores.timers.count(&query.filter, TOTAL_BUDGET)).await?
+        };
         Ok(Listed { page, total })
+    }
+
+    /// One page of the timers that match.
+    pub async fn search(&self, query: &ListQuery) -> Result<Page, CommandError> {
+        let query = &ListQuery { filter: self.narrowed(&query.filter)?, ..query.clone() };
+        Ok(call::reading(self.stores.timers.list(query)).await?)
+    }
+
+    /// How many timers match.
+    pub async fn count(&self, filter: &Filter) -> Result<Count, CommandError> {
+        let filter = self.narrowed(filter)?;
+        Ok(call::reading(self.stores.timers.count(&filter, COUNT_BUDGET)).await?)
+    }
+
+    /// Whether the caller may ask for what a filter names.
+    pub fn check_filter(&self, filter: &Filter) -> Result<(), CommandError> {
+        self.narrowed(filter).map(|_| ())
     }
 }

@@ -1,6 +1,6 @@
 //! Access control. A timer of another tenant does not exist for the caller; only what a request names itself can be forbidden.
 
-use domain::{Caller, Invalid, Namespace, TimerId};
+use domain::{Caller, Namespace, TimerId};
 use store::Filter;
 
 use crate::{CommandError, Commands};
@@ -39,9 +39,6 @@ impl Commands {
         }
         match self.caller.bound_to() {
             Some([]) => Err(CommandError::Forbidden("this key opens no namespace")),
-            Some([_, _, ..]) if filter.namespaces.is_empty() => {
-                Err(Invalid::new("namespace", "is required, because this key opens several").into())
-            }
             Some(own) if filter.namespaces.is_empty() => Ok(Filter { namespaces: own.to_vec(), ..filter.clone() }),
             _ => Ok(filter.clone()),
         }

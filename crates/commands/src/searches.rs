@@ -1,4 +1,4 @@
-//! Limits on the searches of bulk cancels, which can be long.
+//! Limits on the searches of bulk requests, which can be long.
 
 use std::{
     collections::HashSet,
@@ -6,6 +6,7 @@ use std::{
 };
 
 use domain::{AccessKeyId, Caller};
+use tokio::sync::Notify;
 
 /// Permits one search per API key at a time. However many clients search, a key takes no more than one session of the store.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +16,8 @@ pub struct Searches(Arc<Shared>);
 struct Shared {
     /// The keys whose searches are running. `None` is the administrator.
     running: Mutex<HashSet<Option<AccessKeyId>>>,
+    /// Wakes the task that carries out operations.
+    operations: Notify,
 }
 
 /// The permit of one key for one search.
@@ -29,6 +32,15 @@ impl Searches {
     pub(crate) fn begin(&self, caller: &Caller) -> Option<Search> {
         let key = caller.key_id();
         self.running().insert(key).then(|| Search { searches: self.clone(), key })
+    }
+
+    /// There is an operation to carry out.
+    pub(crate) fn operation_started(&self) {
+        self.0.operations.notify_one();
+    }
+
+    pub(crate) async fn await_operation(&self) {
+        self.0.operations.notified().await;
     }
 
     fn running(&self) -> MutexGuard<'_, HashSet<Option<AccessKeyId>>> {

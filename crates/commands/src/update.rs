@@ -15,7 +15,8 @@ struct Lost {
 }
 
 impl Commands {
-    /// Changes a pending timer, if it has the `expected` revision where one is given. Once this returns, the old version never fires.
+    /// Changes a pending or paused timer, if it has the `expected` revision where one is given. Once this returns, the old version never
+    /// fires.
     pub async fn update(&self, id: TimerId, patch: &Patch, expected: Option<u32>) -> Result<Timer, CommandError> {
         if patch.is_empty() {
             self.check_may_write()?;
@@ -24,7 +25,7 @@ impl Commands {
         self.change(id, Verb::Update, expected, |timer, now| Ok(patch.clone().apply(timer, now, &self.rules)?)).await
     }
 
-    /// Replaces a pending timer with what `make` makes of it. Without an `expected` revision, a change that was overtaken by
+    /// Replaces a pending or paused timer with what `make` makes of it. Without an `expected` revision, a change that was overtaken by
     /// another is made again from what that one left.
     pub(crate) async fn change(
         &self,
@@ -109,6 +110,8 @@ fn pending(timer: Timer, verb: Verb, expected: Option<u32>) -> Result<Timer, Com
     CommandError::check_revision(&timer, expected)?;
     match timer.status {
         Status::Pending => Ok(timer),
+        // It is changed in its pause, and goes on with the change.
+        Status::Paused if verb == Verb::Update => Ok(timer),
         status => Err(CommandError::WrongStatus { verb, status }),
     }
 }

@@ -41,5 +41,6 @@ fn calling(callback: Callback) -> Timer {
         created_at: due,
         updated_at: due,
         revision: 1,
+        pause: None,
     }
 }

@@ -52,11 +52,11 @@ pub enum Resolution {
     Existing,
     /// Refuse.
     Conflict,
-    /// The pending timer takes the new content and time.
+    /// The pending or paused timer takes the new content and time, and stays pending or paused.
     Overwrite,
-    /// The pending timer takes this time, and nothing else of the request.
+    /// The pending or paused timer takes this time, and nothing else of the request.
     Move(Timestamp),
-    /// Refuse, because the pending timer has an expiry of its own that is no later than the time that it would take.
+    /// Refuse, because the pending or paused timer has an expiry of its own that is no later than the time that it would take.
     PastExpiry,
     /// The finished timer starts a new life with the new content.
     Revive,
@@ -122,16 +122,16 @@ pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content
         // A key names the timer, whose call can no longer be changed. An id that a client chose stands for one content.
         (OnConflict::Reject, Status::Executing) if new.is_keyed => Resolution::Existing,
         (OnConflict::Reject, _) => Resolution::Conflict,
-        (OnConflict::Replace, Status::Pending) => Resolution::Overwrite,
+        (OnConflict::Replace, Status::Pending | Status::Paused) => Resolution::Overwrite,
         // What calls for a postponement while the call is under way would be lost if it were answered with the timer as it is.
         (OnConflict::Replace | OnConflict::Postpone, Status::Executing) => Resolution::Conflict,
         (OnConflict::Replace | OnConflict::Postpone, finished) if finished.after(Event::Revive).is_some() => Resolution::Revive,
         // A command must not move a timer that has a callback, nor a request one whose event a client awaits.
-        (_, Status::Pending) if existing.is_event != new.is_event => Resolution::Conflict,
-        (OnConflict::Keep, Status::Pending) => times.taken(times.wanted),
-        (OnConflict::Postpone, Status::Pending) => times.moved_to(times.postponed()),
-        (OnConflict::Earliest, Status::Pending) => times.moved_to(times.wanted.min(times.due)),
-        (OnConflict::Latest, Status::Pending) => times.moved_to(times.wanted.max(times.due)),
+        (_, Status::Pending | Status::Paused) if existing.is_event != new.is_event => Resolution::Conflict,
+        (OnConflict::Keep, Status::Pending | Status::Paused) => times.taken(times.wanted),
+        (OnConflict::Postpone, Status::Pending | Status::Paused) => times.moved_to(times.postponed()),
+        (OnConflict::Earliest, Status::Pending | Status::Paused) => times.moved_to(times.wanted.min(times.due)),
+        (OnConflict::Latest, Status::Pending | Status::Paused) => times.moved_to(times.wanted.max(times.due)),
         (OnConflict::Replace | OnConflict::Keep | OnConflict::Postpone | OnConflict::Earliest | OnConflict::Latest, _) => {
             Resolution::Existing
         }
@@ -151,7 +151,7 @@ mod tests {
     fn the_table_of_conflicts() {
         use OnConflict::{Earliest, Keep, Latest, Postpone, Reject, Replace};
         use Resolution::{Conflict, Existing, Move, Overwrite, Revive};
-        use Status::{Canceled, Completed, Executing, Expired, Failed, Pending};
+        use Status::{Canceled, Completed, Executing, Expired, Failed, Paused, Pending};
         // Mode, status, same content, other content or another time, which is later.
         let table = [
             (Reject, Pending, Existing, Conflict),
@@ -159,19 +159,25 @@ mod tests {
             (Reject, Completed, Existing, Conflict),
             (Reject, Failed, Existing, Conflict),
             (Reject, Canceled, Existing, Conflict),
+            (Reject, Paused, Existing, Conflict),
             (Reject, Expired, Existing, Conflict),
             (Replace, Pending, Overwrite, Overwrite),
             (Replace, Executing, Conflict, Conflict),
             (Replace, Completed, Revive, Revive),
             (Replace, Failed, Revive, Revive),
             (Replace, Canceled, Revive, Revive),
+            (Replace, Paused, Overwrite, Overwrite),
             (Replace, Expired, Revive, Revive),
             (Keep, Pending, Move(DUE), Move(LATER)),
             (Keep, Executing, Existing, Existing),
             (Keep, Completed, Existing, Existing),
             (Keep, Failed, Existing, Existing),
             (Keep, Canceled, Existing, Existing),
+            (Keep, Paused, Move(DUE), Move(LATER)),
             (Keep, Expired, Existing, Existing),
+            (Postpone, Paused, Existing, Move(LATER)),
+            (Earliest, Paused, Existing, Existing),
+            (Latest, Paused, Existing, Move(LATER)),
             (Postpone, Pending, Existing, Move(LATER)),
             (Postpone, Executing, Conflict, Conflict),
             (Postpone, Completed, Revive, Revive),
@@ -201,7 +207,7 @@ mod tests {
             let content = Content { fingerprint: Fingerprint([1; 16]), ..later };
             assert_eq!(resolve(mode, status, old, content, at(LATER)), other, "{mode:?} {status} other content");
             let event = Content { is_event: true, ..content };
-            let of_another_kind = if mode.only_moves() && status == Pending { Conflict } else { other };
+            let of_another_kind = if mode.only_moves() && matches!(status, Pending | Paused) { Conflict } else { other };
             for (existing, new, what) in [(old, event, "an event instead"), (event, old, "instead of an event")] {
                 assert_eq!(resolve(mode, status, existing, new, at(LATER)), of_another_kind, "{mode:?} {status} {what}");
             }

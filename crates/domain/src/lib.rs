@@ -71,5 +71,5 @@ pub use schedule::{Countdown, Horizon, RequestedTime, StoredTime};
 pub use span::Span;
 pub use status::{Event, Next, Status};
 pub use subject::{Subject, SubjectPattern};
-pub use timer::{Definition, Delivery, NewTimer, Timer};
+pub use timer::{Definition, Delivery, Missed, NewTimer, Pause, Timer};
 pub use timestamp::Timestamp;

@@ -46,6 +46,9 @@ pub const RECOVERIES_MAX: u32 = 100;
 /// How much of an error is stored: enough to understand it, too little to fill a disk.
 pub const LAST_ERROR_CHARS_MAX: usize = 1024;
 
+/// How long the note of a pause may be.
+pub const PAUSE_NOTE_CHARS_MAX: usize = 255;
+
 /// How many attempts of a timer are recorded, and how much of an answer.
 pub const ATTEMPTS_KEPT: usize = 20;
 pub const ATTEMPT_DETAIL_CHARS_MAX: usize = 256;

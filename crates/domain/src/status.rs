@@ -13,13 +13,17 @@ use crate::Timestamp;
 ///   │   │ └───────────────┘       expire                  │
 ///   │   │  retry, again           reopen                  │
 ///   │   └─────────────────────────────────────────────────┘
-///   └─────────▶ canceled
-///     cancel
+///   ├─────────▶ canceled, expired ◀────────┐
+///   │ cancel, expire                       │ cancel, expire
+///   │      pause                           │
+///   └──────────────▶ paused ───────────────┘
+///     ◀──────────────┘
+///          resume
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
-    description = "Where a timer stands. `pending` → `executing` → `completed`, `failed` or `expired`; `pending` → `canceled`; a retry goes back to `pending`."
+    description = "Where a timer stands. `pending` → `executing` → `completed`, `failed` or `expired`; `pending` → `canceled`; a retry goes back to `pending`. Its client can take it to `paused` and back."
 )]
 pub enum Status {
     Pending,
@@ -27,6 +31,8 @@ pub enum Status {
     Completed,
     Failed,
     Canceled,
+    /// Out of what is due until its client resumes it.
+    Paused,
     /// It was not called, or not called again, because its expiry had come.
     Expired,
 }
@@ -50,20 +56,27 @@ pub enum Event {
     Revive,
     /// The client wants a failed or expired timer tried again.
     Reopen,
+    /// The client takes the timer out of what is due, and puts it back.
+    Pause,
+    Resume,
 }
 
 impl Status {
-    pub const ALL: [Self; 6] = [Self::Pending, Self::Executing, Self::Completed, Self::Failed, Self::Canceled, Self::Expired];
+    pub const ALL: [Self; 7] =
+        [Self::Pending, Self::Executing, Self::Completed, Self::Failed, Self::Canceled, Self::Paused, Self::Expired];
 
     /// The only way a status changes: the status after `event`, or `None` when the transition is not allowed.
     pub const fn after(self, event: Event) -> Option<Self> {
         match (self, event) {
             (Self::Pending, Event::Claim) => Some(Self::Executing),
             (Self::Pending, Event::Update) => Some(Self::Pending),
-            (Self::Pending, Event::Cancel) => Some(Self::Canceled),
+            (Self::Paused, Event::Update) => Some(Self::Paused),
+            (Self::Pending | Self::Paused, Event::Cancel) => Some(Self::Canceled),
+            (Self::Pending, Event::Pause) => Some(Self::Paused),
+            (Self::Paused, Event::Resume) => Some(Self::Pending),
+            (Self::Pending | Self::Paused | Self::Executing, Event::Expire) => Some(Self::Expired),
             (Self::Executing, Event::Complete) => Some(Self::Completed),
             (Self::Executing, Event::Fail) => Some(Self::Failed),
-            (Self::Pending | Self::Executing, Event::Expire) => Some(Self::Expired),
             (Self::Executing, Event::Retry) => Some(Self::Pending),
             (Self::Completed | Self::Failed | Self::Canceled | Self::Expired, Event::Revive) => Some(Self::Pending),
             (Self::Failed | Self::Expired, Event::Reopen) => Some(Self::Pending),
@@ -82,6 +95,7 @@ impl Status {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Canceled => "canceled",
+            Self::Paused => "paused",
             Self::Expired => "expired",
         }
     }
@@ -147,16 +161,21 @@ mod tests {
 
     #[test]
     fn a_status_changes_only_along_the_arrows() {
-        use Event::{Cancel, Claim, Complete, Expire, Fail, Reopen, Retry, Revive, Update};
-        use Status::{Canceled, Completed, Executing, Expired, Failed, Pending};
+        use Event::{Cancel, Claim, Complete, Expire, Fail, Pause, Reopen, Resume, Retry, Revive, Update};
+        use Status::{Canceled, Completed, Executing, Expired, Failed, Paused, Pending};
         let arrows = [
             (Pending, Claim, Executing),
             (Pending, Update, Pending),
             (Pending, Cancel, Canceled),
+            (Pending, Pause, Paused),
+            (Pending, Expire, Expired),
+            (Paused, Resume, Pending),
+            (Paused, Update, Paused),
+            (Paused, Cancel, Canceled),
+            (Paused, Expire, Expired),
             (Executing, Complete, Completed),
             (Executing, Fail, Failed),
             (Executing, Expire, Expired),
-            (Pending, Expire, Expired),
             (Executing, Retry, Pending),
             (Completed, Revive, Pending),
             (Failed, Revive, Pending),
@@ -166,7 +185,7 @@ mod tests {
             (Expired, Reopen, Pending),
         ];
         for status in Status::ALL {
-            for event in [Claim, Update, Cancel, Complete, Fail, Expire, Retry, Revive, Reopen] {
+            for event in [Claim, Update, Cancel, Complete, Fail, Expire, Retry, Revive, Reopen, Pause, Resume] {
                 let arrow = arrows.iter().find(|(from, by, _)| (*from, *by) == (status, event)).map(|arrow| arrow.2);
                 assert_eq!(status.after(event), arrow, "{status} {event:?}");
             }

@@ -91,8 +91,38 @@ pub struct Timer {
     pub executed_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Rises with every change of the definition or the due time; an update names the one that it was made from.
+    /// Rises with every change of the definition or the due time, with a pause and a resume; an update names the one that it was made from.
     pub revision: u32,
+    /// There while it is paused, and only then.
+    pub pause: Option<Pause>,
+}
+
+/// Since when a timer is paused, and what its client noted about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    pub at: Timestamp,
+    pub note: Option<String>,
+}
+
+/// What becomes of a resumed timer whose next attempt was due while it was paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Missed {
+    /// The attempt is due at once.
+    #[default]
+    Fire,
+    /// The timer ends as expired.
+    Expire,
+}
+
+impl Missed {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "fire" => Some(Self::Fire),
+            "expire" => Some(Self::Expire),
+            _ => None,
+        }
+    }
 }
 
 impl Timer {

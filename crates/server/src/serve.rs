@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Events, Rules, Searches, Stats, Stores};
+use commands::{Commands, Events, OperationRunner, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
 use domain::{Caller, Clock, SystemClock};
 use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
@@ -135,6 +135,8 @@ async fn run_until_stopped(
     };
     let pipeline = Arc::new(pipeline);
     let fired = fire(thread::Builder::new(), |stop| pipeline.run(stop), heartbeat, stop.clone()).map_err(no_thread)?;
+    let operations = OperationRunner::new(commands.clone(), settings.scheduler.retention);
+    let operating = tokio::spawn(operations.run(stop.clone().cancelled_owned()));
     let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
@@ -149,6 +151,8 @@ async fn run_until_stopped(
     stop.cancel();
     watching.abort();
     pruning.abort();
+    // Another node, or the next start, goes on with what it was at.
+    operating.abort();
     let (drained, closed) = tokio::join!(fired, consumer.closed());
     statistics.finish().await;
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;

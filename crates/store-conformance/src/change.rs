@@ -51,7 +51,7 @@ pub async fn an_update_of_a_stale_revision_is_told_to_read_again(fixture: impl F
 
 pub async fn an_update_meets_what_is_not_pending(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for status in [Status::Executing, Status::Completed, Status::Failed, Status::Canceled, Status::Expired] {
+    for status in Status::ALL.into_iter().filter(|status| status.after(Event::Update).is_none()) {
         let before = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         for revision in [before.revision, before.revision + 1] {
             let changed = Timer { execute_at: ahead(secs(60)), revision, ..before.clone() };
@@ -191,7 +191,7 @@ pub async fn an_update_made_before_the_timer_was_due_again_is_told_to_read_again
 
 pub async fn an_update_made_in_a_former_life_is_told_to_read_again(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for status in [Status::Completed, Status::Failed, Status::Canceled, Status::Expired] {
+    for status in Status::ALL.into_iter().filter(|status| status.is_finished()) {
         let draft = timer("http://a.example/").key(status.as_str());
         let before = stage.in_status(draft.clone(), status).await;
         let answer = stage.create_all(vec![draft.on_conflict(OnConflict::Replace)]).await.remove(0);
@@ -271,7 +271,7 @@ pub async fn a_canceled_timer_is_never_due_and_never_claimed(fixture: impl Fixtu
 
 pub async fn a_cancel_meets_what_is_not_pending(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for status in [Status::Executing, Status::Completed, Status::Failed, Status::Canceled, Status::Expired] {
+    for status in Status::ALL.into_iter().filter(|status| status.after(Event::Cancel).is_none()) {
         let before = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         let answer = stage.store.cancel(before.id(), None, ahead(secs(1))).await.unwrap();
         assert_eq!(answer, Changed::WrongStatus(before.clone()), "{status}");

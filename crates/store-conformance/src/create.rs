@@ -26,6 +26,7 @@ pub async fn a_new_timer_is_pending_and_comes_back_as_it_was_written(fixture: im
         created_at: NOW,
         updated_at: NOW,
         revision: 1,
+        pause: None,
     };
     assert_eq!(created, expected);
     assert_eq!(stage.get(created.id()).await, expected);
@@ -210,13 +211,15 @@ fn expected(before: &Timer, new: &NewTimer) -> Created {
     let replaced = |definition: Definition| Timer {
         definition,
         execute_at: new.execute_at,
-        status: Status::Pending,
+        // What is paused stays paused.
+        status: if before.status == Status::Paused { Status::Paused } else { Status::Pending },
         attempt: 0,
         last_error: None,
         executed_at: None,
         created_at: before.created_at,
         updated_at: new.created_at,
         revision: before.revision + 1,
+        pause: before.pause.clone(),
     };
     let (old, new_one) = (&before.definition, &new.definition);
     match resolve(new.on_conflict, before.status, old.content(), new_one.content(), Times::of(before, new.execute_at)) {

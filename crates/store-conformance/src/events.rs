@@ -45,7 +45,7 @@ pub async fn a_life_in_time_is_recorded_by_its_own_rows(fixture: impl Fixture) {
     ended(&stage, &timer, Next::Completed { at }).await;
     let canceled = stage.create(prompt(&stage).await).await;
     let canceled_at = now(&stage).await;
-    let Changed::Done(_) = stage.store.cancel(canceled.id(), canceled_at).await.unwrap() else { panic!("it was pending") };
+    let Changed::Done(_) = stage.store.cancel(canceled.id(), None, canceled_at).await.unwrap() else { panic!("it was pending") };
 
     let events = recent(&stage).await;
     let event = |timer: &Timer, position, what| Recorded { position, id: timer.id(), what };
@@ -87,7 +87,7 @@ pub async fn every_raised_revision_is_an_event(fixture: impl Fixture) {
     let moved = stage.get(created.id()).await;
     let again = ended(&stage, &moved, Next::Again { at: NOW }).await;
     let failed = ended(&stage, &again, Next::Failed { at: now(&stage).await, error: "503".to_owned() }).await;
-    let Changed::Done(reopened) = stage.store.reopen(created.id(), NOW).await.unwrap() else { panic!("it had failed") };
+    let Changed::Done(reopened) = stage.store.reopen(created.id(), None, NOW).await.unwrap() else { panic!("it had failed") };
     assert_eq!((updated.revision, failed.revision, reopened.revision), (2, 5, 6));
     let revisions = lately(&stage, created.id()).await.into_iter().filter_map(|what| match what {
         Happened::Changed { revision } => Some(revision),
@@ -104,7 +104,7 @@ pub async fn a_refused_change_is_no_event(fixture: impl Fixture) {
     stage.create_all(vec![draft.clone(), draft.payload("1")]).await;
     let stale = Timer { revision: 7, ..timer.clone() };
     assert!(!matches!(stage.store.update(&stale, NOW).await.unwrap(), Changed::Done(_)));
-    assert!(!matches!(stage.store.reopen(timer.id(), NOW).await.unwrap(), Changed::Done(_)));
+    assert!(!matches!(stage.store.reopen(timer.id(), None, NOW).await.unwrap(), Changed::Done(_)));
     assert_eq!(recent(&stage).await, before);
 }
 
@@ -120,7 +120,7 @@ pub async fn a_new_life_keeps_the_end_of_the_former_one(fixture: impl Fixture) {
             let again = draft.created_at(created_at).on_conflict(OnConflict::Replace);
             let Created::Replaced(_) = stage.create_all(vec![again]).await.remove(0) else { panic!("it had ended") };
         } else {
-            let Changed::Done(_) = stage.store.reopen(timer.id(), NOW).await.unwrap() else { panic!("it had failed") };
+            let Changed::Done(_) = stage.store.reopen(timer.id(), None, NOW).await.unwrap() else { panic!("it had failed") };
         }
         let happened = lately(&stage, timer.id()).await;
         let end = Happened::Ended { at, status: Status::Failed };
@@ -140,6 +140,7 @@ fn attempt(number: u32) -> Attempt {
         outcome: "status_5xx".to_owned(),
         status: Some(503),
         detail: Some("busy".to_owned()),
+        answer: None,
     }
 }
 
@@ -177,7 +178,7 @@ pub async fn pages_of_events_neither_repeat_nor_miss_one(fixture: impl Fixture) 
         expected.insert((timer.id(), Happened::CREATED));
         if n % 2 == 0 {
             let at = now(&stage).await;
-            stage.store.cancel(timer.id(), at).await.unwrap();
+            stage.store.cancel(timer.id(), None, at).await.unwrap();
             expected.insert((timer.id(), Happened::FINISHED));
         } else {
             stage.update(&timer, NOW).await;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Next, OnConflict, Status, Timer};
+use domain::{Missed, Next, OnConflict, Status, Timer};
 use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, OnLocked, ShardLease, StoreResult};
 use tokio::task::JoinSet;
 
@@ -105,6 +105,58 @@ pub async fn a_timer_is_never_both_canceled_and_claimed(fixture: impl Fixture) {
             }
             other => panic!("{other:?}"),
         }
+    }
+}
+
+pub async fn a_timer_is_never_both_paused_and_claimed(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..150).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let mut tasks = JoinSet::new();
+    for (n, timer) in timers.iter().enumerate() {
+        let (store, id, claim) = (Arc::clone(&stage.store), timer.id(), claimer(&stage, vec![entry(timer)]));
+        tasks.spawn(async move {
+            let pause = async { store.pause(id, None, None, NOW).await.unwrap() };
+            // The order of polling alternates.
+            let (paused, claimed) = if n % 2 == 0 {
+                tokio::join!(pause, claim)
+            } else {
+                let (claimed, paused) = tokio::join!(claim, pause);
+                (paused, claimed)
+            };
+            (id, paused, claimed.unwrap())
+        });
+    }
+    for (id, paused, claimed) in joined(tasks).await {
+        let status = stage.get(id).await.status;
+        match paused {
+            Changed::Done(_) => assert_eq!((claimed.len(), status), (0, Status::Paused)),
+            Changed::WrongStatus(met) => {
+                assert_eq!((met.status, claimed.len(), status), (Status::Executing, 1, Status::Executing))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub async fn pausing_and_resuming_at_once_leaves_one_timer(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..40).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let mut tasks = JoinSet::new();
+    for timer in &timers {
+        let (store, id) = (Arc::clone(&stage.store), timer.id());
+        tasks.spawn(async move {
+            let pause = || store.pause(id, None, None, NOW);
+            let resume = || store.resume(id, None, Missed::Fire, NOW);
+            let (a, b, c, d) = tokio::join!(pause(), resume(), pause(), resume());
+            let done = [a, b, c, d].into_iter().filter(|answer| matches!(answer, Ok(Changed::Done(_)))).count();
+            (id, u32::try_from(done).unwrap())
+        });
+    }
+    for (id, done) in joined(tasks).await {
+        let now = stage.get(id).await;
+        assert_eq!(now.revision, 1 + done, "each change counts once");
+        assert_eq!(now.status, if done % 2 == 1 { Status::Paused } else { Status::Pending });
+        assert_eq!(stage.due_of(id).await.len(), usize::from(now.status == Status::Pending));
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{ManualClock, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp};
+use domain::{ManualClock, Missed, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp};
 use store::{
     Changed, Claim, ClaimToken, Claimed, Created, DueEntry, HeartbeatReply, Member, NodeId, OnLocked, ShardCursor, ShardLease,
     Store,
@@ -166,6 +166,9 @@ impl Stage {
             Status::Executing => {
                 self.claim_one(&timer).await;
             }
+            Status::Paused => {
+                self.pause(timer.id()).await;
+            }
             Status::Completed | Status::Failed | Status::Expired => {
                 let claimed = self.claim_one(&timer).await;
                 let next = match status {
@@ -185,6 +188,20 @@ impl Stage {
         match self.store.cancel(id, None, NOW).await.unwrap() {
             Changed::Done(timer) => timer,
             other => panic!("a pending timer's cancel was met with {other:?}"),
+        }
+    }
+
+    pub async fn pause(&self, id: TimerId) -> Timer {
+        match self.store.pause(id, None, None, NOW).await.unwrap() {
+            Changed::Done(timer) => timer,
+            other => panic!("a pending timer's pause was met with {other:?}"),
+        }
+    }
+
+    pub async fn resume(&self, id: TimerId, now: Timestamp) -> Timer {
+        match self.store.resume(id, None, Missed::Fire, now).await.unwrap() {
+            Changed::Done(timer) => timer,
+            other => panic!("a paused timer's resume was met with {other:?}"),
         }
     }
 

@@ -83,6 +83,18 @@ macro_rules! suite {
                 of_many_reopens_of_one_revision_one_counts
                 a_cancel_of_one_revision_is_before_the_claim_or_refused
             }
+            pause {
+                a_paused_timer_is_never_due_and_never_claimed
+                a_resumed_timer_goes_on_where_it_was
+                a_timer_that_was_due_meanwhile_fires_when_it_is_resumed_or_expires
+                what_waits_for_a_retry_goes_on_waiting_when_it_is_resumed
+                only_what_is_pending_is_paused_and_only_what_is_paused_is_resumed
+                a_pause_and_its_end_count_only_for_the_expected_revision
+                a_paused_timer_can_be_changed_and_stays_paused
+                a_paused_timer_can_be_canceled_and_keeps_the_record_of_its_attempts
+                notes_come_back_as_written
+                paused_timers_are_listed_and_counted
+            }
             due {
                 nothing_is_due_in_an_empty_store
                 due_entries_come_in_the_order_of_time_then_id
@@ -211,7 +223,7 @@ macro_rules! suite {
             bulk {
                 a_key_prefix_is_taken_literally
                 every_condition_of_a_filter_must_hold
-                of_many_those_that_are_pending_are_canceled
+                of_many_those_that_are_pending_or_paused_are_canceled
                 a_thousand_timers_are_canceled_at_once
                 a_failed_timer_can_be_tried_again
                 only_what_has_failed_is_tried_again
@@ -225,6 +237,25 @@ macro_rules! suite {
                 reports_about_receivers_come_back_the_last_written_first
                 what_was_written_long_ago_is_removed
                 namespaces_are_listed_with_what_they_have
+            }
+            change_all {
+                each_action_changes_what_it_concerns_and_nothing_else
+                a_change_since_it_was_read_wins
+                what_waits_for_a_retry_is_changed_as_well
+                a_thousand_timers_are_changed_at_once
+                a_bulk_change_that_meets_a_claim_is_before_or_after_it
+                operations_come_back_as_they_were_kept_the_latest_first
+                a_key_runs_no_more_operations_than_it_may
+                an_operation_belongs_to_one_node_until_its_lease_runs_out
+                progress_is_written_with_the_changes_and_only_by_the_owner
+                operations_that_ended_are_removed_and_no_others
+            }
+            search {
+                every_condition_finds_what_matches_in_every_order
+                every_condition_counts_what_matches
+                a_search_without_time_goes_on_and_finds_everything_once
+                a_search_says_how_many_timers_it_looked_at
+                timers_that_stay_are_shown_once_while_others_come_and_go
             }
             access {
                 keys_come_back_as_they_were_kept_the_oldest_first
@@ -243,6 +274,8 @@ macro_rules! suite {
                 exactly_one_of_many_claimers_gets_each_timer
                 one_claim_sent_many_times_at_once_counts_once
                 a_timer_is_never_both_canceled_and_claimed
+                a_timer_is_never_both_paused_and_claimed
+                pausing_and_resuming_at_once_leaves_one_timer
                 a_claim_that_meets_an_update_is_before_or_after_it
                 of_many_updates_of_one_revision_one_counts
                 of_many_creates_of_one_key_one_creates

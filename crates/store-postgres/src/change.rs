@@ -1,4 +1,4 @@
-//! What a caller changes about one timer: an update or its end while it is pending, another try or a new life when it has ended.
+//! What a caller changes about one timer: an update or its end while it is pending or paused, another try or a new life when it has ended.
 
 use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection, Row};
@@ -29,7 +29,7 @@ impl Call<Sessions> for Update {
         let Some(held) = hold(&mut transaction, self.changed.id(), self.shards).await? else {
             return Ok(Changed::NotFound);
         };
-        if held.timer.status != Status::Pending {
+        if held.timer.status.after(Event::Update).is_none() {
             return Ok(Changed::WrongStatus(held.timer));
         }
         if held.timer.revision != self.changed.revision {
@@ -73,7 +73,9 @@ impl Call<Sessions> for Cancel {
         let Some(canceled) = canceled else {
             return match met?.remove(&self.id).transpose()?.map(|met| met.timer) {
                 None => Ok(Changed::NotFound),
-                Some(timer) if timer.status == Status::Pending => Err(Failure::contention("others keep moving this timer")),
+                Some(timer) if timer.status.after(Event::Cancel).is_some() => {
+                    Err(Failure::contention("others keep moving this timer"))
+                }
                 Some(timer) => Ok(Changed::WrongStatus(timer)),
             };
         };
@@ -88,6 +90,7 @@ impl Call<Sessions> for Cancel {
             last_error: canceled.try_get("last_error").or_unknown()?,
             executed_at: None,
             updated_at: self.now,
+            pause: None,
             ..met.timer
         }))
     }
@@ -113,7 +116,7 @@ impl Call<Sessions> for CancelRevision {
         let Some(held) = hold(&mut transaction, id, shards).await? else {
             return Ok(Changed::NotFound);
         };
-        if held.timer.status != Status::Pending {
+        if held.timer.status.after(Event::Cancel).is_none() {
             return Ok(Changed::WrongStatus(held.timer));
         }
         if held.timer.revision != self.revision {
@@ -127,7 +130,7 @@ impl Call<Sessions> for CancelRevision {
             .await
             .or_not_done()?;
         transaction.commit().await.or_unknown()?;
-        Ok(Changed::Done(Timer { status: Status::Canceled, updated_at: now, ..held.timer }))
+        Ok(Changed::Done(Timer { status: Status::Canceled, updated_at: now, pause: None, ..held.timer }))
     }
 }
 

@@ -210,6 +210,7 @@ pub fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
         last_error: row.try_get("last_error")?,
         executed_at: None,
         finished_at: None,
+        pause: None,
     };
     Ok(Claimed {
         entry,

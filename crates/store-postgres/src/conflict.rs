@@ -1,11 +1,11 @@
 //! Changing a timer that is there: locked, looked at, decided upon, written.
 //!
-//! Every change of a timer locks its row in `due` first, or its row in `outcome` when it has ended; only then the definition.
+//! Every change of a timer locks its row in `due` first, or its row in `outcome` or `paused` when it stands there; only then the definition.
 //! So a definition cannot change under a session that holds one of those, and no two sessions wait for each other in a circle.
 
 use std::sync::Arc;
 
-use domain::{Definition, Fingerprint, NewTimer, Resolution, Status, Timer, TimerId, Times, Timestamp, resolve};
+use domain::{Definition, Fingerprint, NewTimer, Pause, Resolution, Status, Timer, TimerId, Times, Timestamp, resolve};
 use sqlx::{Connection, PgConnection, Row};
 use store::Created;
 use store_sql::{Call, as_created, sql};
@@ -21,10 +21,13 @@ const CHASES_MAX: usize = 8;
 
 pub(crate) const LOCK_DUE: &str = sql!("sql/lock_due.sql");
 pub(crate) const LOCK_OUTCOME: &str = sql!("sql/lock_outcome.sql");
+pub(crate) const LOCK_PAUSED: &str = sql!("sql/lock_paused.sql");
 pub(crate) const READ_DEFINITION: &str = sql!("sql/read_definition.sql");
 pub(crate) const REPLACE_PENDING: &str = sql!("sql/replace_pending.sql");
 pub(crate) const REPLACE_FINISHED: &str = sql!("sql/replace_finished.sql");
 pub(crate) const READDRESS_PENDING: &str = sql!("sql/readdress_pending.sql");
+pub(crate) const REPLACE_PAUSED: &str = sql!("sql/replace_paused.sql");
+pub(crate) const READDRESS_PAUSED: &str = sql!("sql/readdress_paused.sql");
 
 /// When a timer that was changed is tried next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +44,7 @@ pub struct Held {
     pub timer: Timer,
     pub fingerprint: Fingerprint,
     /// When its next attempt is due, in microseconds; `None` once it has ended.
-    at: Option<i64>,
+    pub at: Option<i64>,
 }
 
 /// Locks the timer, inside a transaction. `None` when there is none.
@@ -49,12 +52,15 @@ pub async fn hold(session: &mut PgConnection, id: TimerId, shards: u16) -> Resul
     for _ in 0..CHASES_MAX {
         let locked = match lock_due(session, id, shards).await? {
             Some((at, standing)) => Some((Some(at), standing)),
-            None => lock_outcome(session, id).await?.map(|standing| (None, standing)),
+            None => match lock_outcome(session, id).await? {
+                Some(standing) => Some((None, standing)),
+                None => lock_paused(session, id).await?.map(|(at, standing)| (Some(at), standing)),
+            },
         };
         let definition = sqlx::query(READ_DEFINITION).bind(id.as_uuid()).fetch_optional(&mut *session).await.or_not_done()?;
         match (definition, locked) {
             (None, _) => return Ok(None),
-            // It was between two places when we looked at each.
+            // It moved from one table to another while we looked at each.
             (Some(_), None) => {}
             (Some(row), Some((at, standing))) => {
                 let fingerprint = rows::fingerprint(&row)?;
@@ -75,6 +81,7 @@ async fn lock_due(session: &mut PgConnection, id: TimerId, shards: u16) -> Resul
         last_error: row.try_get("last_error").or_not_done()?,
         executed_at: None,
         finished_at: None,
+        pause: None,
     };
     Ok(Some((row.try_get("at").or_not_done()?, standing)))
 }
@@ -89,10 +96,26 @@ async fn lock_outcome(session: &mut PgConnection, id: TimerId) -> Result<Option<
         last_error: row.try_get("last_error").or_not_done()?,
         executed_at: row.try_get("executed_at").or_not_done()?,
         finished_at: row.try_get("finished_at").or_not_done()?,
+        pause: None,
     }))
 }
 
-/// Puts `timer`, pending, into the place of the one that is held.
+async fn lock_paused(session: &mut PgConnection, id: TimerId) -> Result<Option<(i64, Standing)>, Failure> {
+    let query = sqlx::query(LOCK_PAUSED).bind(id.as_uuid());
+    let Some(row) = query.fetch_optional(session).await.or_not_done()? else { return Ok(None) };
+    let at = Timestamp::from_micros(row.try_get("paused_at").or_not_done()?);
+    let standing = Standing {
+        status: Status::Paused,
+        attempt: i64::from(row.try_get::<i32, _>("attempt").or_not_done()?),
+        last_error: row.try_get("last_error").or_not_done()?,
+        executed_at: None,
+        finished_at: None,
+        pause: Some(Pause { at, note: row.try_get("note").or_not_done()? }),
+    };
+    Ok(Some((row.try_get("at").or_not_done()?, standing)))
+}
+
+/// Replaces the timer that is held with `timer`: one that had ended is pending then, a paused one stays paused.
 pub async fn replace(
     session: &mut PgConnection,
     held: &Held,
@@ -103,7 +126,10 @@ pub async fn replace(
 ) -> Result<(), Failure> {
     let mut columns = DefinitionColumns::default();
     columns.push(&timer.definition, timer.execute_at, fingerprint, shards);
+    let is_paused = held.timer.status == Status::Paused;
     let (statement, due_at) = match (held.at, next) {
+        (Some(_), NextAttempt::AsItWas) if is_paused => (READDRESS_PAUSED, None),
+        (Some(_), NextAttempt::AtTheNewTime) if is_paused => (REPLACE_PAUSED, None),
         (Some(at), NextAttempt::AsItWas) => (READDRESS_PENDING, Some(timer.next_look(Timestamp::from_micros(at)).as_micros())),
         (Some(_), NextAttempt::AtTheNewTime) => (REPLACE_PENDING, None),
         (None, _) => (REPLACE_FINISHED, None),
@@ -129,25 +155,26 @@ pub async fn replace(
         .bind(columns.shards[0])
         .bind(&columns.options[0])
         .bind(&columns.groups[0]);
-    if let Some(at) = held.at {
+    if let Some(at) = held.at.filter(|_| !is_paused) {
         query = query.bind(at);
     }
     query.execute(session).await.or_not_done()?;
     Ok(())
 }
 
-/// A timer that takes the new content or time, and starts its attempts over.
+/// A timer that takes the new content or time, and starts its attempts over. A paused one stays paused.
 pub fn renewed(held: &Held, definition: Definition, execute_at: Timestamp, now: Timestamp) -> Timer {
     Timer {
         definition,
         execute_at,
-        status: Status::Pending,
+        status: if held.timer.status == Status::Paused { Status::Paused } else { Status::Pending },
         attempt: 0,
         last_error: None,
         executed_at: None,
         created_at: held.timer.created_at,
         updated_at: now,
         revision: held.timer.revision.saturating_add(1),
+        pause: held.timer.pause.clone(),
     }
 }
 

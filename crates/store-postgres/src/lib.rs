@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   create ──▶ batch: what is queued, one statement ─┐
-//!   get, update, cancel, reopen, attempts, keys ─────┴─▶ callers' bulkhead ────┐
+//!   get, update, cancel, pause, reopen, attempts, … ─┴─▶ callers' bulkhead ────┐
 //!   list, count, statistics ───────────────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
+//!   bulk changes, operations ──────────────────────────▶ bulk's bulkhead ──────┤
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's bulkhead ─┤
 //!   heartbeat, acquire, release, leave ────────────────▶ ownership's bulkhead ─┤
 //!   watermark, events, timers … ───────────────────────▶ events' bulkhead ─────┤
@@ -21,6 +22,7 @@ mod access;
 mod attempts;
 mod bulk;
 mod change;
+mod change_all;
 mod claim;
 mod conflict;
 mod count;
@@ -34,11 +36,14 @@ mod membership;
 mod migrate;
 mod nudge;
 mod open;
+mod operation;
 mod options;
 mod ownership;
+mod pause;
 mod purge;
 mod read;
 mod rows;
+mod search;
 mod sessions;
 mod settle;
 #[doc(hidden)]
@@ -54,8 +59,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Group, Metric, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Group, Metric, Missed, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp,
+};
 use sqlx::postgres::PgConnectOptions;
+use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Epoch, OperationId, OperationState, Progress};
 use store::{
     Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
@@ -65,7 +73,7 @@ use store::{
 use crate::{
     create::Creates,
     nudge::{Inbox, Nudge, Sender},
-    sessions::{Bulkhead, Lane},
+    sessions::{Bulkhead, Lane, Planning},
 };
 pub use crate::{
     open::{Durability, OpenError},
@@ -80,21 +88,29 @@ const CALLERS: Lane = Lane {
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 const LISTS: Lane = Lane {
     name: "lists",
     sessions_max: 2,
+    statement_timeout: Duration::from_secs(4),
+    deadline: Duration::from_secs(8),
+    planning: Planning::Ordered,
+};
+/// Bulk changes hold many rows for a while: they take no session from those that ask for one timer.
+const BULK: Lane = Lane {
+    name: "bulk",
+    sessions_max: 2,
     statement_timeout: Duration::from_secs(8),
-    deadline: Duration::from_secs(10),
-    is_keyed: false,
+    deadline: Duration::from_secs(9),
+    planning: Planning::Keyed,
 };
 const SCHEDULER: Lane = Lane {
     name: "scheduler",
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 /// Shorter than a node's lease: a session that hangs must leave time for another try before the shards are lost.
 const OWNERSHIP: Lane = Lane {
@@ -102,7 +118,7 @@ const OWNERSHIP: Lane = Lane {
     sessions_max: 2,
     statement_timeout: Duration::from_millis(1_500),
     deadline: Duration::from_secs(2),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 
 /// For streams of events. Opened with the first of them.
@@ -111,7 +127,7 @@ const EVENTS: Lane = Lane {
     sessions_max: 2,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 
 /// No call waits for these, and a late one is worth nothing.
@@ -120,7 +136,7 @@ const NUDGES: Lane = Lane {
     sessions_max: 1,
     statement_timeout: Duration::from_millis(1_500),
     deadline: Duration::from_secs(2),
-    is_keyed: true,
+    planning: Planning::Keyed,
 };
 /// A notification makes its transaction one that commits, and with this it does not wait for the disk.
 const NUDGES_SESSION: [(&str, &str); 1] = [("synchronous_commit", "off")];
@@ -133,6 +149,7 @@ pub struct PostgresStore {
     shards: Arc<AtomicU16>,
     callers: Bulkhead,
     lists: Bulkhead,
+    bulk: Bulkhead,
     scheduler: Bulkhead,
     ownership: Bulkhead,
     events: Bulkhead,
@@ -153,6 +170,7 @@ impl PostgresStore {
         Ok(Self {
             durability: found.durability,
             lists: LISTS.bulkhead(&options),
+            bulk: BULK.bulkhead(&options),
             scheduler: SCHEDULER.bulkhead(&options),
             ownership: OWNERSHIP.bulkhead(&options),
             events: EVENTS.bulkhead(&options),
@@ -185,6 +203,7 @@ impl PostgresStore {
         tokio::join!(
             self.callers.close(),
             self.lists.close(),
+            self.bulk.close(),
             self.scheduler.close(),
             self.ownership.close(),
             self.events.close(),
@@ -201,7 +220,7 @@ pub const METRICS: &[Metric] = &[
         "timer_postgres_sessions_discarded_total",
         "Sessions with PostgreSQL that broke or did not answer in time, by lane.",
     )
-    .by(&[("lane", &["callers", "lists", "scheduler", "ownership", "events", "nudges"])]),
+    .by(&[("lane", &["callers", "lists", "bulk", "scheduler", "ownership", "events", "nudges"])]),
     Metric::counter(
         "timer_postgres_nudges_unreadable_total",
         "Notifications on this database's channel that made no sense and were passed over.",
@@ -225,11 +244,11 @@ impl TimerStore for PostgresStore {
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.lists.run(read::List { query: query.clone(), shards: self.shards() }).await
+        self.lists.run(search::List { query: query.clone(), shards: self.shards() }).await
     }
 
-    async fn count(&self, filter: &Filter, _budget: Duration) -> StoreResult<store::Count> {
-        self.lists.run(count::Count { filter: filter.clone() }).await
+    async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<store::Count> {
+        self.lists.run(count::Count { filter: filter.clone(), budget, shards: self.shards() }).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
@@ -276,8 +295,64 @@ impl TimerStore for PostgresStore {
         self.lists.run(groups::GroupMembers { namespace, group, after, limit }).await
     }
 
+    async fn pause(&self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> StoreResult<Changed> {
+        let note = note.map(str::to_owned);
+        self.callers.run(pause::Pause { id, expected, note, now, shards: self.shards() }).await
+    }
+
+    async fn resume(&self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> StoreResult<Changed> {
+        self.callers.run(pause::Resume { id, expected, missed, now, shards: self.shards() }).await
+    }
+
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         self.callers.run(attempts::Attempts { id }).await
+    }
+}
+
+#[async_trait]
+impl BulkStore for PostgresStore {
+    async fn change_all(
+        &self,
+        action: &BulkAction,
+        items: &[BulkItem],
+        progress: Option<&Progress>,
+        now: Timestamp,
+    ) -> StoreResult<Option<Vec<BulkChange>>> {
+        let (items, progress, shards) = (items.to_vec(), progress.copied(), self.shards());
+        self.bulk.run(change_all::ChangeAll { action: action.clone(), items, progress, now, shards }).await
+    }
+
+    async fn add_operation(&self, operation: &BulkOperation, running_max: usize) -> StoreResult<bool> {
+        self.callers.run(operation::AddOperation { operation: operation.clone(), running_max }).await
+    }
+
+    async fn operation(&self, id: OperationId) -> StoreResult<Option<BulkOperation>> {
+        let mut found = self.callers.run(operation::Operations { id: Some(id), before: None, limit: 1 }).await?;
+        Ok(found.pop())
+    }
+
+    async fn operations(&self, before: Option<OperationId>, limit: usize) -> StoreResult<Vec<BulkOperation>> {
+        self.callers.run(operation::Operations { id: None, before, limit }).await
+    }
+
+    async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>> {
+        self.bulk.run(operation::TakeOperation(lease)).await
+    }
+
+    async fn finish_operation(
+        &self,
+        id: OperationId,
+        epoch: Option<Epoch>,
+        state: OperationState,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> StoreResult<bool> {
+        let error = error.map(str::to_owned);
+        self.callers.run(operation::FinishOperation { id, epoch, state, error, now }).await
+    }
+
+    async fn purge_operations(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        self.bulk.run(operation::PurgeOperations { before, limit }).await
     }
 }
 

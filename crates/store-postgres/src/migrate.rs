@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::Pg
 use crate::{OpenError, failure::cause};
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 8] = [
+const MIGRATIONS: [(i32, &str); 9] = [
     (1, include_str!("../migrations/0001_timers.sql")),
     (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
     (3, include_str!("../migrations/0003_nodes.sql")),
@@ -21,6 +21,7 @@ const MIGRATIONS: [(i32, &str); 8] = [
     (6, include_str!("../migrations/0006_expiry_and_groups.sql")),
     (7, include_str!("../migrations/0007_events.sql")),
     (8, include_str!("../migrations/0008_stats.sql")),
+    (9, include_str!("../migrations/0009_paused.sql")),
 ];
 
 /// Any number that no other program locks in this database.

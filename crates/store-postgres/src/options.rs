@@ -99,6 +99,16 @@ pub(crate) const KEYED_STATEMENTS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
 ];
 
+/// For statements that walk along an index in its order and look each row up elsewhere by its key. The planner may pick the index;
+/// it must not read a whole table because it believes that little is in it.
+pub(crate) const ORDERED_STATEMENTS: [(&str, &str); 5] = [
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_custom_plan"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

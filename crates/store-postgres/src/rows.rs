@@ -1,6 +1,6 @@
 //! Columns of the database to the words of the contract, and back into arrays of columns.
 
-use domain::{Definition, Destination, Fingerprint, Status, Timer, TimerId, Timestamp};
+use domain::{Definition, Destination, Fingerprint, Pause, Status, Timer, TimerId, Timestamp};
 use sqlx::{Row, postgres::PgRow, types::Uuid};
 use store::{RequestColumns, StoredTimer, Unreadable};
 
@@ -14,23 +14,29 @@ pub struct Standing {
     pub last_error: Option<String>,
     pub executed_at: Option<i64>,
     pub finished_at: Option<i64>,
+    pub pause: Option<Pause>,
 }
 
 impl Standing {
-    /// From a row with `waits`, `claimed`, `attempt`, `last_error`, `status`, `executed_at` and `finished_at`.
+    /// From a row with `waits`, `claimed`, `attempt`, `last_error`, `status`, `executed_at`, `finished_at`, `paused_at` and `pause_note`.
     pub fn of_row(row: &PgRow) -> Result<Self, Failure> {
         let finished: Option<String> = row.try_get("status").or_not_done()?;
+        let paused_at: Option<i64> = row.try_get("paused_at").or_not_done()?;
+        let note = row.try_get("pause_note").or_not_done()?;
+        let pause = paused_at.map(|at| Pause { at: Timestamp::from_micros(at), note });
         let status = match (row.try_get("waits").or_not_done()?, row.try_get("claimed").or_not_done()?) {
             (true, false) => Some(Status::Pending),
             (true, true) => Some(Status::Executing),
+            (false, _) if pause.is_some() => Some(Status::Paused),
             (false, _) => finished.as_deref().and_then(Status::parse),
         };
         Ok(Self {
-            status: status.ok_or_else(|| Unreadable("it is neither due nor finished".to_owned()))?,
+            status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
             attempt: i64::from(row.try_get::<i32, _>("attempt").or_not_done()?),
             last_error: row.try_get("last_error").or_not_done()?,
             executed_at: row.try_get("executed_at").or_not_done()?,
             finished_at: row.try_get("finished_at").or_not_done()?,
+            pause,
         })
     }
 }
@@ -66,6 +72,8 @@ fn stored(id: TimerId, row: &PgRow, standing: Standing) -> Result<StoredTimer, s
         created_at: row.try_get("created_at")?,
         updated_at: standing.finished_at.map_or_else(|| row.try_get("updated_at"), Ok)?,
         revision: row.try_get("revision")?,
+        paused_at: standing.pause.as_ref().map(|pause| pause.at.as_micros()),
+        pause_note: standing.pause.and_then(|pause| pause.note),
     })
 }
 

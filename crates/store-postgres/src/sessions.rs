@@ -5,7 +5,10 @@ use std::time::Duration;
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use store_sql::{BulkheadLimits, Driver, NoSession};
 
-use crate::{failure, options::KEYED_STATEMENTS};
+use crate::{
+    failure,
+    options::{KEYED_STATEMENTS, ORDERED_STATEMENTS},
+};
 
 pub type Bulkhead = store_sql::Bulkhead<Sessions>;
 
@@ -45,6 +48,15 @@ fn is_passing(error: &sqlx::Error) -> bool {
     }
 }
 
+/// What is left to the planner of the server.
+#[derive(Debug, Clone, Copy)]
+pub enum Planning {
+    /// Nothing: see [`KEYED_STATEMENTS`].
+    Keyed,
+    /// Little: see [`ORDERED_STATEMENTS`].
+    Ordered,
+}
+
 /// How much a bulkhead may take, and what its statements are like.
 #[derive(Debug, Clone, Copy)]
 pub struct Lane {
@@ -53,18 +65,18 @@ pub struct Lane {
     /// The server ends a statement before we give up on it: then it is certain that nothing was done.
     pub statement_timeout: Duration,
     pub deadline: Duration,
-    /// Whether its statements reach every row through its key, see [`KEYED_STATEMENTS`].
-    pub is_keyed: bool,
+    pub planning: Planning,
 }
 
 impl Lane {
     /// Opens no session yet.
     pub fn bulkhead(self, options: &PgConnectOptions) -> Bulkhead {
-        let Self { name, sessions_max, statement_timeout, deadline, is_keyed } = self;
+        let Self { name, sessions_max, statement_timeout, deadline, planning } = self;
         let mut options = options.clone().options([("statement_timeout", format!("{}ms", statement_timeout.as_millis()))]);
-        if is_keyed {
-            options = options.options(KEYED_STATEMENTS);
-        }
+        options = match planning {
+            Planning::Keyed => options.options(KEYED_STATEMENTS),
+            Planning::Ordered => options.options(ORDERED_STATEMENTS),
+        };
         Bulkhead::new(Sessions(options), BulkheadLimits { name, sessions_max, deadline })
     }
 }

@@ -1,8 +1,8 @@
 //! The texts of the keyed statements, for tests that look at how the server would carry them out.
 
 use crate::{
-    access, attempts, bulk, change, claim, conflict, create, due, events, expired, groups, membership, nudge, options, ownership,
-    purge, read, settle,
+    access, attempts, bulk, change, change_all, claim, conflict, create, due, events, expired, groups, membership, nudge,
+    operation, options, ownership, purge, read, settle,
 };
 
 /// How sessions that run these statements are set up.
@@ -33,7 +33,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 20] = [
+pub const CALLERS: [(&str, &str); 36] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -54,4 +54,20 @@ pub const CALLERS: [(&str, &str); 20] = [
     ("replace pending", conflict::REPLACE_PENDING),
     ("replace finished", conflict::REPLACE_FINISHED),
     ("readdress pending", conflict::READDRESS_PENDING),
+    ("lock paused", conflict::LOCK_PAUSED),
+    ("replace paused", conflict::REPLACE_PAUSED),
+    ("readdress paused", conflict::READDRESS_PAUSED),
+    ("lock due in bulk", change_all::LOCK_DUE),
+    ("lock paused in bulk", change_all::LOCK_PAUSED),
+    ("lock outcomes in bulk", change_all::LOCK_OUTCOME),
+    ("standing in bulk", change_all::STANDING),
+    ("end in bulk", change_all::END),
+    ("move in bulk", change_all::MOVE),
+    ("pause in bulk", change_all::PAUSE),
+    ("resume in bulk", change_all::RESUME),
+    ("reopen in bulk", change_all::REOPEN),
+    ("remove in bulk", change_all::REMOVE),
+    ("lock operation", operation::LOCK_OPERATION),
+    ("progress", operation::PROGRESS),
+    ("finish operation", operation::FINISH_OPERATION),
 ];

@@ -264,6 +264,7 @@ pub fn as_created(new: &NewTimer) -> Timer {
         created_at: new.created_at,
         updated_at: new.created_at,
         revision: 1,
+        pause: None,
     }
 }
 

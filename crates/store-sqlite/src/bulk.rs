@@ -4,7 +4,7 @@ use domain::{TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use store_sql::{column, sql};
 
-use crate::{change::Canceling, failure::Failure, rows::Id, tally::Tally, writer::Write};
+use crate::{change::Canceling, failure::Failure, rows::Id, step::cancel_paused, tally::Tally, writer::Write};
 
 pub const DUE_MINUTE: &str = sql!("sql/due_minute.sql");
 
@@ -28,7 +28,9 @@ impl Write for CancelAll {
         for id in self.ids.iter().copied().map(Id::of) {
             let minute: Option<i64> = due_minute.query_row([id], |row| row.get(column!(DUE_MINUTE, "due_minute"))).optional()?;
             canceled.push(match minute {
-                Some(minute) => canceling.run(minute, id, self.now, tally)?,
+                Some(minute) => {
+                    canceling.run(minute, id, self.now, tally)? || cancel_paused(connection, id.timer(), self.now, tally)?
+                }
                 None => false,
             });
         }

@@ -1,4 +1,4 @@
-//! Changing and canceling what is still pending, and trying again what has failed.
+//! Changing and canceling what is still pending or paused, and trying again what has failed.
 
 use domain::{Definition, Event, RequestedTime, Status, Timer, TimerId, Timestamp};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
@@ -10,6 +10,7 @@ use crate::{
     failure::Failure,
     rows::{Found, Id, TIMER_BY_ID, Texts, found, to_column},
     settle::{Finish, Finished},
+    step,
     tally::{Tally, namespace_column},
     writer::Write,
 };
@@ -19,10 +20,12 @@ pub const MOVE_DEFINITION: &str = sql!("sql/move_definition.sql");
 pub const RESET_DUE: &str = sql!("sql/reset_due.sql");
 pub const ADVANCE_DUE: &str = sql!("sql/advance_due.sql");
 pub const READDRESS_DUE: &str = sql!("sql/readdress_due.sql");
+pub const RESET_PAUSED: &str = sql!("sql/reset_paused.sql");
+pub const READDRESS_PAUSED: &str = sql!("sql/readdress_paused.sql");
 pub const PENDING: &str = sql!("sql/pending.sql");
 pub const REOPEN_DEFINITION: &str = sql!("sql/reopen_definition.sql");
 
-/// What takes the place of a pending timer's content.
+/// What replaces the content of a pending or paused timer.
 pub struct Replacement<'a> {
     pub definition: &'a Definition,
     pub texts: &'a Texts,
@@ -39,7 +42,7 @@ pub enum NextAttempt {
     AsItWas,
 }
 
-/// New content and time for a timer that was found pending in this transaction.
+/// New content and time for a timer that was found pending or paused in this transaction, and stays so.
 pub fn replace(
     connection: &Connection,
     existing: &Found,
@@ -78,19 +81,18 @@ pub fn replace(
     ])?;
     tally.journal.changed(id, existing.timer.revision + 1);
     let namespace = namespace_column(definition.namespace.as_str());
-    tally.remove(namespace_column(&existing.timer.namespace), Status::Pending);
-    tally.add(namespace, Status::Pending);
+    tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
+    tally.add(namespace, existing.timer.status);
+    let row_minute = standing_minute(existing);
     match next {
-        NextAttempt::AtTheNewTime => connection.prepare_cached(RESET_DUE)?.execute(params![
-            existing.due_minute,
-            id,
-            minute,
-            execute_at.as_micros(),
-            texts.destination,
-            namespace
-        ])?,
+        NextAttempt::AtTheNewTime => {
+            let row = params![row_minute, id, minute, execute_at.as_micros(), texts.destination, namespace];
+            connection.prepare_cached(reset(existing))?.execute(row)?
+        }
         NextAttempt::AsItWas => {
-            connection.prepare_cached(READDRESS_DUE)?.execute(params![due_minute, id, texts.destination, namespace])?
+            let is_paused = existing.timer.status == Status::Paused;
+            let (readdress, row_minute) = if is_paused { (READDRESS_PAUSED, row_minute) } else { (READDRESS_DUE, due_minute) };
+            connection.prepare_cached(readdress)?.execute(params![row_minute, id, texts.destination, namespace])?
         }
     };
     Ok(())
@@ -104,7 +106,17 @@ fn advanced(connection: &Connection, existing: &Found, expires_at: Option<Timest
     Ok(if is_advanced { expires_at.minute() } else { existing.due_minute })
 }
 
-/// A new time only, for a timer that was found pending in this transaction.
+/// Under which minute a pending or paused timer stands.
+fn standing_minute(existing: &Found) -> i64 {
+    if existing.timer.status == Status::Paused { existing.execute_minute() } else { existing.due_minute }
+}
+
+/// What gives a pending or paused timer a new time.
+fn reset(existing: &Found) -> &'static str {
+    if existing.timer.status == Status::Paused { RESET_PAUSED } else { RESET_DUE }
+}
+
+/// A new time only, for a timer that was found pending or paused in this transaction, and stays so.
 pub fn move_to(
     connection: &Connection,
     existing: &Found,
@@ -125,8 +137,8 @@ pub fn move_to(
         now.as_micros(),
         request.options
     ])?;
-    connection.prepare_cached(RESET_DUE)?.execute(params![
-        existing.due_minute,
+    connection.prepare_cached(reset(existing))?.execute(params![
+        standing_minute(existing),
         id,
         minute,
         execute_at.as_micros(),
@@ -165,7 +177,7 @@ impl Write for Update {
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
         };
-        if existing.timer.status != Status::Pending {
+        if existing.timer.status.after(Event::Update).is_none() {
             return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         if existing.timer.revision != i64::from(self.changed.revision) {
@@ -203,10 +215,13 @@ impl Write for Cancel {
         let Some(existing) = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found).optional()?.transpose()? else {
             return Ok(Changed::NotFound);
         };
-        if existing.timer.status == Status::Pending && is_stale(existing.timer.revision, self.expected) {
+        let is_changeable = existing.timer.status.after(Event::Cancel).is_some();
+        if is_changeable && is_stale(existing.timer.revision, self.expected) {
             return Ok(Changed::StaleRevision(existing.timer.into_timer()?));
         }
-        if !Canceling::prepare(connection)?.run(existing.due_minute, id, self.now, tally)? {
+        if existing.timer.status == Status::Paused {
+            step::cancel_paused(connection, self.id, self.now, tally)?;
+        } else if !Canceling::prepare(connection)?.run(existing.due_minute, id, self.now, tally)? {
             return Ok(Changed::WrongStatus(existing.timer.into_timer()?));
         }
         read_back(connection, id).map(Changed::Done)

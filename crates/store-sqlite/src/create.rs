@@ -65,6 +65,7 @@ fn newborn(new: NewTimer, revision: i64) -> Timer {
         created_at: new.created_at,
         updated_at: new.created_at,
         revision: u32::try_from(revision).unwrap_or(u32::MAX),
+        pause: None,
     }
 }
 

@@ -20,7 +20,7 @@ pub const FORGET_EVENTS: &str = sql!("sql/forget_events.sql");
 pub const ATTEMPT_AT: &str = sql!("sql/attempt_at.sql");
 
 const SOURCES: [&str; 3] = [EVENTS_CREATED, EVENTS_FINISHED, EVENTS_JOURNAL];
-const _: () = assert!(are_first_columns_of(ATTEMPT_AT, ATTEMPTS));
+const _: () = assert!(are_first_columns_of(ATTEMPTS, ATTEMPT_AT));
 
 pub fn events(connection: &Connection, after: Timestamp, until: Timestamp, limit: usize) -> Result<EventPage, Failure> {
     let snapshot = connection.unchecked_transaction()?;

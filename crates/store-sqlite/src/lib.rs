@@ -15,7 +15,6 @@ mod access;
 mod attempts;
 mod backup;
 mod bulk;
-mod by_time;
 mod change;
 mod checkpoint;
 mod claim;
@@ -32,7 +31,9 @@ mod metrics;
 mod migrate;
 mod open;
 mod open_error;
+mod operation;
 mod ownership;
+mod pause;
 mod presence;
 mod probe;
 mod purge;
@@ -40,9 +41,11 @@ mod read;
 mod readers;
 mod restore;
 mod rows;
+mod search;
 mod settle;
 mod stamp;
 mod stats;
+mod step;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -56,8 +59,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Clock, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Clock, Group, Missed, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp,
+};
 use rusqlite::Connection;
+use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Epoch, OperationId, OperationState, Progress};
 use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
@@ -76,7 +82,9 @@ use crate::{
     failure::Failure,
     lock::Lock,
     open::Opened,
+    operation::{AddOperation, ChangeAll, FinishOperation, PurgeOperations, TakeOperation},
     ownership::{Acquire, Leave, Nodes, Release},
+    pause::{Pause, Resume},
     presence::Presence,
     probe::Probe,
     purge::Purge,
@@ -166,12 +174,12 @@ impl TimerStore for SqliteStore {
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
         let query = query.clone();
-        self.scan(move |connection| read::list(connection, &query)).await
+        self.scan(move |connection| search::list(connection, &query)).await
     }
 
-    async fn count(&self, filter: &Filter, _budget: Duration) -> StoreResult<Count> {
+    async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<Count> {
         let filter = filter.clone();
-        self.scan(move |connection| read::count(connection, &filter)).await
+        self.scan(move |connection| search::count(connection, &filter, budget)).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
@@ -210,8 +218,62 @@ impl TimerStore for SqliteStore {
         self.scan(move |connection| groups::members(connection, &namespace, &group, after, limit)).await
     }
 
+    async fn pause(&self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Pause { id, expected, note: note.map(str::to_owned), now }).await?.1)
+    }
+
+    async fn resume(&self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.writer.write(Resume { id, expected, missed, now }).await?.1)
+    }
+
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         self.for_callers.read(move |connection| attempts::attempts(connection, id)).await
+    }
+}
+
+#[async_trait]
+impl BulkStore for SqliteStore {
+    async fn change_all(
+        &self,
+        action: &BulkAction,
+        items: &[BulkItem],
+        progress: Option<&Progress>,
+        now: Timestamp,
+    ) -> StoreResult<Option<Vec<BulkChange>>> {
+        let (items, progress, clock) = (items.to_vec(), progress.copied(), self.clock.now());
+        Ok(self.writer.write(ChangeAll { action: action.clone(), items, progress, now, clock }).await?.1)
+    }
+
+    async fn add_operation(&self, operation: &BulkOperation, running_max: usize) -> StoreResult<bool> {
+        Ok(self.writer.write(AddOperation { operation: operation.clone(), running_max }).await?.1)
+    }
+
+    async fn operation(&self, id: OperationId) -> StoreResult<Option<BulkOperation>> {
+        self.for_callers.read(move |connection| operation::operation(connection, id)).await
+    }
+
+    async fn operations(&self, before: Option<OperationId>, limit: usize) -> StoreResult<Vec<BulkOperation>> {
+        self.for_callers.read(move |connection| operation::operations(connection, before, limit)).await
+    }
+
+    async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>> {
+        Ok(self.writer.write(TakeOperation { lease, clock: self.clock.now() }).await?.1)
+    }
+
+    async fn finish_operation(
+        &self,
+        id: OperationId,
+        epoch: Option<Epoch>,
+        state: OperationState,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> StoreResult<bool> {
+        let error = error.map(str::to_owned);
+        Ok(self.writer.write(FinishOperation { id, epoch, state, error, now }).await?.1)
+    }
+
+    async fn purge_operations(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.writer.write(PurgeOperations { before, limit }).await?.1)
     }
 }
 

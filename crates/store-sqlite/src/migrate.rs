@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0006_expiry_and_groups.sql"),
     include_str!("../migrations/0007_events.sql"),
     include_str!("../migrations/0008_stats.sql"),
+    include_str!("../migrations/0009_paused.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;

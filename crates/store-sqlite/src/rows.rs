@@ -80,6 +80,8 @@ pub fn definition(row: &Row<'_>) -> rusqlite::Result<StoredTimer> {
         attempt: 0,
         last_error: None,
         executed_at: None,
+        paused_at: None,
+        pause_note: None,
     })
 }
 
@@ -91,10 +93,16 @@ pub fn found(row: &Row<'_>) -> rusqlite::Result<Result<Found, Unreadable>> {
         timer.status = if claim.is_some() { Status::Executing } else { Status::Pending };
         timer.attempt = row.get(column!(TIMER_BY_ID, "due_attempt"))?;
         timer.last_error = row.get(column!(TIMER_BY_ID, "due_last_error"))?;
+    } else if let Some(paused_at) = row.get(column!(TIMER_BY_ID, "paused_at"))? {
+        timer.status = Status::Paused;
+        timer.attempt = row.get(column!(TIMER_BY_ID, "paused_attempt"))?;
+        timer.last_error = row.get(column!(TIMER_BY_ID, "paused_last_error"))?;
+        timer.paused_at = Some(paused_at);
+        timer.pause_note = row.get(column!(TIMER_BY_ID, "pause_note"))?;
     } else {
         let status: Option<String> = row.get(column!(TIMER_BY_ID, "status"))?;
         let Some(status) = status.as_deref().and_then(Status::parse) else {
-            return Ok(Err(Unreadable(format!("timer {} is neither due nor finished", timer.id))));
+            return Ok(Err(Unreadable(format!("timer {} is neither due nor paused nor finished", timer.id))));
         };
         timer.status = status;
         timer.attempt = row.get(column!(TIMER_BY_ID, "outcome_attempt"))?;
@@ -107,8 +115,6 @@ pub fn found(row: &Row<'_>) -> rusqlite::Result<Result<Found, Unreadable>> {
 }
 
 pub const SUMMARY_BY_ID: &str = sql!("sql/summary_by_id.sql");
-/// The same columns, for the other statements of lists.
-pub const SUMMARY_COLUMNS: &str = store_sql::columns(SUMMARY_BY_ID);
 
 pub fn summary(row: &Row<'_>) -> rusqlite::Result<Result<Summary, Unreadable>> {
     let namespace: String = row.get(column!(SUMMARY_BY_ID, "namespace"))?;

@@ -87,10 +87,22 @@ pub fn namespace_column(namespace: &str) -> Option<&str> {
     (namespace != Namespace::DEFAULT).then_some(namespace)
 }
 
-/// How many timers match a filter without a prefix.
+/// How many timers have one of the statuses and one of the namespaces of a filter; whatever else it asks is left aside.
 pub fn count(connection: &Connection, filter: &Filter) -> Result<u64, Failure> {
-    let status = filter.status_alone().map(Status::as_str);
-    let timers: i64 = match (filter.namespace_alone().map(Namespace::as_str), status) {
+    let statuses: Vec<_> = filter.status.iter().map(|status| Some(*status)).collect();
+    let namespaces: Vec<_> = filter.namespaces.iter().map(Some).collect();
+    let mut timers = 0;
+    for namespace in if namespaces.is_empty() { &[None][..] } else { &namespaces } {
+        for status in if statuses.is_empty() { &[None][..] } else { &statuses } {
+            timers += count_of(connection, *namespace, *status)?;
+        }
+    }
+    Ok(timers)
+}
+
+fn count_of(connection: &Connection, namespace: Option<&Namespace>, status: Option<Status>) -> Result<u64, Failure> {
+    let status = status.map(Status::as_str);
+    let timers: i64 = match (namespace.map(Namespace::as_str), status) {
         (Some(namespace), Some(status)) => {
             connection.prepare_cached(COUNT)?.query_row((namespace, status), |row| row.get(column!(COUNT, "timers")))?
         }

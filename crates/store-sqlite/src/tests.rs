@@ -93,8 +93,8 @@ async fn claim(store: &SqliteStore, shard_leases: &[ShardLease], timers: &[Timer
 /// One timer in each status, in the order of [`Status::ALL`].
 async fn one_in_each_status(store: &SqliteStore) -> Vec<Timer> {
     let shard_leases = own(store, 1).await;
-    let timers = create(store, numbered(0..6)).await;
-    let to_claim: Vec<Timer> = [1, 2, 3, 5].map(|place| timers[place].clone()).into();
+    let timers = create(store, numbered(0..7)).await;
+    let to_claim: Vec<Timer> = [1, 2, 3, 6].map(|place| timers[place].clone()).into();
     let claimed = claim(store, &shard_leases, &to_claim).await;
     let settlements = [
         claimed[1].settle(Next::Completed { at: LATER }),
@@ -103,6 +103,7 @@ async fn one_in_each_status(store: &SqliteStore) -> Vec<Timer> {
     ];
     assert_eq!(store.settle(&settlements).await.unwrap(), [true; 3]);
     store.cancel(timers[4].id(), None, LATER).await.unwrap();
+    store.pause(timers[5].id(), None, None, LATER).await.unwrap();
     let mut now = Vec::new();
     for (timer, status) in timers.iter().zip(Status::ALL) {
         now.push(store.get(timer.id()).await.unwrap().unwrap());

@@ -3,6 +3,7 @@
 //! It keeps nothing when the process ends, so it serves tests: as the measure for the real stores, and as the store under
 //! everything that is tested without a database.
 
+mod bulk;
 mod journal;
 mod ownership;
 mod row;
@@ -19,7 +20,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Cause, Clock, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{
+    AccessKey, AccessKeyId, Attempt, Cause, Clock, Group, Missed, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp,
+};
+use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Epoch, OperationId, OperationState, Progress};
 use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
@@ -152,8 +156,62 @@ impl TimerStore for Model {
         Ok(open.map(Timer::id).filter(|id| after.is_none_or(|after| *id > after)).take(limit).collect())
     }
 
+    async fn pause(&self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().pause(id, expected, note, now))
+    }
+
+    async fn resume(&self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> StoreResult<Changed> {
+        Ok(self.tables().resume(id, expected, missed, now))
+    }
+
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {
         Ok(self.tables().timers.get(&id).map(|row| row.attempts.iter().cloned().collect()).unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl BulkStore for Model {
+    async fn change_all(
+        &self,
+        action: &BulkAction,
+        items: &[BulkItem],
+        progress: Option<&Progress>,
+        now: Timestamp,
+    ) -> StoreResult<Option<Vec<BulkChange>>> {
+        let (clock, mut tables) = (self.clock.now(), self.tables());
+        Ok(tables.change_all(action, items, progress, now, clock))
+    }
+
+    async fn add_operation(&self, operation: &BulkOperation, running_max: usize) -> StoreResult<bool> {
+        Ok(self.tables().add_operation(operation, running_max))
+    }
+
+    async fn operation(&self, id: OperationId) -> StoreResult<Option<BulkOperation>> {
+        Ok(self.tables().operations.get(&id).map(|kept| kept.operation.clone()))
+    }
+
+    async fn operations(&self, before: Option<OperationId>, limit: usize) -> StoreResult<Vec<BulkOperation>> {
+        Ok(self.tables().operations(before, limit))
+    }
+
+    async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>> {
+        let (clock, mut tables) = (self.clock.now(), self.tables());
+        Ok(tables.take_operation(lease, clock))
+    }
+
+    async fn finish_operation(
+        &self,
+        id: OperationId,
+        epoch: Option<Epoch>,
+        state: OperationState,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> StoreResult<bool> {
+        Ok(self.tables().finish_operation(id, epoch, state, error, now))
+    }
+
+    async fn purge_operations(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        Ok(self.tables().purge_operations(before, limit))
     }
 }
 

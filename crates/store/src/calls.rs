@@ -18,7 +18,18 @@ macro_rules! for_each_call {
                 revive(changed: &Timer, now: Timestamp) -> Changed, Revive, writes;
                 count_group(namespace: &Namespace, group: &Group) -> GroupCount, CountGroup, reads;
                 group_members(namespace: &Namespace, group: &Group, after: Option<TimerId>, limit: usize) -> Vec<TimerId>, GroupMembers, reads;
+                pause(id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> Changed, Pause, writes;
+                resume(id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> Changed, Resume, writes;
                 attempts(id: TimerId) -> Vec<Attempt>, Attempts, reads;
+            }
+            BulkStore {
+                change_all(action: &BulkAction, items: &[BulkItem], progress: Option<&Progress>, now: Timestamp) -> Option<Vec<BulkChange>>, ChangeAll, writes;
+                add_operation(operation: &BulkOperation, running_max: usize) -> bool, AddOperation, writes;
+                operation(id: OperationId) -> Option<BulkOperation>, Operation, reads;
+                operations(before: Option<OperationId>, limit: usize) -> Vec<BulkOperation>, Operations, reads;
+                take_operation(lease: Span) -> Option<BulkOperation>, TakeOperation, writes;
+                finish_operation(id: OperationId, epoch: Option<Epoch>, state: OperationState, error: Option<&str>, now: Timestamp) -> bool, FinishOperation, writes;
+                purge_operations(before: Timestamp, limit: usize) -> usize, PurgeOperations, writes;
             }
             HealthStore {
                 ping() -> (), Ping, reads;

@@ -1,12 +1,15 @@
-use crate::{
-    Changed, Claim, Claimed, Cluster, Count, Created, DueCounts, DueEntry, DueQuery, DueStore, EventPage, EventStore, Filter,
-    GroupCount, HealthStore, HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NamespaceCounts, NodeDigest, NodeId,
-    NodeReceiver, NodeStats, Operation, Page, Settlement, ShardCursor, ShardLease, Sharded, StatsStore, Store, StoreResult,
-    TimerStore, Watermark, calls::for_each_call,
-};
-use async_trait::async_trait;
-use domain::{AccessKey, AccessKeyId, Attempt, Group, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use std::{future::Future, time::Duration};
+
+use async_trait::async_trait;
+use domain::{AccessKey, AccessKeyId, Attempt, Group, Missed, Namespace, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+
+use crate::{
+    BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Changed, Claim, Claimed, Cluster, Count, Created, DueCounts,
+    DueEntry, DueQuery, DueStore, Epoch, EventPage, EventStore, Filter, GroupCount, HealthStore, HeartbeatReply, KeyStore,
+    ListQuery, Member, MembershipStore, NamespaceCounts, NodeDigest, NodeId, NodeReceiver, NodeStats, Operation, OperationId,
+    OperationState, Page, Progress, Settlement, ShardCursor, ShardLease, Sharded, StatsStore, Store, StoreResult, TimerStore,
+    Watermark, calls::for_each_call,
+};
 
 macro_rules! decorators {
     ($($part:ident { $($call:ident($($argument:ident: $kind:ty),*) -> $answer:ty, $operation:ident, $effect:ident;)* })*) => {

@@ -78,16 +78,6 @@ impl Filter {
         *self == Self { status: self.status.clone(), namespaces: self.namespaces.clone(), ..Self::default() }
     }
 
-    /// The only status that may match.
-    pub fn status_alone(&self) -> Option<Status> {
-        self.status.first().copied()
-    }
-
-    /// The only namespace that may match.
-    pub fn namespace_alone(&self) -> Option<&Namespace> {
-        self.namespaces.first()
-    }
-
     pub fn reads_metadata(&self) -> bool {
         !self.metadata.is_empty() || !self.members.is_empty()
     }
@@ -128,7 +118,7 @@ impl Filter {
         let candidate = Candidate {
             namespace: definition.namespace.as_str(),
             key: definition.key.as_ref().map(Key::as_str),
-            group: definition.group.as_ref().map(domain::Group::as_str),
+            group: definition.group.as_ref().map(Group::as_str),
             execute_at: timer.execute_at,
             created_at: timer.created_at,
             correlation_id: definition.correlation_id.as_ref().map(CorrelationId::as_str),

@@ -3,16 +3,19 @@
 //! ```text
 //!   what                 when                      what happened
 //!   definition ──┬────── due (shard, minute, id) ─────▶ outcome
-//!                │        unclaimed = pending           completed,
-//!                │        claimed   = executing         failed, canceled,
-//!                └─ changed only by an update          expired
+//!                │        unclaimed = pending   ▲       completed, failed,
+//!                │        claimed   = executing │       canceled, expired
+//!                │                   │          │          ▲
+//!                │             pause └─▶ paused ┴──────────┘
+//!                └─ changed only by an update     resume
 //! ```
 //!
-//! A timer is in `due` from its creation to its end, then in `outcome`: where it stands is its status.
+//! A timer is in `due` from its creation to its end, or in `paused` meanwhile, then in `outcome`: where it stands is its status.
 //! The contract is [`Store`], in parts by caller; `store-conformance` holds every implementation to it.
 //!
 //! ```text
 //!   TimerStore        commands                     create, read, list, change
+//!   BulkStore         commands                     change many timers, operations
 //!   DueStore          scheduler, pipeline          read ahead, claim, settle, recover, purge
 //!   MembershipStore   scheduler                    heartbeats, shard leases, nudges
 //!   KeyStore          commands (key ring)          API keys
@@ -21,6 +24,9 @@
 //!   StatsStore        commands, recorder           counts, and what nodes write down of their work
 //! ```
 
+mod bulk;
+mod bulk_operation;
+mod bulk_store;
 mod calls;
 mod claim;
 mod decorator;
@@ -44,6 +50,9 @@ mod stored;
 mod timer_store;
 mod writable;
 
+pub use bulk::{BulkAction, BulkChange, BulkItem, BulkStep, EXPIRED_BY_CLIENT, Standing, resume};
+pub use bulk_operation::{BulkOperation, OperationId, OperationState, Progress};
+pub use bulk_store::BulkStore;
 pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, OnLocked, Settlement, ShardCursor, ShardLease, Unreadable};
 pub use decorator::Decorator;
 pub use due_store::DueStore;
@@ -65,7 +74,7 @@ pub use stats::{
 };
 pub use stats_store::StatsStore;
 pub use stored::{RequestColumns, StoredTimer};
-pub use timer_store::{Changed, Created, TimerStore};
+pub use timer_store::{Changed, Created, MISSED_WHILE_PAUSED, TimerStore};
 pub use writable::Writable;
 
 /// The whole contract: what a database must implement to be a store. It is divided by caller, so that each part of the
@@ -77,9 +86,9 @@ pub use writable::Writable;
 /// ([`StoreError::is_not_done`]) or whether that is unknown ([`StoreError::Unknown`]); an unknown outcome must be
 /// read back before a client is answered.
 ///
-/// A timer's revision rises with every change of its definition or of its due time (`execute_at`), by any caller, and
-/// never falls: two readings with the same revision differ at most in how far the delivery got. A lease has run out
+/// A timer's revision rises with every change of its definition or of its due time (`execute_at`), with a pause and a resume, by any caller,
+/// and never falls: two readings with the same revision differ at most in how far the delivery got. A lease has run out
 /// at the very moment it ends.
-pub trait Store: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore + StatsStore {}
+pub trait Store: TimerStore + BulkStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore + StatsStore {}
 
-impl<S: TimerStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore + StatsStore> Store for S {}
+impl<S: TimerStore + BulkStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore + StatsStore> Store for S {}

@@ -78,8 +78,8 @@ impl Default for Page {
 /// Up to so many timers are counted one by one.
 pub const COUNTED_MAX: u64 = 100_000;
 
-/// How many timers there are of a kind. Many are not counted anew for every client: past [`COUNTED_MAX`] the number may be
-/// an estimate, and says so. An estimate is never below that limit.
+/// How many timers there are of a kind. Many are not counted anew for every client: the number may be an estimate, and says so. An
+/// estimate is never below what was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     pub timers: u64,
@@ -91,8 +91,8 @@ impl Count {
         Self { timers, is_estimate: false }
     }
 
-    pub fn about(timers: u64) -> Self {
-        Self { timers: timers.max(COUNTED_MAX), is_estimate: true }
+    pub const fn about(timers: u64) -> Self {
+        Self { timers, is_estimate: true }
     }
 }
 

@@ -1,6 +1,6 @@
 use domain::{
     Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, Group, Invalid, JsonText, Key, Namespace, NewTimer,
-    Options, RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Times, Timestamp,
+    Options, Pause, RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Times, Timestamp,
 };
 
 use crate::Unreadable;
@@ -47,6 +47,9 @@ pub struct StoredTimer {
     pub created_at: i64,
     pub updated_at: i64,
     pub revision: i64,
+    /// There while it is paused.
+    pub paused_at: Option<i64>,
+    pub pause_note: Option<String>,
 }
 
 impl StoredTimer {
@@ -119,6 +122,7 @@ impl StoredTimer {
             created_at: Timestamp::from_micros(self.created_at),
             updated_at: Timestamp::from_micros(self.updated_at),
             revision: count("revision", self.revision)?,
+            pause: self.paused_at.map(|at| Pause { at: Timestamp::from_micros(at), note: self.pause_note }),
         })
     }
 }
@@ -156,6 +160,8 @@ mod tests {
             created_at: 0,
             updated_at: 0,
             revision: 1,
+            paused_at: None,
+            pause_note: None,
         }
     }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::{Attempt, Group, Namespace, NewTimer, Timer, TimerId, Timestamp};
+use domain::{Attempt, Group, Missed, Namespace, NewTimer, Timer, TimerId, Timestamp};
 
 use crate::{Count, Filter, GroupCount, ListQuery, Page, StoreResult};
 
@@ -29,8 +29,8 @@ pub trait TimerStore: Send + Sync {
     /// perhaps as an estimate. A store with few timers counts them in any case.
     async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<Count>;
 
-    /// Replaces the stored definition and `execute_at` by those of `changed`, if the timer is pending and
-    /// still has the revision that `changed` carries. The revision rises, `updated_at` becomes `now`, and the destination
+    /// Replaces the stored definition and `execute_at` by those of `changed`, if the timer is pending or paused and
+    /// still has the revision that `changed` carries; a paused one stays paused. The revision rises, `updated_at` becomes `now`, and the destination
     /// follows the callback.
     ///
     /// Another `execute_at` than the stored one is a new due time: that is when the next attempt is due, attempts start
@@ -38,11 +38,11 @@ pub trait TimerStore: Send + Sync {
     /// goes on waiting for it, but no longer than until its expiry: see [`Timer::next_look`].
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
 
-    /// Cancels a pending timer, if it still has the `expected` revision where one is given. Once this has answered
+    /// Cancels a pending or paused timer, if it still has the `expected` revision where one is given. Once this has answered
     /// [`Changed::Done`], no claim gets it. The revision stays.
     async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed>;
 
-    /// Cancels those of `ids` that are pending, in one commit; says for each whether it was.
+    /// Cancels those of `ids` that are pending or paused, in one commit; says for each whether it was.
     async fn cancel_all(&self, ids: &[TimerId], now: Timestamp) -> StoreResult<Vec<bool>>;
 
     /// Puts a failed or expired timer back to pending, if it still has the `expected` revision where one is given: its next attempt is
@@ -65,11 +65,23 @@ pub trait TimerStore: Send + Sync {
         after: Option<TimerId>,
         limit: usize,
     ) -> StoreResult<Vec<TimerId>>;
+    /// Takes a pending timer out of what is due, if it still has the `expected` revision where one is given. Once this has answered
+    /// [`Changed::Done`], no claim gets it until it is resumed. When its next attempt is due, its attempts and its last error stay
+    /// as they are. The revision rises and `updated_at` becomes `now`.
+    async fn pause(&self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> StoreResult<Changed>;
+
+    /// Puts a paused timer back to pending, if it still has the `expected` revision where one is given. Its next attempt is due when it
+    /// was. If that has passed at `now`, `missed` decides: the attempt is due at `now` (`execute_at` stays), or the timer ends as
+    /// expired with [`MISSED_WHILE_PAUSED`] as its error. The revision rises, but for one that ends, and `updated_at` becomes `now`.
+    async fn resume(&self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> StoreResult<Changed>;
 
     /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,
     /// in the order in which they were recorded. They live as long as the timer, through all its lives.
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>>;
 }
+
+/// Why a timer has expired that was due while it was paused.
+pub const MISSED_WHILE_PAUSED: &str = "was due while it was paused";
 
 /// What became of one timer of a batch.
 #[derive(Debug, Clone, PartialEq)]

@@ -57,7 +57,7 @@ async fn if_more_match_than_are_expected_none_is_canceled() {
     let rig = rig().await;
     let reply = cancel(&rig, r#"{"namespace":"n","expected_max":3}"#).await;
     let message = reply.refused(409, 6);
-    assert_eq!(message, "more than 3 timers match, and none was canceled: raise expected_max if all of them are meant");
+    assert_eq!(message, "more than 3 timers match, and none was changed: raise expected_max if all of them are meant");
     assert_eq!(canceled(&rig).await, 0);
     assert_eq!(cancel(&rig, r#"{"namespace":"n","expected_max":4}"#).await.data("canceled"), 4);
 }

@@ -26,7 +26,7 @@ async fn everything_that_was_given_is_shown() {
                 "timeout": "30s", "protocol": "webhook",
             },
             "metadata": {"m": true}, "correlation_id": "c", "delivery": "at_most_once", "attempt": 0, "last_error": null,
-            "expires_at": "2030-01-01T00:31:30Z", "expires_after": "30m", "postpone_max": "1h", "on_success": null,
+            "paused_at": null, "pause_note": null, "expires_at": "2030-01-01T00:31:30Z", "expires_after": "30m", "postpone_max": "1h", "on_success": null,
             "on_failure": {
                 "type": "http", "url": "http://b.example/", "payload": [1], "timeout": "30s", "protocol": "webhook",
             },

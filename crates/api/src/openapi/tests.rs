@@ -41,6 +41,9 @@ async fn every_described_route_is_there_and_no_other() {
     let described: BTreeSet<&str> = paths.keys().map(String::as_str).collect();
     let routes = BTreeSet::from([
         "/timers",
+        "/timers.csv",
+        "/timers.json",
+        "/timers.ndjson",
         "/timers/{id}",
         "/timers/{id}/fire",
         "/timers/{id}/retry",
@@ -55,6 +58,12 @@ async fn every_described_route_is_there_and_no_other() {
         "/namespaces/{namespace}/timers/{key}/retry",
         "/namespaces/{namespace}/timers/{key}/ping",
         "/namespaces/{namespace}/timers/{key}/attempts",
+        "/timers/{id}/pause",
+        "/timers/{id}/resume",
+        "/timers/bulk",
+        "/operations",
+        "/operations/{id}",
+        "/timers/count",
         "/keys",
         "/keys/{id}",
         "/stats/due",
@@ -168,7 +177,7 @@ async fn the_examples_of_bodies_are_taken() {
             taken.push(path.as_str());
         }
     }
-    assert_eq!(taken, ["/timers/batch", "/timers/cancel", "/keys"]);
+    assert_eq!(taken, ["/timers/batch", "/timers/cancel", "/timers/bulk", "/keys"]);
 }
 
 /// Beside another type `null` is understood; alone it is a type that hardly a generator of clients knows.

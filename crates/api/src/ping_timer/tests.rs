@@ -10,9 +10,12 @@ async fn a_timer_is_postponed_with_and_without_a_body() {
     let id = rig.created(TIMER).await;
     let path = format!("/timers/{id}/ping");
     rig.clock.advance(Span::from_secs(60));
-    for (body, due) in
-        [("", "2030-01-01T01:01:00Z"), ("{}", "2030-01-01T01:01:00Z"), (r#"{"delay":"2h"}"#, "2030-01-01T02:01:00Z")]
-    {
+    for (body, due) in [
+        ("", "2030-01-01T01:01:00Z"),
+        ("{}", "2030-01-01T01:01:00Z"),
+        ("null", "2030-01-01T01:01:00Z"),
+        (r#"{"delay":"2h"}"#, "2030-01-01T02:01:00Z"),
+    ] {
         let reply = rig.call("POST", &path, body).await;
         assert_eq!((reply.status.as_u16(), reply.message().as_str()), (200, "timer postponed successfully"), "{}", reply.text);
         assert_eq!((reply.data("status"), reply.data("execute_at")), ("pending".into(), due.into()), "{body}");

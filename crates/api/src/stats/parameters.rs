@@ -18,13 +18,13 @@ const NAMESPACES_MAX: usize = domain::limits::KEY_NAMESPACES_MAX;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PeriodParameters {
-    /// Where the first bucket begins, or the time that lies within it.
+    /// Where the first bucket begins, or a time within it; sixty buckets before `to` where only that is given.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<String>,
-    /// Where the last bucket ends, or the time that lies within it.
+    /// Where the last bucket ends, or a time within it; sixty buckets after `from` where only that is given.
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<String>,
-    /// How long a bucket is, in whole minutes; `1m` unless given. There are at most 1,440 buckets.
+    /// How long a bucket is, in whole minutes up to `366d`; `1m` unless given. There are at most 1,440 buckets.
     #[param(example = "5m")]
     step: Option<String>,
     /// Only this namespace, or these, with commas between; all that the key opens unless given.

@@ -55,7 +55,7 @@ async fn a_bad_period_is_refused_by_name() {
         ("from=tomorrow", "from must be an RFC 3339 date and time such as 2030-01-31T12:00:00Z"),
         ("to=2029-01-01T00:00:00Z&from=2030-01-01T00:00:00Z", "to must be later than from"),
         ("step=soon", "step must be a duration such as 90s, 1h30m or PT15M"),
-        ("step=1s", "step must be a number of whole minutes, 1m at least"),
+        ("step=1s", "step must be a number of whole minutes from 1m to 366d"),
         ("from=2030-01-01T00:00:00Z&to=2040-01-01T00:00:00Z", "step must be longer: there would be more than 1440 buckets"),
         ("namespace=", "namespace must have 1 to 255 characters"),
         ("namespace=a,,b", "namespace must have 1 to 255 characters"),

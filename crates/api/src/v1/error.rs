@@ -89,11 +89,12 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Conflict(_) => Code::TimerAlreadyExists,
             CommandError::Unavailable(_) | CommandError::TooManyStreams(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
-            CommandError::Searching => Code::TooManyRequests,
-            // Nothing that can be asked for here meets the last four.
+            CommandError::Searching | CommandError::TooManyOperations => Code::TooManyRequests,
+            // Nothing that can be asked for here meets these.
             CommandError::Internal(_)
             | CommandError::NoSuchKey
             | CommandError::IdTaken
+            | CommandError::NoSuchOperation
             | CommandError::TooMany { .. }
             | CommandError::Expired { .. }
             | CommandError::StaleRevision { .. } => Code::InternalError,

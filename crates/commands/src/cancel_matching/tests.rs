@@ -48,7 +48,7 @@ async fn more_than_expected_is_refused_and_nothing_is_canceled() {
     let refusal = rig.commands.cancel_matching(&wanting("{}", 9)).await.unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "more than 9 timers match, and none was canceled: raise expected_max if all of them are meant"
+        "more than 9 timers match, and none was changed: raise expected_max if all of them are meant"
     );
     assert_eq!(rig.store.calls(Operation::CancelAll), 0);
     assert_eq!(rig.commands.cancel_matching(&wanting("{}", 10)).await.unwrap().canceled, 10);

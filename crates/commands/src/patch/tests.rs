@@ -28,6 +28,7 @@ fn timer() -> Timer {
         created_at: NOW,
         updated_at: NOW,
         revision: 3,
+        pause: None,
     }
 }
 

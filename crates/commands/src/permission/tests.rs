@@ -116,17 +116,20 @@ async fn a_key_that_may_only_read_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_for_several_namespaces_must_say_which_is_meant() {
+async fn a_key_for_several_namespaces_that_names_none_means_all_of_its_own() {
     let rig = Rig::new();
     let both = rig.commands.on_behalf_of(holder(&["a", "b"], Rights::Write));
     for name in ["a", "b"] {
         both.create(in_namespace(name)).await.unwrap();
     }
-    let refusal = both.list(&everything()).await.unwrap_err();
-    assert_eq!(refusal.to_string(), "namespace is required, because this key opens several");
-    assert!(matches!(both.cancel_matching(&all_pending()).await, Err(CommandError::Invalid(_))));
+    rig.commands.create(in_namespace("c")).await.unwrap();
+    assert_eq!(both.list(&everything()).await.unwrap().total, 2);
+    assert_eq!(both.count(&Filter::default()).await.unwrap(), 2);
     let in_a = Filter { namespaces: vec![namespace("a")], ..Filter::default() };
     assert_eq!(both.list(&ListQuery { filter: in_a, ..everything() }).await.unwrap().total, 1);
+    let foreign = Filter { namespaces: vec![namespace("a"), namespace("c")], ..Filter::default() };
+    assert!(is_forbidden(both.count(&foreign).await));
+    assert_eq!(both.cancel_matching(&all_pending()).await.unwrap().canceled, 2);
 }
 
 #[tokio::test]

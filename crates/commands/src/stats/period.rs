@@ -5,6 +5,7 @@ const BUCKETS_MAX: i64 = 1_440;
 
 const BUCKETS_DEFAULT: i64 = 60;
 const MINUTE_MICROS: i64 = 60_000_000;
+const STEP_MICROS_MAX: i64 = 366 * 24 * 60 * MINUTE_MICROS;
 
 /// Which time is asked for, in the words of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,21 +24,28 @@ pub struct StatsPeriod {
 }
 
 impl StatsPeriod {
-    /// What is asked for; sixty buckets from now where nothing is said.
+    /// What is asked for; sixty buckets from now where neither end is named.
     pub(super) fn ahead(request: &PeriodRequest, now: Timestamp) -> Result<Self, Invalid> {
         let step = step(request)?;
-        let from = floor(request.from.unwrap_or(now).minute(), step);
-        Self::checked(from, request.to.map_or(from + BUCKETS_DEFAULT * step, |to| ceiling(to, step)), step)
+        Self::with_default(request, step, floor(now.minute(), step))
     }
 
-    /// What is asked for; the last sixty buckets where nothing is said, with the one that is not over.
+    /// What is asked for; the last sixty buckets where neither end is named, with the one that is not over.
     pub(super) fn behind(request: &PeriodRequest, now: Timestamp) -> Result<Self, Invalid> {
         let step = step(request)?;
-        let to = request.to.map_or(floor(now.minute(), step) + step, |to| ceiling(to, step));
-        Self::checked(request.from.map_or(to - BUCKETS_DEFAULT * step, |from| floor(from.minute(), step)), to, step)
+        Self::with_default(request, step, floor(now.minute(), step) + step - BUCKETS_DEFAULT * step)
     }
 
-    fn checked(from: i64, to: i64, step: i64) -> Result<Self, Invalid> {
+    /// Where one end is named, the other is sixty buckets away.
+    fn with_default(request: &PeriodRequest, step: i64, from_default: i64) -> Result<Self, Invalid> {
+        let whole = BUCKETS_DEFAULT * step;
+        let named = (request.from.map(|from| floor(from.minute(), step)), request.to.map(|to| ceiling(to, step)));
+        let (from, to) = match named {
+            (Some(from), Some(to)) => (from, to),
+            (Some(from), None) => (from, from + whole),
+            (None, Some(to)) => (to - whole, to),
+            (None, None) => (from_default, from_default + whole),
+        };
         if to <= from {
             return Err(Invalid::new("to", "must be later than from"));
         }
@@ -76,8 +84,8 @@ const fn start_of(minute: i64) -> Timestamp {
 
 fn step(request: &PeriodRequest) -> Result<i64, Invalid> {
     let micros = request.step.map_or(MINUTE_MICROS, Span::as_micros);
-    if micros < MINUTE_MICROS || micros % MINUTE_MICROS != 0 {
-        return Err(Invalid::new("step", "must be a number of whole minutes, 1m at least"));
+    if !(MINUTE_MICROS..=STEP_MICROS_MAX).contains(&micros) || micros % MINUTE_MICROS != 0 {
+        return Err(Invalid::new("step", "must be a number of whole minutes from 1m to 366d"));
     }
     Ok(micros / MINUTE_MICROS)
 }
@@ -113,6 +121,8 @@ mod tests {
             ("", "", "5m", ("10:30", "15:30", 300), ("05:35", "10:35", 300)),
             ("2030-01-01T10:07:00Z", "2030-01-01T10:20:00.5Z", "5m", ("10:05", "10:25", 300), ("10:05", "10:25", 300)),
             ("2030-01-01T10:05:00Z", "2030-01-01T10:20:00Z", "5m", ("10:05", "10:20", 300), ("10:05", "10:20", 300)),
+            ("2030-01-01T10:07:00Z", "", "", ("10:07", "11:07", 60), ("10:07", "11:07", 60)),
+            ("", "2030-01-01T10:07:00Z", "", ("09:07", "10:07", 60), ("09:07", "10:07", 60)),
             ("2030-01-01T10:59:59Z", "2030-01-01T11:00:01Z", "PT1M", ("10:59", "11:01", 60), ("10:59", "11:01", 60)),
         ] {
             let request = request(from, to, step);
@@ -134,14 +144,16 @@ mod tests {
             ("2030-01-02T00:00:00Z", "2030-01-01T00:00:00Z", "", "to must be later than from"),
             ("2030-01-01T00:00:00Z", "2030-01-02T00:01:00Z", "", "step must be longer: there would be more than 1440 buckets"),
             ("0000-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "1h", "step must be longer: there would be more than 1440 buckets"),
-            ("", "", "59s", "step must be a number of whole minutes, 1m at least"),
-            ("", "", "90s", "step must be a number of whole minutes, 1m at least"),
-            ("", "", "0s", "step must be a number of whole minutes, 1m at least"),
+            ("", "", "59s", "step must be a number of whole minutes from 1m to 366d"),
+            ("", "", "90s", "step must be a number of whole minutes from 1m to 366d"),
+            ("", "", "0s", "step must be a number of whole minutes from 1m to 366d"),
+            ("", "", "367d", "step must be a number of whole minutes from 1m to 366d"),
         ] {
             for period in [StatsPeriod::ahead, StatsPeriod::behind] {
                 assert_eq!(period(&request(from, to, step), now).unwrap_err().to_string(), complaint);
             }
         }
         assert!(StatsPeriod::ahead(&request("2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z", ""), now).is_ok());
+        assert!(StatsPeriod::ahead(&request("", "0000-01-01T00:00:00Z", "366d"), now).is_ok());
     }
 }

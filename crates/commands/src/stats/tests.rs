@@ -67,7 +67,8 @@ fn digest(node: u128, minutes_ago: i64, name: Option<&str>, fired: u64) -> NodeD
 async fn fired(commands: &Commands, names: &[&str]) -> Vec<u64> {
     let names: Vec<_> = names.iter().map(|name| namespace(name)).collect();
     let from = Some(NOW.saturating_sub(Span::from_secs(120)));
-    let request = PeriodRequest { from, ..PeriodRequest::default() };
+    let to = Some(NOW.saturating_add(Span::from_secs(60)));
+    let request = PeriodRequest { from, to, step: None };
     let fired = commands.fired_buckets(&names, &request).await.unwrap();
     fired.buckets.iter().map(|(_, digest)| digest.fired).collect()
 }

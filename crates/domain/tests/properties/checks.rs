@@ -2,3 +2,4 @@
 
 pub mod callback;
 pub mod duration;
+pub mod metadata_path;

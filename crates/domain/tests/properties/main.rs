@@ -48,7 +48,63 @@ fn nearly_a_callback() -> impl Strategy<Value = String> {
     vec(field, 0..7).prop_map(|fields| format!("{{{}}}", fields.join(",")))
 }
 
+/// Made of what JSON texts are made of.
+fn nearly_json() -> impl Strategy<Value = String> {
+    let part = select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        " ",
+        "\"a\"",
+        "\"b\"",
+        "\"\\u0061\"",
+        "\"\\\"\"",
+        "1.10",
+        "null",
+        "true",
+        "\"",
+        "\\",
+        "é",
+    ]);
+    vec(part, 0..24).prop_map(|parts| parts.concat())
+}
+
+/// Any value, nested, with blanks between its tokens.
+fn json() -> impl Strategy<Value = String> {
+    let scalar =
+        select(vec!["null", "true", "\"a\"", "\"0\"", "\"\\u0061\"", "\"\"", "\"{[\\\",\"", "7"]).prop_map(str::to_owned);
+    scalar.prop_recursive(4, 24, 4, |inner| {
+        let name = select(vec!["\"a\"", "\"b\"", "\"0\"", "\"\\u0061\"", "\"\""]);
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(|items| format!("[ {} ]", items.join(" , "))),
+            vec((name, inner), 0..4).prop_map(|members| {
+                let members: Vec<_> = members.iter().map(|(name, value)| format!("{name} : {value}")).collect();
+                format!("{{ {} }}", members.join(","))
+            }),
+        ]
+    })
+}
+
+fn path() -> impl Strategy<Value = String> {
+    vec(select(vec!["a", "b", "0", "1", "00", "\u{e9}"]), 1..5).prop_map(|names| names.join("."))
+}
+
 proptest! {
+    #[test]
+    fn a_path_leads_where_it_leads_in_the_parsed_value(json in json(), path in path(), text in select(vec!["a", "0", "", "null", "true"])) {
+        checks::metadata_path::check(&json, &path, text);
+    }
+
+    #[test]
+    fn a_path_survives_what_is_nearly_json(json in nearly_json(), path in path(), any in any::<String>()) {
+        checks::metadata_path::check(&json, &path, "a");
+        checks::metadata_path::check(&any, &path, "a");
+        checks::metadata_path::check(&json, &any, &any);
+    }
+
     #[test]
     fn any_text_is_read_as_a_duration_or_refused(text in any::<String>()) {
         checks::duration::check(&text);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::{Cause, Clock, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
+use domain::{Cause, Clock, Missed, NewTimer, Shard, Span, Timer, TimerId, Timestamp};
 use store::{
     Changed, Claim, ClaimToken, Claimed, Created, Decorator, DueEntry, HeartbeatReply, Member, NodeId, Operation, Settlement,
     ShardCursor, ShardLease, Store, StoreError, StoreResult,
@@ -65,6 +65,7 @@ fn presumed(new: &NewTimer) -> Created {
         created_at: new.created_at,
         updated_at: new.created_at,
         revision: 1,
+        pause: None,
     })
 }
 
@@ -117,6 +118,16 @@ impl Decorator for Wire {
     async fn revive(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
         let (inner, changed) = (Arc::clone(&self.inner), changed.clone());
         self.write(async move { inner.revive(&changed, now).await }).await
+    }
+
+    async fn pause(&self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> StoreResult<Changed> {
+        let (inner, note) = (Arc::clone(&self.inner), note.map(str::to_owned));
+        self.write(async move { inner.pause(id, expected, note.as_deref(), now).await }).await
+    }
+
+    async fn resume(&self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> StoreResult<Changed> {
+        let inner = Arc::clone(&self.inner);
+        self.write(async move { inner.resume(id, expected, missed, now).await }).await
     }
 
     async fn due(&self, from: &[ShardCursor], until: Timestamp, limit: usize) -> StoreResult<Vec<DueEntry>> {

@@ -53,7 +53,7 @@ async fn a_key_searches_once_at_a_time(backend: Backend) {
     for refusal in refused {
         assert_eq!((refusal.status, &refusal.json()["code"]), (429, &json!(5)), "{}", refusal.text);
         assert_eq!(refusal.headers["retry-after"], "1");
-        assert!(refusal.message().starts_with("another bulk cancel with this key is running"), "{}", refusal.message());
+        assert!(refusal.message().starts_with("another bulk request with this key is running"), "{}", refusal.message());
     }
 
     let half = json!({"metadata": {"n": 1}, "expected_max": LARGE_TIMERS});

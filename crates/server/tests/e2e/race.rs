@@ -5,7 +5,8 @@ use std::{collections::HashMap, time::Duration};
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Answer, Backend, Call, Chance, Client, Receiver, Service, callback_to, for_each_store, heavy, instant, now, wait_for_wall,
+    Answer, Backend, Call, Chance, Client, Receiver, Service, callback_to, eventually, for_each_store, heavy, instant, now,
+    wait_for_wall,
 };
 
 /// Of each kind.
@@ -20,6 +21,7 @@ const CERTAIN_MICROS: i64 = 1_500_000;
 
 for_each_store!(
     an_acknowledged_cancel_is_never_followed_by_a_call_however_close_it_was,
+    an_acknowledged_pause_is_never_followed_by_a_call_however_close_it_was,
     the_old_version_never_fires_after_an_acknowledged_update_however_close_it_was,
 );
 
@@ -51,6 +53,44 @@ async fn an_acknowledged_cancel_is_never_followed_by_a_call_however_close_it_was
     println!("{}: cancels around the due time: {canceled} won, {refused} came too late", backend.name());
     assert!(canceled > 0 && refused > 0, "no race: {canceled} canceled, {refused} refused");
     assert_eq!(service.client().count("canceled").await, canceled);
+    service.stop().await;
+}
+
+async fn an_acknowledged_pause_is_never_followed_by_a_call_however_close_it_was(backend: Backend) {
+    let _machine = heavy().await;
+    let receiver = Receiver::start();
+    let mut service = Service::start(&backend).await;
+    let client = service.client();
+
+    let pause = async |client: Client, id: String| {
+        client.try_send("POST", &format!("/timers/{id}/pause"), None).await.expect("an answer")
+    };
+    let answers = race(&client, &receiver, pause).await;
+    eventually("no timer is pending or executing any more", Duration::from_secs(20), async || {
+        (client.count("pending").await == 0 && client.count("executing").await == 0).then_some(())
+    })
+    .await;
+
+    let calls = calls_by_timer(&receiver);
+    let (mut paused, mut refused) = (0, 0);
+    for (id, answer) in &answers {
+        let calls = calls.get(id).map_or(0, Vec::len);
+        match answer.status {
+            200 => {
+                paused += 1;
+                assert_eq!(calls, 0, "{id} was called although its pause was acknowledged");
+            }
+            409 => {
+                refused += 1;
+                assert_met(answer, "pause");
+                assert_eq!(calls, 1, "{id}: {}", answer.text);
+            }
+            _ => panic!("{id}: {answer:?}"),
+        }
+    }
+    println!("{}: pauses around the due time: {paused} won, {refused} came too late", backend.name());
+    assert!(paused > 0 && refused > 0, "no race: {paused} paused, {refused} refused");
+    assert_eq!(client.count("paused").await, paused);
     service.stop().await;
 }
 

@@ -1,12 +1,14 @@
--- Timers by their ids. One snapshot shows each timer in exactly one place: every change of place is
--- one commit.
+-- Timers by their ids. One snapshot shows each timer in exactly one table: every move from one to
+-- another is one commit.
 -- $1 ids, $2 shards
 SELECT
     f.id, f.namespace, f.key, f.asked, f.execute_at, f.callback_config, f.metadata, f.correlation_id, f.retry_policy,
     f.delivery, f.revision, f.created_at, f.updated_at, f.options, f.group_name, f.fingerprint,
-    d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt) AS attempt,
-    coalesce(d.last_error, o.last_error) AS last_error, o.status, o.executed_at, o.finished_at
+    d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.attempt, o.attempt, p.attempt) AS attempt,
+    coalesce(d.last_error, o.last_error, p.last_error) AS last_error, o.status, o.executed_at, o.finished_at,
+    p.paused_at, p.note AS pause_note
 FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
 JOIN definition f ON f.id = ANY (ARRAY[w.id])
 LEFT JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = w.id
 LEFT JOIN outcome o ON o.id = ANY (ARRAY[w.id])
+LEFT JOIN paused p ON p.id = ANY (ARRAY[w.id])

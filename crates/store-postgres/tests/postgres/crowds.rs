@@ -1,12 +1,15 @@
 //! Many timers at once: nothing is read that is not asked for.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use domain::{Namespace, Next, Shard, Span, Status, TimerId};
 use store::{Claim, Count, Created, DueStore, Filter, ListQuery, Order, ShardCursor, Sharded, Sort, Store, TimerStore};
 use store_conformance::{NOW, timer};
 
 use crate::{acquire_all, all_shards, claim, everything_due, open};
+
+/// Longer than anything takes here, on a busy machine, too.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `count` timers in one namespace, all of them pending and due at the same moment.
 fn fill(url: &str, namespace: &str, count: usize) {
@@ -47,7 +50,7 @@ async fn few_are_counted_and_many_are_estimated() {
         (Some("large"), None, 120_000),
         (Some("large"), Some(Status::Pending), 120_000),
     ] {
-        let count = store.count(&filter(namespace, status), store::SEARCH_BUDGET).await.unwrap();
+        let count = store.count(&filter(namespace, status), Duration::ZERO).await.unwrap();
         assert!(is_near(count, truth), "{namespace:?} {status:?}: {count:?}");
     }
     for (namespace, status, truth) in [
@@ -57,11 +60,7 @@ async fn few_are_counted_and_many_are_estimated() {
         (Some("default"), None, 0),
         (None, Some(Status::Completed), 0),
     ] {
-        assert_eq!(
-            store.count(&filter(namespace, status), store::SEARCH_BUDGET).await.unwrap(),
-            truth,
-            "{namespace:?} {status:?}"
-        );
+        assert_eq!(store.count(&filter(namespace, status), PATIENCE).await.unwrap(), truth, "{namespace:?} {status:?}");
     }
 }
 
@@ -73,8 +72,10 @@ async fn an_estimate_is_never_below_what_was_counted() {
     fill(&url, "large", 10);
     throwaway::postgres().query(&url, "ANALYZE");
     fill(&url, "large", 100_001);
-    let count = store.count(&filter(Some("large"), None), store::SEARCH_BUDGET).await.unwrap();
-    assert!(count.is_estimate && count.timers >= store::COUNTED_MAX, "{count:?}");
+    let count = store.count(&filter(Some("large"), None), Duration::ZERO).await.unwrap();
+    assert!(count.is_estimate && count.timers >= 1_000, "{count:?}");
+    let count = store.count(&filter(None, Some(Status::Pending)), Duration::ZERO).await.unwrap();
+    assert!(count.is_estimate && count.timers >= 10_000, "{count:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,15 @@ async fn open(url: &str) -> PostgresStore {
     store
 }
 
+/// The numbers of all migrations, in their order.
+fn migrations() -> Vec<String> {
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations")).unwrap();
+    let number = |name: String| name.split('_').next().unwrap_or_default().trim_start_matches('0').to_owned();
+    let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names.into_iter().map(number).collect()
+}
+
 fn all_shards(store: &impl Store) -> Vec<Shard> {
     (0..store.shards()).map(Shard).collect()
 }

@@ -1,16 +1,14 @@
 //! No statement may walk through a whole table once it is large: SQLite says how it would run each of them.
 
-use domain::{Namespace, Next, Status};
-use store::{Cursor, DueStore, Filter, ListQuery, Order, Sort};
+use domain::{Namespace, Next, Span, Status};
+use store::{Cursor, DueStore, Filter, ListQuery, Order, Period, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
-    attempts, bulk,
-    by_time::{self, Source},
-    change, claim as claims, create as creates, due, ownership, purge,
-    read::{self, Walk},
-    rows, settle, stats, tally,
+    attempts, bulk, change, claim as claims, create as creates, due, ownership, purge, rows,
+    search::{LOOK_AT, Plan, Way, statement},
+    settle, tally,
 };
 
 async fn filled() -> (Place, rusqlite::Connection) {
@@ -62,6 +60,7 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         bulk::DUE_MINUTE,
         rows::TIMER_BY_ID,
         rows::SUMMARY_BY_ID,
+        LOOK_AT,
         tally::FORGET_NONE,
         tally::COUNT,
         tally::COUNT_NAMESPACE,
@@ -102,105 +101,107 @@ async fn claims_that_their_makers_will_not_settle_are_looked_for_among_claims_al
 #[tokio::test]
 async fn a_list_walks_along_the_index_of_its_order() {
     let (_place, shell) = filled().await;
-    let statuses = [None].into_iter().chain(Status::ALL.map(Some));
-    for status in statuses {
-        for namespace in [None, Some("default"), Some("tenant")] {
+    let tenant = Way::Namespace(Namespace::parse("tenant").unwrap());
+    let inside_a_minute = Some("USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY");
+    for (way, sort, walk, sorted) in [
+        (Way::Created, Sort::CreatedAt, "d USING COVERING INDEX definition_created", None),
+        (tenant, Sort::CreatedAt, "SEARCH d USING COVERING INDEX definition_namespace (namespace=?", None),
+        (Way::Due, Sort::ExecuteAt, "SEARCH t USING PRIMARY KEY (shard=?", inside_a_minute),
+        (Way::Moved, Sort::ExecuteAt, " INDEX due_moved", None),
+        (Way::Finished, Sort::ExecuteAt, " t", inside_a_minute),
+    ] {
+        for (status, namespace) in
+            [(None, None), (Some(Status::Pending), Some("default")), (Some(Status::Failed), Some("tenant"))]
+        {
             for order in [Order::Ascending, Order::Descending] {
                 for after in [None, Some(Cursor { at: NOW, id: timer("http://a.example/").id() })] {
                     let namespace = namespace.map(|name| Namespace::parse(name).unwrap());
-                    let query = ListQuery {
-                        filter: Filter {
-                            status: status.into_iter().collect(),
-                            namespaces: namespace.into_iter().collect(),
-                            ..Filter::default()
-                        },
-                        sort: Sort::CreatedAt,
-                        order,
-                        limit: 50,
-                        offset: 0,
-                        after,
-                        budget: store::SEARCH_BUDGET,
+                    let filter = Filter {
+                        status: status.into_iter().collect(),
+                        namespaces: namespace.into_iter().collect(),
+                        ..Filter::default()
                     };
-                    assert_walks_in_order(&shell, &query);
-                    assert_walks_in_order_of_time(&shell, &ListQuery { sort: Sort::ExecuteAt, ..query });
+                    let query = ListQuery { filter, sort, order, ..ListQuery::default() };
+                    let (sql, _) = statement(&way, &query, after, 100);
+                    let plan = plan(&shell, &sql);
+                    assert!(plan[0].contains(walk), "{sql}\n{plan:#?}");
+                    assert_eq!(plan.get(1).map(String::as_str), sorted, "{sql}\n{plan:#?}");
+                    let is_bound = after.is_none() || plan[0].starts_with("SEARCH");
+                    assert!(is_bound, "{sql}\n{plan:#?}");
                 }
             }
         }
     }
 }
 
-/// Nothing is read but along an index, and nothing is sorted as a whole, save the one namespace that is asked for.
-fn assert_walks_in_order(shell: &rusqlite::Connection, query: &ListQuery) {
-    let (sql, _) = read::list_statement(query, Walk::InOrder);
-    let plan = plan(shell, &sql);
-    let is_bare = |step: &String| step.starts_with("SCAN") && !step.contains("USING INDEX definition_");
-    assert!(!plan.iter().any(is_bare), "{sql}\n{plan:#?}");
-    let sorts_all = plan.contains(&"USE TEMP B-TREE FOR ORDER BY".to_owned());
-    let of_one_namespace = plan.iter().any(|step| step.contains("definition_namespace (namespace=?"));
-    assert!(!sorts_all || of_one_namespace, "{sql}\n{plan:#?}");
-}
-
-/// Along the tables that are clustered by time; only inside a minute something is sorted.
-fn assert_walks_in_order_of_time(shell: &rusqlite::Connection, query: &ListQuery) {
-    for source in Source::ALL.into_iter().filter(|source| source.holds(query.filter.status_alone())) {
-        let (sql, _) = by_time::statement(query, source);
-        let plan = plan(shell, &sql);
-        let (walk, sort) = (plan[0].as_str(), plan.get(1).map(String::as_str));
-        let inside_a_minute = Some("USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY");
-        let is_in_order = match source {
-            Source::Due => walk.starts_with("SEARCH t USING PRIMARY KEY (shard=?") && sort == inside_a_minute,
-            Source::Moved => walk.contains(" INDEX due_moved") && sort.is_none(),
-            Source::Finished if query.after.is_none() => walk == "SCAN t" && sort == inside_a_minute,
-            Source::Finished => walk.starts_with("SEARCH t USING PRIMARY KEY (minute") && sort == inside_a_minute,
-        };
-        assert!(is_in_order, "{sql}\n{plan:#?}");
-    }
-}
-
 #[tokio::test]
-async fn a_list_by_time_of_a_small_namespace_starts_from_it() {
+async fn what_is_sorted_is_found_by_an_index() {
     let (_place, shell) = filled().await;
-    for status in [None].into_iter().chain(Status::ALL.map(Some)) {
-        let query = ListQuery {
-            filter: Filter {
-                status: status.into_iter().collect(),
-                namespaces: Some(Namespace::parse("tenant").unwrap()).into_iter().collect(),
-                ..Filter::default()
-            },
-            sort: Sort::ExecuteAt,
-            order: Order::Descending,
-            limit: 50,
-            offset: 0,
-            after: None,
-            budget: store::SEARCH_BUDGET,
-        };
-        let (sql, _) = read::list_statement(&query, Walk::Namespace);
-        let plan = plan(&shell, &sql);
-        assert_eq!(plan[0], "SEARCH d USING INDEX definition_namespace (namespace=?)", "{sql}\n{plan:#?}");
-    }
-}
-
-#[tokio::test]
-async fn a_list_of_a_rare_status_starts_from_those_that_have_it() {
-    let (_place, shell) = filled().await;
-    for (status, start) in [
-        (Status::Executing, "SCAN u USING INDEX due_claimed"),
-        (Status::Pending, "SEARCH u USING PRIMARY KEY (shard=?)"),
-        (Status::Failed, "SCAN o USING INDEX outcome_failed"),
-        (Status::Canceled, "SCAN o USING INDEX outcome_canceled"),
-        (Status::Expired, "SCAN o USING INDEX outcome_expired"),
+    let period = Period { from: Some(NOW), to: Some(LATER) };
+    let filter = Filter { due: period, created: period, ..Filter::default() };
+    let tenant = Way::Namespace(Namespace::parse("tenant").unwrap());
+    let ids = Way::Ids(vec![timer("http://a.example/").id()]);
+    for (way, sort, walk) in [
+        (Way::Status(Status::Executing), Sort::CreatedAt, "SCAN t USING INDEX due_claimed"),
+        (Way::Status(Status::Executing), Sort::ExecuteAt, "SCAN t USING INDEX due_claimed"),
+        (Way::Status(Status::Pending), Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (shard=?)"),
+        (Way::Status(Status::Failed), Sort::CreatedAt, "SCAN t USING INDEX outcome_failed"),
+        (Way::Status(Status::Canceled), Sort::ExecuteAt, "SCAN t USING INDEX outcome_canceled"),
+        (tenant, Sort::ExecuteAt, "SEARCH d USING INDEX definition_namespace (namespace=? AND created_at>? AND created_at<?)"),
+        (Way::Created, Sort::ExecuteAt, "SEARCH d USING INDEX definition_created (created_at>? AND created_at<?)"),
+        (Way::Due, Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (shard=? AND minute>? AND minute<?)"),
+        (Way::Moved, Sort::CreatedAt, "SEARCH t USING INDEX due_moved (execute_at>? AND execute_at<?)"),
+        (Way::Finished, Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (minute>? AND minute<?)"),
+        (ids, Sort::CreatedAt, "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id=?)"),
     ] {
-        let query = ListQuery {
-            filter: Filter { status: vec![status], ..Filter::default() },
-            sort: Sort::CreatedAt,
-            order: Order::Descending,
-            limit: 50,
-            offset: 0,
-            after: None,
-            budget: store::SEARCH_BUDGET,
-        };
-        let (sql, _) = read::list_statement(&query, Walk::Few);
+        assert!(way.is_sorted_anew(sort), "{way:?}");
+        let query = ListQuery { filter: filter.clone(), sort, ..ListQuery::default() };
+        let (sql, _) = statement(&way, &query, None, 100);
         let plan = plan(&shell, &sql);
-        assert_eq!(plan[0], start, "{sql}\n{plan:#?}");
+        assert_eq!(plan[0].replace("COVERING ", ""), walk, "{sql}\n{plan:#?}");
+        let is_by_key = |step: &String| step.starts_with("SEARCH") || step.contains("TEMP B-TREE");
+        assert!(plan[1..].iter().all(is_by_key), "{sql}\n{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_takes_the_way_on_which_least_lies_in_between() {
+    let place = Place::new();
+    let store = place.open();
+    // A tenth is in a namespace of its own, and one of a thousand was canceled.
+    let many = |n: u64| {
+        let namespace = if n.is_multiple_of(10) { "tenant" } else { "default" };
+        let at = NOW.saturating_add(Span::from_secs(u32::try_from(n).unwrap()));
+        timer("http://a.example/").numbered(n).namespace(namespace).due_at(at).created_at(at).build()
+    };
+    let timers = create(&store, (0..30_000).map(many).collect()).await;
+    let canceled: Vec<_> = timers.iter().step_by(1_000).map(|timer| timer.id()).collect();
+    store.cancel_all(&canceled, NOW).await.unwrap();
+    let shell = place.shell();
+    let tenant = || Way::Namespace(Namespace::parse("tenant").unwrap());
+    let in_due = || vec![Way::Due, Way::Moved];
+    let minute = r#""2025-06-15T13:00:00Z""#;
+    let later = r#""2025-06-15T13:01:00Z""#;
+    for (filter, by_creation, by_time) in [
+        ("{}".to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
+        (r#"{"status":["pending"]}"#.to_owned(), vec![Way::Created], in_due()),
+        (r#"{"namespace":["default"]}"#.to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
+        (r#"{"namespace":["tenant"]}"#.to_owned(), vec![tenant()], Way::BY_TIME.to_vec()),
+        (r#"{"namespace":["tenant"],"key_prefix":"x"}"#.to_owned(), vec![tenant()], vec![tenant()]),
+        (
+            r#"{"status":["canceled","failed"]}"#.to_owned(),
+            vec![Way::Status(Status::Canceled), Way::Status(Status::Failed)],
+            vec![Way::Status(Status::Canceled), Way::Status(Status::Failed)],
+        ),
+        (r#"{"status":["failed"]}"#.to_owned(), vec![], vec![]),
+        (r#"{"namespace":["nobody"]}"#.to_owned(), vec![], vec![]),
+        (r#"{"correlation_id":"c"}"#.to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
+        (format!(r#"{{"due_from":{minute},"due_to":{later}}}"#), Way::BY_TIME.to_vec(), Way::BY_TIME.to_vec()),
+        (format!(r#"{{"created_from":{minute},"created_to":{later}}}"#), vec![Way::Created], vec![Way::Created]),
+    ] {
+        for (sort, expected) in [(Sort::CreatedAt, by_creation), (Sort::ExecuteAt, by_time)] {
+            let query = ListQuery { filter: serde_json::from_str(&filter).unwrap(), sort, ..ListQuery::default() };
+            assert_eq!(Plan::choose(&shell, &query).unwrap().ways, expected, "{filter} {sort:?}");
+        }
     }
 }

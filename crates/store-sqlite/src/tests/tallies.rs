@@ -1,6 +1,6 @@
 //! What is counted without counting agrees with what is there.
 
-use domain::{Next, Span, Status};
+use domain::{Missed, Next, Span, Status};
 use store::{COUNTED_MAX, Changed, DueStore, Filter, TimerStore};
 use store_conformance::timer;
 
@@ -47,9 +47,16 @@ async fn pass_through_everything(store: &SqliteStore, place: &Place) {
         assert!(matches!(store.reopen(timers[1].id(), None, LATER).await.unwrap(), Changed::Done(_)));
         assert!(matches!(store.cancel(timers[2].id(), None, LATER).await.unwrap(), Changed::Done(_)));
         assert!(matches!(store.cancel(timers[8].id(), None, LATER).await.unwrap(), Changed::WrongStatus(_)));
+        for timer in &timers[12..17] {
+            assert!(matches!(store.pause(timer.id(), None, None, LATER).await.unwrap(), Changed::Done(_)));
+        }
+        assert_agrees(place);
+        assert!(matches!(store.resume(timers[12].id(), None, Missed::Fire, LATER).await.unwrap(), Changed::Done(_)));
+        assert!(matches!(store.resume(timers[13].id(), None, Missed::Expire, LATER).await.unwrap(), Changed::Done(_)));
+        assert_agrees(place);
         let rest: Vec<_> = timers[15..].iter().map(|timer| timer.id()).collect();
         store.cancel_all(&rest, LATER).await.unwrap();
-        let mut changed = timers[13].clone();
+        let mut changed = store.get(timers[14].id()).await.unwrap().unwrap();
         changed.execute_at = LATER;
         assert!(matches!(store.update(&changed, LATER).await.unwrap(), Changed::Done(_)));
         assert_agrees(place);

@@ -100,6 +100,7 @@ async fn every_timer_of_version_1_is_carried_over_as_it_was() {
                 created_at: NOW,
                 updated_at,
                 revision: 1,
+                pause: None,
                 definition: new.definition,
             };
             assert_eq!(get(&store, expected.id()).await, expected);

@@ -25,7 +25,7 @@ async fn people_can_read_every_timer_with_a_shell() {
             Some("2025-06-15T12:00:00.000000Z".to_owned()),
             Some(format!("2025-06-15T12:00:0{second}.000000Z")),
             executed.then(later),
-            Some(if finished { later() } else { "2025-06-15T12:00:00.000000Z".to_owned() }),
+            Some(if finished || timer.status == Status::Paused { later() } else { "2025-06-15T12:00:00.000000Z".to_owned() }),
             Some(timer.attempt.to_string()),
             timer.last_error.clone(),
             Some("http".to_owned()),

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
-use domain::{Attempt, Definition, Event, Next, Status, Timer, Timestamp, limits};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Unreadable};
+use domain::{Attempt, Definition, Event, Missed, Next, Pause, Status, Timer, Timestamp, limits};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, MISSED_WHILE_PAUSED, Settlement, ShardLease, Unreadable};
 
 /// One timer with what only the scheduler sees of it.
 pub(super) struct Row {
@@ -35,6 +35,7 @@ impl Row {
             created_at,
             updated_at: created_at,
             revision: 1,
+            pause: None,
         };
         Self { timer, at: execute_at, held: None, is_spoiled: false, attempts: VecDeque::new(), attempts_recorded: 0 }
     }
@@ -59,7 +60,7 @@ impl Row {
         Some(Claimed { entry: self.entry(), shard_lease, token, attempt: self.timer.attempt, timer: self.read() })
     }
 
-    /// New content and a new time for a pending timer; its attempts start over.
+    /// New content and a new time for a pending or paused timer; its attempts start over.
     pub(super) fn change(&mut self, definition: Definition, execute_at: Timestamp, now: Timestamp) {
         self.timer.definition = definition;
         self.timer.revision += 1;
@@ -68,13 +69,14 @@ impl Row {
         self.wait(execute_at, 0, None);
     }
 
-    /// New content for a pending timer. Only another time starts its attempts over.
+    /// New content for a pending or paused timer. Only another time starts its attempts over.
     pub(super) fn update(&mut self, definition: Definition, execute_at: Timestamp, now: Timestamp) {
         let (at, attempt, last_error) = (self.at, self.timer.attempt, self.timer.last_error.clone());
         let is_moved = execute_at != self.timer.execute_at;
         self.change(definition, execute_at, now);
         if !is_moved {
-            self.wait(self.timer.next_look(at), attempt, last_error);
+            let at = if self.timer.status == Status::Pending { self.timer.next_look(at) } else { at };
+            self.wait(at, attempt, last_error);
         }
     }
 
@@ -92,6 +94,35 @@ impl Row {
         *self = Self::new(definition, execute_at, now);
         self.timer.revision = revision;
         self.attempts = attempts;
+    }
+
+    /// Out of what is due.
+    pub(super) fn pause(&mut self, note: Option<&str>, now: Timestamp) {
+        self.timer.status = Status::Paused;
+        self.timer.pause = Some(Pause { at: now, note: note.map(str::to_owned) });
+        self.timer.revision += 1;
+        self.timer.updated_at = now;
+    }
+
+    /// Back into what is due, or to its end.
+    pub(super) fn resume(&mut self, missed: Missed, now: Timestamp) {
+        if self.at <= now && missed == Missed::Expire {
+            self.timer.pause = None;
+            self.timer.updated_at = now;
+            self.timer.status = Status::Expired;
+            self.timer.last_error = Some(MISSED_WHILE_PAUSED.to_owned());
+        } else {
+            self.go_on(self.at.max(now), now);
+        }
+    }
+
+    /// Back into what is due: the next attempt is due then.
+    pub(super) fn go_on(&mut self, at: Timestamp, now: Timestamp) {
+        self.timer.status = Status::Pending;
+        self.timer.pause = None;
+        self.timer.revision += 1;
+        self.timer.updated_at = now;
+        self.at = at;
     }
 
     fn wait(&mut self, at: Timestamp, attempt: u32, last_error: Option<String>) {

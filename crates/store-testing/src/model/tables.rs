@@ -1,12 +1,15 @@
 use std::collections::BTreeMap;
 
-use domain::{AccessKey, Event, Group, Namespace, NewTimer, Resolution, Shard, Timer, TimerId, Times, Timestamp, resolve};
+use domain::{
+    AccessKey, Event, Group, Missed, Namespace, NewTimer, Resolution, Shard, Timer, TimerId, Times, Timestamp, resolve,
+};
 use store::{
     Changed, Claim, Claimed, Created, Cursor, DueEntry, Filter, ListQuery, Order, Page, Settlement, ShardCursor, ShardLease,
     Sort, Summary,
 };
 
 use super::{
+    bulk::Operations,
     journal::Journal,
     ownership::Ownership,
     row::{Held, Row},
@@ -24,6 +27,7 @@ pub(super) struct Tables {
     pub(super) keys: Vec<AccessKey>,
     pub(super) journal: Journal,
     pub(super) written: Written,
+    pub(super) operations: Operations,
 }
 
 impl Tables {
@@ -84,6 +88,7 @@ impl Tables {
             return Changed::StaleRevision(row.timer.clone());
         }
         row.timer.status = canceled;
+        row.timer.pause = None;
         row.timer.updated_at = now;
         self.journal.finished(&row.timer);
         Changed::Done(row.timer.clone())
@@ -120,6 +125,34 @@ impl Tables {
         row.revive(changed.definition.clone(), changed.execute_at, now);
         self.journal.created(&row.timer);
         self.journal.changed(&row.timer);
+        Changed::Done(row.timer.clone())
+    }
+
+    pub(super) fn pause(&mut self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> Changed {
+        self.changed_by(Event::Pause, id, expected, |row| row.pause(note, now))
+    }
+
+    pub(super) fn resume(&mut self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> Changed {
+        self.changed_by(Event::Resume, id, expected, |row| row.resume(missed, now))
+    }
+
+    /// Changes a timer whose status allows `event`, if it has the expected revision.
+    fn changed_by(&mut self, event: Event, id: TimerId, expected: Option<u32>, change: impl FnOnce(&mut Row)) -> Changed {
+        let Some(row) = self.timers.get_mut(&id) else {
+            return Changed::NotFound;
+        };
+        if row.timer.status.after(event).is_none() {
+            return Changed::WrongStatus(row.timer.clone());
+        }
+        if expected.is_some_and(|expected| expected != row.timer.revision) {
+            return Changed::StaleRevision(row.timer.clone());
+        }
+        change(row);
+        if row.timer.status.is_finished() {
+            self.journal.finished(&row.timer);
+        } else {
+            self.journal.changed(&row.timer);
+        }
         Changed::Done(row.timer.clone())
     }
 

@@ -186,11 +186,11 @@ impl Client {
 
     /// How many timers there are in this status.
     pub async fn count(&self, status: &str) -> u64 {
-        self.total(&format!("&status={status}")).await
+        self.total(&format!("status={status}")).await
     }
 
     async fn total(&self, filter: &str) -> u64 {
-        let answer = self.get(&format!("/timers?limit=1{filter}")).await;
+        let answer = self.get(&format!("/timers/count?{filter}")).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.json()["data"]["total"].as_u64().expect("a total")
     }

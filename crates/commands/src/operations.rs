@@ -1,0 +1,250 @@
+//! Operations: bulk changes that are carried out in the background, page by page, and survive the node that carries them out.
+//!
+//! ```text
+//!   take, under a lease ──▶ list a page after the cursor ──▶ change_all: the page and the new cursor, one commit ──┐
+//!                                    ▲                                                                            │
+//!                                    └──────────── pause: as long as the page took ◀──────────────────────────────┘
+//! ```
+
+use std::{future::Future, time::Duration};
+
+use domain::{Span, Timestamp};
+use store::{BulkOperation, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
+use tokio::time::Instant;
+
+use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
+
+/// How many operations one answer shows.
+const SHOWN_MAX: usize = 100;
+/// How many are read at a time to find those.
+const READ_AT_ONCE: usize = 100;
+/// How many timers are changed in one commit: few enough that what fires meanwhile hardly waits for it.
+const PAGE_TIMERS: u32 = 250;
+/// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
+const LEASE: Span = Span::from_secs(5);
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// How often is looked for operations that no node carries out.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const PURGE_INTERVAL: Duration = Duration::from_secs(60);
+const PURGED_AT_ONCE: usize = 1_000;
+
+impl Commands {
+    /// The latest operations that this caller may know of.
+    pub async fn operations(&self) -> Result<Vec<BulkOperation>, CommandError> {
+        let (mut shown, mut before) = (Vec::new(), None);
+        loop {
+            let page = call::reading(self.stores.bulk.operations(before, READ_AT_ONCE)).await?;
+            let is_last = page.len() < READ_AT_ONCE;
+            before = page.last().map(|operation| operation.id);
+            shown.extend(page.into_iter().filter(|operation| self.sees_operation(operation)));
+            if is_last || shown.len() >= SHOWN_MAX {
+                shown.truncate(SHOWN_MAX);
+                return Ok(shown);
+            }
+        }
+    }
+
+    pub async fn operation(&self, id: OperationId) -> Result<BulkOperation, CommandError> {
+        let operation = call::reading(self.stores.bulk.operation(id)).await?;
+        operation.filter(|operation| self.sees_operation(operation)).ok_or(CommandError::NoSuchOperation)
+    }
+
+    /// Stops a running operation: once this returns, it changes nothing more. Idempotent.
+    pub async fn stop_operation(&self, id: OperationId) -> Result<BulkOperation, CommandError> {
+        self.check_may_write()?;
+        self.operation(id).await?;
+        let now = self.clock.now();
+        call::writing(self.stores.bulk.finish_operation(id, None, OperationState::Stopped, None, now)).await?;
+        self.operation(id).await
+    }
+
+    /// An operation is known to those who may know of all the timers that it may change.
+    fn sees_operation(&self, operation: &BulkOperation) -> bool {
+        let namespaces = &operation.filter.namespaces;
+        self.caller.bound_to().is_none()
+            || (!namespaces.is_empty() && namespaces.iter().all(|namespace| self.caller.sees(namespace)))
+    }
+}
+
+/// Carries out operations, one at a time on each node.
+pub struct OperationRunner {
+    commands: Commands,
+    retention: Span,
+    taken: Option<Taken>,
+    purged: Option<Instant>,
+}
+
+/// The operation that this node carries out.
+struct Taken {
+    operation: BulkOperation,
+    /// How many timers the next page has at most: less when one of them cannot be read.
+    page: u32,
+    /// Whether the last commit may or may not have happened.
+    is_unsure: bool,
+}
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ran {
+    /// There is nothing to do.
+    Nothing,
+    /// A page of an operation, or its end.
+    Page,
+}
+
+impl OperationRunner {
+    /// `commands` on behalf of the administrator: what an operation may change is in its filter.
+    pub fn new(commands: Commands, retention: Span) -> Self {
+        Self { commands, retention, taken: None, purged: None }
+    }
+
+    /// Until `stop`. No error ends it.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+        tokio::pin!(stop);
+        loop {
+            let began = Instant::now();
+            let ran = self.run_once().await;
+            if let Err(error) = &ran {
+                tracing::warn!(%error, "a step of an operation failed; it will be tried again");
+            }
+            let wait = async {
+                match ran {
+                    // As long as the page took: what fires meanwhile has the store for itself.
+                    Ok(Ran::Page) => tokio::time::sleep(began.elapsed().clamp(PAUSE_MIN, PAUSE_MAX)).await,
+                    Ok(Ran::Nothing) => {
+                        let started = self.commands.searches.await_operation();
+                        drop(tokio::time::timeout(LOOK_INTERVAL, started).await);
+                    }
+                    Err(_) => tokio::time::sleep(LOOK_INTERVAL).await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = &mut stop => return,
+                () = wait => {}
+            }
+        }
+    }
+
+    /// One page of one operation.
+    pub async fn run_once(&mut self) -> StoreResult<Ran> {
+        self.purge_sometimes().await?;
+        let Some(mut taken) = self.take().await? else { return Ok(Ran::Nothing) };
+        match self.step(&mut taken).await {
+            Ok(true) => self.taken = Some(taken),
+            Ok(false) => {}
+            Err(StoreError::Corrupt(_)) if taken.page > 1 => {
+                taken.page /= 2;
+                self.taken = Some(taken);
+            }
+            Err(error) => {
+                taken.is_unsure = true;
+                self.taken = Some(taken);
+                return Err(error);
+            }
+        }
+        Ok(Ran::Page)
+    }
+
+    /// The operation that this node goes on with, as far as it is still its own.
+    async fn take(&mut self) -> StoreResult<Option<Taken>> {
+        let bulk = &self.commands.stores.bulk;
+        match self.taken.take() {
+            Some(taken) if !taken.is_unsure => Ok(Some(taken)),
+            Some(taken) => {
+                let stored = match call::reading(bulk.operation(taken.operation.id)).await {
+                    Ok(stored) => stored,
+                    Err(error) => {
+                        self.taken = Some(taken);
+                        return Err(error);
+                    }
+                };
+                let is_ours = |operation: &BulkOperation| {
+                    operation.state == OperationState::Running && operation.epoch == taken.operation.epoch
+                };
+                let operation = stored.filter(is_ours);
+                Ok(operation.map(|operation| Taken { operation, page: taken.page, is_unsure: false }))
+            }
+            None => {
+                let operation = call::writing(bulk.take_operation(LEASE)).await?;
+                Ok(operation.map(|operation| Taken { operation, page: PAGE_TIMERS, is_unsure: false }))
+            }
+        }
+    }
+
+    /// Whether the operation goes on.
+    async fn step(&self, taken: &mut Taken) -> StoreResult<bool> {
+        let operation = &mut taken.operation;
+        let Some(work) = BulkWork::from_text(&operation.work) else {
+            return self.finish(operation, Some("it was started by a later version, and cannot be understood")).await;
+        };
+        let processed = operation.changed + operation.skipped + operation.errors;
+        let left = operation.expected_max.saturating_sub(processed);
+        let limit = taken.page.min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
+        let query = ListQuery { limit, after: operation.cursor, ..in_order(operation.filter.clone()) };
+        let page = call::reading(self.commands.stores.timers.list(&query)).await?;
+        if page.timers.len() as u64 > left {
+            return self.finish(operation, Some("more timers match than expected_max")).await;
+        }
+        let now = self.commands.clock.now();
+        let plan = self.commands.plan(operation.started_at, operation.matched, now);
+        // A single timer that cannot be read was tried before, and made the page that small.
+        let is_unreadable =
+            limit == 1 && taken.page == 1 && !page.timers.is_empty() && self.is_unreadable(&page.timers[0]).await?;
+        let timers = if is_unreadable { &[] } else { page.timers.as_slice() };
+        let items: Vec<_> = (processed..).zip(timers).map(|(rank, timer)| work.item(timer, rank, &plan, now)).collect();
+        let cursor = page.next.or_else(|| page.timers.last().map(|last| last.cursor(query.sort))).or(operation.cursor);
+        let errors = u64::from(is_unreadable);
+        let progress = Progress { operation: operation.id, epoch: operation.epoch, cursor, errors, lease: LEASE };
+        let action = work.action();
+        let change = self.commands.stores.bulk.change_all(&action, &items, Some(&progress), now);
+        let Some(changes) = call::writing(change).await? else {
+            tracing::info!(operation.id = %operation.id.0, "an operation was stopped, or another node goes on with it");
+            return Ok(false);
+        };
+        let changed = self.commands.tell(&work, &changes);
+        operation.changed += changed;
+        operation.skipped += changes.len() as u64 - changed;
+        operation.errors += errors;
+        operation.cursor = cursor;
+        taken.page = (taken.page * 2).min(PAGE_TIMERS);
+        if page.next.is_none() {
+            return self.finish(&taken.operation, None).await;
+        }
+        Ok(true)
+    }
+
+    async fn is_unreadable(&self, timer: &store::Summary) -> StoreResult<bool> {
+        match call::reading(self.commands.stores.timers.get(timer.id)).await {
+            Ok(_) => Ok(false),
+            Err(StoreError::Corrupt(_)) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn finish(&self, operation: &BulkOperation, error: Option<&str>) -> StoreResult<bool> {
+        let state = if error.is_some() { OperationState::Failed } else { OperationState::Done };
+        let now = self.commands.clock.now();
+        let finish = self.commands.stores.bulk.finish_operation(operation.id, Some(operation.epoch), state, error, now);
+        call::writing(finish).await?;
+        let BulkOperation { changed, skipped, errors, .. } = operation;
+        let state = state.as_str();
+        tracing::info!(operation.id = %operation.id.0, state, changed, skipped, errors, "an operation has ended");
+        Ok(false)
+    }
+
+    /// Removes operations that ended longer ago than they are retained.
+    async fn purge_sometimes(&mut self) -> StoreResult<()> {
+        if self.purged.is_some_and(|purged| purged.elapsed() < PURGE_INTERVAL) {
+            return Ok(());
+        }
+        self.purged = Some(Instant::now());
+        let before: Timestamp = self.commands.clock.now().saturating_sub(self.retention);
+        call::writing(self.commands.stores.bulk.purge_operations(before, PURGED_AT_ONCE)).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

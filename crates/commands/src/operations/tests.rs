@@ -1,0 +1,145 @@
+use domain::{Access, AccessKey, Caller, Namespace, Namespaces, Rights, Status};
+use store::{Filter, Operation, TimerStore};
+use store_testing::Fault;
+
+use super::*;
+use crate::{
+    BulkAnswer, OPERATIONS_RUNNING_MAX, Reschedule, Shift,
+    bulk::tests::{create_many, request},
+    rig::{NOW, Rig},
+};
+
+const DAY: Span = Span::from_secs(86_400);
+
+fn shift() -> BulkWork {
+    BulkWork::Reschedule(Reschedule::Shift(Shift::parse("shift", "+1h").unwrap()))
+}
+
+async fn started(rig: &Rig) -> BulkOperation {
+    match rig.commands.bulk(&request(shift(), 1_000_000)).await.unwrap() {
+        BulkAnswer::Started(operation) => *operation,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn revisions(rig: &Rig) -> Vec<u32> {
+    let page = rig.store.list(&ListQuery { limit: 10_000, ..ListQuery::default() }).await.unwrap();
+    let mut revisions: Vec<u32> = page.timers.iter().map(|timer| timer.revision).collect();
+    revisions.dedup();
+    revisions
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_answers_are_lost_each_timer_is_changed_once() {
+    for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown, Fault::NotDone] {
+        let rig = Rig::new();
+        create_many(&rig, 1_100).await;
+        let operation = started(&rig).await;
+        for _ in 0..3 {
+            rig.store.plan(Operation::ChangeAll, fault);
+            rig.store.plan_none(Operation::ChangeAll);
+            rig.store.plan(Operation::List, Fault::NotDone);
+        }
+        rig.store.plan(Operation::FinishOperation, fault);
+        let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
+        for _ in 0..50 {
+            drop(runner.run_once().await);
+        }
+        let ended = rig.commands.operation(operation.id).await.unwrap();
+        assert_eq!((ended.state, ended.changed, ended.skipped), (OperationState::Done, 1_100, 0), "{fault:?}");
+        assert_eq!(revisions(&rig).await, [2], "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn another_node_goes_on_where_the_first_stopped_and_the_first_changes_nothing_more() {
+    let rig = Rig::new();
+    create_many(&rig, 1_100).await;
+    let operation = started(&rig).await;
+    let mut first = OperationRunner::new(rig.commands.clone(), DAY);
+    let mut second = OperationRunner::new(rig.commands.clone(), DAY);
+    assert_eq!(first.run_once().await.unwrap(), Ran::Page);
+    assert_eq!(second.run_once().await.unwrap(), Ran::Nothing, "it is the first one's");
+    rig.clock.advance(Span::from_secs(6));
+    assert_eq!(second.run_once().await.unwrap(), Ran::Page, "its lease has run out");
+    let before = rig.commands.operation(operation.id).await.unwrap();
+    assert_eq!(before.changed, 500);
+    assert_eq!(first.run_once().await.unwrap(), Ran::Page, "it learns that the operation is not its own any more");
+    assert_eq!(rig.commands.operation(operation.id).await.unwrap().changed, 500);
+    while second.run_once().await.unwrap() == Ran::Page {}
+    assert_eq!(rig.commands.operation(operation.id).await.unwrap().changed, 1_100);
+    assert_eq!(revisions(&rig).await, [2]);
+}
+
+#[tokio::test]
+async fn a_stopped_operation_changes_nothing_more() {
+    let rig = Rig::new();
+    create_many(&rig, 1_100).await;
+    let operation = started(&rig).await;
+    let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
+    runner.run_once().await.unwrap();
+    for _ in 0..2 {
+        let stopped = rig.commands.stop_operation(operation.id).await.unwrap();
+        assert_eq!((stopped.state, stopped.changed), (OperationState::Stopped, 250));
+    }
+    while runner.run_once().await.unwrap() == Ran::Page {}
+    assert_eq!(rig.commands.operation(operation.id).await.unwrap().changed, 250);
+    let unknown = OperationId(domain::TimerId::random(NOW));
+    assert!(matches!(rig.commands.stop_operation(unknown).await, Err(CommandError::NoSuchOperation)));
+}
+
+#[tokio::test]
+async fn a_single_change_meanwhile_wins_and_is_counted_as_skipped() {
+    let rig = Rig::new();
+    let ids = create_many(&rig, 1_100).await;
+    let operation = started(&rig).await;
+    // The page is read, then one of its timers is fired.
+    rig.store.plan(Operation::ChangeAll, Fault::NotDone);
+    let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
+    assert!(runner.run_once().await.is_err());
+    let fired = rig.commands.fire(ids[0], None).await.unwrap();
+    while runner.run_once().await.unwrap() == Ran::Page {}
+    let ended = rig.commands.operation(operation.id).await.unwrap();
+    assert_eq!(ended.changed, 1_100, "it was read again after the change, and shifted from there");
+    assert_eq!(rig.commands.get(ids[0]).await.unwrap().revision, fired.revision + 1);
+}
+
+#[tokio::test]
+async fn a_key_runs_only_so_many_and_sees_only_its_own() {
+    let rig = Rig::new();
+    create_many(&rig, 1_100).await;
+    for _ in 0..OPERATIONS_RUNNING_MAX {
+        started(&rig).await;
+    }
+    let refused = rig.commands.bulk(&request(shift(), 1_000_000)).await;
+    assert!(matches!(refused, Err(CommandError::TooManyOperations)));
+    assert_eq!(rig.commands.operations().await.unwrap().len(), OPERATIONS_RUNNING_MAX);
+    let holder = |namespace: &str| {
+        let namespaces = Namespaces::Only(vec![Namespace::parse(namespace).unwrap()]);
+        let (key, _) = AccessKey::issue("mine", Access { namespaces, rights: Rights::Write }, [7; 32], NOW).unwrap();
+        rig.commands.on_behalf_of(Caller::Holder(key.into()))
+    };
+    let mine = holder("default");
+    assert_eq!(mine.operations().await.unwrap(), [], "those of the administrator may concern other namespaces");
+    let BulkAnswer::Started(operation) = mine.bulk(&request(shift(), 1_000_000)).await.unwrap() else { panic!("one of its own") };
+    assert_eq!((operation.by.as_str(), operation.filter.namespaces.len()), ("mine", 1));
+    assert_eq!(mine.operations().await.unwrap().len(), 1);
+    assert!(holder("default").operation(operation.id).await.is_ok(), "another key of the same namespace");
+    assert!(matches!(holder("other").operation(operation.id).await, Err(CommandError::NoSuchOperation)));
+    assert!(matches!(holder("other").stop_operation(operation.id).await, Err(CommandError::NoSuchOperation)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations_that_ended_long_ago_are_removed() {
+    let rig = Rig::new();
+    create_many(&rig, 1_100).await;
+    let operation = started(&rig).await;
+    let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
+    while runner.run_once().await.unwrap() == Ran::Page {}
+    rig.clock.advance(Span::from_secs(2 * 86_400));
+    tokio::time::advance(PURGE_INTERVAL).await;
+    runner.run_once().await.unwrap();
+    assert!(matches!(rig.commands.operation(operation.id).await, Err(CommandError::NoSuchOperation)));
+    let pending = Filter { status: vec![Status::Pending], ..Filter::default() };
+    assert_eq!(rig.store.count(&pending, store::SEARCH_BUDGET).await.unwrap(), 1_100, "the timers stay");
+}

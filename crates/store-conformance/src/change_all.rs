@@ -1,0 +1,290 @@
+//! Many timers changed in one commit, and the operations whose progress is part of it.
+
+use domain::{AccessKeyId, Event, Missed, Status, Timer, TimerId};
+use store::{
+    BulkAction, BulkChange, BulkItem, BulkOperation, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, OperationId, OperationState,
+    Progress,
+};
+
+use crate::{
+    Fixture, NOW, Stage, ahead, secs,
+    stage::{entry, entry_at, retried},
+    timer,
+};
+
+fn item(timer: &Timer) -> BulkItem {
+    BulkItem { id: timer.id(), revision: timer.revision, at: Some(ahead(secs(500))) }
+}
+
+async fn change(stage: &Stage, action: &BulkAction, items: &[BulkItem]) -> Vec<BulkChange> {
+    stage.store.change_all(action, items, None, ahead(secs(60))).await.unwrap().unwrap()
+}
+
+async fn one_in_each_status(stage: &Stage, round: usize) -> Vec<Timer> {
+    let mut timers = Vec::new();
+    for status in Status::ALL {
+        timers.push(stage.in_status(timer("http://a.example/").key(&format!("{round} {status}")), status).await);
+    }
+    timers
+}
+
+fn every_action() -> Vec<BulkAction> {
+    vec![
+        BulkAction::Cancel,
+        BulkAction::Fire,
+        BulkAction::Retry,
+        BulkAction::Reschedule,
+        BulkAction::Pause { note: Some("n".to_owned()) },
+        BulkAction::Resume { missed: Missed::Fire },
+        BulkAction::Resume { missed: Missed::Expire },
+        BulkAction::Expire,
+        BulkAction::Delete,
+    ]
+}
+
+/// What an action makes of a timer, as the single changes would.
+fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
+    let now = ahead(secs(60));
+    let ended = |status, error: Option<&str>| Timer {
+        status,
+        pause: None,
+        updated_at: now,
+        last_error: error.map(str::to_owned).or(before.last_error.clone()),
+        ..before.clone()
+    };
+    let moved = |execute_at| Timer {
+        execute_at,
+        updated_at: now,
+        revision: before.revision + 1,
+        attempt: 0,
+        last_error: None,
+        ..before.clone()
+    };
+    let pending = |timer: Timer| Timer { status: Status::Pending, pause: None, executed_at: None, ..timer };
+    match (action, before.status) {
+        (BulkAction::Cancel, Status::Pending | Status::Paused) => Some(ended(Status::Canceled, None)),
+        (BulkAction::Expire, Status::Pending | Status::Paused) => Some(ended(Status::Expired, Some(EXPIRED_BY_CLIENT))),
+        (BulkAction::Fire, Status::Pending) => Some(moved(now)),
+        (BulkAction::Reschedule, Status::Pending | Status::Paused) => Some(moved(ahead(secs(500)))),
+        (BulkAction::Pause { note }, Status::Pending) => Some(Timer {
+            status: Status::Paused,
+            pause: Some(domain::Pause { at: now, note: note.clone() }),
+            updated_at: now,
+            revision: before.revision + 1,
+            ..before.clone()
+        }),
+        (BulkAction::Resume { missed: Missed::Expire }, Status::Paused) => {
+            Some(ended(Status::Expired, Some(store::MISSED_WHILE_PAUSED)))
+        }
+        (BulkAction::Resume { .. }, Status::Paused) => {
+            Some(pending(Timer { updated_at: now, revision: before.revision + 1, ..before.clone() }))
+        }
+        (BulkAction::Retry, status) if status.after(Event::Reopen).is_some() => Some(pending(moved(before.execute_at))),
+        _ => None,
+    }
+}
+
+pub async fn each_action_changes_what_it_concerns_and_nothing_else(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (round, action) in every_action().into_iter().enumerate() {
+        let timers = one_in_each_status(&stage, round).await;
+        let items: Vec<_> = timers.iter().map(item).collect();
+        let changes = change(&stage, &action, &items).await;
+        for (before, change) in timers.iter().zip(changes) {
+            let case = format!("{action:?} {}", before.status);
+            if action == BulkAction::Delete && before.status.is_finished() {
+                assert_eq!((change, stage.store.get(before.id()).await.unwrap()), (BulkChange::Changed, None), "{case}");
+                continue;
+            }
+            let after = expected(&action, before);
+            assert_eq!(change.is_change(), after.is_some(), "{case}");
+            let now = stage.get(before.id()).await;
+            assert_eq!(now, after.clone().unwrap_or(before.clone()), "{case}");
+            let due = stage.due_of(before.id()).await;
+            assert_eq!(due.len(), usize::from(now.status == Status::Pending), "{case}");
+            if let BulkChange::Due(told) = change {
+                assert_eq!(due, [told], "{case}");
+            } else {
+                assert!(after.is_none_or(|after| after.status != Status::Pending), "{case}: the scheduler must learn of it");
+            }
+        }
+        let again = change(&stage, &action, &items).await;
+        assert!(again.iter().all(|change| !change.is_change()), "{action:?}: a second time nothing is changed");
+    }
+}
+
+pub async fn a_change_since_it_was_read_wins(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (number, action) in (0..).zip(every_action()) {
+        for status in Status::ALL {
+            let draft = timer("http://a.example/").key(&format!("{number} {status}"));
+            let before = stage.in_status(draft, status).await;
+            for revision in [before.revision + 1, before.revision.saturating_sub(1)] {
+                let changes = change(&stage, &action, &[BulkItem { revision, ..item(&before) }]).await;
+                assert_eq!(changes, [BulkChange::Skipped], "{action:?} {status}");
+            }
+            assert_eq!(stage.get(before.id()).await, before, "{action:?} {status}");
+        }
+    }
+    let unknown = BulkItem { id: TimerId::random(NOW), revision: 1, at: Some(NOW) };
+    assert_eq!(change(&stage, &BulkAction::Cancel, &[unknown]).await, [BulkChange::Skipped]);
+    assert_eq!(change(&stage, &BulkAction::Cancel, &[]).await, []);
+}
+
+pub async fn what_waits_for_a_retry_is_changed_as_well(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let at = ahead(secs(90));
+    let tried = retried(&stage, timer("http://a.example/").key("moved"), at).await;
+    let changes = change(&stage, &BulkAction::Reschedule, &[item(&tried)]).await;
+    assert_eq!(changes, [BulkChange::Due(entry_at(&tried, ahead(secs(500))))]);
+    let moved = stage.get(tried.id()).await;
+    assert_eq!((moved.attempt, moved.last_error.clone(), moved.execute_at), (0, None, ahead(secs(500))));
+    assert_eq!(stage.due_of(tried.id()).await, [entry(&moved)]);
+    let tried = retried(&stage, timer("http://a.example/").key("paused"), at).await;
+    change(&stage, &BulkAction::Pause { note: None }, &[item(&tried)]).await;
+    let paused = stage.get(tried.id()).await;
+    let resumed = change(&stage, &BulkAction::Resume { missed: Missed::Expire }, &[item(&paused)]).await;
+    assert_eq!(resumed, [BulkChange::Due(entry_at(&tried, at))], "its retry was not missed");
+    assert_eq!(stage.get(tried.id()).await.attempt, 1);
+}
+
+pub async fn a_thousand_timers_are_changed_at_once(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..1_000).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let items: Vec<_> = timers.iter().map(item).collect();
+    let changes = change(&stage, &BulkAction::Reschedule, &items).await;
+    assert!(changes.iter().all(|change| change.is_change()));
+    assert!(stage.due(ahead(secs(600))).await.iter().all(|entry| entry.at == ahead(secs(500))));
+    let again: Vec<_> = items.iter().map(|item| BulkItem { revision: item.revision + 1, ..*item }).collect();
+    let pause = BulkAction::Pause { note: None };
+    assert!(change(&stage, &pause, &again).await.iter().all(|change| change.is_change()));
+    let filter = Filter { status: vec![Status::Paused], ..Filter::default() };
+    assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), 1_000);
+    assert_eq!(stage.due(ahead(secs(600))).await, []);
+}
+
+fn operation(number: u64) -> BulkOperation {
+    BulkOperation {
+        id: OperationId(timer("http://a.example/").numbered(number).id()),
+        key: Some(AccessKeyId(timer("http://a.example/").numbered(7).id().as_uuid())),
+        by: "billing 'service' é".to_owned(),
+        work: "reschedule shift +60us".to_owned(),
+        filter: Filter { status: vec![Status::Pending], key_prefix: Some("a'".to_owned()), ..Filter::default() },
+        state: OperationState::Running,
+        matched: 5_000_000_000,
+        expected_max: 6_000_000_000,
+        changed: 0,
+        skipped: 0,
+        errors: 0,
+        error: None,
+        cursor: None,
+        started_at: NOW,
+        finished_at: None,
+        epoch: Epoch(0),
+    }
+}
+
+pub async fn operations_come_back_as_they_were_kept_the_latest_first(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let store = &stage.store;
+    assert_eq!(store.operations(None, 10).await.unwrap(), []);
+    let kept: Vec<_> = (1..=4).map(operation).collect();
+    for operation in &kept {
+        assert!(store.add_operation(operation, 10).await.unwrap());
+        assert_eq!(store.operation(operation.id).await.unwrap().as_ref(), Some(operation));
+    }
+    let latest_first: Vec<_> = kept.iter().rev().cloned().collect();
+    assert_eq!(store.operations(None, 10).await.unwrap(), latest_first);
+    assert_eq!(store.operations(Some(kept[2].id), 1).await.unwrap(), latest_first[2..3]);
+    assert_eq!(store.operation(operation(9).id).await.unwrap(), None);
+}
+
+pub async fn a_key_runs_no_more_operations_than_it_may(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let store = &stage.store;
+    assert!(store.add_operation(&operation(1), 2).await.unwrap());
+    assert!(store.add_operation(&operation(2), 2).await.unwrap());
+    assert!(!store.add_operation(&operation(3), 2).await.unwrap());
+    assert!(store.add_operation(&BulkOperation { key: None, ..operation(4) }, 1).await.unwrap(), "the administrator's");
+    assert!(!store.add_operation(&BulkOperation { key: None, ..operation(5) }, 1).await.unwrap());
+    assert!(store.finish_operation(operation(1).id, None, OperationState::Stopped, None, NOW).await.unwrap());
+    assert!(store.add_operation(&operation(3), 2).await.unwrap());
+}
+
+pub async fn an_operation_belongs_to_one_node_until_its_lease_runs_out(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let store = &stage.store;
+    assert_eq!(store.take_operation(secs(600)).await.unwrap(), None);
+    store.add_operation(&operation(1), 10).await.unwrap();
+    store.add_operation(&operation(2), 10).await.unwrap();
+    let first = store.take_operation(secs(600)).await.unwrap().unwrap();
+    assert_eq!(first, BulkOperation { epoch: Epoch(1), ..operation(1) }, "the oldest");
+    let second = store.take_operation(domain::Span::ZERO).await.unwrap().unwrap();
+    assert_eq!(second.id, operation(2).id);
+    let take = || async { store.take_operation(secs(600)).await.unwrap() };
+    let again = stage.eventually("the lease runs out", take).await;
+    assert_eq!((again.id, again.epoch), (operation(2).id, Epoch(2)));
+    assert_eq!(store.take_operation(secs(600)).await.unwrap(), None);
+}
+
+pub async fn progress_is_written_with_the_changes_and_only_by_the_owner(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..3).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    stage.store.add_operation(&operation(1), 10).await.unwrap();
+    let taken = stage.store.take_operation(secs(600)).await.unwrap().unwrap();
+    let cursor = Some(Cursor { at: NOW, id: timers[1].id() });
+    let progress = Progress { operation: taken.id, epoch: taken.epoch, cursor, errors: 2, lease: secs(600) };
+    let stale = BulkItem { revision: 9, ..item(&timers[1]) };
+    let change = async |progress: &Progress, items: &[BulkItem]| {
+        stage.store.change_all(&BulkAction::Fire, items, Some(progress), NOW).await.unwrap()
+    };
+    let changes = change(&progress, &[item(&timers[0]), stale]).await.unwrap();
+    assert_eq!(changes.iter().filter(|change| change.is_change()).count(), 1);
+    let kept = stage.store.operation(taken.id).await.unwrap().unwrap();
+    assert_eq!((kept.changed, kept.skipped, kept.errors, kept.cursor), (1, 1, 2, cursor));
+
+    // Another epoch changes nothing, nor does anything after the end.
+    for epoch in [Epoch(0), Epoch(2)] {
+        assert_eq!(change(&Progress { epoch, ..progress }, &[item(&timers[2])]).await, None);
+    }
+    assert!(!stage.store.finish_operation(taken.id, Some(Epoch(7)), OperationState::Done, None, NOW).await.unwrap());
+    assert!(stage.store.finish_operation(taken.id, Some(taken.epoch), OperationState::Failed, Some("é"), NOW).await.unwrap());
+    assert!(!stage.store.finish_operation(taken.id, None, OperationState::Stopped, None, NOW).await.unwrap(), "it has ended");
+    assert_eq!(change(&progress, &[item(&timers[2])]).await, None);
+    assert_eq!(stage.get(timers[2].id()).await, timers[2]);
+    let ended = stage.store.operation(taken.id).await.unwrap().unwrap();
+    assert_eq!((ended.state, ended.error.as_deref(), ended.finished_at), (OperationState::Failed, Some("é"), Some(NOW)));
+    assert_eq!(ended.changed, 1);
+}
+
+pub async fn operations_that_ended_are_removed_and_no_others(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for number in 1..=3 {
+        stage.store.add_operation(&operation(number), 10).await.unwrap();
+    }
+    for (number, at) in [(1, NOW), (2, ahead(secs(10)))] {
+        stage.store.finish_operation(operation(number).id, None, OperationState::Done, None, at).await.unwrap();
+    }
+    assert_eq!(stage.store.purge_operations(ahead(secs(5)), 10).await.unwrap(), 1);
+    let left: Vec<_> = stage.store.operations(None, 10).await.unwrap().iter().map(|operation| operation.id).collect();
+    assert_eq!(left, [operation(3).id, operation(2).id]);
+    assert_eq!(stage.store.purge_operations(ahead(secs(60)), 10).await.unwrap(), 1);
+}
+
+pub async fn a_bulk_change_that_meets_a_claim_is_before_or_after_it(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (round, action) in (0..).zip([BulkAction::Pause { note: None }, BulkAction::Cancel, BulkAction::Reschedule]) {
+        let numbers = round * 1_000..round * 1_000 + 200;
+        let timers = stage.create_new(numbers.map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+        let items: Vec<_> = timers.iter().map(item).collect();
+        let entries: Vec<_> = timers.iter().map(entry).collect();
+        let (changes, claimed) = tokio::join!(change(&stage, &action, &items), stage.claim(&entries));
+        let claimed: Vec<_> = claimed.into_iter().map(|claimed| claimed.entry.id).collect();
+        for (timer, change) in timers.iter().zip(changes) {
+            let now = stage.get(timer.id()).await;
+            let is_claimed = claimed.contains(&timer.id());
+            assert_ne!(change.is_change(), is_claimed && now.status == Status::Executing, "{action:?}: {now:?}");
+            assert!(!(change.is_change() && is_claimed), "{action:?}: both changed and claimed");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Changing many timers at once: locked, looked at, decided upon, written, all in one transaction.
+//!
+//! ```text
+//!   lock their rows in the order of claims ──▶ look again, as they are now ──▶ decide ──▶ one statement for each kind of step
+//!        ▲                                            │                                       │
+//!        └── those that moved while they were waited for                       progress of the operation ──▶ commit
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use domain::{Destination, Status, TimerId, Timestamp};
+use sqlx::{Connection, PgConnection, Row, postgres::PgRow, types::Uuid};
+use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Unreadable};
+use store_sql::{Call, portions, sql};
+
+use crate::{
+    failure::{Failure, Step},
+    operation::{LOCK_OPERATION, PROGRESS},
+    read::Read,
+    rows::{destination, destination_column, shard_column, text_column},
+    sessions::Sessions,
+};
+
+/// How often timers may move while we try to get hold of them.
+const CHASES_MAX: usize = 4;
+
+pub(crate) const LOCK_DUE: &str = sql!("sql/bulk_lock_due.sql");
+pub(crate) const LOCK_PAUSED: &str = sql!("sql/bulk_lock_paused.sql");
+pub(crate) const LOCK_OUTCOME: &str = sql!("sql/bulk_lock_outcome.sql");
+pub(crate) const STANDING: &str = sql!("sql/bulk_standing.sql");
+pub(crate) const END: &str = sql!("sql/bulk_end.sql");
+pub(crate) const MOVE: &str = sql!("sql/bulk_move.sql");
+pub(crate) const PAUSE: &str = sql!("sql/bulk_pause.sql");
+pub(crate) const RESUME: &str = sql!("sql/bulk_resume.sql");
+pub(crate) const REOPEN: &str = sql!("sql/bulk_reopen.sql");
+pub(crate) const REMOVE: &str = sql!("sql/bulk_remove.sql");
+
+/// Rows of the tables in which timers stand, one array for each column.
+#[derive(Debug, Default)]
+pub struct Rows {
+    ids: Vec<Uuid>,
+    shards: Vec<i16>,
+    /// When their next attempts are due; zero for those that have ended.
+    ats: Vec<i64>,
+    /// The new times, or the destinations.
+    news: Vec<i64>,
+}
+
+impl Rows {
+    /// One timer, whose next attempt is due at `at`.
+    pub fn of(id: TimerId, at: Option<i64>, shards: u16) -> Self {
+        let mut rows = Self::default();
+        rows.push(id, at, 0, shards);
+        rows
+    }
+
+    fn push(&mut self, id: TimerId, at: Option<i64>, new: i64, shards: u16) {
+        self.ids.push(id.as_uuid());
+        self.shards.push(shard_column(id, shards));
+        self.ats.push(at.unwrap_or(0));
+        self.news.push(new);
+    }
+}
+
+/// Carries out one kind of step for timers that are locked. `at` of a step is taken from the rows, where it is for many.
+pub async fn apply(
+    session: &mut PgConnection,
+    step: BulkStep,
+    rows: &Rows,
+    note: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let Rows { ids, shards, ats, news } = rows;
+    let now = now.as_micros();
+    let query = match step {
+        BulkStep::End { status, error } => {
+            sqlx::query(END).bind(ids).bind(shards).bind(ats).bind(status.as_str()).bind(error).bind(now)
+        }
+        BulkStep::Move { .. } => sqlx::query(MOVE).bind(ids).bind(shards).bind(ats).bind(news).bind(now),
+        BulkStep::Pause => sqlx::query(PAUSE).bind(ids).bind(shards).bind(ats).bind(now).bind(note),
+        BulkStep::Resume { at } if ids.len() == 1 => {
+            sqlx::query(RESUME).bind(ids).bind(shards).bind(vec![at.as_micros()]).bind(now)
+        }
+        BulkStep::Resume { .. } => sqlx::query(RESUME).bind(ids).bind(shards).bind(news).bind(now),
+        BulkStep::Reopen => sqlx::query(REOPEN).bind(ids).bind(shards).bind(news).bind(now),
+        BulkStep::Remove => sqlx::query(REMOVE).bind(ids),
+    };
+    query.execute(session).await.or_not_done()?;
+    Ok(())
+}
+
+/// Changes timers, and answers with what became of each; `None` when the operation is not its owner's any more.
+pub struct ChangeAll {
+    pub action: BulkAction,
+    pub items: Vec<BulkItem>,
+    pub progress: Option<Progress>,
+    pub now: Timestamp,
+    pub shards: u16,
+}
+
+/// A timer as it was met, with where it goes.
+#[derive(Debug, Clone, Copy)]
+struct Met {
+    standing: Standing,
+    destination: Destination,
+}
+
+impl Call<Sessions> for ChangeAll {
+    type Answer = Option<Vec<BulkChange>>;
+    const WRITES: bool = true;
+    const LEAVES_A_TRANSACTION: bool = true;
+
+    async fn run(&self, session: &mut PgConnection) -> Result<Self::Answer, Failure> {
+        let mut transaction = session.begin().await.or_not_done()?;
+        if let Some(progress) = &self.progress
+            && !lock_operation(&mut transaction, progress).await?
+        {
+            return Ok(None);
+        }
+        let met = self.hold(&mut transaction).await?;
+        let changes = self.change(&mut transaction, &met).await?;
+        if let Some(progress) = &self.progress {
+            write_progress(&mut transaction, progress, &changes).await?;
+        }
+        transaction.commit().await.or_unknown()?;
+        Ok(Some(changes))
+    }
+}
+
+impl ChangeAll {
+    /// Locks what the action may change, and reads it as it stands then.
+    async fn hold(&self, session: &mut PgConnection) -> Result<HashMap<Uuid, Met>, Failure> {
+        let mut held = HashMap::with_capacity(self.items.len());
+        let mut rest: Vec<(Uuid, i16)> =
+            self.items.iter().map(|item| (item.id.as_uuid(), shard_column(item.id, self.shards))).collect();
+        for _ in 0..CHASES_MAX {
+            if rest.is_empty() {
+                break;
+            }
+            let (ids, shards): (Vec<Uuid>, Vec<i16>) = rest.iter().copied().unzip();
+            let locked = self.lock(session, &ids, &shards).await?;
+            let standing = sqlx::query(STANDING).bind(&ids).bind(&shards).fetch_all(&mut *session).await.or_not_done()?;
+            let mut moved = HashSet::new();
+            for row in &standing {
+                let id: Uuid = row.try_get("id").or_not_done()?;
+                let met = read(row)?;
+                if locked.contains(&id) {
+                    held.insert(id, met);
+                } else if self.could_change(&met) {
+                    moved.insert(id);
+                }
+            }
+            rest.retain(|(id, _)| moved.contains(id));
+        }
+        Ok(held)
+    }
+
+    async fn lock(&self, session: &mut PgConnection, ids: &[Uuid], shards: &[i16]) -> Result<HashSet<Uuid>, Failure> {
+        use BulkAction::{Cancel, Delete, Expire, Fire, Pause, Reschedule, Resume, Retry};
+        let mut locked = HashSet::with_capacity(ids.len());
+        if matches!(self.action, Cancel | Expire | Fire | Pause { .. } | Reschedule) {
+            let query = sqlx::query_scalar::<_, Uuid>(LOCK_DUE).bind(ids).bind(shards);
+            locked.extend(query.fetch_all(&mut *session).await.or_not_done()?);
+        }
+        if matches!(self.action, Cancel | Expire | Reschedule | Resume { .. }) {
+            let query = sqlx::query_scalar::<_, Uuid>(LOCK_PAUSED).bind(ids);
+            locked.extend(query.fetch_all(&mut *session).await.or_not_done()?);
+        }
+        if matches!(self.action, Retry | Delete) {
+            let query = sqlx::query_scalar::<_, Uuid>(LOCK_OUTCOME).bind(ids);
+            locked.extend(query.fetch_all(&mut *session).await.or_not_done()?);
+        }
+        Ok(locked)
+    }
+
+    /// Whether the action could do something with a timer that was not locked: then it has moved, and is looked for again.
+    fn could_change(&self, met: &Met) -> bool {
+        let item = BulkItem { id: TimerId::from_uuid(Uuid::nil()), revision: met.standing.revision, at: Some(self.now) };
+        self.action.step(&item, &met.standing, self.now).is_some()
+    }
+
+    async fn change(&self, session: &mut PgConnection, met: &HashMap<Uuid, Met>) -> Result<Vec<BulkChange>, Failure> {
+        let mut changes = Vec::with_capacity(self.items.len());
+        let mut steps: Vec<(BulkStep, Rows)> = Vec::new();
+        let reopened = self.destinations_of_ended(session).await?;
+        for item in &self.items {
+            let found = met.get(&item.id.as_uuid());
+            let step = found.and_then(|met| self.action.step(item, &met.standing, self.now).map(|step| (step, met)));
+            let Some((step, met)) = step else {
+                changes.push(BulkChange::Skipped);
+                continue;
+            };
+            let destination = reopened.get(&item.id).copied().unwrap_or(met.destination);
+            let new = match step {
+                BulkStep::Move { to: at } | BulkStep::Resume { at } => at.as_micros(),
+                BulkStep::Reopen => destination_column(destination),
+                _ => 0,
+            };
+            let at = met.standing.at.map(Timestamp::as_micros);
+            rows_of(&mut steps, step).push(item.id, at, new, self.shards);
+            changes.push(change_of(item.id, step, met.standing.status, destination, self.now));
+        }
+        let note = self.action.note().map(text_column);
+        for (step, rows) in steps {
+            // Several rows of one resume have each a time of their own.
+            apply(session, step, &rows, note.as_deref(), self.now).await?;
+        }
+        Ok(changes)
+    }
+
+    /// Where timers go that have ended: only their definitions say so.
+    async fn destinations_of_ended(&self, session: &mut PgConnection) -> Result<HashMap<TimerId, Destination>, Failure> {
+        let mut destinations = HashMap::new();
+        if self.action != BulkAction::Retry {
+            return Ok(destinations);
+        }
+        for portion in portions(self.items.len()) {
+            let ids = self.items[portion].iter().map(|item| item.id).collect();
+            for (id, met) in Read::new(ids, self.shards).run(session).await? {
+                destinations.insert(id, met?.timer.definition.destination());
+            }
+        }
+        Ok(destinations)
+    }
+}
+
+/// The rows of steps of the same kind.
+fn rows_of(steps: &mut Vec<(BulkStep, Rows)>, step: BulkStep) -> &mut Rows {
+    let is_same = |other: &BulkStep| match (step, other) {
+        (BulkStep::End { .. }, other) => step == *other,
+        (step, other) => std::mem::discriminant(&step) == std::mem::discriminant(other),
+    };
+    let place = steps.iter().position(|(other, _)| is_same(other)).unwrap_or(steps.len());
+    if place == steps.len() {
+        steps.push((step, Rows::default()));
+    }
+    &mut steps[place].1
+}
+
+const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination, now: Timestamp) -> BulkChange {
+    match step {
+        BulkStep::Move { to: at } if matches!(was, Status::Pending) => BulkChange::Due(DueEntry { at, id, destination }),
+        BulkStep::Resume { at } => BulkChange::Due(DueEntry { at, id, destination }),
+        BulkStep::Reopen => BulkChange::Due(DueEntry { at: now, id, destination }),
+        _ => BulkChange::Changed,
+    }
+}
+
+fn read(row: &PgRow) -> Result<Met, Failure> {
+    let ended: Option<&str> = row.try_get("status").or_not_done()?;
+    let (waits, claimed): (bool, bool) = (row.try_get("waits").or_not_done()?, row.try_get("claimed").or_not_done()?);
+    let status = match (waits, claimed, row.try_get("paused").or_not_done()?) {
+        (true, false, _) => Some(Status::Pending),
+        (true, true, _) => Some(Status::Executing),
+        (false, _, true) => Some(Status::Paused),
+        (false, _, false) => ended.and_then(Status::parse),
+    };
+    let revision: i64 = row.try_get("revision").or_not_done()?;
+    let at: Option<i64> = row.try_get("at").or_not_done()?;
+    let column: Option<i64> = row.try_get("destination").or_not_done()?;
+    Ok(Met {
+        standing: Standing {
+            status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
+            revision: u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()))?,
+            at: at.map(Timestamp::from_micros),
+        },
+        destination: destination(column.unwrap_or(0)),
+    })
+}
+
+async fn lock_operation(session: &mut PgConnection, progress: &Progress) -> Result<bool, Failure> {
+    let query = sqlx::query(LOCK_OPERATION).bind(progress.operation.0.as_uuid()).bind(progress.epoch.0);
+    Ok(query.fetch_optional(session).await.or_not_done()?.is_some())
+}
+
+async fn write_progress(session: &mut PgConnection, progress: &Progress, changes: &[BulkChange]) -> Result<(), Failure> {
+    let changed = changes.iter().filter(|change| change.is_change()).count();
+    sqlx::query(PROGRESS)
+        .bind(progress.operation.0.as_uuid())
+        .bind(progress.cursor.map(|cursor| cursor.at.as_micros()))
+        .bind(progress.cursor.map(|cursor| cursor.id.as_uuid()))
+        .bind(changed as i64)
+        .bind((changes.len() - changed) as i64)
+        .bind(progress.errors.cast_signed())
+        .bind(progress.lease.as_micros())
+        .execute(session)
+        .await
+        .or_not_done()?;
+    Ok(())
+}

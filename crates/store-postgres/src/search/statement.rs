@@ -1,0 +1,412 @@
+//! The text of a search. Only words of this file go into it, and numbers; every text of a client is bound.
+//!
+//! ```text
+//!   few       ids that may match, from a small index; not more than a few        (only where there is such an index)
+//!   stretch   the timers that are looked at, in the order of the list, with whether their definitions fit
+//!   found     the first of them that match, by where they stand
+//! ```
+//!
+//! Rows of other tables are asked for one by one, in subqueries that answer one value: a join would be planned by how many are
+//! thought to match.
+
+use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, TimerId, Timestamp};
+use sqlx::{
+    Arguments, AssertSqlSafe, Encode, PgConnection, Postgres, Row, Type,
+    postgres::{PgArguments, PgRow},
+    types::Uuid,
+};
+use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
+
+use super::{FEW, Few, Source};
+use crate::failure::{Failure, Step};
+
+/// A text with its parameters.
+pub struct Statement {
+    pub text: String,
+    parameters: Parameters,
+    rows_max: u64,
+}
+
+/// The values that a text names as `$1`, `$2`…
+#[derive(Default)]
+struct Parameters {
+    values: PgArguments,
+    failed: Option<sqlx::error::BoxDynError>,
+}
+
+impl Parameters {
+    fn bind<'q, T: Encode<'q, Postgres> + Type<Postgres> + 'q>(&mut self, value: T) -> String {
+        if let Err(error) = self.values.add(value) {
+            self.failed = Some(error);
+        }
+        format!("${}", self.values.len())
+    }
+}
+
+/// What a statement found.
+pub struct Answer {
+    /// Those that match as far as the statement could tell.
+    pub rows: Vec<PgRow>,
+    pub rows_max: u64,
+    /// How many timers were looked at.
+    pub looked_at: u64,
+    /// The last of them.
+    pub last: Option<Cursor>,
+}
+
+impl Answer {
+    /// How many timers had been looked at when this one was found.
+    pub fn place_of(&self, row: &PgRow) -> Result<u64, Failure> {
+        row.try_get::<i64, _>("n").map(i64::unsigned_abs).or_not_done()
+    }
+}
+
+impl Statement {
+    pub async fn fetch(self, session: &mut PgConnection) -> Result<Answer, Failure> {
+        if let Some(error) = self.parameters.failed {
+            return Err(sqlx::Error::Encode(error)).or_not_done();
+        }
+        let query = sqlx::query_with(AssertSqlSafe(self.text), self.parameters.values);
+        let mut rows = query.fetch_all(session).await.or_not_done()?;
+        let Some(first) = rows.first() else {
+            return Ok(Answer { rows, rows_max: self.rows_max, looked_at: 0, last: None });
+        };
+        let looked_at = first.try_get::<i64, _>("looked_at").or_not_done()?.unsigned_abs();
+        let at: Option<i64> = first.try_get("last_at").or_not_done()?;
+        let id: Option<Uuid> = first.try_get("last_id").or_not_done()?;
+        let last = at.zip(id).map(|(at, id)| Cursor { at: Timestamp::from_micros(at), id: TimerId::from_uuid(id) });
+        // There is a row in any case: without a timer when nothing was found.
+        if first.try_get::<Option<i64>, _>("n").or_not_done()?.is_none() {
+            rows.clear();
+        }
+        Ok(Answer { rows, rows_max: self.rows_max, looked_at, last })
+    }
+}
+
+/// Looks at the timers of a source from where the query goes on, and shows up to `rows_max` of those that match.
+pub fn statement(source: &Source, query: &ListQuery, shards: u16, rows_max: u64) -> Statement {
+    let mut parameters = Parameters::default();
+    let (stretch, time) = stretch(source, query, shards, &mut parameters);
+    let stands = stands(&query.filter, shards, &mut parameters);
+    let large = large_columns(&query.filter);
+    // What a few are, is known before they are narrowed by the cursor.
+    let looked_at = if matches!(source, Source::Few(_)) { "few" } else { "stretch" };
+    let shard = shard_of("f.id", shards);
+    let text = format!(
+        "WITH {stretch},
+        numbered AS MATERIALIZED (SELECT s.*, row_number() OVER () AS n FROM stretch s),
+        found AS MATERIALIZED (SELECT s.id, s.n FROM numbered s WHERE s.fits{stands} ORDER BY s.n LIMIT {rows_max}),
+        walked AS (
+            SELECT (SELECT count(*) FROM {looked_at}) AS looked_at, l.{time} AS last_at, l.id AS last_id
+            FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM numbered ORDER BY n DESC LIMIT 1) l ON true
+        )
+        SELECT w.looked_at, w.last_at, w.last_id, m.n, {SUMMARY_COLUMNS}{large}
+        FROM walked w LEFT JOIN found m ON true LEFT JOIN definition f ON f.id = ANY (ARRAY[m.id])
+        LEFT JOIN due d ON d.shard = ANY (ARRAY[{shard}]) AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id
+        LEFT JOIN outcome o ON o.id = ANY (ARRAY[m.id])
+        LEFT JOIN paused p ON p.id = ANY (ARRAY[m.id])
+        ORDER BY m.n"
+    );
+    Statement { text, parameters, rows_max }
+}
+
+/// How many of a stretch match; only where [`has_large_texts`] does not hold.
+pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
+    let mut parameters = Parameters::default();
+    let (stretch, time) = stretch(source, query, shards, &mut parameters);
+    let stands = stands(&query.filter, shards, &mut parameters);
+    let looked_at = if matches!(source, Source::Few(_)) { "few" } else { "stretch" };
+    let text = format!(
+        "WITH {stretch},
+        numbered AS MATERIALIZED (SELECT s.*, row_number() OVER () AS n FROM stretch s)
+        SELECT (SELECT count(*) FROM {looked_at}) AS looked_at, l.{time} AS last_at, l.id AS last_id,
+            (SELECT count(*) FROM numbered s WHERE s.fits{stands}) AS n
+        FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM numbered ORDER BY n DESC LIMIT 1) l ON true"
+    );
+    Statement { text, parameters, rows_max: 1 }
+}
+
+/// What a summary is made of, with where the timer stands: see [`crate::rows::Standing::of_row`].
+const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callback_type, f.correlation_id, f.execute_at, f.created_at, \
+    f.updated_at, f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, \
+    coalesce(d.attempt, o.attempt, p.attempt) AS attempt, coalesce(d.last_error, o.last_error, p.last_error) AS last_error, \
+    o.status, o.executed_at, o.finished_at, p.paused_at, p.note AS pause_note";
+
+/// Whether the filter asks about texts that only this program can read.
+pub fn has_large_texts(filter: &Filter) -> bool {
+    filter.reads_metadata() || filter.destination.is_some()
+}
+
+fn large_columns(filter: &Filter) -> String {
+    let metadata = if filter.reads_metadata() { ", f.metadata" } else { "" };
+    let callback = if filter.destination.is_some() {
+        format!(", left(f.callback_config, {ADDRESS_BYTES}) AS callback")
+    } else {
+        String::new()
+    };
+    format!("{metadata}{callback}")
+}
+
+fn shard_of(id: &str, shards: u16) -> String {
+    format!("((get_byte(uuid_send({id}), 14) * 256 + get_byte(uuid_send({id}), 15)) % {shards})::smallint")
+}
+
+/// The common table expressions up to `stretch`, and the name of the time by which the list is sorted.
+fn stretch(source: &Source, query: &ListQuery, shards: u16, parameters: &mut Parameters) -> (String, &'static str) {
+    let ListQuery { filter, sort, order, after, .. } = query;
+    let time = match sort {
+        Sort::CreatedAt => "created_at",
+        Sort::ExecuteAt => "execute_at",
+    };
+    let order_by = order_by(*sort, *order);
+    let range = range(filter, *sort, *order, *after, parameters);
+    let fits = definition_fits(filter, parameters);
+    let columns =
+        format!("f.id, f.created_at, f.execute_at, coalesce(f.due_at, f.execute_at) AS due_at, ({fits}) IS TRUE AS fits");
+    let stretch = match source {
+        Source::InOrder { length } => {
+            format!("SELECT {columns} FROM definition f WHERE true{range} ORDER BY {order_by} LIMIT {length}")
+        }
+        Source::OfNamespaces { namespaces, length } => {
+            let of_each: Vec<_> = namespaces
+                .iter()
+                .map(|namespace| {
+                    let namespace = parameters.bind(namespace.as_str().to_owned());
+                    // The index leaves the default namespace out, and the planner cannot see into a parameter.
+                    format!(
+                        "(SELECT {columns} FROM definition f WHERE f.namespace = {namespace} AND f.namespace <> 'default'{range}
+                          ORDER BY {order_by} LIMIT {length})"
+                    )
+                })
+                .collect();
+            format!("SELECT * FROM ({}) AS f ORDER BY {order_by} LIMIT {length}", of_each.join(" UNION ALL "))
+        }
+        Source::Few(few) => {
+            let few = ids_of(few, shards, parameters);
+            let stretch = format!(
+                "SELECT {columns} FROM few JOIN definition f ON f.id = ANY (ARRAY[few.id])
+                 WHERE few.fits AND (SELECT count(*) FROM few) <= {FEW}{range} ORDER BY {order_by}"
+            );
+            return (format!("few AS MATERIALIZED ({few} LIMIT {}), stretch AS MATERIALIZED ({stretch})", FEW + 1), time);
+        }
+    };
+    (format!("stretch AS MATERIALIZED ({stretch})"), time)
+}
+
+fn order_by(sort: Sort, order: Order) -> String {
+    let direction = match order {
+        Order::Ascending => "ASC",
+        Order::Descending => "DESC",
+    };
+    match sort {
+        Sort::CreatedAt => format!("f.created_at {direction}, f.id {direction}"),
+        // The index knows only the minute: rows come in its order, and are sorted within it.
+        Sort::ExecuteAt => format!("(f.execute_at / 60000000) {direction}, f.execute_at {direction}, f.id {direction}"),
+    }
+}
+
+/// The part of the list's order that is looked at: beyond the cursor, and within the period that is asked for.
+fn range(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, parameters: &mut Parameters) -> String {
+    let mut range = String::new();
+    let (time, period) = match sort {
+        Sort::CreatedAt => ("f.created_at", filter.created),
+        Sort::ExecuteAt => ("f.execute_at", filter.due),
+    };
+    // Both bounds: the planner finds the better one.
+    range.push_str(&within(time, period, parameters));
+    if sort == Sort::ExecuteAt {
+        range.push_str(&within_minutes(period, parameters));
+    }
+    if let Some(Cursor { at, id }) = after {
+        let (beyond, bound) = match order {
+            Order::Ascending => (">", ">="),
+            Order::Descending => ("<", "<="),
+        };
+        let (at, id) = (parameters.bind(at.as_micros()), parameters.bind(id.as_uuid()));
+        range.push_str(&format!(" AND ({time}, f.id) {beyond} ({at}, {id})"));
+        if sort == Sort::ExecuteAt {
+            range.push_str(&format!(" AND (f.execute_at / 60000000) {bound} {at} / 60000000"));
+        }
+    }
+    range
+}
+
+fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
+    let from = period.from.map(|from| format!(" AND {time} >= {}", parameters.bind(from.as_micros())));
+    let to = period.to.map(|to| format!(" AND {time} < {}", parameters.bind(to.as_micros())));
+    format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
+}
+
+/// For the index, which knows only the minute.
+fn within_minutes(period: Period, parameters: &mut Parameters) -> String {
+    let minute = "(f.execute_at / 60000000)";
+    let from = period.from.map(|from| format!(" AND {minute} >= {} / 60000000", parameters.bind(from.as_micros())));
+    let to = period.to.map(|to| format!(" AND {minute} <= {} / 60000000", parameters.bind(to.as_micros())));
+    format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
+}
+
+/// What is asked of a definition. Of texts that only this program can read it is a condition that all that match fulfil.
+fn definition_fits(filter: &Filter, parameters: &mut Parameters) -> String {
+    let mut conditions = vec!["true".to_owned()];
+    if !filter.namespaces.is_empty() {
+        let names: Vec<_> = filter.namespaces.iter().map(|namespace| namespace.as_str().to_owned()).collect();
+        conditions.push(format!("f.namespace = ANY ({})", parameters.bind(names)));
+    }
+    if let Some(key) = &filter.key {
+        conditions.push(format!("f.key = {}", parameters.bind(key.as_str().to_owned())));
+    }
+    if let Some(prefix) = &filter.key_prefix {
+        conditions.push(contained(prefix, parameters, |prefix| format!("starts_with(f.key, {prefix})")));
+    }
+    if let Some(group) = &filter.group {
+        conditions.push(format!("f.group_name = {}", parameters.bind(group.as_str().to_owned())));
+    }
+    conditions.push(format!(
+        "true{}{}",
+        within("f.execute_at", filter.due, parameters),
+        within("f.created_at", filter.created, parameters)
+    ));
+    if let Some(id) = &filter.correlation_id {
+        conditions.push(format!("f.correlation_id = {}", parameters.bind(id.as_str().to_owned())));
+    }
+    if let Some(destination) = &filter.destination {
+        // The port of the scheme is not written, and a host has no escapes.
+        let host = destination.rsplit_once(':').map_or(destination.as_str(), |(host, _)| host);
+        conditions.push(mentions(&format!("left(f.callback_config, {ADDRESS_BYTES})"), host, parameters));
+    }
+    for (path, text) in &filter.metadata {
+        conditions.push(mentions("f.metadata", text, parameters));
+        conditions.extend(names(path).map(|name| mentions("f.metadata", name, parameters)));
+    }
+    for (name, text) in &filter.members {
+        conditions.push(mentions("f.metadata", name, parameters));
+        // Between the tokens of anything else there may be blanks.
+        if !text.starts_with(['{', '[', '"']) {
+            conditions.push(mentions("f.metadata", text, parameters));
+        }
+    }
+    conditions.join(" AND ")
+}
+
+/// The names in a path that stand in the text, which positions in arrays do not.
+fn names(path: &MetadataPath) -> impl Iterator<Item = &str> {
+    path.names().filter(|name| !name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a JSON text may have this in one of its strings: as it is, or written with escapes.
+fn mentions(json: &str, text: &str, parameters: &mut Parameters) -> String {
+    let as_it_is = contained(text, parameters, |text| format!("strpos({json}, {text}) > 0"));
+    format!("({as_it_is} OR strpos({json}, '\\') > 0)")
+}
+
+/// A text that PostgreSQL cannot take is in none that it keeps.
+fn contained(text: &str, parameters: &mut Parameters, condition: impl FnOnce(String) -> String) -> String {
+    if text.contains('\0') { "false".to_owned() } else { condition(parameters.bind(text.to_owned())) }
+}
+
+/// What is asked of where a timer stands. `s` is its line in the stretch.
+fn stands(filter: &Filter, shards: u16, parameters: &mut Parameters) -> String {
+    if filter.status.is_empty() && filter.error.is_none() {
+        return String::new();
+    }
+    let error = filter.error.as_deref();
+    let error = error.map(|part| contained(part, parameters, |part| format!("strpos(t.last_error, {part}) > 0")));
+    let error = error.map_or_else(String::new, |condition| format!(" AND {condition}"));
+    let asks = |status: Status| filter.status.is_empty() || filter.status.contains(&status);
+    let mut places = Vec::new();
+    let claim = match (asks(Status::Pending), asks(Status::Executing)) {
+        (true, true) => Some(""),
+        (true, false) => Some(" AND t.claim IS NULL"),
+        (false, true) => Some(" AND t.claim IS NOT NULL"),
+        (false, false) => None,
+    };
+    if let Some(claim) = claim {
+        let shard = shard_of("s.id", shards);
+        places.push(format!(
+            "(SELECT true FROM due t WHERE t.shard = {shard} AND t.at = s.due_at AND t.id = s.id{claim}{error}) IS TRUE"
+        ));
+    }
+    if asks(Status::Paused) {
+        places.push(format!("(SELECT true FROM paused t WHERE t.id = s.id{error}) IS TRUE"));
+    }
+    let ended: Vec<_> = Status::ALL.into_iter().filter(|status| status.is_finished() && asks(*status)).collect();
+    if !ended.is_empty() {
+        let ended = list_of(&ended);
+        places.push(format!("(SELECT true FROM outcome t WHERE t.id = s.id AND t.status IN ({ended}){error}) IS TRUE"));
+    }
+    format!(" AND ({})", places.join(" OR "))
+}
+
+fn list_of(statuses: &[Status]) -> String {
+    let quoted: Vec<_> = statuses.iter().map(|status| format!("'{status}'")).collect();
+    quoted.join(", ")
+}
+
+/// Ids from a small index with whether they may match, at most one more than a few.
+fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
+    let most = FEW + 1;
+    match few {
+        Few::Ids(ids) => {
+            let ids: Vec<_> = ids.iter().copied().map(TimerId::as_uuid).collect();
+            format!("SELECT w.id, true AS fits FROM (SELECT DISTINCT unnest({}::uuid[]) AS id) w", parameters.bind(ids))
+        }
+        Few::Statuses(statuses) => {
+            let mut statuses = statuses.clone();
+            statuses.sort_unstable();
+            statuses.dedup();
+            let of_each: Vec<_> =
+                statuses.into_iter().map(|status| format!("({} LIMIT {most})", ids_in(status, shards, most))).collect();
+            format!("SELECT * FROM ({}) AS w", of_each.join(" UNION ALL "))
+        }
+        Few::Group(namespaces, group) => {
+            let names: Vec<_> = namespaces.iter().map(|namespace| namespace.as_str().to_owned()).collect();
+            let (names, group) = (parameters.bind(names), parameters.bind(group.as_str().to_owned()));
+            format!(
+                "SELECT f.id, true AS fits FROM definition f
+                 WHERE f.namespace = ANY ({names}) AND f.group_name = {group} AND f.group_name IS NOT NULL"
+            )
+        }
+        Few::Namespaces(namespaces) => {
+            let of_each = |namespace: &Namespace| {
+                let namespace = parameters.bind(namespace.as_str().to_owned());
+                format!(
+                    "(SELECT f.id, true AS fits FROM definition f
+                      WHERE f.namespace = {namespace} AND f.namespace <> 'default' LIMIT {most})"
+                )
+            };
+            let of_each: Vec<_> = namespaces.iter().map(of_each).collect();
+            format!("SELECT DISTINCT * FROM ({}) AS w", of_each.join(" UNION ALL "))
+        }
+        Few::Due(period) => {
+            let minutes = within_minutes(*period, parameters);
+            format!("SELECT f.id, true AS fits FROM definition f WHERE true{minutes}")
+        }
+        Few::Created(period) => {
+            let created = within("f.created_at", *period, parameters);
+            format!("SELECT f.id, true AS fits FROM definition f WHERE true{created}")
+        }
+    }
+}
+
+fn ids_in(status: Status, shards: u16, most: u64) -> String {
+    match status {
+        Status::Pending => "SELECT d.id, d.claim IS NULL AS fits FROM due d ORDER BY d.shard, d.at, d.id".to_owned(),
+        // What is claimed was due, by the clock of a node; no index could tell more without making every claim dearer.
+        Status::Executing => format!(
+            "SELECT d.id, d.claim IS NOT NULL AS fits
+             FROM generate_series(0, {shards} - 1) AS w (shard)
+             CROSS JOIN LATERAL (
+                SELECT d.id, d.claim FROM due d
+                WHERE d.shard = w.shard::smallint AND d.at <= (
+                    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000 + greatest(0, max(skew_micros)) FROM node
+                )
+                ORDER BY d.at, d.id LIMIT {most}
+             ) d"
+        ),
+        Status::Paused => "SELECT p.id, true AS fits FROM paused p".to_owned(),
+        Status::Failed | Status::Canceled | Status::Expired => {
+            format!("SELECT o.id, true AS fits FROM outcome o WHERE o.status = '{status}'")
+        }
+        ended => format!("SELECT o.id, o.status = '{ended}' AS fits FROM outcome o ORDER BY o.id"),
+    }
+}

@@ -1,0 +1,10 @@
+-- Where timers stand, without what can be large.
+-- $1 ids, $2 shards
+SELECT
+    f.id, f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, coalesce(d.at, p.at) AS at,
+    coalesce(d.destination, p.destination) AS destination, p.id IS NOT NULL AS paused, o.status
+FROM unnest($1::uuid[], $2::smallint[]) AS w (id, shard)
+JOIN definition f ON f.id = ANY (ARRAY[w.id])
+LEFT JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = w.id
+LEFT JOIN outcome o ON o.id = ANY (ARRAY[w.id])
+LEFT JOIN paused p ON p.id = ANY (ARRAY[w.id])

@@ -1,0 +1,163 @@
+//! Finding timers: a page of those that match, and how many there are.
+//!
+//! ```text
+//!   plan: where to walk ──▶ streams of (time, id), in the order of the list ──▶ merged ──▶ each one looked at ──▶ page
+//!                                                                                   └── every 256: is there time left?
+//! ```
+//!
+//! A plan takes the way on which least is in between: along an index in the order of the list, or from the few that have a rare
+//! status, a small namespace or a narrow period, which are sorted. What no index knows is decided in memory, timer by timer, so
+//! that a search can stop at any of them and go on from there.
+
+mod look_up;
+mod plan;
+mod stream;
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use store::{Count, Cursor, Filter, ListQuery, Order, Page, Sort};
+use tokio::time::Instant;
+
+pub use self::plan::Plan;
+use self::{look_up::LookUp, stream::Merged};
+use crate::{failure::Failure, tally};
+
+#[cfg(test)]
+pub use self::{look_up::LOOK_AT, plan::Way, stream::statement};
+
+/// So many timers are looked at between two looks at the clock.
+const LOOKED_AT_ONCE: u64 = 256;
+
+pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let plan = Plan::choose(&snapshot, query)?;
+    let mut walk = Walk::begin(&snapshot, &plan, query, query.budget)?;
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let (mut page, mut passed) = (Page::default(), 0);
+    // Of a timer that cannot be read only its place is known: it leaves a gap in the page.
+    let mut shown = 0;
+    let mut full_at = None;
+    loop {
+        let before = walk.last;
+        let Some(step) = walk.step()? else { break };
+        match step {
+            Step::OutOfTime => {
+                page.next = walk.last;
+                page.complete = shown == limit;
+                break;
+            }
+            Step::Passed => {}
+            Step::Fits(_) if passed < query.offset => passed += 1,
+            Step::Fits(_) if shown == limit => {
+                page.next = before;
+                break;
+            }
+            Step::Fits(found) => {
+                shown += 1;
+                match found {
+                    Ok(summary) => page.timers.push(*summary),
+                    Err(error) => tracing::warn!(error = %error, "a timer cannot be listed"),
+                }
+            }
+        }
+        // Whether there is one more is worth a short look, not the whole budget.
+        if shown == limit {
+            let full_at = *full_at.get_or_insert(walk.scanned);
+            if walk.scanned - full_at >= LOOKED_AT_ONCE {
+                page.next = walk.last;
+                break;
+            }
+        }
+    }
+    page.scanned = walk.scanned;
+    Ok(page)
+}
+
+/// What is counted by status and namespace is known. Anything else is looked for, and where time runs out, what was not looked at
+/// is taken to be like what was.
+pub fn count(connection: &Connection, filter: &Filter, budget: Duration) -> Result<Count, Failure> {
+    if filter.is_by_status_and_namespace() {
+        return tally::count(connection, filter).map(Count::exactly);
+    }
+    let snapshot = connection.unchecked_transaction()?;
+    let query = ListQuery { filter: filter.clone(), limit: u32::MAX, ..ListQuery::default() };
+    let plan = Plan::choose(&snapshot, &query)?;
+    let mut walk = Walk::begin(&snapshot, &plan, &query, budget)?;
+    let mut counted: u64 = 0;
+    while let Some(step) = walk.step()? {
+        match step {
+            Step::Fits(_) => counted += 1,
+            Step::Passed => {}
+            Step::OutOfTime => {
+                let share = u128::from(counted) * u128::from(plan.size) / u128::from(walk.scanned.max(1));
+                return Ok(Count::about(u64::try_from(share).unwrap_or(u64::MAX).max(counted)));
+            }
+        }
+    }
+    Ok(Count::exactly(counted))
+}
+
+/// What a step of a walk came to.
+enum Step {
+    Fits(look_up::Found),
+    Passed,
+    OutOfTime,
+}
+
+/// One look after the other along the streams of a plan.
+struct Walk<'c> {
+    streams: Merged<'c>,
+    look_up: LookUp<'c>,
+    deadline: Instant,
+    scanned: u64,
+    /// The last timer that was looked at.
+    last: Option<Cursor>,
+}
+
+impl<'c> Walk<'c> {
+    fn begin(snapshot: &'c Connection, plan: &Plan, query: &'c ListQuery, budget: Duration) -> Result<Self, Failure> {
+        let wanted = u64::from(query.limit).saturating_add(query.offset).saturating_add(1);
+        Ok(Self {
+            streams: Merged::new(snapshot, plan.ways.clone(), query, wanted),
+            look_up: LookUp::prepare(snapshot, &query.filter)?,
+            deadline: Instant::now() + budget,
+            scanned: 0,
+            last: None,
+        })
+    }
+
+    /// `None` when there is nothing left to look at.
+    fn step(&mut self) -> Result<Option<Step>, Failure> {
+        let is_time_to_look = self.scanned > 0 && self.scanned.is_multiple_of(LOOKED_AT_ONCE);
+        if is_time_to_look && Instant::now() >= self.deadline && !self.streams.is_at_end()? {
+            return Ok(Some(Step::OutOfTime));
+        }
+        let Some(place) = self.streams.next()? else { return Ok(None) };
+        let here = Some(Cursor { at: place.at, id: place.id.timer() });
+        // A status that is named twice is walked along twice.
+        if here == self.last {
+            return Ok(Some(Step::Passed));
+        }
+        self.scanned += 1;
+        self.last = here;
+        let found = if place.may_fit { self.look_up.find(place.id)? } else { None };
+        Ok(Some(found.map_or(Step::Passed, Step::Fits)))
+    }
+}
+
+/// Words of SQL that depend on the direction of a list.
+const fn direction(order: Order) -> (&'static str, &'static str) {
+    match order {
+        Order::Ascending => ("ASC", ">"),
+        Order::Descending => ("DESC", "<"),
+    }
+}
+
+/// The column of a definition by which a list is sorted.
+const fn time_column(sort: Sort) -> &'static str {
+    match sort {
+        Sort::CreatedAt => "d.created_at",
+        Sort::ExecuteAt => "d.execute_at",
+    }
+}

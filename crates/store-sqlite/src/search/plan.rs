@@ -1,0 +1,193 @@
+//! Which way a search takes.
+
+use domain::{Group, Namespace, Status, TimerId};
+use rusqlite::{Connection, ToSql};
+use store::{Filter, ListQuery, Period, Sort};
+
+use crate::{failure::Failure, tally};
+
+/// Up to so many timers are fetched and sorted; where there are more, walking in the order of the list meets enough of them soon.
+pub const FEW: u64 = 20_000;
+/// For so many namespaces the index is walked along once each.
+const NAMESPACES_MERGED_MAX: usize = 16;
+
+/// A stream of timers in the order of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// These timers.
+    Ids(Vec<TimerId>),
+    /// All, in the order of creation.
+    Created,
+    /// Those of a namespace, in the order of creation. Not of the default one, which the index leaves out.
+    Namespace(Namespace),
+    /// By time: not finished, and due at their `execute_at`.
+    Due,
+    /// By time: not finished, and due later.
+    Moved,
+    /// By time: finished.
+    Finished,
+    /// By time: paused.
+    Paused,
+    /// The timers of a group in a namespace.
+    Group(Namespace, Group),
+    /// Those that have a status.
+    Status(Status),
+}
+
+impl Way {
+    pub const BY_TIME: [Self; 4] = [Self::Due, Self::Moved, Self::Finished, Self::Paused];
+
+    /// Whether the order of the list is another one than that in which they are found, so that all of them are fetched and sorted.
+    pub fn is_sorted_anew(&self, sort: Sort) -> bool {
+        match self {
+            Self::Ids(_) | Self::Status(_) | Self::Group(..) => true,
+            Self::Created | Self::Namespace(_) => sort == Sort::ExecuteAt,
+            Self::Due | Self::Moved | Self::Finished | Self::Paused => sort == Sort::CreatedAt,
+        }
+    }
+
+    /// Whether timers of one of the statuses can be met on it.
+    fn can_meet(&self, status: &[Status]) -> bool {
+        match self {
+            Self::Due | Self::Moved => {
+                status.is_empty() || status.iter().any(|status| matches!(status, Status::Pending | Status::Executing))
+            }
+            Self::Paused => status.is_empty() || status.contains(&Status::Paused),
+            Self::Finished => status.is_empty() || status.iter().any(|status| status.is_finished()),
+            _ => true,
+        }
+    }
+}
+
+/// The ways of a search, and how many timers are met on them, or more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub ways: Vec<Way>,
+    pub size: u64,
+}
+
+impl Plan {
+    /// The numbers that every transaction keeps tell how many timers lie on each way.
+    pub fn choose(connection: &Connection, query: &ListQuery) -> Result<Self, Failure> {
+        let ListQuery { filter, sort, .. } = query;
+        let by_status_and_namespace =
+            Filter { status: filter.status.clone(), namespaces: filter.namespaces.clone(), ..Filter::default() };
+        let most = tally::count(connection, &by_status_and_namespace)?;
+        if most == 0 {
+            return Ok(Self { ways: Vec::new(), size: 0 });
+        }
+        if let (Some(key), false) = (&filter.key, filter.namespaces.is_empty()) {
+            let ids: Vec<_> = filter.namespaces.iter().map(|namespace| TimerId::keyed(namespace, key)).collect();
+            return Ok(Self { size: ids.len() as u64, ways: vec![Way::Ids(ids)] });
+        }
+        let in_order = in_order(connection, filter, *sort)?;
+        let few = few(connection, filter, *sort)?;
+        let wanted = u64::from(query.limit).saturating_add(query.offset).saturating_add(1);
+        // Where only status and namespace are asked for, those that match are taken to lie evenly among the others.
+        let is_known = filter.is_by_status_and_namespace();
+        let expected = if is_known { in_order.size.min(in_order.size / most * wanted) } else { in_order.size };
+        Ok(few.filter(|few| few.size <= expected).unwrap_or(in_order))
+    }
+}
+
+/// The way along the order of the list.
+fn in_order(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Plan, Failure> {
+    let all = tally::count(connection, &Filter::default())?;
+    let ways = match sort {
+        Sort::CreatedAt if is_merged(&filter.namespaces) => {
+            let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
+            let ways = filter.namespaces.iter().cloned().map(Way::Namespace).collect();
+            return Ok(Plan { ways, size: tally::count(connection, &of_namespaces)? });
+        }
+        Sort::CreatedAt => vec![Way::Created],
+        Sort::ExecuteAt => Way::BY_TIME.into_iter().filter(|way| way.can_meet(&filter.status)).collect(),
+    };
+    Ok(Plan { ways, size: all })
+}
+
+fn is_merged(namespaces: &[Namespace]) -> bool {
+    let is_indexed = namespaces.iter().all(|namespace| namespace.as_str() != Namespace::DEFAULT);
+    is_indexed && (1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len())
+}
+
+/// The shortest way on which there are few timers, to be sorted.
+fn few(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Option<Plan>, Failure> {
+    let mut plans = vec![of_statuses(connection, filter)?, of_group(connection, filter)?];
+    if sort == Sort::ExecuteAt && is_merged(&filter.namespaces) {
+        let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
+        let ways = filter.namespaces.iter().cloned().map(Way::Namespace).collect();
+        plans.push(Some(Plan { ways, size: tally::count(connection, &of_namespaces)? }));
+    }
+    if sort == Sort::ExecuteAt && !filter.created.is_always() {
+        plans.push(Some(Plan { ways: vec![Way::Created], size: created_within(connection, &filter.created)? }));
+    }
+    if sort == Sort::CreatedAt && !filter.due.is_always() {
+        let ways = Way::BY_TIME.into_iter().filter(|way| way.can_meet(&filter.status)).collect();
+        plans.push(Some(Plan { ways, size: due_within(connection, &filter.due)? }));
+    }
+    Ok(plans.into_iter().flatten().filter(|plan| plan.size <= FEW).min_by_key(|plan| plan.size))
+}
+
+/// `None` where no status is asked for, or one that is found only by passing over many others.
+fn of_statuses(connection: &Connection, filter: &Filter) -> Result<Option<Plan>, Failure> {
+    let count = |status: &[Status]| tally::count(connection, &Filter { status: status.to_vec(), ..Filter::default() });
+    if filter.status.is_empty() {
+        return Ok(None);
+    }
+    let mut passed_over = 0;
+    for status in &filter.status {
+        passed_over += match status {
+            Status::Executing | Status::Failed | Status::Canceled | Status::Expired | Status::Paused => count(&[*status])?,
+            Status::Pending => count(&[Status::Pending, Status::Executing])?,
+            _ => {
+                let finished: Vec<_> = Status::ALL.into_iter().filter(|status| status.is_finished()).collect();
+                count(&finished)?
+            }
+        };
+    }
+    Ok(Some(Plan { ways: filter.status.iter().copied().map(Way::Status).collect(), size: passed_over }))
+}
+
+/// `None` where no group is asked for, or not within namespaces.
+fn of_group(connection: &Connection, filter: &Filter) -> Result<Option<Plan>, Failure> {
+    let Some(group) = filter.group.as_ref().filter(|_| !filter.namespaces.is_empty()) else { return Ok(None) };
+    let mut plan = Plan { ways: Vec::new(), size: 0 };
+    let rows = "definition INDEXED BY definition_group WHERE namespace = ?1 AND group_name = ?2";
+    let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
+    for namespace in &filter.namespaces {
+        let parameters: [&dyn ToSql; 3] = [&namespace.as_str(), &group.as_str(), &(FEW as i64 + 1)];
+        let count: i64 = statement.query_row(parameters, |row| row.get(0))?;
+        plan.size += count.unsigned_abs();
+        plan.ways.push(Way::Group(namespace.clone(), group.clone()));
+    }
+    Ok(Some(plan))
+}
+
+/// How many timers were created in a period; counted up to one more than few.
+fn created_within(connection: &Connection, period: &Period) -> Result<u64, Failure> {
+    up_to_few(connection, "definition INDEXED BY definition_created WHERE created_at >= ?1 AND created_at < ?2", period)
+}
+
+/// The same for `execute_at`, in whole minutes.
+fn due_within(connection: &Connection, period: &Period) -> Result<u64, Failure> {
+    let mut count = 0;
+    for rows in [
+        "due WHERE shard = 0 AND minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000",
+        "due INDEXED BY due_moved WHERE execute_at >= ?1 AND execute_at < ?2",
+        "outcome WHERE minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000",
+        "paused WHERE minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000",
+    ] {
+        count += up_to_few(connection, rows, period)?;
+    }
+    Ok(count)
+}
+
+fn up_to_few(connection: &Connection, rows: &str, period: &Period) -> Result<u64, Failure> {
+    let from = period.from.map_or(i64::MIN / 2, domain::Timestamp::as_micros);
+    let to = period.to.map_or(i64::MAX, domain::Timestamp::as_micros);
+    let one_more = FEW as i64 + 1;
+    let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
+    let parameters: [&dyn ToSql; 3] = [&from, &to, &one_more];
+    let count: i64 = statement.query_row(parameters, |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
