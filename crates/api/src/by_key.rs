@@ -20,6 +20,7 @@ use crate::{
     error::ApiError,
     fire, get,
     id::PathId,
+    pause::{self, PauseTimer, ResumeTimer},
     ping_timer::{self, PingTimer},
     retry,
     revision::IfMatch,
@@ -34,6 +35,8 @@ pub(crate) fn routes() -> Router<Api> {
         .route("/namespaces/{namespace}/timers/{key}/fire", routing::post(fire_it))
         .route("/namespaces/{namespace}/timers/{key}/retry", routing::post(retry_it))
         .route("/namespaces/{namespace}/timers/{key}/ping", routing::post(ping_it))
+        .route("/namespaces/{namespace}/timers/{key}/pause", routing::post(pause_it))
+        .route("/namespaces/{namespace}/timers/{key}/resume", routing::post(resume_it))
         .route("/namespaces/{namespace}/timers/{key}/attempts", routing::get(list_attempts))
 }
 
@@ -225,6 +228,66 @@ pub(crate) async fn ping_it(
 )]
 pub(crate) async fn list_attempts(permitted: Permitted, key: PathKey) -> Result<Answer<Attempts>, ApiError> {
     attempts::attempts(permitted, key.into()).await
+}
+
+/// Pause a timer by its key
+///
+/// As `POST /timers/{id}/pause`.
+#[utoipa::path(
+    post, path = "/namespaces/{namespace}/timers/{key}/pause", tag = "timers", operation_id = "pauseTimerByKey", security(("ApiKey" = [])),
+    params(
+        ("namespace" = schema::NamespaceName, Path, description = "The namespace of the timer."),
+        ("key" = schema::TimerKey, Path, description = "The `key` that the timer was created with."),
+        ("If-Match" = Option<schema::IfMatch>, Header, description = schema::IF_MATCH),
+    ),
+    request_body(content = Option<PauseTimer>, description = "A note, if there is one."),
+    responses(
+        (status = 200, description = "It is paused: `timer paused successfully`.", body = Envelope<TimerView>),
+        (status = 400, description = "The namespace, the key or a field breaks a rule; the message names both.", body = ErrorEnvelope),
+        (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+        (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
+        (status = 409, description = "The timer is being delivered or has ended: `cannot pause timer with status 'executing'`.", body = ErrorEnvelope),
+        (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
+        (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
+    )
+)]
+pub(crate) async fn pause_it(
+    writing: Writing,
+    key: PathKey,
+    if_match: IfMatch,
+    body: OptionalBody,
+) -> Result<Answer<TimerView>, ApiError> {
+    pause::pause(writing, key.into(), if_match, body).await
+}
+
+/// Resume a timer by its key
+///
+/// As `POST /timers/{id}/resume`.
+#[utoipa::path(
+    post, path = "/namespaces/{namespace}/timers/{key}/resume", tag = "timers", operation_id = "resumeTimerByKey", security(("ApiKey" = [])),
+    params(
+        ("namespace" = schema::NamespaceName, Path, description = "The namespace of the timer."),
+        ("key" = schema::TimerKey, Path, description = "The `key` that the timer was created with."),
+        ("If-Match" = Option<schema::IfMatch>, Header, description = schema::IF_MATCH),
+    ),
+    request_body(content = Option<ResumeTimer>, description = "What becomes of a timer that was due meanwhile."),
+    responses(
+        (status = 200, description = "It is not paused any more: `timer resumed successfully`.", body = Envelope<TimerView>),
+        (status = 400, description = "The namespace, the key or a field breaks a rule; the message names both.", body = ErrorEnvelope),
+        (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+        (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
+        (status = 409, description = "The timer is being delivered or has ended: `cannot resume timer with status 'completed'`.", body = ErrorEnvelope),
+        (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
+        (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
+    )
+)]
+pub(crate) async fn resume_it(
+    writing: Writing,
+    key: PathKey,
+    if_match: IfMatch,
+    body: OptionalBody,
+) -> Result<Answer<TimerView>, ApiError> {
+    pause::resume(writing, key.into(), if_match, body).await
 }
 
 #[cfg(test)]

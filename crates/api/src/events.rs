@@ -24,7 +24,10 @@ use self::{
     feed::{Feed, Format},
     parameters::{Parameters, Wanted},
 };
-use crate::{Api, attempts::AttemptView, auth::Permitted, envelope::ErrorEnvelope, error::ApiError, schema, view::TimerView};
+use crate::{
+    Api, attempts::AttemptView, auth::Permitted, envelope::ErrorEnvelope, error::ApiError, filter::FilterParameters, schema,
+    view::TimerView,
+};
 
 /// The shutdown of the listener that a request came through: an answer that would never end ends then.
 #[derive(Clone)]

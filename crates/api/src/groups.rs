@@ -63,6 +63,8 @@ pub(crate) struct ByStatus {
     #[schema(minimum = 0, example = 0)]
     canceled: u64,
     #[schema(minimum = 0, example = 0)]
+    paused: u64,
+    #[schema(minimum = 0, example = 0)]
     expired: u64,
 }
 
@@ -80,6 +82,7 @@ impl GroupView {
                 completed: of(Status::Completed),
                 failed: of(Status::Failed),
                 canceled: of(Status::Canceled),
+                paused: of(Status::Paused),
                 expired: of(Status::Expired),
             },
         }

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use domain::{Attempt, Next, OnConflict, Span, Status, Timer, TimerId, Timestamp, limits};
-use store::{Changed, Created, Happened, PROMPT_WITHIN, Recorded, Settlement, Store, Watermark};
+use domain::{Attempt, Missed, Next, OnConflict, Span, Status, Timer, TimerId, Timestamp, limits};
+use store::{BulkAction, BulkItem, Changed, Created, Happened, PROMPT_WITHIN, Recorded, Settlement, Store, Watermark};
 
 use crate::{Draft, Fixture, NOW, Stage, ago, fixture::skip, millis, secs, stage::entry_at, timer};
 
@@ -89,11 +89,52 @@ pub async fn every_raised_revision_is_an_event(fixture: impl Fixture) {
     let failed = ended(&stage, &again, Next::Failed { at: now(&stage).await, error: "503".to_owned() }).await;
     let Changed::Done(reopened) = stage.store.reopen(created.id(), None, NOW).await.unwrap() else { panic!("it had failed") };
     assert_eq!((updated.revision, failed.revision, reopened.revision), (2, 5, 6));
+    let Changed::Done(_) = stage.store.pause(created.id(), None, None, NOW).await.unwrap() else { panic!("it was pending") };
+    let resumed = stage.store.resume(created.id(), None, Missed::Fire, NOW).await.unwrap();
+    assert!(matches!(resumed, Changed::Done(Timer { revision: 8, .. })), "{resumed:?}");
     let revisions = lately(&stage, created.id()).await.into_iter().filter_map(|what| match what {
         Happened::Changed { revision } => Some(revision),
         _ => None,
     });
-    assert_eq!(revisions.collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
+    assert_eq!(revisions.collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7, 8]);
+}
+
+pub async fn what_is_changed_with_many_is_an_event_as_alone(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timer = stage.create(prompt(&stage).await).await;
+    let actions = [
+        (BulkAction::Reschedule, true),
+        (BulkAction::Pause { note: None }, true),
+        (BulkAction::Resume { missed: Missed::Fire }, true),
+        (BulkAction::Expire, false),
+        (BulkAction::Retry, true),
+        (BulkAction::Fire, true),
+        (BulkAction::Cancel, false),
+    ];
+    let (mut revision, mut changes) = (1, Vec::new());
+    for (action, is_raised) in actions {
+        let item = BulkItem { id: timer.id(), revision, at: Some(ago(secs(1))) };
+        let at = now(&stage).await;
+        let changed = stage.store.change_all(&action, &[item], None, at).await.unwrap().unwrap();
+        assert!(changed[0].is_change(), "{action:?}");
+        if is_raised {
+            revision += 1;
+            changes.push(Happened::Changed { revision });
+        }
+    }
+    let happened = lately(&stage, timer.id()).await;
+    let is_of = |kind: i16| happened.iter().filter(move |what| what.kind() == kind).copied().collect::<Vec<_>>();
+    assert_eq!(is_of(Happened::CHANGED), changes, "{happened:?}");
+    for (kind, status) in [(Happened::ENDED, Status::Expired), (Happened::FINISHED, Status::Canceled)] {
+        let ends = is_of(kind);
+        let is_meant = |what: &Happened| matches!(what, Happened::Ended { status: end, .. } | Happened::Finished { status: end, .. } if *end == status);
+        assert!(ends.len() == 1 && is_meant(&ends[0]), "{happened:?}");
+    }
+    let item = BulkItem { id: timer.id(), revision, at: None };
+    stage.store.change_all(&BulkAction::Delete, &[item], None, NOW).await.unwrap();
+    assert!(
+        lately(&stage, timer.id()).await.iter().all(|what| !matches!(what, Happened::Ended { status: Status::Canceled, .. }))
+    );
 }
 
 pub async fn a_refused_change_is_no_event(fixture: impl Fixture) {

@@ -210,6 +210,7 @@ macro_rules! suite {
                 a_life_in_time_is_recorded_by_its_own_rows
                 what_is_written_late_is_an_event_of_its_moment
                 every_raised_revision_is_an_event
+                what_is_changed_with_many_is_an_event_as_alone
                 a_refused_change_is_no_event
                 a_new_life_keeps_the_end_of_the_former_one
                 recorded_attempts_are_events

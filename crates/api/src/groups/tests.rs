@@ -14,7 +14,7 @@ async fn a_group_is_counted_and_canceled() {
     let counted = |pending: u64, canceled: u64| {
         json!({
             "namespace": "default", "group": "x/y é", "total": 3, "total_is_estimate": false,
-            "by_status": {"pending": pending, "executing": 0, "completed": 0, "failed": 0, "canceled": canceled, "expired": 0},
+            "by_status": {"pending": pending, "executing": 0, "completed": 0, "failed": 0, "canceled": canceled, "paused": 0, "expired": 0},
         })
     };
     assert_eq!(rig.get(path).await.json()["data"], counted(3, 0));
