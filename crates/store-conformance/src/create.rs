@@ -87,11 +87,7 @@ pub async fn a_chosen_id_is_the_same_timer_only_with_the_same_content(fixture: i
         let answers = stage.create_all(batch).await;
         assert_eq!(answers[0], Created::Existing(first.clone()), "{status}");
         for answer in &answers[1..] {
-            let refused = match status {
-                Status::Executing => Created::Existing(first.clone()),
-                _ => Created::Conflict(first.clone()),
-            };
-            assert_eq!(*answer, refused, "{status}");
+            assert_eq!(*answer, Created::Conflict(first.clone()), "{status}");
         }
         assert_eq!(stage.get(first.id()).await, first, "{status}");
     }
@@ -166,14 +162,6 @@ pub async fn a_timer_takes_no_time_at_which_it_has_expired(fixture: impl Fixture
         let moved = stage.create_all(vec![again(at)]).await.remove(0);
         assert!(matches!(&moved, Created::Replaced(timer) if timer.execute_at == ahead(at)), "{moved:?}");
     }
-}
-
-pub async fn an_id_that_a_client_chose_stands_for_one_content_also_during_the_call(fixture: impl Fixture) {
-    let stage = Stage::set(&fixture).await;
-    let draft = timer("http://a.example/").payload("1").numbered(1);
-    let executing = stage.in_status(draft.clone(), Status::Executing).await;
-    assert_eq!(stage.create_all(vec![draft.clone()]).await, [Created::Existing(executing.clone())]);
-    assert_eq!(stage.create_all(vec![draft.payload("2")]).await, [Created::Conflict(executing)]);
 }
 
 /// The table of [`domain::resolve`], as the store implements it: for each status, the same content, other content, another

@@ -15,7 +15,6 @@ macro_rules! suite {
                 earliest_moves_what_is_pending_to_an_earlier_time_only
                 latest_moves_what_is_pending_to_a_later_time_only
                 a_timer_takes_no_time_at_which_it_has_expired
-                an_id_that_a_client_chose_stands_for_one_content_also_during_the_call
                 a_timer_is_postponed_up_to_its_limit
                 blanks_between_json_tokens_do_not_make_another_timer
                 the_same_delay_asked_for_later_is_the_same_timer
