@@ -13,10 +13,10 @@ const CHARS_MAX: usize = 200;
 pub struct BasePath(Arc<str>);
 
 impl BasePath {
-    /// `/` alone means that there is none.
+    /// `/` alone means that there is none, and so does an empty text.
     pub fn parse(field: &str, text: &str) -> Result<Self, Invalid> {
         let refused = |rule: &str| Err(Invalid::new(field, rule));
-        if text == "/" {
+        if matches!(text, "" | "/") {
             return Ok(Self::default());
         }
         let Some(segments) = text.strip_prefix('/') else { return refused("must begin with /") };
@@ -72,12 +72,14 @@ mod tests {
 
     #[test]
     fn a_base_path_is_a_plain_path() {
-        assert_eq!(base("/"), BasePath::default());
+        for none in ["", "/"] {
+            assert_eq!(base(none), BasePath::default());
+        }
         for text in ["/timers-api", "/a/b_c/d.e~f", "/a"] {
             assert_eq!(base(text).as_str(), text);
         }
         for text in
-            ["", "a", "a/b", "/a/", "//", "/a//b", "/./a", "/..", "/a b", "/a?b", "/%41", "/é", "http://a/b", &"/a".repeat(101)]
+            [" ", "a", "a/b", "/a/", "//", "/a//b", "/./a", "/..", "/a b", "/a?b", "/%41", "/é", "http://a/b", &"/a".repeat(101)]
         {
             assert!(BasePath::parse("BASE_PATH", text).is_err(), "{text}");
         }
@@ -108,7 +110,9 @@ mod tests {
         assert_eq!(created.status, 201, "{}", created.text);
         let one = format!("/timers/{}", created.data("id").as_str().unwrap());
         assert_eq!(rig.get(&format!("/timers-api{one}")).await.status, 200);
-        assert_eq!(rig.get(&one).await.refused(404, 3), "no such route: see /docs");
+        for beside in [one.as_str(), "/timers-api/timer"] {
+            assert_eq!(rig.get(beside).await.refused(404, 3), "no such route: see /timers-api/docs", "{beside}");
+        }
         assert_eq!(rig.get("/timers-api/timers?limit=0").await.refused(400, 2), "limit must be a whole number from 1 to 200");
         assert_eq!(
             rig.get("/timers-api/api/v1/timers/a/b").await.refused_v1(404, "TIMER_NOT_FOUND")["details"],

@@ -21,6 +21,7 @@ use crate::{
     fire, get,
     id::PathId,
     pause::{self, PauseTimer, ResumeTimer},
+    ping_timer::{self, PingTimer},
     retry,
     revision::IfMatch,
     schema,
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Router<Api> {
         .route("/namespaces/{namespace}/timers/{key}", routing::get(read).put(change).delete(cancel_it))
         .route("/namespaces/{namespace}/timers/{key}/fire", routing::post(fire_it))
         .route("/namespaces/{namespace}/timers/{key}/retry", routing::post(retry_it))
+        .route("/namespaces/{namespace}/timers/{key}/ping", routing::post(ping_it))
         .route("/namespaces/{namespace}/timers/{key}/pause", routing::post(pause_it))
         .route("/namespaces/{namespace}/timers/{key}/resume", routing::post(resume_it))
         .route("/namespaces/{namespace}/timers/{key}/attempts", routing::get(list_attempts))
@@ -151,6 +153,7 @@ pub(crate) async fn cancel_it(permitted: Permitted, key: PathKey, if_match: IfMa
         (status = 200, description = "It is due: `timer fires now`.", body = Envelope<TimerView>),
         (status = 400, description = "The namespace or the key breaks a rule, or the timer is not pending: `cannot fire timer with status 'completed'`.", body = ErrorEnvelope),
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+        (status = 409, description = "The timer's own expiry has come: `cannot fire timer: it expired at …`.", body = ErrorEnvelope),
     )
 )]
 pub(crate) async fn fire_it(permitted: Permitted, key: PathKey, if_match: IfMatch) -> Result<Answer<TimerView>, ApiError> {
@@ -171,10 +174,41 @@ pub(crate) async fn fire_it(permitted: Permitted, key: PathKey, if_match: IfMatc
         (status = 200, description = "It is pending again: `timer is tried again`.", body = Envelope<TimerView>),
         (status = 400, description = "The namespace or the key breaks a rule, or the timer has not failed: `cannot retry timer with status 'completed'`.", body = ErrorEnvelope),
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+        (status = 409, description = "The timer's own expiry has come: `cannot retry timer: it expired at …`.", body = ErrorEnvelope),
     )
 )]
 pub(crate) async fn retry_it(permitted: Permitted, key: PathKey, if_match: IfMatch) -> Result<Answer<TimerView>, ApiError> {
     retry::retry(permitted, key.into(), if_match).await
+}
+
+/// Postpone a timer by its key
+///
+/// As `POST /timers/{id}/ping`.
+#[utoipa::path(
+    post, path = "/namespaces/{namespace}/timers/{key}/ping", tag = "timers", operation_id = "pingTimerByKey", security(("ApiKey" = [])),
+    params(
+        ("namespace" = schema::NamespaceName, Path, description = "The namespace of the timer."),
+        ("key" = schema::TimerKey, Path, description = "The `key` that the timer was created with."),
+        ("If-Match" = Option<schema::IfMatch>, Header, description = schema::IF_MATCH),
+    ),
+    request_body(content = Option<PingTimer>, description = "By how much; may be missing."),
+    responses(
+        (status = 200, description = "It is postponed: `timer postponed successfully`.", body = Envelope<TimerView>),
+        (status = 400, description = "A field, the namespace or the key breaks a rule; the message names both.", body = ErrorEnvelope),
+        (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+        (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
+        (status = 409, description = "The timer is being delivered, or was canceled: `cannot ping timer with status 'canceled'`.", body = ErrorEnvelope),
+        (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
+        (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
+    )
+)]
+pub(crate) async fn ping_it(
+    writing: Writing,
+    key: PathKey,
+    if_match: IfMatch,
+    body: OptionalBody,
+) -> Result<Answer<TimerView>, ApiError> {
+    ping_timer::ping_timer(writing, key.into(), if_match, body).await
 }
 
 /// List the attempts of a timer by its key

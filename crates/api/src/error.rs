@@ -5,7 +5,7 @@ use commands::{CommandError, Verb};
 use domain::{Invalid, Status};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use crate::{limits, revision};
+use crate::{BasePath, limits, revision};
 
 /// Why a request was not carried out. The one place where reasons become statuses.
 #[derive(Debug)]
@@ -18,7 +18,8 @@ pub(crate) enum ApiError {
     TooManyRequests(Duration),
     /// A wrong key, and not the first from this address; the next is looked at in so long.
     TooManyWrongKeys(Duration),
-    NoSuchRoute,
+    /// The path under which everything is served, and so the documentation.
+    NoSuchRoute(BasePath),
     MethodNotAllowed,
     BodyTooSlow,
     /// The body has more bytes than this.
@@ -71,13 +72,13 @@ impl ApiError {
                 StatusCode::BAD_REQUEST
             }
             Self::Command(CommandError::NotFound | CommandError::NoSuchKey | CommandError::NoSuchOperation)
-            | Self::NoSuchRoute => StatusCode::NOT_FOUND,
+            | Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
             Self::Command(
                 CommandError::Conflict(_)
                 | CommandError::IdTaken
                 | CommandError::InDelivery(_)
                 | CommandError::TooMany { .. }
-                | CommandError::Expired(_),
+                | CommandError::Expired { .. },
             ) => StatusCode::CONFLICT,
             Self::Command(CommandError::Unavailable(_) | CommandError::Unknown(_) | CommandError::TooManyStreams(_))
             | Self::TooManyConnections
@@ -105,11 +106,11 @@ impl ApiError {
             Self::BodyTooLarge(bytes_max) => {
                 return format!("the body must not be larger than {} MiB", bytes_max / limits::MEBIBYTE);
             }
+            Self::NoSuchRoute(base_path) => return format!("no such route: see {}/docs", base_path.as_str()),
             Self::Malformed(text) => text,
             Self::Unauthorized => "unauthorized",
             Self::TooManyRequests(_) => "too many requests with this key: see the Retry-After header",
             Self::TooManyWrongKeys(_) => "too many wrong keys from this address: see the Retry-After header",
-            Self::NoSuchRoute => "no such route: see /docs",
             Self::MethodNotAllowed => "method not allowed: see the Allow header",
             Self::BodyTooSlow => "the body did not arrive in time",
             Self::MediaType(text) => text,

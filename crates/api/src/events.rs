@@ -68,7 +68,7 @@ impl EventView {
 ///
 /// A stream of what happens to the timers that match, on whichever node: `created`, `changed` (its content or its due time, also by
 /// a retry or a revival), `attempt` (as far as attempts are recorded), `finished` (canceled, too). Server-sent events, or one JSON
-/// object a line with `Accept: application/x-ndjson`. It goes on until one side closes it; every 10 seconds there is a sign of life
+/// object a line with `Accept: application/x-ndjson`. It goes on until one side closes it; every 10 seconds there is a heartbeat
 /// with the position that the stream has reached: a comment with an `id`, or a line of type `position`.
 ///
 /// To resume, send the last id as `Last-Event-ID`, which browsers do by themselves, or as `after`, to any node and within 24 hours.

@@ -25,6 +25,7 @@ use crate::{
         (status = 200, description = "It is due: `timer fires now`.", body = Envelope<TimerView>),
         (status = 400, description = "The id is no UUID, or the timer is not pending: `cannot fire timer with status 'completed'`.", body = ErrorEnvelope),
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
+        (status = 409, description = "The timer's own expiry has come: `cannot fire timer: it expired at …`.", body = ErrorEnvelope),
     )
 )]
 pub(crate) async fn fire(

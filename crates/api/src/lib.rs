@@ -193,6 +193,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
         exporting: Semaphore::new(1),
     });
+    let documented_under = base_path.clone();
     let routes = Router::new()
         .route("/timers", routing::post(create::create).get(list::list))
         .route("/timers/count", routing::get(count::count))
@@ -228,7 +229,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/docs", routing::get(docs::docs))
         .merge(by_key::routes())
         .merge(v1::routes())
-        .fallback(async || error::ApiError::NoSuchRoute)
+        .fallback(async move || error::ApiError::NoSuchRoute(documented_under))
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(api.clone(), observe::around))
         .with_state(api);

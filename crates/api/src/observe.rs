@@ -26,7 +26,7 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     let id = request_id(&request);
     let method = request.method().clone();
     let dialect = ApiDialect::of(request.uri().path());
-    let accept_encoding = request.headers().get(header::ACCEPT_ENCODING).cloned();
+    let accept_encoding: Vec<HeaderValue> = request.headers().get_all(header::ACCEPT_ENCODING).iter().cloned().collect();
     // Refused by the listener already, and counted there.
     if let Some(Refused(error)) = request.extensions_mut().remove() {
         let mut response = dialect.refusal(&error, api.unrestricted.clock.now());
@@ -59,7 +59,7 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     response.headers_mut().insert(REQUEST_ID, id);
     if compression::is_worthwhile(&response) {
         // Boxed, because the size of a future is moved about with every request.
-        response = Box::pin(compression::compressed(response, accept_encoding.as_ref())).await;
+        response = Box::pin(compression::compressed(response, &accept_encoding)).await;
     }
     response
 }

@@ -29,7 +29,7 @@ use crate::{
         fire::fire, retry::retry, ping_timer::ping_timer, pause::pause, pause::resume, attempts::attempts, batch::batch,
         cancel_matching::cancel_matching, bulk::bulk, operations::list, operations::get, operations::stop,
         by_key::read, by_key::change, by_key::cancel_it, by_key::fire_it, by_key::retry_it, by_key::pause_it, by_key::resume_it,
-        by_key::list_attempts,
+        by_key::ping_it, by_key::list_attempts,
         groups::count, groups::cancel,
         v1::create::create, v1::get::get, v1::update::update, v1::delete::delete,
         v1::create::create_or_replace, v1::get::get_selected, v1::update::update_selected, v1::delete::delete_selected,

@@ -11,6 +11,8 @@ use crate::{
     error::ApiError,
     id::PathId,
     request,
+    revision::{self, IfMatch},
+    schema,
     view::TimerView,
 };
 
@@ -30,7 +32,10 @@ pub(crate) struct PingTimer<'a> {
 /// completed, failed or expired begins anew. A service that pings its timer again and again lets it fire only when it falls silent.
 #[utoipa::path(
     post, path = "/timers/{id}/ping", tag = "timers", operation_id = "pingTimer", security(("ApiKey" = [])),
-    params(("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with.")),
+    params(
+        ("id" = String, Path, format = "uuid", description = "The id that creating the timer answered with."),
+        ("If-Match" = Option<schema::IfMatch>, Header, description = schema::IF_MATCH),
+    ),
     request_body(content = Option<PingTimer>, description = "By how much; may be missing."),
     responses(
         (status = 200, description = "It is postponed: `timer postponed successfully`.", body = Envelope<TimerView>),
@@ -45,13 +50,14 @@ pub(crate) struct PingTimer<'a> {
 pub(crate) async fn ping_timer(
     Writing(commands): Writing,
     PathId(id): PathId,
+    IfMatch(expected): IfMatch,
     OptionalBody(body): OptionalBody,
 ) -> Result<Answer<TimerView>, ApiError> {
     // `null` says the same as nothing.
     let text = body.as_ref().map(|body| body.text.as_str()).filter(|text| text.trim_ascii() != "null");
     let request: PingTimer<'_> = text.map(request::read).transpose()?.unwrap_or_default();
-    let timer = commands.ping(id, request.delay.read("delay")?, None).await?;
-    Ok(Answer::ok("timer postponed successfully", TimerView::of(timer, commands.clock.now())))
+    let timer = commands.ping(id, request.delay.read("delay")?, expected).await?;
+    Ok(revision::changed("timer postponed successfully", timer, commands.clock.now()))
 }
 
 #[cfg(test)]

@@ -211,6 +211,7 @@ mod tests {
             id: TimerId::random(NOW),
             namespace: Namespace::default(),
             key: None,
+            group: None,
             callback_kind: "http".to_owned(),
             correlation_id: None,
             execute_at,

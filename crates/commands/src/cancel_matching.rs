@@ -25,8 +25,8 @@ pub struct CanceledMany {
 }
 
 impl Commands {
-    /// Cancels every pending timer that matches, if there are no more than expected. Timers that are registered meanwhile are
-    /// left alone. An API key runs one bulk cancel at a time.
+    /// Cancels every pending timer that matches, if there are no more than expected. Timers that are registered meanwhile may
+    /// be left alone. An API key runs one bulk cancel at a time.
     pub async fn cancel_matching(&self, selection: &Selection) -> Result<CanceledMany, CommandError> {
         self.check_may_write()?;
         if !(1..=limits::CANCELED_AT_ONCE_MAX).contains(&selection.expected_max) {

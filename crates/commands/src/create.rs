@@ -1,6 +1,7 @@
 use domain::{
-    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Group, HttpEndpoint, Invalid, JsonText, Key, Namespace,
-    NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Times, Timestamp, resolve,
+    Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Expiry, Group, HttpEndpoint, Invalid, JsonText, Key,
+    Namespace, NewTimer, OnConflict, Options, RequestedTime, Resolution, RetryPolicy, Status, Timer, TimerId, Times, Timestamp,
+    resolve,
 };
 use store::{Created, StoreError, StoreResult};
 
@@ -127,6 +128,7 @@ impl Commands {
                 return Err(CommandError::InDelivery(Box::new(timer)));
             }
             Created::Conflict(timer) => return Err(CommandError::Conflict(Box::new(timer))),
+            Created::PastExpiry(_) => return Err(Expiry::no_later_than_due().into()),
         };
         // With labels that are known when this is compiled, no key has to be made to find the metric.
         if matches!(outcome, Outcome::Created(_)) {
@@ -185,7 +187,7 @@ impl Commands {
             Resolution::Existing => self.answer(Created::Existing(timer)),
             Resolution::Conflict => self.answer(Created::Conflict(timer)),
             // These would need the time that has passed.
-            Resolution::Overwrite | Resolution::Move(_) | Resolution::Revive => Err(refusal.into()),
+            Resolution::Overwrite | Resolution::Move(_) | Resolution::PastExpiry | Resolution::Revive => Err(refusal.into()),
         }
     }
 

@@ -20,9 +20,9 @@ pub enum CommandError {
     /// The status of the timer does not permit it.
     #[error("cannot {verb} timer with status '{status}'")]
     WrongStatus { verb: Verb, status: Status },
-    /// The timer has expired, and another try would come after that.
-    #[error("cannot retry timer: it expired at {0}")]
-    Expired(Timestamp),
+    /// The expiry of the timer has come, so that it would end without a call.
+    #[error("cannot {verb} timer: it expired at {at}")]
+    Expired { verb: Verb, at: Timestamp },
     /// The timer has another revision than the one that the caller expects; nothing was changed.
     #[error("timer has revision {revision}, not {expected}")]
     StaleRevision { revision: u32, expected: u32 },

@@ -17,8 +17,11 @@ impl Commands {
             CommandError::check_revision(&timer, expected)?;
             if can_be_revived(timer.status) {
                 let now = self.clock.now();
-                let due = self.pinged_to(&timer, delay, now)?;
-                if let Some(revived) = self.revive_once(&moved(timer, due)?, now).await? {
+                let wanted = self.pinged_to(&timer, delay, now)?;
+                // Its own delay was registered beside the limit, and stands.
+                let limit = timer.definition.options.postpone_max.filter(|_| delay.is_some());
+                let due = limit.map_or(wanted, |limit| wanted.min(now.saturating_add(limit)));
+                if let Some(revived) = self.revive_surely(&moved(timer, due)?, expected, now).await? {
                     self.scheduled(&revived);
                     return Ok(revived);
                 }
@@ -27,7 +30,7 @@ impl Commands {
             let postponed = |timer: Timer, now| {
                 let wanted = self.pinged_to(&timer, delay, now)?;
                 let due = Times::of(&timer, wanted).postponed();
-                moved(timer, due)
+                Ok(moved(timer, due)?)
             };
             match self.change(id, Verb::Ping, expected, postponed).await {
                 // It has ended since it was read.
@@ -49,22 +52,37 @@ impl Commands {
         }
     }
 
-    /// Tries one new life. `None` when the timer is no longer what it was made from.
-    async fn revive_once(&self, changed: &Timer, now: Timestamp) -> Result<Option<Timer>, CommandError> {
-        match call::writing(self.stores.timers.revive(changed, now)).await {
-            Ok(Changed::Done(timer)) => Ok(Some(timer)),
-            Ok(Changed::StaleRevision(_) | Changed::WrongStatus(_)) => Ok(None),
-            Ok(Changed::NotFound) => Err(CommandError::NotFound),
-            Err(cause @ StoreError::Unknown(_)) => {
-                let mut read_back = ReadBack::of("revive", cause);
-                let timer = read_back.timer(self, changed.id()).await?.ok_or(CommandError::NotFound)?;
-                if timer.revision > changed.revision && timer.created_at == now {
-                    return Ok(Some(timer));
+    /// Gives the timer one new life. `None` when it is no longer what the new life was made from.
+    async fn revive_surely(&self, changed: &Timer, expected: Option<u32>, now: Timestamp) -> Result<Option<Timer>, CommandError> {
+        let mut lost: Option<ReadBack> = None;
+        loop {
+            let met = match (call::writing(self.stores.timers.revive(changed, now)).await, &mut lost) {
+                (Ok(Changed::Done(timer)), _) => return Ok(Some(timer)),
+                (Ok(Changed::NotFound), _) => return Err(CommandError::NotFound),
+                (Ok(Changed::StaleRevision(_) | Changed::WrongStatus(_)), None) => return Ok(None),
+                // The first try may have been committed late.
+                (Ok(Changed::StaleRevision(timer) | Changed::WrongStatus(timer)), Some(_)) => timer,
+                (Err(StoreError::Unknown(_) | StoreError::Unavailable(_)), Some(read_back)) => {
+                    read_back.timer(self, changed.id()).await?.ok_or(CommandError::NotFound)?
                 }
-                read_back.pause().await?;
-                Ok(None)
+                (Err(cause @ StoreError::Unknown(_)), None) => {
+                    let read_back = lost.insert(ReadBack::of("revive", cause));
+                    read_back.timer(self, changed.id()).await?.ok_or(CommandError::NotFound)?
+                }
+                (Err(error), _) => return Err(error.into()),
+            };
+            let Some(read_back) = &mut lost else { return Ok(None) };
+            if met.revision > changed.revision && met.created_at == now {
+                return Ok(Some(met));
             }
-            Err(error) => Err(error.into()),
+            // Of several lives since, the first may have been this one.
+            if expected.is_some() && met.revision > changed.revision + 1 {
+                return Err(read_back.given_up().into());
+            }
+            if met.revision != changed.revision || !can_be_revived(met.status) {
+                return Ok(None);
+            }
+            read_back.pause().await?;
         }
     }
 }

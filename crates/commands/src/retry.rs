@@ -15,8 +15,8 @@ impl Commands {
             return Err(CommandError::WrongStatus { verb: Verb::Retry, status: failed.status });
         }
         let now = self.clock.now();
-        if let Some(expired_at) = failed.expires_at().filter(|expires_at| *expires_at <= now) {
-            return Err(CommandError::Expired(expired_at));
+        if let Some(at) = failed.expires_at().filter(|expires_at| *expires_at <= now) {
+            return Err(CommandError::Expired { verb: Verb::Retry, at });
         }
         let reopened = match call::writing(self.stores.timers.reopen(id, expected, now)).await {
             Err(cause @ StoreError::Unknown(_)) => self.confirm_retry(&failed, expected, now, cause).await?,
@@ -38,22 +38,37 @@ impl Commands {
         let mut read_back = ReadBack::of("retry", cause);
         loop {
             let timer = read_back.timer(self, failed.id()).await?.ok_or(CommandError::NotFound)?;
-            // Only a retry, or a change after one, raises the revision of a failed timer.
             if timer.revision > failed.revision {
-                let is_made_here = expected.is_none() || timer.updated_at == now;
-                // A timer that has ended or was changed since no longer shows which client had it tried again.
-                let is_open = timer.status.is_finished() || timer.revision > failed.revision + 1;
-                return match (is_made_here, is_open) {
-                    (true, _) => Ok(timer),
-                    (false, true) => Err(read_back.given_up().into()),
-                    (false, false) => CommandError::check_revision(&timer, expected).map(|()| timer),
-                };
+                return tried_again(timer, failed, expected, now, &read_back);
             }
             match call::writing(self.stores.timers.reopen(failed.id(), expected, now)).await {
                 Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => read_back.pause().await?,
+                // The first try may have been committed after the timer was read.
+                Ok(Changed::WrongStatus(timer) | Changed::StaleRevision(timer)) if timer.revision > failed.revision => {
+                    return tried_again(timer, failed, expected, now, &read_back);
+                }
                 known => return reopened(known?, expected),
             }
         }
+    }
+}
+
+/// The answer to a retry whose own answer was lost, and after which the timer has a higher revision: only a retry, or a change after one,
+/// raises that of a failed timer.
+fn tried_again(
+    timer: Timer,
+    failed: &Timer,
+    expected: Option<u32>,
+    now: Timestamp,
+    read_back: &ReadBack,
+) -> Result<Timer, CommandError> {
+    let is_made_here = expected.is_none() || timer.updated_at == now;
+    // A timer that has ended or was changed since no longer shows which client had it tried again.
+    let is_open = timer.status.is_finished() || timer.revision > failed.revision + 1;
+    match (is_made_here, is_open) {
+        (true, _) => Ok(timer),
+        (false, true) => Err(read_back.given_up().into()),
+        (false, false) => CommandError::check_revision(&timer, expected).map(|()| timer),
     }
 }
 

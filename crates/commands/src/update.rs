@@ -1,4 +1,4 @@
-use domain::{Invalid, Status, Timer, TimerId, Timestamp};
+use domain::{Status, Timer, TimerId, Timestamp};
 use store::{Changed, StoreError};
 
 use crate::{CommandError, Commands, Patch, Verb, call, call::ReadBack};
@@ -6,13 +6,12 @@ use crate::{CommandError, Commands, Patch, Verb, call, call::ReadBack};
 /// How often an update is retried because the timer was changed concurrently.
 const ROUNDS_MAX: u32 = 8;
 
-/// What one try of a change came to.
-enum Tried {
-    Done(Box<Timer>),
-    /// The timer is no longer what the change was made from, and the change was not made.
-    Stale,
-    /// Its answer was lost, and the timer does not show that the change was made.
-    Unanswered(ReadBack),
+/// A change whose answer was lost. It is tried again as it was, so that it does not matter which of its tries was committed.
+struct Lost {
+    changed: Timer,
+    due_before: Timestamp,
+    now: Timestamp,
+    read_back: ReadBack,
 }
 
 impl Commands {
@@ -23,7 +22,7 @@ impl Commands {
             self.check_may_write()?;
             return pending(self.get(id).await?, Verb::Update, expected);
         }
-        self.change(id, Verb::Update, expected, |timer, now| patch.clone().apply(timer, now, &self.rules)).await
+        self.change(id, Verb::Update, expected, |timer, now| Ok(patch.clone().apply(timer, now, &self.rules)?)).await
     }
 
     /// Replaces a pending or paused timer with what `make` makes of it. Without an `expected` revision, a change that was overtaken by
@@ -33,74 +32,78 @@ impl Commands {
         id: TimerId,
         verb: Verb,
         expected: Option<u32>,
-        make: impl Fn(Timer, Timestamp) -> Result<Timer, Invalid>,
+        make: impl Fn(Timer, Timestamp) -> Result<Timer, CommandError>,
     ) -> Result<Timer, CommandError> {
         self.check_may_write()?;
-        let mut unanswered: Option<(Timer, Timestamp, ReadBack)> = None;
+        let mut lost: Option<Lost> = None;
         for _ in 0..ROUNDS_MAX {
-            let met = self.get(id).await?;
-            if let (Some(expected), Some((changed, now, read_back))) = (expected, &unanswered)
-                && met.revision != expected
-            {
-                return overtaken(met, changed, *now, read_back).inspect(|timer| self.scheduled(timer));
-            }
+            let met = self.met(id, lost.as_mut()).await?;
+            let again = match lost.take() {
+                Some(lost) if is_made_by(&met, &lost.changed, lost.now) => {
+                    return Ok(self.made(met, lost.due_before, lost.now));
+                }
+                Some(lost) if met.revision == lost.changed.revision => Some(lost),
+                Some(lost) => {
+                    overtaken(&met, &lost, expected)?;
+                    None
+                }
+                None => None,
+            };
             let timer = pending(met, verb, expected)?;
-            let now = self.clock.now();
-            let due_before = timer.execute_at;
-            let changed = make(timer, now)?;
-            match self.try_change(&changed, verb, now, expected).await? {
-                Tried::Done(timer) => {
-                    metrics::counter!("timer_updated_total").increment(1);
-                    // A due timer without a new time may be waiting for a retry, whose time the scheduler knows. A timer that is
-                    // not due yet may have a new destination.
-                    if timer.execute_at != due_before || timer.execute_at > now {
-                        self.scheduled(&timer);
-                    }
-                    return Ok(*timer);
-                }
-                Tried::Stale => {}
-                Tried::Unanswered(mut read_back) => {
+            let (changed, due_before, now, read_back) = match again {
+                Some(Lost { changed, due_before, now, mut read_back }) => {
                     read_back.pause().await?;
-                    unanswered = Some((changed, now, read_back));
+                    (changed, due_before, now, Some(read_back))
                 }
-            }
+                None => {
+                    let (due_before, now) = (timer.execute_at, self.clock.now());
+                    (make(timer, now)?, due_before, now, None)
+                }
+            };
+            let read_back = match (call::writing(self.stores.timers.update(&changed, now)).await, read_back) {
+                (Ok(Changed::Done(timer)), _) => return Ok(self.made(timer, due_before, now)),
+                // The timer shows what is in the way, which may be an earlier try of this change.
+                (Ok(Changed::StaleRevision(_) | Changed::WrongStatus(_)), read_back) => read_back,
+                (Ok(Changed::NotFound), _) => return Err(CommandError::NotFound),
+                (Err(StoreError::Unknown(_) | StoreError::Unavailable(_)), Some(read_back)) => Some(read_back),
+                (Err(cause @ StoreError::Unknown(_)), None) => Some(ReadBack::of("update", cause)),
+                (Err(error), _) => return Err(error.into()),
+            };
+            lost = read_back.map(|read_back| Lost { changed, due_before, now, read_back });
         }
         let cause = format!("timer {id} was changed concurrently {ROUNDS_MAX} times in a row");
-        Err(CommandError::Unavailable(StoreError::Unavailable(cause.into())))
+        let unavailable = CommandError::Unavailable(StoreError::Unavailable(cause.into()));
+        Err(lost.map_or(unavailable, |lost| lost.read_back.given_up().into()))
     }
 
-    async fn try_change(
-        &self,
-        changed: &Timer,
-        verb: Verb,
-        now: Timestamp,
-        expected: Option<u32>,
-    ) -> Result<Tried, CommandError> {
-        match call::writing(self.stores.timers.update(changed, now)).await {
-            Ok(Changed::Done(timer)) => Ok(Tried::Done(Box::new(timer))),
-            Ok(Changed::StaleRevision(_)) => Ok(Tried::Stale),
-            Ok(Changed::WrongStatus(timer)) => pending(timer, verb, expected).map(|_| Tried::Stale),
-            Ok(Changed::NotFound) => Err(CommandError::NotFound),
-            Err(cause @ StoreError::Unknown(_)) => {
-                let mut read_back = ReadBack::of("update", cause);
-                let timer = read_back.timer(self, changed.id()).await?.ok_or(CommandError::NotFound)?;
-                Ok(if is_made_by(&timer, changed, now) { Tried::Done(Box::new(timer)) } else { Tried::Unanswered(read_back) })
-            }
-            Err(error) => Err(error.into()),
+    /// The timer as it stands. While the outcome of a change is open, no failure to read it says that nothing was changed.
+    async fn met(&self, id: TimerId, lost: Option<&mut Lost>) -> Result<Timer, CommandError> {
+        match lost {
+            None => self.get(id).await,
+            Some(lost) => lost.read_back.timer(self, id).await?.ok_or(CommandError::NotFound),
         }
+    }
+
+    /// Tells the scheduler of a change that was made.
+    fn made(&self, timer: Timer, due_before: Timestamp, now: Timestamp) -> Timer {
+        metrics::counter!("timer_updated_total").increment(1);
+        // A due timer without a new time may be waiting for a retry, whose time the scheduler knows. A timer that is not due yet may
+        // have a new destination.
+        if timer.execute_at != due_before || timer.execute_at > now {
+            self.scheduled(&timer);
+        }
+        timer
     }
 }
 
-/// The answer to a change of one revision whose own answer was lost, and after which the timer was met with another revision.
-fn overtaken(met: Timer, changed: &Timer, now: Timestamp, read_back: &ReadBack) -> Result<Timer, CommandError> {
-    if is_made_by(&met, changed, now) {
-        return Ok(met);
-    }
+/// Refuses to repeat a change whose answer was lost, and after which the timer has another revision, unless it is certain that it was
+/// not made and its client expects no revision.
+fn overtaken(met: &Timer, lost: &Lost, expected: Option<u32>) -> Result<(), CommandError> {
     // Of several changes since, the first may have been this one.
-    if met.revision > changed.revision + 1 {
-        return Err(read_back.given_up().into());
+    if met.revision > lost.changed.revision + 1 {
+        return Err(lost.read_back.given_up().into());
     }
-    Err(CommandError::StaleRevision { revision: met.revision, expected: changed.revision })
+    CommandError::check_revision(met, expected)
 }
 
 fn pending(timer: Timer, verb: Verb, expected: Option<u32>) -> Result<Timer, CommandError> {

@@ -1,4 +1,4 @@
-use crate::{Event, Fingerprint, RequestedTime, Status, Timer, Timestamp};
+use crate::{Event, Expiry, Fingerprint, RequestedTime, Status, Timer, Timestamp};
 
 /// What a create does when its namespace and key are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, utoipa::ToSchema)]
@@ -56,6 +56,8 @@ pub enum Resolution {
     Overwrite,
     /// The pending or paused timer takes this time, and nothing else of the request.
     Move(Timestamp),
+    /// Refuse, because the pending or paused timer has an expiry of its own that is no later than the time that it would take.
+    PastExpiry,
     /// The finished timer starts a new life with the new content.
     Revive,
 }
@@ -68,6 +70,8 @@ pub struct Content {
     pub asked: Option<RequestedTime>,
     /// Whether the timer belongs to a command, which is owed an event, or has a callback.
     pub is_event: bool,
+    /// Whether the client knows the timer by a key, and not only by its id.
+    pub is_keyed: bool,
 }
 
 /// The times by which it is decided when a pending timer is due next.
@@ -77,15 +81,17 @@ pub struct Times {
     pub due: Timestamp,
     /// Until when it may be postponed at most, if that is limited.
     pub postponed_until_max: Option<Timestamp>,
+    /// When it expires, if it does.
+    pub expiry: Option<Expiry>,
     /// The time that the request asks for.
     pub wanted: Timestamp,
 }
 
 impl Times {
     pub fn of(existing: &Timer, wanted: Timestamp) -> Self {
-        let postpone_max = existing.definition.options.postpone_max;
-        let postponed_until_max = postpone_max.map(|span| existing.created_at.saturating_add(span));
-        Self { due: existing.execute_at, postponed_until_max, wanted }
+        let options = &existing.definition.options;
+        let postponed_until_max = options.postpone_max.map(|span| existing.created_at.saturating_add(span));
+        Self { due: existing.execute_at, postponed_until_max, expiry: options.expiry, wanted }
     }
 
     /// When a timer is due that is postponed to the wanted time. The limit never moves it to an earlier time.
@@ -97,7 +103,15 @@ impl Times {
     }
 
     fn moved_to(self, at: Timestamp) -> Resolution {
-        if at == self.due { Resolution::Existing } else { Resolution::Move(at) }
+        if at == self.due { Resolution::Existing } else { self.taken(at) }
+    }
+
+    /// A time that leaves no time for a call is refused, as it is when a timer is registered or changed.
+    fn taken(self, at: Timestamp) -> Resolution {
+        match self.expiry.map(|expiry| expiry.check(at)) {
+            Some(Err(_)) => Resolution::PastExpiry,
+            Some(Ok(())) | None => Resolution::Move(at),
+        }
     }
 }
 
@@ -105,7 +119,8 @@ impl Times {
 pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content, times: Times) -> Resolution {
     match (mode, status) {
         (OnConflict::Reject, _) if existing == new => Resolution::Existing,
-        (OnConflict::Reject, Status::Executing) => Resolution::Existing,
+        // A key names the timer, whose call can no longer be changed. An id that a client chose stands for one content.
+        (OnConflict::Reject, Status::Executing) if new.is_keyed => Resolution::Existing,
         (OnConflict::Reject, _) => Resolution::Conflict,
         (OnConflict::Replace, Status::Pending | Status::Paused) => Resolution::Overwrite,
         // What calls for a postponement while the call is under way would be lost if it were answered with the timer as it is.
@@ -113,7 +128,7 @@ pub fn resolve(mode: OnConflict, status: Status, existing: Content, new: Content
         (OnConflict::Replace | OnConflict::Postpone, finished) if finished.after(Event::Revive).is_some() => Resolution::Revive,
         // A command must not move a timer that has a callback, nor a request one whose event a client awaits.
         (_, Status::Pending | Status::Paused) if existing.is_event != new.is_event => Resolution::Conflict,
-        (OnConflict::Keep, Status::Pending | Status::Paused) => Resolution::Move(times.wanted),
+        (OnConflict::Keep, Status::Pending | Status::Paused) => times.taken(times.wanted),
         (OnConflict::Postpone, Status::Pending | Status::Paused) => times.moved_to(times.postponed()),
         (OnConflict::Earliest, Status::Pending | Status::Paused) => times.moved_to(times.wanted.min(times.due)),
         (OnConflict::Latest, Status::Pending | Status::Paused) => times.moved_to(times.wanted.max(times.due)),
@@ -182,8 +197,9 @@ mod tests {
             (Latest, Canceled, Existing, Existing),
             (Latest, Expired, Existing, Existing),
         ];
-        let at = |instant| Times { due: DUE, postponed_until_max: None, wanted: instant };
-        let old = Content { fingerprint: Fingerprint([0; 16]), asked: Some(RequestedTime::At(DUE)), is_event: false };
+        let at = |instant| Times { due: DUE, postponed_until_max: None, expiry: None, wanted: instant };
+        let old =
+            Content { fingerprint: Fingerprint([0; 16]), asked: Some(RequestedTime::At(DUE)), is_event: false, is_keyed: true };
         for (mode, status, same, other) in table {
             assert_eq!(resolve(mode, status, old, old, at(DUE)), same, "{mode:?} {status} same");
             let later = Content { asked: Some(RequestedTime::At(LATER)), ..old };
@@ -217,8 +233,43 @@ mod tests {
             // A shorter delay is what its client wants.
             (beyond, Some(limit), EARLIER, EARLIER),
         ] {
-            let times = Times { due, postponed_until_max: limit, wanted };
+            let times = Times { due, postponed_until_max: limit, expiry: None, wanted };
             assert_eq!(times.postponed(), expected, "{times:?}");
+        }
+    }
+    #[test]
+    fn an_id_that_a_client_chose_stands_for_one_content_also_during_the_call() {
+        let times = Times { due: DUE, postponed_until_max: None, expiry: None, wanted: DUE };
+        let asked = Some(RequestedTime::At(DUE));
+        let old = Content { fingerprint: Fingerprint([0; 16]), asked, is_event: false, is_keyed: false };
+        let other = Content { fingerprint: Fingerprint([1; 16]), ..old };
+        assert_eq!(resolve(OnConflict::Reject, Status::Executing, old, old, times), Resolution::Existing);
+        assert_eq!(resolve(OnConflict::Reject, Status::Executing, old, other, times), Resolution::Conflict);
+    }
+
+    #[test]
+    fn a_timer_takes_no_time_at_which_it_has_expired() {
+        use OnConflict::{Earliest, Keep, Latest, Postpone};
+        use Resolution::{Existing, Move, PastExpiry};
+        let content =
+            Content { fingerprint: Fingerprint([0; 16]), asked: Some(RequestedTime::At(DUE)), is_event: false, is_keyed: true };
+        let between = Timestamp::from_micros(1_500);
+        let (at, after) = (Some(Expiry::At(LATER)), Some(Expiry::After(crate::Span::from_micros(1))));
+        // Mode, the limit of postponements, the expiry, the wanted time.
+        for (mode, limit, expiry, wanted, expected) in [
+            (Keep, None, at, between, Move(between)),
+            (Keep, None, at, LATER, PastExpiry),
+            (Keep, None, after, LATER, Move(LATER)),
+            (Postpone, None, at, LATER, PastExpiry),
+            (Postpone, Some(between), at, LATER, Move(between)),
+            (Postpone, None, after, LATER, Move(LATER)),
+            (Latest, None, at, LATER, PastExpiry),
+            (Latest, None, at, EARLIER, Existing),
+            (Earliest, None, at, LATER, Existing),
+            (Earliest, None, at, EARLIER, Move(EARLIER)),
+        ] {
+            let times = Times { due: DUE, postponed_until_max: limit, expiry, wanted };
+            assert_eq!(resolve(mode, Status::Pending, content, content, times), expected, "{mode:?} {times:?}");
         }
     }
 }

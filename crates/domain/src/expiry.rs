@@ -19,10 +19,15 @@ impl Expiry {
         }
     }
 
+    /// The refusal of a due time that leaves no time for a call before the expiry.
+    pub fn no_later_than_due() -> Invalid {
+        Invalid::new("expires_at", "must be later than the due time")
+    }
+
     /// Refuses an expiry that leaves no time for a call.
     pub fn check(self, execute_at: Timestamp) -> Result<(), Invalid> {
         match self {
-            Self::At(instant) if instant <= execute_at => Err(Invalid::new("expires_at", "must be later than the due time")),
+            Self::At(instant) if instant <= execute_at => Err(Self::no_later_than_due()),
             Self::After(Span::ZERO) => Err(Invalid::new("expires_after", "must be longer than 0s")),
             Self::At(_) | Self::After(_) => Ok(()),
         }

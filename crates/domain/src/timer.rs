@@ -33,7 +33,7 @@ impl Definition {
     /// The same, for a store that has the fingerprint already.
     pub fn content_with(&self, stored: Fingerprint) -> Content {
         let fingerprint = if self.key.is_some() { stored } else { Fingerprint::of_content(self) };
-        Content { fingerprint, asked: Some(self.asked), is_event: self.callback.is_event() }
+        Content { fingerprint, asked: Some(self.asked), is_event: self.callback.is_event(), is_keyed: self.key.is_some() }
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.
@@ -133,6 +133,15 @@ impl Timer {
     /// From when on no attempt is started any more.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.definition.options.expiry.map(|expiry| expiry.instant(self.execute_at))
+    }
+
+    /// When a timer is looked at next whose next attempt was planned for then. No retry is made at or after the expiry, so that it is not
+    /// waited for any longer than until that.
+    pub fn next_look(&self, planned: Timestamp) -> Timestamp {
+        match self.expires_at() {
+            Some(expires_at) if planned > self.execute_at => planned.min(expires_at),
+            _ => planned,
+        }
     }
 
     pub fn time_left(&self, now: Timestamp) -> Span {

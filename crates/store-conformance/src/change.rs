@@ -1,6 +1,6 @@
 //! Updates and cancels: only of pending timers, and never of an unseen version.
 
-use domain::{Delivery, Event, Key, Next, OnConflict, Status, Timer};
+use domain::{Delivery, Event, Expiry, Key, Next, OnConflict, Status, Timer};
 use store::{Changed, Created};
 
 use crate::{
@@ -129,6 +129,35 @@ pub async fn an_update_that_keeps_the_time_keeps_the_next_attempt(fixture: impl 
         assert_eq!((timer.definition, timer.last_error.as_deref()), (after.definition, Some("HTTP 503")));
         stage.settle(&claimed, Next::Completed { at: NOW }).await;
     }
+}
+
+pub async fn a_retry_is_not_waited_for_beyond_a_new_expiry(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let retry = ahead(secs(200));
+    // In the minute of the retry, in another one, at the retry itself, and later.
+    for (expiry, at) in [
+        (Expiry::At(ahead(secs(199))), ahead(secs(199))),
+        (Expiry::At(ahead(secs(7))), ahead(secs(7))),
+        (Expiry::After(secs(90)), ahead(secs(90))),
+        (Expiry::At(retry), retry),
+        (Expiry::At(ahead(secs(400))), retry),
+    ] {
+        let tried = retried(&stage, timer("http://a.example/"), retry).await;
+        let mut changed = tried.clone();
+        changed.definition.options.expiry = Some(expiry);
+        let after = stage.update(&changed, NOW).await;
+        let expected = Timer { revision: tried.revision + 1, updated_at: NOW, ..changed };
+        assert_eq!(after, expected, "{expiry:?}");
+        assert_eq!(stage.get(after.id()).await, expected, "{expiry:?}");
+        assert_eq!(stage.due_of(after.id()).await, [entry_at(&after, at)], "{expiry:?}");
+        assert_eq!(stage.claim(&[entry_at(&after, at)]).await.len(), 1, "{expiry:?}");
+    }
+    // What was not tried yet waits for its due time.
+    let before = stage.create(timer("http://a.example/").due_in(secs(5))).await;
+    let mut changed = before.clone();
+    changed.definition.options.expiry = Some(Expiry::At(ahead(secs(6))));
+    let after = stage.update(&changed, NOW).await;
+    assert_eq!(stage.due_of(after.id()).await, [entry(&after)]);
 }
 
 pub async fn an_update_made_before_a_retry_keeps_that_retry(fixture: impl Fixture) {

@@ -87,11 +87,7 @@ pub async fn a_chosen_id_is_the_same_timer_only_with_the_same_content(fixture: i
         let answers = stage.create_all(batch).await;
         assert_eq!(answers[0], Created::Existing(first.clone()), "{status}");
         for answer in &answers[1..] {
-            let refused = match status {
-                Status::Executing => Created::Existing(first.clone()),
-                _ => Created::Conflict(first.clone()),
-            };
-            assert_eq!(*answer, refused, "{status}");
+            assert_eq!(*answer, Created::Conflict(first.clone()), "{status}");
         }
         assert_eq!(stage.get(first.id()).await, first, "{status}");
     }
@@ -150,6 +146,24 @@ pub async fn a_timer_is_postponed_up_to_its_limit(fixture: impl Fixture) {
     }
 }
 
+pub async fn a_timer_takes_no_time_at_which_it_has_expired(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for mode in [OnConflict::Keep, OnConflict::Postpone, OnConflict::Latest, OnConflict::Earliest] {
+        let draft = timer("http://a.example/").key(&format!("{mode:?}")).due_in(secs(5)).expiring(Expiry::At(ahead(secs(60))));
+        let before = stage.create(draft).await;
+        // The expiry of a later request does not count.
+        let again = |at| timer("http://b.example/").key(&format!("{mode:?}")).due_in(at).on_conflict(mode);
+        let answer = stage.create_all(vec![again(secs(60))]).await;
+        let is_later = mode != OnConflict::Earliest;
+        let unchanged = if is_later { Created::PastExpiry(before.clone()) } else { Created::Existing(before.clone()) };
+        assert_eq!(answer, [unchanged], "{mode:?}");
+        assert_eq!(stage.get(before.id()).await, before, "{mode:?}");
+        let at = if is_later { secs(59) } else { secs(3) };
+        let moved = stage.create_all(vec![again(at)]).await.remove(0);
+        assert!(matches!(&moved, Created::Replaced(timer) if timer.execute_at == ahead(at)), "{moved:?}");
+    }
+}
+
 /// The table of [`domain::resolve`], as the store implements it: for each status, the same content, other content, another
 /// time, another kind.
 async fn taken_ids_are_resolved(fixture: impl Fixture, mode: OnConflict) {
@@ -199,6 +213,7 @@ fn expected(before: &Timer, new: &NewTimer) -> Created {
     match resolve(new.on_conflict, before.status, old.content(), new_one.content(), Times::of(before, new.execute_at)) {
         Resolution::Existing => Created::Existing(before.clone()),
         Resolution::Conflict => Created::Conflict(before.clone()),
+        Resolution::PastExpiry => Created::PastExpiry(before.clone()),
         Resolution::Overwrite => Created::Replaced(replaced(new_one.clone())),
         Resolution::Move(at) => {
             let definition = Definition { asked: new_one.asked, ..old.clone() };

@@ -14,6 +14,7 @@ macro_rules! suite {
                 postpone_moves_what_is_pending_and_revives_what_has_ended
                 earliest_moves_what_is_pending_to_an_earlier_time_only
                 latest_moves_what_is_pending_to_a_later_time_only
+                a_timer_takes_no_time_at_which_it_has_expired
                 a_timer_is_postponed_up_to_its_limit
                 blanks_between_json_tokens_do_not_make_another_timer
                 the_same_delay_asked_for_later_is_the_same_timer
@@ -63,6 +64,7 @@ macro_rules! suite {
                 a_claim_after_an_update_carries_the_new_content
                 an_update_to_another_time_starts_the_attempts_over
                 an_update_that_keeps_the_time_keeps_the_next_attempt
+                a_retry_is_not_waited_for_beyond_a_new_expiry
                 an_update_made_before_a_retry_keeps_that_retry
                 an_update_made_before_the_timer_was_due_again_is_told_to_read_again
                 an_update_made_in_a_former_life_is_told_to_read_again

@@ -34,7 +34,7 @@ pub(crate) const READDRESS_PAUSED: &str = sql!("sql/readdress_paused.sql");
 pub enum NextAttempt {
     /// Attempts start over.
     AtTheNewTime,
-    /// The due time is the old one: whatever was planned stays.
+    /// The due time is the old one: whatever was planned stays, unless the timer expires before that.
     AsItWas,
 }
 
@@ -130,7 +130,7 @@ pub async fn replace(
     let (statement, due_at) = match (held.at, next) {
         (Some(_), NextAttempt::AsItWas) if is_paused => (READDRESS_PAUSED, None),
         (Some(_), NextAttempt::AtTheNewTime) if is_paused => (REPLACE_PAUSED, None),
-        (Some(at), NextAttempt::AsItWas) => (READDRESS_PENDING, Some(at)),
+        (Some(at), NextAttempt::AsItWas) => (READDRESS_PENDING, Some(timer.next_look(Timestamp::from_micros(at)).as_micros())),
         (Some(_), NextAttempt::AtTheNewTime) => (REPLACE_PENDING, None),
         (None, _) => (REPLACE_FINISHED, None),
     };
@@ -207,6 +207,7 @@ impl Call<Sessions> for Resolve {
             match resolve(new.on_conflict, held.timer.status, existing, wanted, Times::of(&held.timer, new.execute_at)) {
                 Resolution::Existing => return Ok(Some(Created::Existing(held.timer))),
                 Resolution::Conflict => return Ok(Some(Created::Conflict(held.timer))),
+                Resolution::PastExpiry => return Ok(Some(Created::PastExpiry(held.timer))),
                 Resolution::Overwrite => (renewed(&held, new.definition.clone(), new.execute_at, new.created_at), *fingerprint),
                 Resolution::Move(at) => {
                     let definition = Definition { asked: new.definition.asked, ..held.timer.definition.clone() };

@@ -190,7 +190,7 @@ impl Inbox {
 }
 
 impl Listening {
-    /// The next notification, or `None` when it was time for a sign of life and there was one.
+    /// The next notification, or `None` when it was time for a heartbeat and there was one.
     async fn hear(&mut self) -> Result<Option<String>, sqlx::Error> {
         let heard = match timeout_at(self.heard_at + SILENCE_MAX, self.listener.recv()).await {
             Ok(notification) => Some(notification?.payload().to_owned()),

@@ -246,7 +246,9 @@ fn asked(new: &NewTimer, met: Timer, fingerprint: Fingerprint) -> Created {
     let times = Times::of(&met, new.execute_at);
     match resolve(OnConflict::Reject, met.status, existing, new.definition.content(), times) {
         Resolution::Existing => Created::Existing(met),
-        Resolution::Conflict | Resolution::Overwrite | Resolution::Move(_) | Resolution::Revive => Created::Conflict(met),
+        Resolution::Conflict | Resolution::Overwrite | Resolution::Move(_) | Resolution::PastExpiry | Resolution::Revive => {
+            Created::Conflict(met)
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
 pub const REPLACE_DEFINITION: &str = sql!("sql/replace_definition.sql");
 pub const MOVE_DEFINITION: &str = sql!("sql/move_definition.sql");
 pub const RESET_DUE: &str = sql!("sql/reset_due.sql");
+pub const ADVANCE_DUE: &str = sql!("sql/advance_due.sql");
 pub const READDRESS_DUE: &str = sql!("sql/readdress_due.sql");
 pub const RESET_PAUSED: &str = sql!("sql/reset_paused.sql");
 pub const READDRESS_PAUSED: &str = sql!("sql/readdress_paused.sql");
@@ -37,7 +38,7 @@ pub struct Replacement<'a> {
 pub enum NextAttempt {
     /// Attempts start over.
     AtTheNewTime,
-    /// The due time is the old one: whatever was planned stays.
+    /// The due time is the old one: whatever was planned stays, unless the timer expires before that.
     AsItWas,
 }
 
@@ -54,7 +55,10 @@ pub fn replace(
     let minute = execute_at.minute();
     let due_minute = match next {
         NextAttempt::AtTheNewTime => minute,
-        NextAttempt::AsItWas => existing.due_minute,
+        NextAttempt::AsItWas => {
+            let expires_at = definition.options.expiry.map(|expiry| expiry.instant(execute_at));
+            advanced(connection, existing, expires_at)?
+        }
     };
     connection.prepare_cached(REPLACE_DEFINITION)?.execute(params![
         id,
@@ -86,11 +90,20 @@ pub fn replace(
             connection.prepare_cached(reset(existing))?.execute(row)?
         }
         NextAttempt::AsItWas => {
-            let readdress = if existing.timer.status == Status::Paused { READDRESS_PAUSED } else { READDRESS_DUE };
+            let is_paused = existing.timer.status == Status::Paused;
+            let (readdress, row_minute) = if is_paused { (READDRESS_PAUSED, row_minute) } else { (READDRESS_DUE, due_minute) };
             connection.prepare_cached(readdress)?.execute(params![row_minute, id, texts.destination, namespace])?
         }
     };
     Ok(())
+}
+
+/// Lets a retry that would come after the expiry of its timer be due at that: see [`Timer::next_look`]. In which minute it is due then.
+fn advanced(connection: &Connection, existing: &Found, expires_at: Option<Timestamp>) -> rusqlite::Result<i64> {
+    let Some(expires_at) = expires_at else { return Ok(existing.due_minute) };
+    let row = params![existing.due_minute, Id::of(existing.timer.id), expires_at.minute(), expires_at.as_micros()];
+    let is_advanced = connection.prepare_cached(ADVANCE_DUE)?.execute(row)? > 0;
+    Ok(if is_advanced { expires_at.minute() } else { existing.due_minute })
 }
 
 /// Under which minute a pending or paused timer stands.

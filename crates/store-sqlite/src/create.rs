@@ -160,6 +160,7 @@ fn settle_conflict(
     let met = match resolve(new.on_conflict, existing.timer.status, met, wanted, times) {
         Resolution::Existing => Created::Existing(existing.timer.into_timer()?),
         Resolution::Conflict => Created::Conflict(existing.timer.into_timer()?),
+        Resolution::PastExpiry => Created::PastExpiry(existing.timer.into_timer()?),
         Resolution::Overwrite => {
             let replacement = Replacement { definition: &new.definition, texts, execute_at: new.execute_at, now: new.created_at };
             change::replace(connection, &existing, &replacement, NextAttempt::AtTheNewTime, tally)?;

@@ -1,6 +1,6 @@
 use domain::{
     Callback, Content, CorrelationId, Definition, Delivery, Fingerprint, Group, Invalid, JsonText, Key, Namespace, NewTimer,
-    OnConflict, Options, Pause, RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Times, Timestamp,
+    Options, Pause, RequestedTime, RetryPolicy, Status, StoredTime, Timer, TimerId, Times, Timestamp,
 };
 
 use crate::Unreadable;
@@ -62,7 +62,7 @@ impl StoredTimer {
             return timer.definition.content_with(fingerprint);
         }
         let is_event = self.callback_config == Callback::EVENT.to_json();
-        Content { fingerprint, asked: self.request().ok().map(|(asked, _)| asked), is_event }
+        Content { fingerprint, asked: self.request().ok().map(|(asked, _)| asked), is_event, is_keyed: self.key.is_some() }
     }
 
     /// The columns of this timer when only its time changes.
@@ -86,12 +86,12 @@ impl StoredTimer {
 
     /// The times by which it is decided when this timer is due next. Understands its options only where the request needs them.
     pub fn times(&self, new: &NewTimer) -> Times {
-        let is_postponed = new.on_conflict == OnConflict::Postpone;
-        let options = is_postponed.then(|| self.options().ok()).flatten();
-        let postpone_max = options.and_then(|(options, _)| options.postpone_max);
+        let is_moved = new.on_conflict.only_moves();
+        let options = is_moved.then(|| self.options().ok()).flatten().map(|(options, _)| options).unwrap_or_default();
         Times {
             due: Timestamp::from_micros(self.execute_at),
-            postponed_until_max: postpone_max.map(|span| Timestamp::from_micros(self.created_at).saturating_add(span)),
+            postponed_until_max: options.postpone_max.map(|span| Timestamp::from_micros(self.created_at).saturating_add(span)),
+            expiry: options.expiry,
             wanted: new.execute_at,
         }
     }

@@ -35,7 +35,7 @@ pub trait TimerStore: Send + Sync {
     ///
     /// Another `execute_at` than the stored one is a new due time: that is when the next attempt is due, attempts start
     /// over and the last error is forgotten. The same `execute_at` leaves all of that as it is: what waits for a retry
-    /// goes on waiting for it.
+    /// goes on waiting for it, but no longer than until its expiry: see [`Timer::next_look`].
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed>;
 
     /// Cancels a pending or paused timer, if it still has the `expected` revision where one is given. Once this has answered
@@ -94,12 +94,18 @@ pub enum Created {
     Replaced(Timer),
     /// Its id was there with other content; nothing was changed.
     Conflict(Timer),
+    /// Its id was there, with an expiry of its own that is no later than the time that it should take; nothing was changed.
+    PastExpiry(Timer),
 }
 
 impl Created {
     pub const fn timer(&self) -> &Timer {
         match self {
-            Self::Created(timer) | Self::Existing(timer) | Self::Replaced(timer) | Self::Conflict(timer) => timer,
+            Self::Created(timer)
+            | Self::Existing(timer)
+            | Self::Replaced(timer)
+            | Self::Conflict(timer)
+            | Self::PastExpiry(timer) => timer,
         }
     }
 }

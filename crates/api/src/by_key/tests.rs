@@ -53,10 +53,15 @@ async fn every_call_is_the_one_of_the_id() {
     rig.settle_all(&Next::Failed { at: NOW, error: "503".to_owned() }).await;
     assert_eq!(rig.get(&format!("{by_key}/attempts")).await.text, rig.get(&format!("{by_id}/attempts")).await.text);
     assert_eq!(rig.call("POST", &format!("{by_key}/retry"), "").await.message(), "timer is tried again");
-    for (method, rest, body) in [("PUT", "", "{}"), ("DELETE", "", ""), ("POST", "/fire", ""), ("POST", "/retry", "")] {
+    let pinged = rig.call("POST", &format!("{by_key}/ping"), r#"{"delay":"2h"}"#).await;
+    assert_eq!((pinged.message().as_str(), &pinged.headers["etag"]), ("timer postponed successfully", &"\"5\"".parse().unwrap()));
+    assert_eq!(pinged.data("execute_at"), "2030-01-01T02:00:00Z");
+    for (method, rest, body) in
+        [("PUT", "", "{}"), ("DELETE", "", ""), ("POST", "/fire", ""), ("POST", "/retry", ""), ("POST", "/ping", "")]
+    {
         let mut stale = request(method, &format!("{by_key}{rest}"), body);
         stale.headers_mut().insert("if-match", "\"1\"".parse().unwrap());
-        assert_eq!(rig.send(stale).await.refused(412, 6), "timer has revision 4, not 1", "{method} {rest}");
+        assert_eq!(rig.send(stale).await.refused(412, 6), "timer has revision 5, not 1", "{method} {rest}");
     }
     assert_eq!(rig.call("DELETE", by_key, "").await.data("status"), "canceled");
     assert_eq!(rig.get(&by_id).await.data("status"), "canceled");
@@ -73,13 +78,16 @@ async fn a_key_opens_only_its_own_namespaces() {
         ("DELETE", "", ""),
         ("POST", "/fire", ""),
         ("POST", "/retry", ""),
+        ("POST", "/ping", ""),
         ("GET", "/attempts", ""),
     ] {
         let path = format!("/namespaces/a/timers/k{rest}");
         assert_eq!(rig.call_with(&tenant, method, &path, body).await.refused(404, 3), "timer not found", "{method} {path}");
     }
     let reader = rig.issued(r#"["a"]"#, "read").await;
-    for (method, rest, body) in [("PUT", "", "{}"), ("DELETE", "", ""), ("POST", "/fire", ""), ("POST", "/retry", "")] {
+    for (method, rest, body) in
+        [("PUT", "", "{}"), ("DELETE", "", ""), ("POST", "/fire", ""), ("POST", "/retry", ""), ("POST", "/ping", "")]
+    {
         let path = format!("/namespaces/a/timers/k{rest}");
         assert_eq!(
             rig.call_with(&reader, method, &path, body).await.refused(403, 4),

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{EventView, token};
 use crate::Api;
 
-/// How often there is a sign of life, and the key of the client is looked at again. A client that has gone away is noticed when
+/// How often there is a heartbeat, and the key of the client is looked at again. A client that has gone away is noticed when
 /// something is written to it.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
@@ -68,7 +68,7 @@ pub(super) struct Feed {
     /// The key as the client has shown it.
     shown: Vec<u8>,
     stopping: CancellationToken,
-    /// When the next sign of life is due; the first is at once, for clients that wait for one.
+    /// When the next heartbeat is due; the first is at once, for clients that wait for one.
     sign_at: Instant,
 }
 

@@ -69,7 +69,7 @@ async fn a_quiet_stream_gives_a_sign_of_life_with_its_position() {
     let mut stream = Open::at(&rig, "/events", &[]).await;
     for signs in 1..5 {
         while stream.text.matches(": position\nid: ").count() < signs {
-            let frame = tokio::time::timeout(Duration::from_secs(11), stream.body.frame()).await.expect("a sign of life");
+            let frame = tokio::time::timeout(Duration::from_secs(11), stream.body.frame()).await.expect("a heartbeat");
             let frame = frame.unwrap().unwrap();
             stream.text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
         }

@@ -56,6 +56,7 @@ async fn every_described_route_is_there_and_no_other() {
         "/namespaces/{namespace}/timers/{key}",
         "/namespaces/{namespace}/timers/{key}/fire",
         "/namespaces/{namespace}/timers/{key}/retry",
+        "/namespaces/{namespace}/timers/{key}/ping",
         "/namespaces/{namespace}/timers/{key}/pause",
         "/namespaces/{namespace}/timers/{key}/resume",
         "/namespaces/{namespace}/timers/{key}/attempts",

@@ -72,8 +72,14 @@ async fn a_change_of_another_revision_is_a_412_and_changes_nothing() {
     let rig = Rig::new();
     let one = format!("/timers/{}", rig.created(TIMER).await);
     rig.call("PUT", &one, r#"{"metadata":1}"#).await;
-    let changes =
-        [("PUT", "", r#"{"metadata":2}"#), ("PUT", "", "{}"), ("DELETE", "", ""), ("POST", "/fire", ""), ("POST", "/retry", "")];
+    let changes = [
+        ("PUT", "", r#"{"metadata":2}"#),
+        ("PUT", "", "{}"),
+        ("DELETE", "", ""),
+        ("POST", "/fire", ""),
+        ("POST", "/retry", ""),
+        ("POST", "/ping", ""),
+    ];
     let before = rig.get(&one).await.text;
     for (method, rest, body) in changes {
         let path = format!("{one}{rest}");
@@ -111,9 +117,10 @@ async fn a_change_of_the_expected_revision_is_made() {
     assert_eq!(expecting(&rig, "POST", &format!("{one}/fire"), "", "\"3\"").await.headers["etag"], "\"4\"");
     rig.settle_all(&Next::Failed { at: NOW, error: "503".to_owned() }).await;
     assert_eq!(expecting(&rig, "POST", &format!("{one}/retry"), "", "\"4\"").await.headers["etag"], "\"5\"");
+    assert_eq!(expecting(&rig, "POST", &format!("{one}/ping"), "", "\"5\"").await.headers["etag"], "\"6\"");
     // A cancel leaves the revision, so that repeating it is no error.
     for _ in 0..2 {
-        assert_eq!(expecting(&rig, "DELETE", &one, "", "\"5\"").await.status, 200);
+        assert_eq!(expecting(&rig, "DELETE", &one, "", "\"6\"").await.status, 200);
     }
-    assert_eq!(expecting(&rig, "DELETE", &one, "", "\"4\"").await.refused(412, 6), "timer has revision 5, not 4");
+    assert_eq!(expecting(&rig, "DELETE", &one, "", "\"4\"").await.refused(412, 6), "timer has revision 6, not 4");
 }

@@ -96,13 +96,13 @@ const fn code(error: &ApiError) -> Code {
             | CommandError::IdTaken
             | CommandError::NoSuchOperation
             | CommandError::TooMany { .. }
-            | CommandError::Expired(_)
+            | CommandError::Expired { .. }
             | CommandError::StaleRevision { .. } => Code::InternalError,
         },
         ApiError::Malformed(_) => Code::MalformedRequest,
         ApiError::Unauthorized => Code::Unauthorized,
         ApiError::TooManyRequests(_) | ApiError::TooManyWrongKeys(_) => Code::TooManyRequests,
-        ApiError::NoSuchRoute => Code::RouteNotFound,
+        ApiError::NoSuchRoute(_) => Code::RouteNotFound,
         ApiError::MethodNotAllowed => Code::MethodNotAllowed,
         ApiError::BodyTooSlow | ApiError::HeadTooSlow => Code::RequestTimeout,
         ApiError::BodyTooLarge(_) => Code::PayloadTooLarge,

@@ -277,3 +277,19 @@ async fn a_postponement_whose_answer_is_lost_is_made_once() {
         assert_eq!(outcome.timer().definition.callback, callback("a"), "{fault:?}");
     }
 }
+
+#[tokio::test]
+async fn a_time_at_which_the_timer_has_expired_is_refused() {
+    let in_secs = |secs| NOW.saturating_add(Span::from_secs(secs));
+    for on_conflict in [OnConflict::Keep, OnConflict::Postpone, OnConflict::Latest] {
+        let rig = Rig::new();
+        let options = Options { expiry: Some(domain::Expiry::At(in_secs(4000))), ..Options::default() };
+        let made = rig.commands.create(NewTimerRequest { options, ..keyed("a", OnConflict::Reject) }).await.unwrap();
+        let later = |secs| NewTimerRequest { asked: RequestedTime::After(Span::from_secs(secs)), ..keyed("a", on_conflict) };
+        let refusal = rig.commands.create(later(4000)).await.unwrap_err();
+        assert_eq!(refusal.to_string(), "expires_at must be later than the due time", "{on_conflict:?}");
+        assert_eq!(&rig.commands.get(made.timer().id()).await.unwrap(), made.timer());
+        let moved = rig.commands.create(later(3999)).await.unwrap();
+        assert_eq!(moved.timer().execute_at, in_secs(3999), "{on_conflict:?}");
+    }
+}

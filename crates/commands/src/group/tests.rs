@@ -1,4 +1,6 @@
 use domain::{Key, Status};
+use store::Operation;
+use store_testing::Fault;
 
 use super::*;
 use crate::{
@@ -32,4 +34,33 @@ async fn a_group_is_counted_and_canceled_a_thousand_at_a_time() {
     assert_eq!(again, CanceledMany { matched: 0, canceled: 0 });
     let unknown = rig.commands.count_group(&default, &Group::parse("other").unwrap()).await.unwrap();
     assert_eq!(unknown, GroupCount::default());
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again() {
+    for (fault, canceled) in [(Fault::NotDoneUnknown, 3), (Fault::DoneUnknown, 0)] {
+        let rig = Rig::new();
+        for key in 0..3 {
+            create(&rig, key).await;
+        }
+        rig.store.plan(Operation::CancelAll, fault);
+        let answer = rig.commands.cancel_group(&Namespace::default(), &group()).await.unwrap();
+        assert_eq!(answer, CanceledMany { matched: 3, canceled }, "{fault:?}");
+        let left = rig.commands.count_group(&Namespace::default(), &group()).await.unwrap();
+        assert_eq!(left.by_status.into_iter().collect::<Vec<_>>(), [(Status::Canceled, 3)], "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_part_was_canceled_the_caller_is_not_told_that_nothing_was() {
+    for (operation, fault) in [(Operation::CancelAll, Fault::NotDone), (Operation::GroupMembers, Fault::NotDone)] {
+        let rig = Rig::new();
+        for key in 0..=PAGE_TIMERS {
+            create(&rig, key).await;
+        }
+        rig.store.plan_none(operation);
+        rig.store.plan(operation, fault);
+        let error = rig.commands.cancel_group(&Namespace::default(), &group()).await.unwrap_err();
+        assert!(matches!(error, CommandError::Unknown(_)), "{operation:?} {error}");
+    }
 }

@@ -1,5 +1,5 @@
 use domain::{Expiry, Next, OnConflict, Options};
-use store::Operation;
+use store::{Operation, TimerStore};
 use store_testing::Fault;
 
 use super::*;
@@ -109,5 +109,78 @@ async fn a_lost_answer_is_read_back() {
         rig.store.plan(Operation::Revive, fault);
         let revived = rig.commands.ping(id, None, None).await.unwrap();
         assert_eq!((revived.status, revived.revision), (Status::Pending, before + 1), "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revival_that_is_committed_late_is_known_by_its_repetition() {
+    for expected in [None, Some(1)] {
+        let rig = Rig::new();
+        let id = create(&rig, Options::default()).await;
+        rig.complete_all().await;
+        let now = in_secs(60);
+        rig.clock.set(now);
+        let changed = Timer { execute_at: in_secs(3660), ..rig.commands.get(id).await.unwrap() };
+        rig.store.plan(Operation::Revive, Fault::NotDoneUnknown);
+        rig.store.plan(Operation::Revive, Fault::Late(Span::from_secs(2)));
+        let commit = async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            assert!(matches!(rig.store.revive(&changed, now).await, Ok(Changed::Done(_))));
+        };
+        let (answer, ()) = tokio::join!(rig.commands.ping(id, None, expected), commit);
+        let revived = answer.unwrap();
+        assert_eq!((revived.status, revived.revision), (Status::Pending, 2), "{expected:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revival_that_another_client_was_faster_with_is_a_stale_revision() {
+    let rig = Rig::new();
+    let id = create(&rig, Options::default()).await;
+    rig.complete_all().await;
+    rig.store.plan(Operation::Revive, Fault::NotDoneUnknown);
+    rig.store.plan(Operation::Revive, Fault::Late(Span::from_secs(2)));
+    let other = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        rig.clock.advance(Span::from_secs(1));
+        rig.commands.ping(id, None, Some(1)).await
+    };
+    let (slow, fast) = tokio::join!(rig.commands.ping(id, None, Some(1)), other);
+    assert_eq!(fast.unwrap().revision, 2);
+    assert_eq!(slow.unwrap_err().to_string(), "timer has revision 2, not 1");
+}
+
+#[tokio::test]
+async fn a_revival_is_limited_as_a_postponement_is() {
+    for (delay, due) in [(None, 3660), (Some(600), 660), (Some(9000), 1060)] {
+        let rig = Rig::new();
+        let id = create(&rig, Options { postpone_max: Some(Span::from_secs(1000)), ..Options::default() }).await;
+        rig.complete_all().await;
+        rig.clock.set(in_secs(60));
+        let revived = rig.commands.ping(id, delay.map(Span::from_secs), None).await.unwrap();
+        assert_eq!(revived.execute_at, in_secs(due), "{delay:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_that_a_claim_was_faster_than_changes_nothing() {
+    for (next, expected) in [
+        (None, Err("cannot ping timer with status 'executing'")),
+        // Delivered before the ping is tried again: it begins anew.
+        (Some(Next::Completed { at: NOW }), Ok((Status::Pending, 2))),
+    ] {
+        let rig = Rig::new();
+        let id = create(&rig, Options::default()).await;
+        rig.store.plan(Operation::Update, Fault::Late(Span::from_secs(2)));
+        let claim = async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            match &next {
+                None => drop(rig.claim_all().await),
+                Some(next) => rig.settle_all(next).await,
+            }
+        };
+        let (answer, ()) = tokio::join!(rig.commands.ping(id, None, None), claim);
+        let answer = answer.map(|timer| (timer.status, timer.revision)).map_err(|error| error.to_string());
+        assert_eq!(answer, expected.map_err(str::to_owned), "{next:?}");
     }
 }

@@ -1,5 +1,5 @@
 use domain::{Expiry, Next, Options, Span, Status};
-use store::Operation;
+use store::{Operation, TimerStore};
 use store_testing::Fault;
 
 use crate::{
@@ -86,5 +86,25 @@ async fn of_two_retries_of_one_revision_one_is_made_also_when_answers_are_lost()
         let (made, refused) = if is_first { (first, second) } else { (second, first) };
         assert_eq!(made.unwrap().revision, 2, "{fault:?}");
         assert_eq!(refused.unwrap_err().to_string(), "timer has revision 2, not 1", "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_committed_late_is_known_by_its_repetition() {
+    for (expected, is_delivered) in [(None, false), (Some(1), false), (None, true)] {
+        let (rig, id) = failed().await;
+        rig.store.plan(Operation::Reopen, Fault::NotDoneUnknown);
+        rig.store.plan(Operation::Reopen, Fault::Late(Span::from_secs(2)));
+        let commit = async {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            rig.store.reopen(id, expected, NOW).await.unwrap();
+            if is_delivered {
+                rig.complete_all().await;
+            }
+        };
+        let (answer, ()) = tokio::join!(rig.commands.retry(id, expected), commit);
+        let status = if is_delivered { Status::Completed } else { Status::Pending };
+        let timer = answer.unwrap();
+        assert_eq!((timer.status, timer.revision), (status, 2), "{expected:?}");
     }
 }

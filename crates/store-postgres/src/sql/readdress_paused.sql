@@ -1,6 +1,6 @@
 -- Replaces the definition of a timer that was paused, and leaves its next attempt when it was: only
 -- its destination is another. It stays paused.
--- $1 id, $2 to $16 the definition, $17 destination, $18 shard, $19 options
+-- $1 id, $2 to $16 the definition, $17 destination, $18 shard, $19 options, $20 group
 WITH placed AS (
     UPDATE paused
     SET destination = $17
@@ -9,5 +9,5 @@ WITH placed AS (
 UPDATE definition
 SET namespace = $2, key = $3, asked = $4, execute_at = $5, due_at = $6, callback_type = $7, callback_config = $8,
     metadata = $9, correlation_id = $10, retry_policy = $11, delivery = $12, fingerprint = $13, created_at = $14,
-    updated_at = $15, revision = $16, options = $19
+    updated_at = $15, revision = $16, options = $19, group_name = $20
 WHERE id = $1

@@ -1,10 +1,10 @@
 -- Replaces the definition of a timer that was pending, and leaves it waiting for the attempt that
--- it waits for: only its destination is another.
--- $1 id, $2 to $16 the definition, $17 destination, $18 shard, $19 options, $20 group, $21 when its
--- next attempt is due
+-- it waits for, or for its expiry: beside that only its destination is another.
+-- $1 id, $2 to $16 the definition, among them $6 when its next attempt is due, $17 destination, $18
+-- shard, $19 options, $20 group, $21 when its next attempt was due
 WITH placed AS (
     UPDATE due
-    SET destination = $17
+    SET at = $6, destination = $17
     WHERE shard = $18 AND at = $21 AND id = $1
 )
 UPDATE definition

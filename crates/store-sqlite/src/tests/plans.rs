@@ -49,6 +49,7 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         change::REPLACE_DEFINITION,
         change::MOVE_DEFINITION,
         change::RESET_DUE,
+        change::ADVANCE_DUE,
         change::READDRESS_DUE,
         change::PENDING,
         change::REOPEN_DEFINITION,

@@ -75,6 +75,7 @@ impl Row {
         let is_moved = execute_at != self.timer.execute_at;
         self.change(definition, execute_at, now);
         if !is_moved {
+            let at = if self.timer.status == Status::Pending { self.timer.next_look(at) } else { at };
             self.wait(at, attempt, last_error);
         }
     }

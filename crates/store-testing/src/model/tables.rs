@@ -46,6 +46,7 @@ impl Tables {
         {
             Resolution::Existing => return Created::Existing(row.timer.clone()),
             Resolution::Conflict => return Created::Conflict(row.timer.clone()),
+            Resolution::PastExpiry => return Created::PastExpiry(row.timer.clone()),
             Resolution::Overwrite => row.change(definition, execute_at, created_at),
             Resolution::Move(execute_at) => {
                 let moved = domain::Definition { asked: definition.asked, ..existing.clone() };

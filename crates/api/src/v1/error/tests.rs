@@ -28,7 +28,7 @@ fn every_refusal_has_a_status_a_code_and_a_sentence() {
             json!({}),
         ),
         (command(CommandError::NotFound), 404, "TIMER_NOT_FOUND", "timer not found", json!({})),
-        (ApiError::NoSuchRoute, 404, "ROUTE_NOT_FOUND", "no such route: see /docs", json!({})),
+        (ApiError::NoSuchRoute(crate::BasePath::default()), 404, "ROUTE_NOT_FOUND", "no such route: see /docs", json!({})),
         (ApiError::MethodNotAllowed, 405, "METHOD_NOT_ALLOWED", "method not allowed: see the Allow header", json!({})),
         (ApiError::BodyTooSlow, 408, "REQUEST_TIMEOUT", "the body did not arrive in time", json!({})),
         (ApiError::HeadTooSlow, 408, "REQUEST_TIMEOUT", "the headers did not arrive in time", json!({})),

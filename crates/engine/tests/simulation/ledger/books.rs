@@ -39,7 +39,9 @@ impl Ledger {
                     self.violated(Check::State, Some(id), format_args!("made anew while it was {}", before.status));
                 }
             }
-            Created::Existing(_) | Created::Conflict(_) => self.write(Some(id), format_args!("is there already")),
+            Created::Existing(_) | Created::Conflict(_) | Created::PastExpiry(_) => {
+                self.write(Some(id), format_args!("is there already"))
+            }
             Created::Replaced(_) => {
                 self.violated(Check::State, Some(id), format_args!("replaced, though no client asked for that"));
             }
