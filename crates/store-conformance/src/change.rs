@@ -223,6 +223,7 @@ fn as_created(draft: Draft) -> Timer {
         created_at: new.created_at,
         updated_at: new.created_at,
         revision: 1,
+        pause: None,
     }
 }
 

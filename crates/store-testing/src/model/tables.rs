@@ -126,6 +126,7 @@ impl Tables {
         self.journal.changed(&row.timer);
     }
 
+        Changed::Done(row.timer.clone())
     pub(super) fn pause(&mut self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> Changed {
         self.changed_by(Event::Pause, id, expected, |row| row.pause(note, now))
     }
