@@ -12,6 +12,13 @@ CREATE TABLE journal (
     id     uuid     NOT NULL,
     status text     COLLATE "C",
     PRIMARY KEY (at, n)
+) WITH (
+    -- Every entry is removed after a day: clean up often and in small portions, as in `due`.
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 1,
+    autovacuum_analyze_scale_factor = 0.05,
+    vacuum_truncate = false
 );
 
 -- The moment, in microseconds since 1970. Not the beginning of the transaction, as now() is.
@@ -52,6 +59,21 @@ BEGIN
     FROM gone g
     WHERE g.finished_at > timer_now() - 86400000000 AND EXISTS (SELECT FROM definition f WHERE f.id = ANY (ARRAY[g.id]));
     RETURN NULL;
+END $$;
+
+-- The functions write with the rights of the role that migrates, and find the tables that stand beside them, whatever search_path the
+-- session has that changes a timer: a role that may only use the tables, or an operator with another search_path, records events as
+-- well. Temporary tables come last, so that none is taken for the journal.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY[
+        'timer_created_late', 'timer_changed', 'timer_attempted', 'timer_finished_late', 'timer_ended'
+    ]
+    LOOP
+        EXECUTE format('ALTER FUNCTION %I() SECURITY DEFINER SET search_path = %I, pg_temp', name, current_schema());
+    END LOOP;
 END $$;
 
 -- The conditions are evaluated without a call of the function: what is written in time pays for a comparison and nothing else.
