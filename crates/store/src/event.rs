@@ -120,6 +120,39 @@ impl Happened {
     }
 }
 
+/// An entry as it was read: damage costs its own event, and not the rest of the page.
+#[derive(Debug, Clone)]
+pub enum Read {
+    Event(Recorded),
+    Damaged { position: Timestamp },
+}
+
+impl Read {
+    /// What was read of the entry at a position. Damage is logged.
+    pub fn of(position: Timestamp, read: Result<(TimerId, Happened), Unreadable>) -> Self {
+        match read {
+            Ok((id, what)) => Self::Event(Recorded { position, id, what }),
+            Err(error) => {
+                tracing::warn!(event.position = position.as_micros(), %error, "a stored event cannot be read, and is left out");
+                Self::Damaged { position }
+            }
+        }
+    }
+
+    const fn position(&self) -> Timestamp {
+        match self {
+            Self::Event(Recorded { position, .. }) | Self::Damaged { position } => *position,
+        }
+    }
+
+    fn event(self) -> Option<Recorded> {
+        match self {
+            Self::Event(recorded) => Some(recorded),
+            Self::Damaged { .. } => None,
+        }
+    }
+}
+
 /// Events in the order of their positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPage {
@@ -131,20 +164,20 @@ pub struct EventPage {
 impl EventPage {
     /// Merges what was read of each source: its first events, at most `limit`, in the order of their positions. Ends where the first
     /// source has more than that. `None` if a source has so many events at one position that the page would not move on: read again
-    /// with a higher limit.
-    pub fn merge(sources: impl IntoIterator<Item = Vec<Recorded>>, until: Timestamp, limit: usize) -> Option<Self> {
+    /// with a higher limit. Entries that cannot be read are left out, but count: see [`Read`].
+    pub fn merge(sources: impl IntoIterator<Item = Vec<Read>>, until: Timestamp, limit: usize) -> Option<Self> {
         let (mut events, mut end) = (Vec::new(), until);
         for source in sources {
             if let (Some(first), Some(last)) = (source.first(), source.last())
                 && source.len() >= limit
             {
-                let before = last.position.saturating_sub(Span::from_micros(1));
-                if first.position > before {
+                let before = last.position().saturating_sub(Span::from_micros(1));
+                if first.position() > before {
                     return None;
                 }
                 end = end.min(before);
             }
-            events.extend(source);
+            events.extend(source.into_iter().filter_map(Read::event));
         }
         events.retain(|event| event.position <= end);
         events.sort_by_key(|event| (event.position, event.id));
@@ -160,12 +193,8 @@ mod tests {
         Timestamp::from_micros(micros)
     }
 
-    fn source(positions: &[i64]) -> Vec<Recorded> {
-        let event = |position: &i64| Recorded {
-            position: at(*position),
-            id: TimerId::LAST,
-            what: Happened::Created { at: at(*position) },
-        };
+    fn source(positions: &[i64]) -> Vec<Read> {
+        let event = |position: &i64| Read::of(at(*position), Ok((TimerId::LAST, Happened::Created { at: at(*position) })));
         positions.iter().map(event).collect()
     }
 
@@ -180,6 +209,13 @@ mod tests {
 
         let page = EventPage::merge([source(&[1, 5, 9]), source(&[2, 3, 6])], at(20), 3).unwrap();
         assert_eq!((positions(&page), page.until), (vec![1, 2, 3, 5], at(5)), "of position 6 there may be more");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out_and_counts() {
+        let damaged = |position| Read::of(at(position), Err(Unreadable("x".to_owned())));
+        let page = EventPage::merge([vec![damaged(1), damaged(2), damaged(3)], source(&[2, 9])], at(20), 3).unwrap();
+        assert_eq!((positions(&page), page.until), (vec![2], at(2)), "of position 3 there may be more");
     }
 
     #[test]

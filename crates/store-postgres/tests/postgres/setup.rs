@@ -94,6 +94,21 @@ async fn a_role_that_may_only_use_the_tables_records_events() {
     query(&format!(r#"DROP OWNED BY "{role}"; DROP ROLE "{role}""#));
 }
 
+/// An entry of a later program, or of a damaged disk, costs itself and nothing else.
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_left_out() {
+    let url = throwaway::postgres().create_database();
+    let store = open(&url).await;
+    throwaway::postgres().query(
+        &url,
+        "INSERT INTO journal (at, kind, id, seq, status) SELECT at, kind, gen_random_uuid(), 7, 'odd'
+         FROM (VALUES (1, 2), (2, 99), (3, 5), (4, 2)) AS odd (at, kind)",
+    );
+    let page = store.events(Timestamp::from_micros(0), Timestamp::from_micros(10), 100).await.unwrap();
+    let positions: Vec<_> = page.events.iter().map(|event| event.position.as_micros()).collect();
+    assert_eq!((positions, page.until), (vec![1, 4], Timestamp::from_micros(10)));
+}
+
 /// A server that wants a password, with one that has every character that is special somewhere.
 #[tokio::test]
 async fn a_password_may_have_any_characters() {

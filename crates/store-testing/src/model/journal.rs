@@ -1,5 +1,5 @@
 use domain::{Timer, TimerId, Timestamp};
-use store::{EventPage, Happened, Recorded, is_prompt};
+use store::{EventPage, Happened, Read, Recorded, is_prompt};
 
 use super::tables::Tables;
 
@@ -64,7 +64,7 @@ impl Tables {
                 source.retain(|event| after < event.position && event.position <= until);
                 source.sort_by_key(|event| event.position);
                 source.truncate(limit);
-                source
+                source.into_iter().map(Read::Event).collect()
             };
             EventPage::merge(sources.clone().map(first), until, limit)
         };
