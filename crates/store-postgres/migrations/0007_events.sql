@@ -31,6 +31,13 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- A revival gives the timer another created_at: the creation of its former life goes to the journal.
+CREATE FUNCTION timer_recreated() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO journal (at, kind, id, seq, moment) VALUES (timer_now(), 6, NEW.id, 0, OLD.created_at);
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION timer_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO journal (at, kind, id, seq) VALUES (timer_now(), 2, NEW.id, NEW.revision);
@@ -69,7 +76,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'timer_created_late', 'timer_changed', 'timer_attempted', 'timer_finished_late', 'timer_ended'
+        'timer_created_late', 'timer_recreated', 'timer_changed', 'timer_attempted', 'timer_finished_late', 'timer_ended'
     ]
     LOOP
         EXECUTE format('ALTER FUNCTION %I() SECURITY DEFINER SET search_path = %I, pg_temp', name, current_schema());
@@ -91,6 +98,14 @@ WHEN (
     NOT BETWEEN clock_timestamp() - interval '2 s' AND clock_timestamp() + interval '2 s'
 )
 EXECUTE FUNCTION timer_created_late();
+
+-- The journal is kept for a day: no reader asks for a creation before that.
+CREATE TRIGGER recreated AFTER UPDATE OF created_at ON definition FOR EACH ROW
+WHEN (
+    NEW.created_at <> OLD.created_at
+    AND to_timestamp(OLD.created_at / 1000000::double precision) > clock_timestamp() - interval '1 day'
+)
+EXECUTE FUNCTION timer_recreated();
 
 CREATE TRIGGER changed AFTER UPDATE OF revision ON definition FOR EACH ROW
 WHEN (NEW.revision <> OLD.revision)

@@ -27,6 +27,11 @@ pub const fn is_prompt(at: Timestamp, now: Timestamp) -> bool {
     at.as_micros().abs_diff(now.as_micros()) <= PROMPT_WITHIN.as_micros().unsigned_abs()
 }
 
+/// Whether a reader may resume from that moment.
+pub fn is_resumable(at: Timestamp, now: Timestamp) -> bool {
+    at > now.saturating_sub(JOURNAL_KEPT)
+}
+
 /// Which writes were under way at a moment of the database's clock. Writes are numbered in the order in which they begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermark {
@@ -75,6 +80,11 @@ pub enum Happened {
         at: Timestamp,
         status: Status,
     },
+    /// The timer had been created then, and was created anew since: its first creation is stored no more. For readers that have not
+    /// seen that creation itself.
+    Began {
+        at: Timestamp,
+    },
 }
 
 /// How a line of the journal says what happened, in its column `kind`.
@@ -84,6 +94,7 @@ impl Happened {
     pub const ATTEMPTED: i16 = 3;
     pub const FINISHED: i16 = 4;
     pub const ENDED: i16 = 5;
+    pub const BEGAN: i16 = 6;
 
     pub const fn kind(&self) -> i16 {
         match self {
@@ -92,16 +103,25 @@ impl Happened {
             Self::Attempted { .. } => Self::ATTEMPTED,
             Self::Finished { .. } => Self::FINISHED,
             Self::Ended { .. } => Self::ENDED,
+            Self::Began { .. } => Self::BEGAN,
         }
     }
 
     /// The columns `moment`, `seq` and `status`.
     pub fn columns(&self) -> (Option<i64>, i64, Option<&'static str>) {
         match *self {
-            Self::Created { at } => (Some(at.as_micros()), 0, None),
+            Self::Created { at } | Self::Began { at } => (Some(at.as_micros()), 0, None),
             Self::Changed { revision } => (None, i64::from(revision), None),
             Self::Attempted { seq } => (None, seq, None),
             Self::Finished { at, status } | Self::Ended { at, status } => (Some(at.as_micros()), 0, Some(status.as_str())),
+        }
+    }
+
+    /// When the former life began or ended that this is a record of. A reader that has read everything up to then knows it already.
+    pub const fn former(&self) -> Option<Timestamp> {
+        match self {
+            Self::Ended { at, .. } | Self::Began { at } => Some(*at),
+            _ => None,
         }
     }
 
@@ -115,6 +135,7 @@ impl Happened {
             Self::ATTEMPTED => Self::Attempted { seq },
             Self::FINISHED => Self::Finished { at: at()?, status: status()? },
             Self::ENDED => Self::Ended { at: at()?, status: status()? },
+            Self::BEGAN => Self::Began { at: at()? },
             _ => return Err(Unreadable(format!("events of kind {kind} are not known"))),
         })
     }
@@ -234,6 +255,7 @@ mod tests {
             Happened::Attempted { seq: 4 },
             Happened::Finished { at, status },
             Happened::Ended { at, status },
+            Happened::Began { at },
         ] {
             let (moment, seq, status) = what.columns();
             assert_eq!(Happened::from_columns(what.kind(), moment, seq, status).unwrap(), what);
@@ -244,6 +266,8 @@ mod tests {
             (2, None, -1, None),
             (4, Some(1), 0, Some("x")),
             (5, None, 0, None),
+            (6, None, 0, None),
+            (7, Some(1), 0, None),
         ] {
             assert!(Happened::from_columns(kind, moment, seq, status).is_err(), "{kind}");
         }

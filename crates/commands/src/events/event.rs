@@ -98,7 +98,7 @@ pub(super) async fn read(
         let attempt = numbered(event).and_then(|_| attempts.next().flatten());
         let Some(timer) = timers.get(&event.id).cloned() else { continue };
         let (kind, at, timer) = match event.what {
-            Happened::Created { at } => (EventType::Created, at, timer),
+            Happened::Created { at } | Happened::Began { at } => (EventType::Created, at, timer),
             Happened::Changed { .. } => (EventType::Changed, event.position, timer),
             Happened::Attempted { .. } if attempt.is_none() => continue,
             Happened::Attempted { .. } => (EventType::Attempt, event.position, timer),

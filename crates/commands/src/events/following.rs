@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use domain::{Span, Timestamp};
-use store::{Filter, Happened, Recorded};
+use store::{Filter, Recorded};
 use tokio::sync::watch;
 
 use super::{Event, EventTypes, Stream, event};
@@ -123,8 +123,8 @@ impl Following {
         // Never closed.
         let _permit = shared.catching_up.acquire().await.ok();
         let page = call::reading(shared.store.events(self.position, complete, PAGE_EVENTS)).await?;
-        // An end that this stream has given out itself, or one before it.
-        let is_past = |event: &Recorded| matches!(event.what, Happened::Ended { at, .. } if at <= self.origin);
+        // Of a former life, what this stream has given out itself, or lies before it.
+        let is_past = |event: &Recorded| event.what.former().is_some_and(|at| at <= self.origin);
         let recorded: Vec<Recorded> = page.events.into_iter().filter(|event| !is_past(event)).collect();
         let mut matching = Vec::new();
         for part in recorded.chunks(event::READ_AT_ONCE) {

@@ -92,7 +92,7 @@ impl Tail {
     }
 
     fn is_new(&self, event: &Recorded) -> bool {
-        let is_past = matches!(event.what, Happened::Ended { at, .. } if at <= self.complete);
+        let is_past = event.what.former().is_some_and(|at| at <= self.complete);
         !is_past && !self.seen.contains_key(&identity(event))
     }
 
@@ -141,6 +141,7 @@ impl Tail {
 const fn identity(event: &Recorded) -> (TimerId, Happened) {
     let what = match event.what {
         Happened::Ended { at, status } => Happened::Finished { at, status },
+        Happened::Began { at } => Happened::Created { at },
         what => what,
     };
     (event.id, what)

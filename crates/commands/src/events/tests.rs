@@ -106,6 +106,33 @@ async fn an_end_that_made_way_for_a_new_life_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn both_creations_of_a_timer_that_lives_again_are_told_once() {
+    let rig = Rig::new();
+    let mut stream = following(&rig).await;
+    let before = stream.position();
+    let again = || NewTimerRequest { ..keyed("a", OnConflict::Replace) };
+    let timer = rig.commands.create(again()).await.unwrap().timer().id();
+    rig.settle_all(&Next::Completed { at: rig.commands.clock.now() }).await;
+    let whole = |told: &[(&str, TimerId)]| {
+        let count = |kind| told.iter().filter(|told| **told == (kind, timer)).count();
+        (count("created"), count("finished"), count("changed"))
+    };
+    assert_eq!(whole(&told(&mut stream).await), (1, 1, 0));
+    rig.clock.advance(Span::from_secs(1));
+    rig.commands.create(again()).await.unwrap();
+    let told_live = told(&mut stream).await;
+    assert_eq!(whole(&told_live), (1, 0, 1), "{told_live:?}");
+
+    rig.clock.advance(Span::from_secs(60));
+    told(&mut stream).await;
+    drop(stream);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut resumed = rig.commands.follow(&Filter::default(), EventTypes::ALL, Some(before)).await.unwrap();
+    let told = told(&mut resumed).await;
+    assert_eq!(whole(&told), (2, 1, 1), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_end_is_shown_with_its_own_status() {
     let rig = Rig::new();
     let mut stream = rig.commands.follow(&Filter::default(), EventTypes::of([EventType::Finished]), None).await.unwrap();

@@ -1,5 +1,5 @@
 use domain::{Timer, TimerId, Timestamp};
-use store::{EventPage, Happened, Read, Recorded, is_prompt};
+use store::{EventPage, Happened, Read, Recorded, is_prompt, is_resumable};
 
 use super::tables::Tables;
 
@@ -38,6 +38,13 @@ impl Journal {
     /// The timer, as it ended, is about to get a new life.
     pub(super) fn ended(&mut self, timer: &Timer) {
         self.add(timer.id(), Happened::Ended { at: timer.updated_at, status: timer.status });
+    }
+
+    /// The timer is about to be created anew.
+    pub(super) fn began(&mut self, timer: &Timer) {
+        if is_resumable(timer.created_at, self.now) {
+            self.add(timer.id(), Happened::Began { at: timer.created_at });
+        }
     }
 
     pub(super) fn forget(&mut self, before: Timestamp, limit: usize) -> usize {

@@ -53,6 +53,7 @@ impl Tables {
             }
             Resolution::Revive => {
                 self.journal.ended(&row.timer);
+                self.journal.began(&row.timer);
                 row.revive(definition, execute_at, created_at);
                 self.journal.created(&row.timer);
             }
@@ -121,12 +122,13 @@ impl Tables {
             return Changed::StaleRevision(row.timer.clone());
         }
         self.journal.ended(&row.timer);
+        self.journal.began(&row.timer);
         row.revive(changed.definition.clone(), changed.execute_at, now);
         self.journal.created(&row.timer);
         self.journal.changed(&row.timer);
+        Changed::Done(row.timer.clone())
     }
 
-        Changed::Done(row.timer.clone())
     pub(super) fn pause(&mut self, id: TimerId, expected: Option<u32>, note: Option<&str>, now: Timestamp) -> Changed {
         self.changed_by(Event::Pause, id, expected, |row| row.pause(note, now))
     }
