@@ -31,12 +31,12 @@ impl Ring {
     }
 
     pub(super) fn push(&mut self, event: Event) {
-        self.bytes += event.weight();
+        self.bytes += event.bytes();
         self.events.push_back(Arc::new(event));
         while self.events.len() > EVENTS_MAX || self.bytes > BYTES_MAX {
             let Some(oldest) = self.events.pop_front() else { break };
             self.first += 1;
-            self.bytes -= oldest.weight();
+            self.bytes -= oldest.bytes();
             self.whole_after = self.whole_after.max(oldest.position);
         }
     }
