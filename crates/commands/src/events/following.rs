@@ -4,7 +4,7 @@ use domain::{Span, Timestamp};
 use store::{Filter, Recorded};
 use tokio::sync::watch;
 
-use super::{Event, EventTypes, Stream, event};
+use super::{Event, EventTypes, PRUNED_AFTER, Stream, event, too_old};
 use crate::{CommandError, call};
 
 /// How many events of the ring are looked at in one go.
@@ -118,6 +118,9 @@ impl Following {
         }
         if self.position >= complete {
             return Ok(Found::Nothing);
+        }
+        if self.position < complete.saturating_sub(PRUNED_AFTER) {
+            return Err(too_old().into());
         }
         let shared = Arc::clone(&self.stream.events.0);
         // Never closed.

@@ -133,6 +133,29 @@ async fn both_creations_of_a_timer_that_lives_again_are_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_that_has_fallen_out_of_what_is_kept_ends() {
+    let rig = Rig::new();
+    let mut stream = following(&rig).await;
+    let event = {
+        rig.created().await;
+        stream.next().await.unwrap().remove(0)
+    };
+    for _ in 0..20_001 {
+        rig.commands.stores.events.state().ring.push(Event::clone(&event));
+    }
+    // Nothing is read for a day.
+    rig.clock.advance(PRUNED_AFTER.saturating_mul(1.1));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let ended = loop {
+        match stream.next().await {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(ended.to_string(), "after must not be older than 24 hours: begin anew without it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_end_is_shown_with_its_own_status() {
     let rig = Rig::new();
     let mut stream = rig.commands.follow(&Filter::default(), EventTypes::of([EventType::Finished]), None).await.unwrap();
