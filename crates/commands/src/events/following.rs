@@ -110,7 +110,11 @@ impl Following {
     async fn read_store(&mut self) -> Result<Found, CommandError> {
         let (complete, joined) = {
             let state = self.stream.events.state();
-            (state.complete.unwrap_or(self.position), state.ring.join(self.position))
+            let complete = state.complete.unwrap_or(self.position);
+            // The clock of the database was set back: see the tail.
+            self.position = self.position.min(complete);
+            self.origin = self.origin.min(complete);
+            (complete, state.ring.join(self.position))
         };
         if let Some(next) = joined {
             self.source = Source::Ring { next, passed_over: self.position };

@@ -133,6 +133,25 @@ async fn both_creations_of_a_timer_that_lives_again_are_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_goes_on_after_the_clock_of_the_database_was_set_back() {
+    let rig = Rig::new();
+    let mut stream = following(&rig).await;
+    let mut slow = following(&rig).await;
+    let first = rig.created().await;
+    assert_eq!(told(&mut stream).await, [("created", first)]);
+    rig.clock.set(rig.commands.clock.now().saturating_sub(Span::from_secs(3_600)));
+    let second = rig.created().await;
+    assert_eq!(told(&mut stream).await, [("created", second)]);
+    rig.clock.advance(Span::from_secs(3_600));
+    for stream in [&mut stream, &mut slow] {
+        assert!(
+            told(stream).await.contains(&("created", first)),
+            "what lies after the moment is repeated, and told to slow readers"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_has_fallen_out_of_what_is_kept_ends() {
     let rig = Rig::new();
     let mut stream = following(&rig).await;
