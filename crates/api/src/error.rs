@@ -99,6 +99,11 @@ impl ApiError {
         }
     }
 
+    /// A refusal that clients bring about by themselves and by no load: no fault of the service, and nothing for its operator.
+    pub(crate) const fn is_a_limit_of_its_key(&self) -> bool {
+        matches!(self, Self::Command(CommandError::TooManyStreams(_)))
+    }
+
     /// What is wrong, in the words of the native dialect.
     pub(crate) fn message(&self) -> String {
         let text = match self {

@@ -12,8 +12,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use commands::Event;
-use domain::Timestamp;
+use commands::{CommandError, Event};
+use domain::{Invalid, Timestamp};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
@@ -96,11 +96,13 @@ pub(crate) async fn events(
     request: Request,
 ) -> Result<Response, ApiError> {
     let asked = request.headers();
-    let Wanted { filter, types, after } = Wanted::read(request.uri(), last_event_id(asked)?)?;
+    let last_event_id = last_event_id(asked)?;
+    let position_field = if last_event_id.is_some() { "Last-Event-ID" } else { "after" };
+    let Wanted { filter, types, after } = Wanted::read(request.uri(), last_event_id)?;
     let format = Format::wanted(asked);
     let shown = asked.get("x-api-key").map(|key| key.as_bytes().to_vec()).unwrap_or_default();
     let stopping = request.extensions().get().map_or_else(CancellationToken::new, |Stopping(token)| token.clone());
-    let following = commands.follow(&filter, types, after).await?;
+    let following = commands.follow(&filter, types, after).await.map_err(|error| named(error, position_field))?;
     let feed = Feed::new(api, commands, following, format, shown, stopping);
     let frames = stream::unfold(feed, |mut feed| async {
         let frame: Bytes = feed.next().await?;
@@ -113,6 +115,16 @@ pub(crate) async fn events(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
+}
+
+/// A refusal of the position names what the client has sent it in.
+fn named(error: CommandError, position_field: &str) -> CommandError {
+    match error {
+        CommandError::Invalid(invalid) if invalid.field == "after" => {
+            CommandError::Invalid(Invalid { field: position_field.into(), ..invalid })
+        }
+        error => error,
+    }
 }
 
 fn last_event_id(asked: &HeaderMap) -> Result<Option<&str>, ApiError> {

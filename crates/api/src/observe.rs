@@ -45,7 +45,9 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
         response = dialect.refusal(error, api.unrestricted.clock.now());
     }
     let status = response.status();
-    if status.is_server_error() {
+    if refused.as_ref().is_some_and(|error| error.is_a_limit_of_its_key()) {
+        tracing::debug!(request.id = id.to_str().unwrap_or_default(), %method, route, "a stream was refused: too many are open");
+    } else if status.is_server_error() {
         let cause = refused.and_then(|error| error.cause()).unwrap_or_default();
         let request_id = id.to_str().unwrap_or_default();
         tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a request failed");

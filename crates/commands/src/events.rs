@@ -22,9 +22,12 @@ use std::{
     time::Duration,
 };
 
-use domain::{AccessKeyId, Invalid, Timestamp};
+use domain::{AccessKeyId, Invalid, Span, Timestamp};
 use store::{EventStore, Filter, JOURNAL_KEPT, StoreError, StoreResult};
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 
 pub use self::{
     event::{Event, EventType, EventTypes},
@@ -41,8 +44,12 @@ const CATCHING_UP_MAX: usize = 2;
 /// How long a new stream waits for the tail to begin.
 const BEGINNING_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// A reader may begin as far back as the journal is promised to be kept, and has an hour from then on to catch up.
+const PRUNED_AFTER: Span = Span::from_micros_clamped(JOURNAL_KEPT.as_micros() + 3_600_000_000);
 const PRUNE_PAUSE: Duration = Duration::from_secs(60);
-const PRUNED_AT_ONCE: usize = 1_000;
+/// Little, as in a purge: a create or a timer that becomes due waits for it. The pause after it is as long as it took, at least.
+const PRUNED_AT_ONCE: usize = 250;
+const PRUNE_PAUSE_MIN: Duration = Duration::from_millis(50);
 
 /// The events of this process, read from the store once for all that follow them. Clones share them.
 #[derive(Clone)]
@@ -84,16 +91,18 @@ impl Events {
 
     /// Removes entries of the journal that are older than they are kept. Returns whether there is more.
     pub async fn prune_once(&self) -> StoreResult<bool> {
-        let before = call::reading(self.0.store.watermark()).await?.at.saturating_sub(JOURNAL_KEPT);
+        let before = call::reading(self.0.store.watermark()).await?.at.saturating_sub(PRUNED_AFTER);
         let forgotten = call::writing(self.0.store.forget_events(before, PRUNED_AT_ONCE)).await?;
         Ok(forgotten >= PRUNED_AT_ONCE)
     }
 
-    /// Keeps the journal short, until it is dropped.
-    pub async fn prune(self) {
+    /// Keeps the journal short, until it is dropped. One node is enough for it: the others only ask whether it is for them.
+    pub async fn prune(self, is_pruner: impl Fn() -> bool + Send) {
         loop {
-            match self.prune_once().await {
-                Ok(true) => tokio::task::yield_now().await,
+            let began = Instant::now();
+            let pruned = if is_pruner() { self.prune_once().await } else { Ok(false) };
+            match pruned {
+                Ok(true) => tokio::time::sleep(began.elapsed().max(PRUNE_PAUSE_MIN)).await,
                 Ok(false) => tokio::time::sleep(PRUNE_PAUSE).await,
                 Err(error) => {
                     tracing::warn!(%error, "old events could not be removed yet");
@@ -127,7 +136,7 @@ impl Events {
             .await
             .map_err(|_| StoreError::Unavailable(format!("the events could not be read within {BEGINNING_TIME_MAX:?}").into()))?;
         if after.is_some_and(|after| after < complete.saturating_sub(JOURNAL_KEPT)) {
-            return Err(Invalid::new("after", "must not be older than 24 hours: begin anew without it").into());
+            return Err(too_old().into());
         }
         Ok(Following::new(stream, filter, types, after, progress))
     }
@@ -163,6 +172,10 @@ impl Events {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn too_old() -> Invalid {
+    Invalid::new("after", "must not be older than 24 hours: begin anew without it")
 }
 
 impl Drop for Stream {

@@ -15,10 +15,14 @@ impl FairShare {
     /// receivers have one tenant.
     pub const OF_A_RECEIVER: Self = Self(31);
 
-    /// For a limit of `max` units: a single tenant gets three quarters, and of a large limit all but `reserve` units. What is left is
-    /// for the first units of other tenants, who need no more of it where the limit is large.
+    /// The multiple is at most this: each further tenant that hangs leaves a sixteenth of what the one before it has left, so that the
+    /// third still leaves some of a limit of any size.
+    const MULTIPLE_MAX: usize = 15;
+
+    /// For a limit of `max` units: a single tenant gets three quarters, and of a large limit all but `reserve` units or a sixteenth,
+    /// whichever is more. What is left is for the first units of other tenants, which need less of it where the limit is large.
     pub fn leaving(max: usize, reserve: usize) -> Self {
-        Self((max / reserve.max(1)).saturating_sub(1).max(Self::AMONG_TENANTS.0))
+        Self((max / reserve.max(1)).saturating_sub(1).clamp(Self::AMONG_TENANTS.0, Self::MULTIPLE_MAX))
     }
 
     /// How much a tenant may take besides what it holds, if nothing is given back meanwhile. A tenant that holds nothing gets
@@ -67,7 +71,10 @@ mod tests {
             (FairShare::AMONG_TENANTS, 1, 1),
             (FairShare::leaving(2_048, 512), 2_048, 1_536),
             (FairShare::leaving(64, 512), 64, 48),
-            (FairShare::leaving(10_240, 512), 10_240, 9_728),
+            (FairShare::leaving(4_096, 512), 4_096, 3_584),
+            (FairShare::leaving(8_192, 512), 8_192, 7_680),
+            (FairShare::leaving(10_240, 512), 10_240, 9_600),
+            (FairShare::leaving(100_000, 512), 100_000, 93_750),
             (FairShare::OF_A_RECEIVER, 264, 256),
             (FairShare::OF_A_RECEIVER, 256, 248),
             (FairShare::OF_A_RECEIVER, 2, 2),

@@ -128,6 +128,7 @@ mod tests {
             created_at: AT,
             updated_at: AT,
             revision: 3,
+            pause: None,
         }
     }
 

@@ -45,16 +45,23 @@ mod micros {
     }
 }
 
-/// The version that this program writes, and the latest it understands. It rises when a field joins that a program of the version
-/// before must not ignore; fields that it may ignore leave it as it is.
+/// The latest version that this program understands. It rises when a field joins that a program of the version before must not ignore;
+/// fields that it may ignore leave it as it is. What is written has the lowest version that its fields need, because a program that
+/// does not know the version lets the timer fail.
 ///
-/// 2: a program that does not know of an expiry would call after it.
+/// 2: a program that does not know of an expiry would call after it, and would tell no end.
 const VERSION: u32 = 2;
 
 impl Options {
     /// The text that is stored, with that of the requested time if there is one. Most timers have none: everything has its default.
     pub fn to_stored(&self, asked: Option<String>) -> Option<String> {
-        to_stored(self, asked)
+        to_stored(self, self.version(), asked)
+    }
+
+    /// The lowest version whose programs may act on a timer with these options.
+    const fn version(&self) -> u32 {
+        let Self { expiry, postpone_max: _, on_success, on_failure } = self;
+        if expiry.is_some() || on_success.is_some() || on_failure.is_some() { 2 } else { 1 }
     }
 
     /// Understands what this version and those before it have written.
@@ -65,11 +72,11 @@ impl Options {
 
 /// Written by hand: the text of a callback is kept as it is, which serde does not do inside a flattened struct. Options and texts are
 /// plain values: nothing in here can fail to be written.
-fn to_stored<O: Default + PartialEq + Serialize>(options: &O, asked: Option<String>) -> Option<String> {
+fn to_stored<O: Default + PartialEq + Serialize>(options: &O, version: u32, asked: Option<String>) -> Option<String> {
     if asked.is_none() && *options == O::default() {
         return None;
     }
-    let mut stored = format!(r#"{{"version":{VERSION}"#);
+    let mut stored = format!(r#"{{"version":{version}"#);
     if let Some(asked) = asked {
         stored.push_str(r#","asked":"#);
         stored.push_str(&serde_json::to_string(&asked).unwrap_or_default());
@@ -117,13 +124,13 @@ mod tests {
     fn defaults_are_not_stored() {
         assert_eq!(Options::default().to_stored(None), None);
         assert_eq!(Options::from_stored(None).unwrap(), (Options::default(), None));
-        assert_eq!(to_stored(&Later::default(), None), None);
+        assert_eq!(to_stored(&Later::default(), 1, None), None);
     }
 
     #[test]
     fn options_read_back_as_they_are_written() {
         let later = Later { label: Some("é".to_owned()), quiet: false };
-        let stored = to_stored(&later, None).unwrap();
+        let stored = to_stored(&later, 2, None).unwrap();
         assert_eq!(stored, r#"{"version":2,"label":"é"}"#);
         assert_eq!(from_stored(Some(&stored)).unwrap(), (later, None));
     }
@@ -132,7 +139,7 @@ mod tests {
     fn the_text_of_a_requested_time_is_stored_beside_options_and_without_any() {
         let text = || Some("0 9 * * MON".to_owned());
         for later in [Later::default(), Later { label: None, quiet: true }] {
-            let stored = to_stored(&later, text()).unwrap();
+            let stored = to_stored(&later, 2, text()).unwrap();
             assert!(stored.starts_with(r#"{"version":2,"asked":"0 9 * * MON""#), "{stored}");
             assert_eq!(from_stored(Some(&stored)).unwrap(), (later, text()));
         }
@@ -157,6 +164,25 @@ mod tests {
         );
         assert!(stored.contains(r#"{"n": 1.10}"#), "{stored}");
         assert_eq!(Options::from_stored(Some(&stored)).unwrap(), (options, None));
+    }
+
+    #[test]
+    fn the_version_is_the_lowest_that_the_options_need() {
+        let written = |options: Options, asked: Option<&str>| {
+            let stored = options.to_stored(asked.map(str::to_owned)).unwrap();
+            stored.chars().find(char::is_ascii_digit)
+        };
+        let callback = || Some(Box::new(Callback::from_json(r#"{"type":"http","url":"http://a/"}"#).unwrap()));
+        let none = Options::default;
+        assert_eq!(written(none(), Some("0 9 * * MON")), Some('1'));
+        assert_eq!(written(Options { postpone_max: Some(Span::from_secs(1)), ..none() }, None), Some('1'));
+        for options in [
+            Options { expiry: Some(Expiry::After(Span::from_secs(1))), ..none() },
+            Options { on_success: callback(), ..none() },
+            Options { on_failure: callback(), ..none() },
+        ] {
+            assert_eq!(written(options, None), Some('2'));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use store::{ClaimToken, Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Deliver, Pipeline, recorder::CallEnd};
+use crate::{Deliver, Pipeline, follow_up::FollowUp, recorder::CallEnd};
 
 /// What became of a claimed timer.
 struct Delivered {
@@ -24,7 +24,7 @@ impl Delivered {
 }
 
 impl<D: Deliver> Pipeline<D> {
-    /// Delivers one claimed timer, whatever happens on the way, and says what is to be recorded.
+    /// Delivers one claimed timer, whatever happens on the way, gives its permit back, and says what is to be recorded.
     pub(crate) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
         // A panic must not leave a timer `executing` for ever, nor keep its permit.
         let Delivered { next, attempt, late } =
@@ -39,8 +39,12 @@ impl<D: Deliver> Pipeline<D> {
         let namespace = claimed.timer.as_ref().ok().map(|timer| &timer.definition.namespace);
         self.metrics.recorder.ended(namespace, self.clock.now(), late, &next, is_retry);
         log(&claimed, &next);
-        if let Ok(timer) = &claimed.timer {
-            self.follow_up(timer, &next, claimed.attempt).await;
+        // Its permit is free: a follow-up that waits for the store must not hold up the calls of other timers.
+        self.scheduler.called(&claimed.entry);
+        let follow_up = claimed.timer.as_ref().ok().and_then(|timer| FollowUp::of(timer, &next, claimed.attempt));
+        if let Some(follow_up) = follow_up {
+            // Boxed, because it is rare and every delivery would carry its state.
+            Box::pin(self.register_until_stored(follow_up)).await;
         }
         Settlement { attempt, ..claimed.settle(next) }
     }

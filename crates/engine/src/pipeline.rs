@@ -174,7 +174,6 @@ impl<D: Deliver> Pipeline<D> {
         // Boxed before it is handed around: it is large, and the runtime moves what it is given several times.
         deliveries.spawn(Box::pin(async move {
             let settlement = pipeline.deliver(claimed, &stop).await;
-            pipeline.scheduler.called(&settlement.entry);
             // Fails only when the settling has been given up at the end of a drain.
             let _ = settlements.send(settlement).await;
         }));

@@ -21,7 +21,7 @@ pub struct ConcurrencyLimit {
     by_destination: Shares<Destination, usize>,
 }
 
-/// So many permits, or a quarter where that is less, are left for tenants that have none yet.
+/// So many permits are left for tenants that have none yet: a quarter where that is less, a sixteenth where that is more.
 const TENANT_RESERVE: usize = 512;
 /// So many of what a tenant may have, or a quarter where that is less, are left for receivers of it that have none yet.
 const RECEIVER_RESERVE: usize = 384;
@@ -151,8 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn several_tenants_whose_receivers_all_hang_leave_permits_of_a_large_limit() {
+        let mut permits = ConcurrencyLimit::new(100_000, 264);
+        let left: Vec<usize> = (1..=3)
+            .map(|tenant| {
+                for hanging in 0..2_000 {
+                    fill(&mut permits, called_by(tenant, tenant * 100_000 + hanging));
+                }
+                permits.free()
+            })
+            .collect();
+        assert_eq!(left, [6_250, 390, 24]);
+        assert!(permits.take(called_by(4, 1)));
+    }
+
+    #[test]
     fn the_only_receiver_of_a_service_gets_most_permits() {
-        for (max, expected) in [(64, 27), (2_048, 864), (10_000, 6_818), (100_000, 74_328)] {
+        for (max, expected) in [(64, 27), (2_048, 864), (10_000, 6_744), (100_000, 70_025)] {
             let mut permits = ConcurrencyLimit::new(max, max);
             assert_eq!(fill(&mut permits, called_by(1, 1)), expected, "of {max}");
             let second = fill(&mut permits, called_by(1, 2));

@@ -18,8 +18,9 @@ const BATCH_MAX: usize = 2_000;
 const OF_WHAT_FINISHED: usize = 2;
 const BETWEEN_BATCHES: Duration = Duration::from_millis(50);
 /// What is removed at once while nothing fires. Still little: a create or a timer that becomes due waits for it. The pause after it
-/// is as long as it took, so that the store is free half of the time.
+/// is as long as it took, so that the store is free half of the time; one that took very long says nothing of the next.
 const IDLE_BATCH: usize = 250;
+const IDLE_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Removes timers that finished longer ago than they are retained.
 pub struct Retention {
@@ -59,12 +60,13 @@ impl Retention {
         let before = self.clock.now().saturating_sub(self.retention);
         // On each of the other nodes about as many have finished.
         let finished = self.finished.swap(0, Ordering::Relaxed).saturating_mul(self.membership.members());
-        let is_idle = finished == 0;
+        // What other nodes fire is not known here: only a node alone knows that nothing does.
+        let is_idle = finished == 0 && self.membership.members() <= 1;
         let limit = if is_idle { IDLE_BATCH } else { finished.saturating_mul(OF_WHAT_FINISHED).clamp(BATCH_MIN, BATCH_MAX) };
         let began = tokio::time::Instant::now();
         let purged = self.store.purge(before, limit).await?;
         metrics::counter!("timer_purged_total").increment(purged as u64);
-        let pause = if is_idle { began.elapsed().min(BETWEEN_BATCHES) } else { BETWEEN_BATCHES };
+        let pause = if is_idle { began.elapsed().min(IDLE_PAUSE_MAX) } else { BETWEEN_BATCHES };
         Ok((purged >= limit).then_some(pause))
     }
 }

@@ -100,7 +100,6 @@ async fn run_until_stopped(
     let store = Measured::new(store, Arc::clone(&clock));
     let writable = store.writable();
     let store: Arc<dyn Store> = Arc::new(store);
-    let pruning = tokio::spawn(Events::new(store.clone()).prune());
     let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(&writable), stop.clone()));
     let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
     let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::run(format!("{error}."), error))?;
@@ -114,6 +113,8 @@ async fn run_until_stopped(
     let node = NodeId(rand::random());
     let statistics = Statistics::start(node, &store, &clock, &stop);
     let scheduler = Arc::new(Scheduler::as_node(node, Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
+    let pruner = Arc::clone(&scheduler);
+    let pruning = tokio::spawn(Events::new(store.clone()).prune(move || pruner.is_purger()));
     let nats_wiring = NatsWiring::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;

@@ -149,7 +149,7 @@ pub async fn a_refused_change_is_no_event(fixture: impl Fixture) {
     assert_eq!(recent(&stage).await, before);
 }
 
-pub async fn a_new_life_keeps_the_end_of_the_former_one(fixture: impl Fixture) {
+pub async fn a_new_life_keeps_the_creation_and_the_end_of_the_former_one(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     for revived in [true, false] {
         let draft = prompt(&stage).await.key(if revived { "revived" } else { "reopened" });
@@ -166,10 +166,12 @@ pub async fn a_new_life_keeps_the_end_of_the_former_one(fixture: impl Fixture) {
         let happened = lately(&stage, timer.id()).await;
         let end = Happened::Ended { at, status: Status::Failed };
         let created = Happened::Created { at: if revived { created_at } else { timer.created_at } };
-        for expected in [end, Happened::Changed { revision: 2 }, created] {
-            assert!(happened.contains(&expected), "{expected:?} is not in {happened:?}");
+        let began = revived.then_some(Happened::Began { at: timer.created_at });
+        let expected: Vec<_> = [end, Happened::Changed { revision: 2 }, created].into_iter().chain(began).collect();
+        for expected in &expected {
+            assert!(happened.contains(expected), "{expected:?} is not in {happened:?}");
         }
-        assert_eq!(happened.len(), 3, "{happened:?}");
+        assert_eq!(happened.len(), expected.len(), "{happened:?}");
     }
 }
 

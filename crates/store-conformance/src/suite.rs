@@ -211,7 +211,7 @@ macro_rules! suite {
                 every_raised_revision_is_an_event
                 what_is_changed_with_many_is_an_event_as_alone
                 a_refused_change_is_no_event
-                a_new_life_keeps_the_end_of_the_former_one
+                a_new_life_keeps_the_creation_and_the_end_of_the_former_one
                 recorded_attempts_are_events
                 pages_of_events_neither_repeat_nor_miss_one
                 many_events_of_one_moment_come_together

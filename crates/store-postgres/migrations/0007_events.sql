@@ -12,6 +12,13 @@ CREATE TABLE journal (
     id     uuid     NOT NULL,
     status text     COLLATE "C",
     PRIMARY KEY (at, n)
+) WITH (
+    -- Every entry is removed after a day: clean up often and in small portions, as in `due`.
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 1,
+    autovacuum_analyze_scale_factor = 0.05,
+    vacuum_truncate = false
 );
 
 -- The moment, in microseconds since 1970. Not the beginning of the transaction, as now() is.
@@ -21,6 +28,13 @@ $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 CREATE FUNCTION timer_created_late() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO journal (at, kind, id, seq, moment) VALUES (timer_now(), 1, NEW.id, 0, NEW.created_at);
+    RETURN NULL;
+END $$;
+
+-- A revival gives the timer another created_at: the creation of its former life goes to the journal.
+CREATE FUNCTION timer_recreated() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO journal (at, kind, id, seq, moment) VALUES (timer_now(), 6, NEW.id, 0, OLD.created_at);
     RETURN NULL;
 END $$;
 
@@ -54,6 +68,21 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- The functions write with the rights of the role that migrates, and find the tables that stand beside them, whatever search_path the
+-- session has that changes a timer: a role that may only use the tables, or an operator with another search_path, records events as
+-- well. Temporary tables come last, so that none is taken for the journal.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY[
+        'timer_created_late', 'timer_recreated', 'timer_changed', 'timer_attempted', 'timer_finished_late', 'timer_ended'
+    ]
+    LOOP
+        EXECUTE format('ALTER FUNCTION %I() SECURITY DEFINER SET search_path = %I, pg_temp', name, current_schema());
+    END LOOP;
+END $$;
+
 -- The conditions are evaluated without a call of the function: what is written in time pays for a comparison and nothing else.
 CREATE TRIGGER created_late AFTER INSERT ON definition FOR EACH ROW
 WHEN (
@@ -69,6 +98,14 @@ WHEN (
     NOT BETWEEN clock_timestamp() - interval '2 s' AND clock_timestamp() + interval '2 s'
 )
 EXECUTE FUNCTION timer_created_late();
+
+-- The journal is kept for a day: no reader asks for a creation before that.
+CREATE TRIGGER recreated AFTER UPDATE OF created_at ON definition FOR EACH ROW
+WHEN (
+    NEW.created_at <> OLD.created_at
+    AND to_timestamp(OLD.created_at / 1000000::double precision) > clock_timestamp() - interval '1 day'
+)
+EXECUTE FUNCTION timer_recreated();
 
 CREATE TRIGGER changed AFTER UPDATE OF revision ON definition FOR EACH ROW
 WHEN (NEW.revision <> OLD.revision)

@@ -2,7 +2,7 @@
 
 use domain::{Attempt, TimerId, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
-use store::{EventPage, Happened, Recorded, Watermark};
+use store::{EventPage, Happened, Read, Unreadable, Watermark};
 use store_sql::{Call, sql};
 
 use crate::{
@@ -57,10 +57,11 @@ impl Call<Sessions> for Events {
                 .fetch_all(&mut *session)
                 .await
                 .or_not_done()?;
-            let mut sources: [Vec<Recorded>; SOURCES] = Default::default();
+            let mut sources: [Vec<Read>; SOURCES] = Default::default();
             for row in &rows {
                 let source = usize::try_from(row.try_get::<i32, _>("source").or_not_done()?).unwrap_or_default();
-                sources[source % SOURCES].push(recorded(row)?);
+                let position = Timestamp::from_micros(row.try_get("position").or_not_done()?);
+                sources[source % SOURCES].push(Read::of(position, happened(row)));
             }
             match EventPage::merge(sources, self.until, limit) {
                 Some(page) => return Ok(page),
@@ -70,18 +71,15 @@ impl Call<Sessions> for Events {
     }
 }
 
-fn recorded(row: &PgRow) -> Result<Recorded, Failure> {
+fn happened(row: &PgRow) -> Result<(TimerId, Happened), Unreadable> {
+    let unreadable = |error: sqlx::Error| Unreadable(error.to_string());
     let what = Happened::from_columns(
-        row.try_get("kind").or_not_done()?,
-        row.try_get("moment").or_not_done()?,
-        row.try_get("seq").or_not_done()?,
-        row.try_get("status").or_not_done()?,
-    );
-    Ok(Recorded {
-        position: Timestamp::from_micros(row.try_get("position").or_not_done()?),
-        id: rows::id(row).or_not_done()?,
-        what: what?,
-    })
+        row.try_get("kind").map_err(unreadable)?,
+        row.try_get("moment").map_err(unreadable)?,
+        row.try_get("seq").map_err(unreadable)?,
+        row.try_get("status").map_err(unreadable)?,
+    )?;
+    Ok((rows::id(row).map_err(unreadable)?, what))
 }
 
 pub struct AttemptsAt {

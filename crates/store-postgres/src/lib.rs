@@ -32,6 +32,7 @@ mod events;
 mod expired;
 mod failure;
 mod groups;
+mod indexes;
 mod membership;
 mod migrate;
 mod nudge;

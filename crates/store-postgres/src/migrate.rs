@@ -3,13 +3,14 @@
 //! Safe to run twice and by several processes at once: each waits for the lock and then finds nothing left to do.
 //!
 //! A statement that changes a table waits for every reader of it, a backup for instance, and every later statement on that table
-//! waits behind it. So a try gives up after a moment, which lets those pass, and is repeated.
+//! waits behind it. So a try gives up after a moment, which lets those pass, and is repeated. For the same reason a migration reads no
+//! table that may be large: indexes of those are built afterwards, see `indexes.rs`.
 
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 
-use crate::{OpenError, failure::cause};
+use crate::{OpenError, failure::cause, indexes};
 
 /// In order; a migration that was ever released is never changed.
 const MIGRATIONS: [(i32, &str); 9] = [
@@ -57,6 +58,9 @@ pub async fn migrate(options: &PgConnectOptions) -> Result<Setup, OpenError> {
     let setup = migrate_over(&mut session).await;
     // What counts is committed or not by now; the server notices a closed connection by itself.
     drop(session.close().await);
+    if setup.is_ok() {
+        indexes::build(unlimited).await;
+    }
     setup
 }
 
@@ -77,7 +81,7 @@ async fn apply(session: &mut PgConnection, tries_max: u32) -> Result<(), OpenErr
     for tried in 1..=tries_max {
         match try_to_apply(session).await {
             Ok(()) => return Ok(()),
-            Err(error) if !is_lock_timeout(&error) => return Err(OpenError::Migration(cause(error))),
+            Err(error) if !is_contention(&error) => return Err(OpenError::Migration(cause(error))),
             Err(_) if tried == tries_max => break,
             Err(_) => {
                 tracing::warn!(migration.tried = tried, "the migration waits for a session that has locked a table");
@@ -88,8 +92,10 @@ async fn apply(session: &mut PgConnection, tries_max: u32) -> Result<(), OpenErr
     Err(OpenError::Migration(TABLES_IN_USE.into()))
 }
 
-fn is_lock_timeout(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|reported| reported.code()).is_some_and(|code| code == "55P03")
+/// Whether a statement met another session, and may be repeated: it waited too long for a lock, or was ended to resolve a deadlock.
+pub fn is_contention(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|reported| reported.code());
+    code.is_some_and(|code| code == "55P03" || code == "40P01")
 }
 
 /// All that is missing or, after an error, nothing.
@@ -147,5 +153,22 @@ mod tests {
         assert_eq!(refused.to_string(), format!("the PostgreSQL database could not be set up: {TABLES_IN_USE}"));
         reader.execute("ROLLBACK; DROP TABLE timer_migration").await.unwrap();
         apply(&mut session, 1).await.unwrap();
+    }
+
+    /// Two sessions that lock two tables in opposite orders: the server ends one of them, and the migration tries again.
+    #[tokio::test]
+    async fn a_deadlock_is_contention_and_a_wrong_statement_is_not() {
+        let url = throwaway::postgres().create_database();
+        let mut one = PgConnection::connect(&url).await.unwrap();
+        let mut other = PgConnection::connect(&url).await.unwrap();
+        one.execute("CREATE TABLE a (); CREATE TABLE b ()").await.unwrap();
+        one.execute("BEGIN; LOCK TABLE a").await.unwrap();
+        other.execute("BEGIN; LOCK TABLE b").await.unwrap();
+        let ended = tokio::join!(one.execute("LOCK TABLE b; ROLLBACK"), other.execute("LOCK TABLE a; ROLLBACK"));
+        let error = ended.0.and(ended.1).unwrap_err();
+        assert!(is_contention(&error), "{error}");
+
+        let error = one.execute("ROLLBACK; SELECT nothing").await.unwrap_err();
+        assert!(!is_contention(&error), "{error}");
     }
 }

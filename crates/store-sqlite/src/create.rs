@@ -194,6 +194,7 @@ fn revive(
     let revision = existing.timer.revision.saturating_add(1);
     tally.remove(namespace_column(&existing.timer.namespace), existing.timer.status);
     tally.journal.ended(id, Timestamp::from_micros(existing.timer.updated_at), existing.timer.status);
+    tally.journal.began(id, Timestamp::from_micros(existing.timer.created_at));
     tally.journal.changed(id, revision);
     insert.run(new, texts, revision, tally)?;
     Ok(revision)

@@ -1,8 +1,8 @@
 //! Reading what happened to timers.
 
 use domain::{Attempt, Timer, TimerId, Timestamp};
-use rusqlite::{Connection, OptionalExtension, params};
-use store::{EventPage, Happened, Recorded, Unreadable};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use store::{EventPage, Happened, Read, Unreadable};
 use store_sql::{are_first_columns_of, column, sql};
 
 use crate::{
@@ -43,26 +43,33 @@ fn source(
     after: Timestamp,
     until: Timestamp,
     limit: usize,
-) -> Result<Vec<Recorded>, Failure> {
+) -> Result<Vec<Read>, Failure> {
     let mut statement = connection.prepare_cached(statement)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![after.as_micros(), until.as_micros(), limit])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        let status: Option<String> = row.get(column!(EVENTS_JOURNAL, "status"))?;
-        let what = Happened::from_columns(
-            row.get(column!(EVENTS_JOURNAL, "kind"))?,
-            row.get(column!(EVENTS_JOURNAL, "moment"))?,
-            row.get(column!(EVENTS_JOURNAL, "seq"))?,
-            status.as_deref(),
-        );
-        events.push(Recorded {
-            position: Timestamp::from_micros(row.get(column!(EVENTS_JOURNAL, "position"))?),
-            id: row.get::<_, Id>(column!(EVENTS_JOURNAL, "id"))?.timer(),
-            what: what?,
-        });
+        let position = Timestamp::from_micros(row.get(column!(EVENTS_JOURNAL, "position"))?);
+        let read = match happened(row) {
+            Ok(read) => read,
+            Err(error) if is_senseless(&error) => Err(Unreadable(error.to_string())),
+            Err(error) => return Err(error.into()),
+        };
+        events.push(Read::of(position, read));
     }
     Ok(events)
+}
+
+fn happened(row: &Row<'_>) -> rusqlite::Result<Result<(TimerId, Happened), Unreadable>> {
+    let status: Option<String> = row.get(column!(EVENTS_JOURNAL, "status"))?;
+    let what = Happened::from_columns(
+        row.get(column!(EVENTS_JOURNAL, "kind"))?,
+        row.get(column!(EVENTS_JOURNAL, "moment"))?,
+        row.get(column!(EVENTS_JOURNAL, "seq"))?,
+        status.as_deref(),
+    );
+    let id = row.get::<_, Id>(column!(EVENTS_JOURNAL, "id"))?.timer();
+    Ok(what.map(|what| (id, what)))
 }
 
 pub fn timers(connection: &Connection, ids: &[TimerId]) -> Result<Vec<Timer>, Failure> {

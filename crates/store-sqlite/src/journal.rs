@@ -2,7 +2,7 @@
 
 use domain::{Status, Timestamp};
 use rusqlite::{Connection, params};
-use store::{Happened, is_prompt};
+use store::{Happened, is_prompt, is_resumable};
 use store_sql::sql;
 
 use crate::rows::Id;
@@ -49,6 +49,13 @@ impl Journal {
     /// To be called for every outcome that makes way for a new life.
     pub fn ended(&mut self, id: Id, at: Timestamp, status: Status) {
         self.entries.push((id, Happened::Ended { at, status }));
+    }
+
+    /// To be called for every creation that makes way for a new life.
+    pub fn began(&mut self, id: Id, at: Timestamp) {
+        if is_resumable(at, self.now) {
+            self.entries.push((id, Happened::Began { at }));
+        }
     }
 
     /// As the last part of a transaction.

@@ -40,6 +40,10 @@ pub enum Schema {
 
 /// Brings the schema up to date, in one transaction. Running it again, or twice at once, does nothing more.
 pub fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<Schema> {
+    // Its log has to begin with a commit that shows that this was a copy: see `stamp.rs`.
+    if stamp::is_copy(connection)? && version(connection).is_ok_and(|version| version < KNOWN) {
+        stamp::write(connection, stamp::next(stamp::read(connection)?))?;
+    }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(
         "CREATE TABLE IF NOT EXISTS schema_version (

@@ -117,6 +117,14 @@ pub struct LastWrite {
 
 /// File systems note the time of a write by a clock that ticks every few milliseconds: two writes within one tick look like one.
 const TICK_MAX: Duration = Duration::from_millis(100);
+/// Some of them keep whole seconds, or even ones.
+const COARSE_TICK_MAX: Duration = Duration::from_secs(2);
+
+/// The longest tick of a file system that says `at`. A fine one says a whole second by chance, and is then looked at for longer.
+fn tick_max(at: SystemTime) -> Duration {
+    let is_whole = at.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|since| since.subsec_nanos() == 0);
+    if is_whole { COARSE_TICK_MAX } else { TICK_MAX }
+}
 
 impl LastWrite {
     /// Whether the file may have been written since this was last asked.
@@ -126,7 +134,7 @@ impl LastWrite {
             return true;
         }
         let was_settled = self.is_settled;
-        self.is_settled = now.saturating_sub(self.since) > TICK_MAX;
+        self.is_settled = now.saturating_sub(self.since) > at.map_or(COARSE_TICK_MAX, tick_max);
         !was_settled
     }
 }
@@ -150,7 +158,7 @@ mod tests {
     #[test]
     fn a_write_is_noticed_even_within_the_tick_of_the_one_before() {
         let mut last = LastWrite::default();
-        let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let at = |seconds: u64| Some(SystemTime::UNIX_EPOCH + Duration::from_millis(seconds * 1000 + 1));
         for (at, now_millis, is_another) in [
             (at(5), 0, true),
             (at(5), 1, true),
@@ -168,6 +176,15 @@ mod tests {
             (None, 30_000, true),
         ] {
             assert_eq!(last.is_another(at, Duration::from_millis(now_millis)), is_another, "{at:?} at {now_millis}");
+        }
+    }
+
+    #[test]
+    fn a_file_system_that_keeps_whole_seconds_is_looked_at_for_longer() {
+        let mut last = LastWrite::default();
+        let at = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(6));
+        for (now_millis, is_another) in [(0, true), (500, true), (1_999, true), (2_001, true), (2_002, false), (9_000, false)] {
+            assert_eq!(last.is_another(at, Duration::from_millis(now_millis)), is_another, "at {now_millis}");
         }
     }
 }

@@ -48,6 +48,8 @@ struct Stamp {
     schema: u32,
 }
 
+/// What the online backup writes as the schema version of a copy.
+const SCHEMA_OF_A_COPY: u32 = 1;
 /// By how much the schema version may rise within one log: more than all migrations together take.
 const SCHEMA_CHANGES_MAX: u32 = 1000;
 
@@ -89,6 +91,11 @@ pub fn read_file(_: &File) -> io::Result<Option<i32>> {
 /// The number of the last commit, as this connection sees it.
 pub fn read(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Whether this is a copy by the online backup that has not been used yet.
+pub fn is_copy(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("PRAGMA schema_version", [], |row| Ok(row.get::<_, i64>(0)? == i64::from(SCHEMA_OF_A_COPY)))
 }
 
 /// As a part of the transaction that it numbers.
@@ -135,6 +142,11 @@ pub fn belong_together(database: &Path, log: &Path) -> io::Result<bool> {
 /// `stamps` are those of the log, in its order. Without any it is empty, or of a version that wrote no numbers.
 fn is_of(stamps: &[Stamp], database: Stamp) -> bool {
     let Some(first) = stamps.first() else { return true };
+    // A copy by the online backup, beside a log that no such copy has written: the first commit of one shows what it was. The schema
+    // versions of the version before are low numbers, too, so that their distance does not tell.
+    if database.schema == SCHEMA_OF_A_COPY && !stamps.iter().any(|stamp| stamp.schema == SCHEMA_OF_A_COPY) {
+        return false;
+    }
     let is_in_log = |stamp: &Stamp| stamp.commit == database.commit && database.may_become(*stamp);
     (next(database.commit) == first.commit && database.may_become(*first)) || stamps.iter().any(is_in_log)
 }
@@ -218,7 +230,12 @@ mod tests {
         assert!(is_of(&[], stamp(5, 30)), "an empty log belongs to every file");
         assert!(is_of(&[stamp(0, 34)], stamp(0, 30)), "a migration of a database without numbers");
         assert!(is_of(&[stamp(17, 1), stamp(18, 1)], stamp(17, 1)), "a log that was written by a copy in use");
-        assert!(is_of(&[stamp(17, 4)], stamp(16, 1)), "a migration of a copy");
+        assert!(is_of(&[stamp(17, 1), stamp(18, 4)], stamp(16, 1)), "a migration of a copy");
+        for log in [&[stamp(0, 30)][..], &[stamp(17, 30), stamp(18, 30)]] {
+            for commit in [0, 16, 17, 18] {
+                assert!(!is_of(log, stamp(commit, 1)), "a log of the version before, and a copy at {commit}");
+            }
+        }
         assert!(is_of(&[stamp(17, 4), stamp(5000, SCHEMA)], stamp(17, 4)), "a start that was interrupted");
         assert!(is_of(&[stamp(i32::MIN, 30)], stamp(i32::MAX, 30)), "numbers begin again");
     }

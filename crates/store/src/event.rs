@@ -27,6 +27,11 @@ pub const fn is_prompt(at: Timestamp, now: Timestamp) -> bool {
     at.as_micros().abs_diff(now.as_micros()) <= PROMPT_WITHIN.as_micros().unsigned_abs()
 }
 
+/// Whether a reader may resume from that moment.
+pub fn is_resumable(at: Timestamp, now: Timestamp) -> bool {
+    at > now.saturating_sub(JOURNAL_KEPT)
+}
+
 /// Which writes were under way at a moment of the database's clock. Writes are numbered in the order in which they begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watermark {
@@ -75,6 +80,11 @@ pub enum Happened {
         at: Timestamp,
         status: Status,
     },
+    /// The timer had been created then, and was created anew since: its first creation is stored no more. For readers that have not
+    /// seen that creation itself.
+    Began {
+        at: Timestamp,
+    },
 }
 
 /// How a line of the journal says what happened, in its column `kind`.
@@ -84,6 +94,7 @@ impl Happened {
     pub const ATTEMPTED: i16 = 3;
     pub const FINISHED: i16 = 4;
     pub const ENDED: i16 = 5;
+    pub const BEGAN: i16 = 6;
 
     pub const fn kind(&self) -> i16 {
         match self {
@@ -92,16 +103,25 @@ impl Happened {
             Self::Attempted { .. } => Self::ATTEMPTED,
             Self::Finished { .. } => Self::FINISHED,
             Self::Ended { .. } => Self::ENDED,
+            Self::Began { .. } => Self::BEGAN,
         }
     }
 
     /// The columns `moment`, `seq` and `status`.
     pub fn columns(&self) -> (Option<i64>, i64, Option<&'static str>) {
         match *self {
-            Self::Created { at } => (Some(at.as_micros()), 0, None),
+            Self::Created { at } | Self::Began { at } => (Some(at.as_micros()), 0, None),
             Self::Changed { revision } => (None, i64::from(revision), None),
             Self::Attempted { seq } => (None, seq, None),
             Self::Finished { at, status } | Self::Ended { at, status } => (Some(at.as_micros()), 0, Some(status.as_str())),
+        }
+    }
+
+    /// When the former life began or ended that this is a record of. A reader that has read everything up to then knows it already.
+    pub const fn former(&self) -> Option<Timestamp> {
+        match self {
+            Self::Ended { at, .. } | Self::Began { at } => Some(*at),
+            _ => None,
         }
     }
 
@@ -115,8 +135,42 @@ impl Happened {
             Self::ATTEMPTED => Self::Attempted { seq },
             Self::FINISHED => Self::Finished { at: at()?, status: status()? },
             Self::ENDED => Self::Ended { at: at()?, status: status()? },
+            Self::BEGAN => Self::Began { at: at()? },
             _ => return Err(Unreadable(format!("events of kind {kind} are not known"))),
         })
+    }
+}
+
+/// An entry as it was read: damage costs its own event, and not the rest of the page.
+#[derive(Debug, Clone)]
+pub enum Read {
+    Event(Recorded),
+    Damaged { position: Timestamp },
+}
+
+impl Read {
+    /// What was read of the entry at a position. Damage is logged.
+    pub fn of(position: Timestamp, read: Result<(TimerId, Happened), Unreadable>) -> Self {
+        match read {
+            Ok((id, what)) => Self::Event(Recorded { position, id, what }),
+            Err(error) => {
+                tracing::warn!(event.position = position.as_micros(), %error, "a stored event cannot be read, and is left out");
+                Self::Damaged { position }
+            }
+        }
+    }
+
+    const fn position(&self) -> Timestamp {
+        match self {
+            Self::Event(Recorded { position, .. }) | Self::Damaged { position } => *position,
+        }
+    }
+
+    fn event(self) -> Option<Recorded> {
+        match self {
+            Self::Event(recorded) => Some(recorded),
+            Self::Damaged { .. } => None,
+        }
     }
 }
 
@@ -131,20 +185,20 @@ pub struct EventPage {
 impl EventPage {
     /// Merges what was read of each source: its first events, at most `limit`, in the order of their positions. Ends where the first
     /// source has more than that. `None` if a source has so many events at one position that the page would not move on: read again
-    /// with a higher limit.
-    pub fn merge(sources: impl IntoIterator<Item = Vec<Recorded>>, until: Timestamp, limit: usize) -> Option<Self> {
+    /// with a higher limit. Entries that cannot be read are left out, but count: see [`Read`].
+    pub fn merge(sources: impl IntoIterator<Item = Vec<Read>>, until: Timestamp, limit: usize) -> Option<Self> {
         let (mut events, mut end) = (Vec::new(), until);
         for source in sources {
             if let (Some(first), Some(last)) = (source.first(), source.last())
                 && source.len() >= limit
             {
-                let before = last.position.saturating_sub(Span::from_micros(1));
-                if first.position > before {
+                let before = last.position().saturating_sub(Span::from_micros(1));
+                if first.position() > before {
                     return None;
                 }
                 end = end.min(before);
             }
-            events.extend(source);
+            events.extend(source.into_iter().filter_map(Read::event));
         }
         events.retain(|event| event.position <= end);
         events.sort_by_key(|event| (event.position, event.id));
@@ -160,12 +214,8 @@ mod tests {
         Timestamp::from_micros(micros)
     }
 
-    fn source(positions: &[i64]) -> Vec<Recorded> {
-        let event = |position: &i64| Recorded {
-            position: at(*position),
-            id: TimerId::LAST,
-            what: Happened::Created { at: at(*position) },
-        };
+    fn source(positions: &[i64]) -> Vec<Read> {
+        let event = |position: &i64| Read::of(at(*position), Ok((TimerId::LAST, Happened::Created { at: at(*position) })));
         positions.iter().map(event).collect()
     }
 
@@ -180,6 +230,13 @@ mod tests {
 
         let page = EventPage::merge([source(&[1, 5, 9]), source(&[2, 3, 6])], at(20), 3).unwrap();
         assert_eq!((positions(&page), page.until), (vec![1, 2, 3, 5], at(5)), "of position 6 there may be more");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out_and_counts() {
+        let damaged = |position| Read::of(at(position), Err(Unreadable("x".to_owned())));
+        let page = EventPage::merge([vec![damaged(1), damaged(2), damaged(3)], source(&[2, 9])], at(20), 3).unwrap();
+        assert_eq!((positions(&page), page.until), (vec![2], at(2)), "of position 3 there may be more");
     }
 
     #[test]
@@ -198,6 +255,7 @@ mod tests {
             Happened::Attempted { seq: 4 },
             Happened::Finished { at, status },
             Happened::Ended { at, status },
+            Happened::Began { at },
         ] {
             let (moment, seq, status) = what.columns();
             assert_eq!(Happened::from_columns(what.kind(), moment, seq, status).unwrap(), what);
@@ -208,6 +266,8 @@ mod tests {
             (2, None, -1, None),
             (4, Some(1), 0, Some("x")),
             (5, None, 0, None),
+            (6, None, 0, None),
+            (7, Some(1), 0, None),
         ] {
             assert!(Happened::from_columns(kind, moment, seq, status).is_err(), "{kind}");
         }

@@ -13,8 +13,8 @@ use crate::{EventPage, StoreResult, Watermark};
 /// ```
 ///
 /// Nothing is written for a timer that is created, delivered and settled in time: its own rows are the record. A new life, by a
-/// revival or a retry, removes the end of the former one, and records that as an event of its own
-/// ([`Happened::Ended`](crate::Happened::Ended)).
+/// revival or a retry, removes the end of the former one, and a revival its creation; both are then recorded as events of their own
+/// ([`Happened::Ended`](crate::Happened::Ended), [`Happened::Began`](crate::Happened::Began)).
 ///
 /// [`Store`](crate::Store) states what holds for every call.
 #[async_trait]

@@ -57,7 +57,7 @@ pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, OnLocked, S
 pub use decorator::Decorator;
 pub use due_store::DueStore;
 pub use error::{StoreError, StoreResult};
-pub use event::{EventPage, Happened, JOURNAL_KEPT, PROMPT_WITHIN, Recorded, Watermark, is_prompt};
+pub use event::{EventPage, Happened, JOURNAL_KEPT, PROMPT_WITHIN, Read, Recorded, Watermark, is_prompt, is_resumable};
 pub use event_store::EventStore;
 pub use filter::{Candidate, Filter, Period};
 pub use health_store::HealthStore;

@@ -112,6 +112,10 @@ async fn what_is_no_type_no_id_or_no_parameter_is_refused() {
     let mut request = request("GET", "/events", "");
     request.headers_mut().insert("last-event-id", "x".parse().unwrap());
     assert_eq!(rig.send(request).await.refused(400, 2), "Last-Event-ID must be the id of an event");
+    let mut request = self::request("GET", "/events", "");
+    request.headers_mut().insert("last-event-id", old.parse().unwrap());
+    let refused = rig.send(request).await.refused(400, 2);
+    assert_eq!(refused, "Last-Event-ID must not be older than 24 hours: begin anew without it");
 }
 
 #[tokio::test(start_paused = true)]

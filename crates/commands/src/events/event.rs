@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use domain::{Attempt, Headers, Status, Timer, TimerId, Timestamp};
+use domain::{Attempt, Endpoint, Headers, ReceivedAnswer, Status, Timer, TimerId, Timestamp};
 use store::{EventStore, Happened, Recorded, StoreResult};
 
 use crate::call;
@@ -56,19 +56,33 @@ pub struct Event {
     pub position: Timestamp,
     /// A client that has seen this event, and those before it, has seen everything up to this position.
     pub resume: Timestamp,
-    /// The timer as it stood when the event was read, without its payload; with its status as the event says, if that is an end.
+    /// The timer as it stood when the event was read, without its payload and its follow-ups; with its status as the event says, if that is an end.
     pub timer: Timer,
     pub attempt: Option<Attempt>,
 }
 
 impl Event {
     /// About how many bytes it holds.
-    pub(super) fn weight(&self) -> usize {
-        let length = |text: Option<usize>| text.unwrap_or_default();
+    pub(super) fn bytes(&self) -> usize {
+        let definition = &self.timer.definition;
+        let endpoint = match &definition.callback.endpoint {
+            Endpoint::Http(http) => http.url.as_str().len(),
+            Endpoint::Nats(nats) => nats.topic.as_str().len() + nats.key.as_ref().map_or(0, String::len),
+            Endpoint::Event => 0,
+        };
+        let attempt = self.attempt.as_ref().map_or(0, |attempt| {
+            let answer = attempt.answer.as_ref().map_or(0, ReceivedAnswer::bytes);
+            attempt.outcome.len() + attempt.detail.as_ref().map_or(0, String::len) + answer
+        });
         size_of::<Self>()
-            + length(self.timer.definition.metadata.as_ref().map(|metadata| metadata.as_str().len()))
-            + length(self.timer.last_error.as_ref().map(String::len))
-            + length(self.attempt.as_ref().and_then(|attempt| attempt.detail.as_ref()).map(String::len))
+            + endpoint
+            + definition.namespace.as_str().len()
+            + definition.key.as_ref().map_or(0, |key| key.as_str().len())
+            + definition.group.as_ref().map_or(0, |group| group.as_str().len())
+            + definition.correlation_id.as_ref().map_or(0, |id| id.as_str().len())
+            + definition.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
+            + self.timer.last_error.as_ref().map_or(0, String::len)
+            + attempt
     }
 }
 
@@ -98,7 +112,7 @@ pub(super) async fn read(
         let attempt = numbered(event).and_then(|_| attempts.next().flatten());
         let Some(timer) = timers.get(&event.id).cloned() else { continue };
         let (kind, at, timer) = match event.what {
-            Happened::Created { at } => (EventType::Created, at, timer),
+            Happened::Created { at } | Happened::Began { at } => (EventType::Created, at, timer),
             Happened::Changed { .. } => (EventType::Changed, event.position, timer),
             Happened::Attempted { .. } if attempt.is_none() => continue,
             Happened::Attempted { .. } => (EventType::Attempt, event.position, timer),
@@ -114,6 +128,8 @@ pub(super) async fn read(
 fn without_payload(mut timer: Timer) -> Timer {
     timer.definition.callback.payload = None;
     timer.definition.callback.headers = Headers::default();
+    // They have payloads of their own.
+    (timer.definition.options.on_success, timer.definition.options.on_failure) = (None, None);
     timer
 }
 
@@ -133,6 +149,21 @@ pub(super) mod tests {
         let rig = Rig::new();
         let timer = runtime.block_on(rig.commands.create(plain())).unwrap().timer().clone();
         Event { kind: EventType::Created, at: position, position, resume: position, timer, attempt: None }
+    }
+
+    #[test]
+    fn every_text_of_a_client_counts() {
+        let event = event_at(Timestamp::from_micros(1));
+        let with = |change: fn(&mut Timer)| {
+            let mut changed = event.clone();
+            change(&mut changed.timer);
+            changed.bytes() - event.bytes()
+        };
+        assert_eq!(with(|timer| timer.definition.key = domain::Key::parse("12345").ok()), 5);
+        assert_eq!(with(|timer| timer.definition.group = domain::Group::parse("1234").ok()), 4);
+        assert_eq!(with(|timer| timer.definition.correlation_id = domain::CorrelationId::parse("123").ok()), 3);
+        assert_eq!(with(|timer| timer.last_error = Some("12".to_owned())), 2);
+        assert!(event.bytes() > size_of::<Event>(), "the URL counts");
     }
 
     #[test]

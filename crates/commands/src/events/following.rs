@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use domain::{Span, Timestamp};
-use store::{Filter, Happened, Recorded};
+use store::{Filter, Recorded};
 use tokio::sync::watch;
 
-use super::{Event, EventTypes, Stream, event};
+use super::{Event, EventTypes, PRUNED_AFTER, Stream, event, too_old};
 use crate::{CommandError, call};
 
 /// How many events of the ring are looked at in one go.
@@ -110,7 +110,11 @@ impl Following {
     async fn read_store(&mut self) -> Result<Found, CommandError> {
         let (complete, joined) = {
             let state = self.stream.events.state();
-            (state.complete.unwrap_or(self.position), state.ring.join(self.position))
+            let complete = state.complete.unwrap_or(self.position);
+            // The clock of the database was set back: see the tail.
+            self.position = self.position.min(complete);
+            self.origin = self.origin.min(complete);
+            (complete, state.ring.join(self.position))
         };
         if let Some(next) = joined {
             self.source = Source::Ring { next, passed_over: self.position };
@@ -119,12 +123,15 @@ impl Following {
         if self.position >= complete {
             return Ok(Found::Nothing);
         }
+        if self.position < complete.saturating_sub(PRUNED_AFTER) {
+            return Err(too_old().into());
+        }
         let shared = Arc::clone(&self.stream.events.0);
         // Never closed.
         let _permit = shared.catching_up.acquire().await.ok();
         let page = call::reading(shared.store.events(self.position, complete, PAGE_EVENTS)).await?;
-        // An end that this stream has given out itself, or one before it.
-        let is_past = |event: &Recorded| matches!(event.what, Happened::Ended { at, .. } if at <= self.origin);
+        // Of a former life, what this stream has given out itself, or lies before it.
+        let is_past = |event: &Recorded| event.what.former().is_some_and(|at| at <= self.origin);
         let recorded: Vec<Recorded> = page.events.into_iter().filter(|event| !is_past(event)).collect();
         let mut matching = Vec::new();
         for part in recorded.chunks(event::READ_AT_ONCE) {

@@ -30,13 +30,18 @@ impl Ring {
         Self { events: VecDeque::new(), first: 0, bytes: 0, whole_after: position }
     }
 
+    /// Begins anew, for events with positions after this. Streams that read the former events find the next one gone.
+    pub(super) fn restart(&mut self, position: Timestamp) {
+        *self = Self { first: self.end() + 1, ..Self::after(position) };
+    }
+
     pub(super) fn push(&mut self, event: Event) {
-        self.bytes += event.weight();
+        self.bytes += event.bytes();
         self.events.push_back(Arc::new(event));
         while self.events.len() > EVENTS_MAX || self.bytes > BYTES_MAX {
             let Some(oldest) = self.events.pop_front() else { break };
             self.first += 1;
-            self.bytes -= oldest.weight();
+            self.bytes -= oldest.bytes();
             self.whole_after = self.whole_after.max(oldest.position);
         }
     }
@@ -81,6 +86,16 @@ mod tests {
         let found: Vec<_> = ring.since(3, 2).unwrap().map(|event| event.position).collect();
         assert_eq!(found, [at(103), at(104)]);
         assert_eq!(ring.since(ring.end(), 2).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_reader_of_a_ring_that_began_anew_finds_its_next_event_gone() {
+        let mut ring = Ring::after(at(10));
+        ring.push(event_at(at(11)));
+        let next = ring.end();
+        ring.restart(at(5));
+        assert!(ring.since(0, 1).is_none() && ring.since(next, 1).is_none());
+        assert_eq!((ring.join(at(4)), ring.join(at(5))), (None, Some(ring.end())));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 use std::{
     collections::{HashMap, VecDeque},
+    panic::AssertUnwindSafe,
     time::Duration,
 };
 
 use domain::{Backoff, Span, TimerId, Timestamp};
-use store::{Happened, PROMPT_WITHIN, Recorded, StoreResult, Watermark};
+use futures_util::FutureExt;
+use store::{Happened, PROMPT_WITHIN, Recorded, StoreError, StoreResult, Watermark};
 use tokio::time::Instant;
 
-use super::{Events, event, ring::Ring};
+use super::{Events, event};
 use crate::call;
 
 const POLL_PAUSE: Duration = Duration::from_millis(250);
@@ -15,8 +17,10 @@ const POLL_PAUSE: Duration = Duration::from_millis(250);
 const REST_FACTOR: u32 = 4;
 const FAILURE_PAUSES: Backoff = Backoff::new(POLL_PAUSE, Duration::from_secs(5));
 const PAGE_EVENTS: usize = 2_000;
-/// How far behind a watermark an event may still appear: see [`PROMPT_WITHIN`], and clocks that count in milliseconds.
-const BEHIND: Span = Span::from_micros_clamped(PROMPT_WITHIN.as_micros() + 50_000);
+/// For clocks that count in milliseconds. By more than this the clock of the database goes back only when it is set.
+const SLACK: Span = Span::from_micros_clamped(50_000);
+/// How far behind a watermark an event may still appear: see [`PROMPT_WITHIN`].
+const BEHIND: Span = Span::from_micros_clamped(PROMPT_WITHIN.as_micros() + SLACK.as_micros());
 /// How many events are remembered while an old write keeps the watermark back.
 const SEEN_MAX: usize = 200_000;
 const WATERMARKS_MAX: usize = 128;
@@ -30,6 +34,8 @@ pub(super) struct Tail {
     watermarks: VecDeque<Watermark>,
     /// What has been read of what lies behind `complete`, with its position.
     seen: HashMap<(TimerId, Happened), Timestamp>,
+    /// The moment of the last watermark, and when it was read.
+    latest: (Timestamp, Instant),
 }
 
 impl Tail {
@@ -39,7 +45,12 @@ impl Tail {
         let mut tail = None;
         while !events.is_abandoned() {
             let started = Instant::now();
-            let pause = match Self::step(&events, &mut tail).await {
+            // A panic must not leave streams without their tail.
+            let stepped = AssertUnwindSafe(Self::step(&events, &mut tail)).catch_unwind().await.unwrap_or_else(|_| {
+                tail = None;
+                Err(StoreError::Corrupt("internal error while reading events; see the log".into()))
+            });
+            let pause = match stepped {
                 Ok(()) => {
                     if failures.went_well() {
                         tracing::info!("events can be read again");
@@ -66,15 +77,34 @@ impl Tail {
 
     /// Begins so far back that everything appears that is recorded from now on.
     async fn begin(events: Events) -> StoreResult<Self> {
-        let complete = call::reading(events.0.store.watermark()).await?.at.saturating_sub(BEHIND);
-        events.state().ring = Ring::after(complete);
-        Ok(Self { events, complete, watermarks: VecDeque::new(), seen: HashMap::new() })
+        let now = call::reading(events.0.store.watermark()).await?.at;
+        Ok(Self::starting_at(events, now, now.saturating_sub(BEHIND)))
+    }
+
+    fn starting_at(events: Events, now: Timestamp, complete: Timestamp) -> Self {
+        events.state().ring.restart(complete);
+        Self { events, complete, watermarks: VecDeque::new(), seen: HashMap::new(), latest: (now, Instant::now()) }
+    }
+
+    /// Begins anew where the clock of the database was set back: what is recorded from then on lies at positions that count as read.
+    /// The streams repeat what lies after the new position.
+    fn follow_the_clock(&mut self, now: Timestamp) {
+        let (latest, read_at) = self.latest;
+        self.latest = (now, Instant::now());
+        if now >= latest.saturating_sub(SLACK) {
+            return;
+        }
+        tracing::warn!(by = %latest.since(now), "the clock of the database was set back: events are repeated");
+        // It may have been set right after the last watermark.
+        let since = Span::from_micros_clamped(i64::try_from(read_at.elapsed().as_micros()).unwrap_or(i64::MAX));
+        *self = Self::starting_at(self.events.clone(), now, now.saturating_sub(since).saturating_sub(BEHIND));
     }
 
     /// Reads what has appeared since, and tells the streams.
     async fn read(&mut self) -> StoreResult<()> {
         // Before the events: what had ended by then is among them.
         let watermark = call::reading(self.events.0.store.watermark()).await?;
+        self.follow_the_clock(watermark.at);
         let until = watermark.at.saturating_add(BEHIND);
         let mut after = self.complete;
         while after < until {
@@ -92,7 +122,7 @@ impl Tail {
     }
 
     fn is_new(&self, event: &Recorded) -> bool {
-        let is_past = matches!(event.what, Happened::Ended { at, .. } if at <= self.complete);
+        let is_past = event.what.former().is_some_and(|at| at <= self.complete);
         !is_past && !self.seen.contains_key(&identity(event))
     }
 
@@ -141,6 +171,7 @@ impl Tail {
 const fn identity(event: &Recorded) -> (TimerId, Happened) {
     let what = match event.what {
         Happened::Ended { at, status } => Happened::Finished { at, status },
+        Happened::Began { at } => Happened::Created { at },
         what => what,
     };
     (event.id, what)

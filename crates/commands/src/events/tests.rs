@@ -106,6 +106,75 @@ async fn an_end_that_made_way_for_a_new_life_is_told_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn both_creations_of_a_timer_that_lives_again_are_told_once() {
+    let rig = Rig::new();
+    let mut stream = following(&rig).await;
+    let before = stream.position();
+    let again = || NewTimerRequest { ..keyed("a", OnConflict::Replace) };
+    let timer = rig.commands.create(again()).await.unwrap().timer().id();
+    rig.settle_all(&Next::Completed { at: rig.commands.clock.now() }).await;
+    let whole = |told: &[(&str, TimerId)]| {
+        let count = |kind| told.iter().filter(|told| **told == (kind, timer)).count();
+        (count("created"), count("finished"), count("changed"))
+    };
+    assert_eq!(whole(&told(&mut stream).await), (1, 1, 0));
+    rig.clock.advance(Span::from_secs(1));
+    rig.commands.create(again()).await.unwrap();
+    let told_live = told(&mut stream).await;
+    assert_eq!(whole(&told_live), (1, 0, 1), "{told_live:?}");
+
+    rig.clock.advance(Span::from_secs(60));
+    told(&mut stream).await;
+    drop(stream);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut resumed = rig.commands.follow(&Filter::default(), EventTypes::ALL, Some(before)).await.unwrap();
+    let told = told(&mut resumed).await;
+    assert_eq!(whole(&told), (2, 1, 1), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_goes_on_after_the_clock_of_the_database_was_set_back() {
+    let rig = Rig::new();
+    let mut stream = following(&rig).await;
+    let mut slow = following(&rig).await;
+    let first = rig.created().await;
+    assert_eq!(told(&mut stream).await, [("created", first)]);
+    rig.clock.set(rig.commands.clock.now().saturating_sub(Span::from_secs(3_600)));
+    let second = rig.created().await;
+    assert_eq!(told(&mut stream).await, [("created", second)]);
+    rig.clock.advance(Span::from_secs(3_600));
+    for stream in [&mut stream, &mut slow] {
+        assert!(
+            told(stream).await.contains(&("created", first)),
+            "what lies after the moment is repeated, and told to slow readers"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_has_fallen_out_of_what_is_kept_ends() {
+    let rig = Rig::new();
+    let mut stream = following(&rig).await;
+    let event = {
+        rig.created().await;
+        stream.next().await.unwrap().remove(0)
+    };
+    for _ in 0..20_001 {
+        rig.commands.stores.events.state().ring.push(Event::clone(&event));
+    }
+    // Nothing is read for a day.
+    rig.clock.advance(PRUNED_AFTER.saturating_mul(1.1));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let ended = loop {
+        match stream.next().await {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(ended.to_string(), "after must not be older than 24 hours: begin anew without it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_end_is_shown_with_its_own_status() {
     let rig = Rig::new();
     let mut stream = rig.commands.follow(&Filter::default(), EventTypes::of([EventType::Finished]), None).await.unwrap();

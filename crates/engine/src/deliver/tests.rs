@@ -299,3 +299,32 @@ async fn the_end_of_a_timer_is_told_once_however_often_it_is_met() {
     assert!(payload.contains(&format!(r#""id":"{id}""#)) && payload.contains(r#""status":"failed""#), "{payload}");
     assert!(payload.contains("answered 503") && payload.ends_with(r#""payload":7}"#), "{payload}");
 }
+
+#[tokio::test]
+async fn a_follow_up_that_waits_for_the_store_holds_no_permit_and_is_due_when_it_is_stored() {
+    let (mut pipeline, mut claimed, store) = claimed_and_store(200, Config::default()).await;
+    if let Ok(timer) = &mut claimed.timer {
+        let told = Callback::from_json(r#"{"type":"http","url":"http://127.0.0.1:9/told"}"#).unwrap();
+        timer.definition.options.on_success = Some(Box::new(told));
+    }
+    let id = TimerId::following(claimed.entry.id, claimed.timer.as_ref().unwrap().revision, "on_success");
+    let faulty = Arc::new(Faulty::new(store));
+    pipeline.timers = faulty.clone();
+    faulty.set_down(true);
+    let scheduler = Arc::clone(&pipeline.scheduler);
+    assert_eq!(scheduler.in_flight(), 1);
+    let pipeline = Arc::new(pipeline);
+    let delivering = tokio::spawn({
+        let pipeline = Arc::clone(&pipeline);
+        async move { pipeline.deliver(claimed, &CancellationToken::new()).await }
+    });
+    while faulty.calls(Operation::Create) < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(scheduler.in_flight(), 0);
+    faulty.set_down(false);
+    let settlement = delivering.await.unwrap();
+    let follow_up = faulty.get(id).await.unwrap().expect("the follow-up");
+    assert_eq!((follow_up.execute_at, follow_up.created_at), (pipeline.clock.now(), pipeline.clock.now()));
+    assert!(matches!(settlement.next, Next::Completed { .. }), "{settlement:?}");
+}

@@ -19,6 +19,7 @@ fn definition(url: &str) -> Definition {
         correlation_id: None,
         retry_policy: None,
         delivery: domain::Delivery::AtLeastOnce,
+        group: None,
         options: domain::Options::default(),
     }
 }

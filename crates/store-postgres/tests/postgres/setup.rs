@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use domain::{Next, Span, Timestamp};
-use store::{Created, DueStore, HealthStore, Sharded, TimerStore};
+use store::{Created, DueStore, EventStore, HealthStore, Sharded, TimerStore};
 use store_conformance::{NOW, secs, timer};
 use store_postgres::{OpenError, PostgresOptions, PostgresStore};
 
@@ -66,6 +66,47 @@ async fn a_role_that_may_not_make_temporary_tables_can_show_that_it_writes() {
     query(&format!(r#"REVOKE INSERT ON attempt FROM "{role}""#));
     assert!(store.probe().await.is_err(), "it has to write");
     query(&format!(r#"DROP OWNED BY "{role}"; DROP ROLE "{role}""#));
+}
+
+/// The triggers write with the rights and the tables of the role that has migrated, whatever role and search_path a session has.
+#[tokio::test]
+async fn a_role_that_may_only_use_the_tables_records_events() {
+    let url = throwaway::postgres().create_database();
+    let query = |sql: &str| throwaway::postgres().query(&url, sql);
+    query("CREATE SCHEMA apart");
+    open(&format!("{url}?options[search_path]=apart")).await;
+    let role = format!("plain_{}", url.rsplit_once('/').unwrap().1);
+    query(&format!(r#"CREATE ROLE "{role}"; GRANT USAGE ON SCHEMA apart TO "{role}""#));
+    query(&format!(r#"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA apart TO "{role}""#));
+    query(&format!(r#"REVOKE INSERT ON apart.journal FROM "{role}""#));
+    let of_role = format!("{url}?options[search_path]=apart&options[role]={role}");
+    let store = PostgresStore::connect(&PostgresOptions::Url(of_role)).await.unwrap();
+    store.migrate().await.expect("there is nothing left to do");
+
+    let id = store.create(vec![timer("http://a.example/").build()]).await.unwrap()[0].timer().id();
+    assert_eq!(query("SELECT count(*) FROM apart.journal WHERE kind = 1"), "1");
+    store.cancel(id, None, NOW).await.unwrap();
+    assert_eq!(query("SELECT count(*) FROM apart.journal WHERE kind = 4"), "1");
+    // An operator whose session has another search_path.
+    query("UPDATE apart.definition SET revision = revision + 1");
+    assert_eq!(query("SELECT count(*) FROM apart.journal WHERE kind = 2"), "1");
+    assert_eq!(store.forget_events(Timestamp::MAX, 10).await.unwrap(), 3);
+    query(&format!(r#"DROP OWNED BY "{role}"; DROP ROLE "{role}""#));
+}
+
+/// An entry of a later program, or of a damaged disk, costs itself and nothing else.
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_left_out() {
+    let url = throwaway::postgres().create_database();
+    let store = open(&url).await;
+    throwaway::postgres().query(
+        &url,
+        "INSERT INTO journal (at, kind, id, seq, status) SELECT at, kind, gen_random_uuid(), 7, 'odd'
+         FROM (VALUES (1, 2), (2, 99), (3, 5), (4, 2)) AS odd (at, kind)",
+    );
+    let page = store.events(Timestamp::from_micros(0), Timestamp::from_micros(10), 100).await.unwrap();
+    let positions: Vec<_> = page.events.iter().map(|event| event.position.as_micros()).collect();
+    assert_eq!((positions, page.until), (vec![1, 4], Timestamp::from_micros(10)));
 }
 
 /// A server that wants a password, with one that has every character that is special somewhere.

@@ -263,6 +263,9 @@ async fn a_migration_behind_a_long_reader_lets_creates_pass_and_ends_after_it() 
     assert_eq!(store.get(numbered(9)).await.unwrap().unwrap().status, Status::Pending);
     let latest = throwaway::postgres().query(&url, "SELECT max(version) FROM timer_migration");
     assert_eq!(Some(&latest), migrations().last());
+    let indexes = "SELECT count(*) FROM pg_index WHERE indisvalid
+                   AND indexrelid IN (to_regclass('outcome_expired'), to_regclass('definition_group'))";
+    assert_eq!(throwaway::postgres().query(&url, indexes), "2");
 }
 
 async fn until_a_migration_waits(observer: &mut PgConnection) {

@@ -1,5 +1,5 @@
 use domain::{Timer, TimerId, Timestamp};
-use store::{EventPage, Happened, Recorded, is_prompt};
+use store::{EventPage, Happened, Read, Recorded, is_prompt, is_resumable};
 
 use super::tables::Tables;
 
@@ -40,6 +40,13 @@ impl Journal {
         self.add(timer.id(), Happened::Ended { at: timer.updated_at, status: timer.status });
     }
 
+    /// The timer is about to be created anew.
+    pub(super) fn began(&mut self, timer: &Timer) {
+        if is_resumable(timer.created_at, self.now) {
+            self.add(timer.id(), Happened::Began { at: timer.created_at });
+        }
+    }
+
     pub(super) fn forget(&mut self, before: Timestamp, limit: usize) -> usize {
         let old = self.entries.iter().filter(|entry| entry.position < before).count().min(limit);
         self.entries.drain(..old);
@@ -64,7 +71,7 @@ impl Tables {
                 source.retain(|event| after < event.position && event.position <= until);
                 source.sort_by_key(|event| event.position);
                 source.truncate(limit);
-                source
+                source.into_iter().map(Read::Event).collect()
             };
             EventPage::merge(sources.clone().map(first), until, limit)
         };

@@ -54,6 +54,7 @@ impl Tables {
             }
             Resolution::Revive => {
                 self.journal.ended(&row.timer);
+                self.journal.began(&row.timer);
                 row.revive(definition, execute_at, created_at);
                 self.journal.created(&row.timer);
             }
@@ -122,6 +123,7 @@ impl Tables {
             return Changed::StaleRevision(row.timer.clone());
         }
         self.journal.ended(&row.timer);
+        self.journal.began(&row.timer);
         row.revive(changed.definition.clone(), changed.execute_at, now);
         self.journal.created(&row.timer);
         self.journal.changed(&row.timer);
