@@ -125,6 +125,15 @@ pub(crate) struct PreviewView {
     examples: Vec<TimerView>,
 }
 
+/// What was changed, or what a dry run met.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = BulkResult)]
+pub(crate) enum BulkView {
+    Changed(ChangedView),
+    Preview(PreviewView),
+}
+
 /// What is changed in the background.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BulkStarted)]
@@ -144,7 +153,7 @@ pub(crate) struct StartedView {
         example = json!({"action": "reschedule", "filter": {"status": "pending", "namespace": "billing"}, "set": {"shift": "+1h"}, "expected_max": 500})),
     responses(
         (status = 200, description = "They are changed: `timers changed successfully`; or, for a dry run, what matches: `dry run: nothing was changed`.",
-            content((Envelope<ChangedView> = "application/json"), (Envelope<PreviewView> = "application/json"))),
+            body = Envelope<BulkView>),
         (status = 202, description = "They are being changed: `operation started`.", body = Envelope<StartedView>),
         (status = 400, description = "A field breaks a rule; the message names both.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
@@ -159,13 +168,15 @@ pub(crate) async fn bulk(Writing(commands): Writing, body: JsonBody) -> Result<R
     let FilterObject(filter) = filter.required("filter")?;
     if dry_run.read("dry_run")?.is_some_and(|Flag(is_dry)| is_dry) {
         let preview = commands.preview_bulk(&filter).await?;
-        return Ok(Answer::ok("dry run: nothing was changed", shown(preview, commands.clock.now())).into_response());
+        return Ok(
+            Answer::ok("dry run: nothing was changed", BulkView::Preview(shown(preview, commands.clock.now()))).into_response()
+        );
     }
     let Whole(expected_max) = expected_max.required("expected_max")?;
     let request = BulkRequest { work, filter, expected_max: expected_max.into() };
     Ok(match commands.bulk(&request).await? {
         BulkAnswer::Done { changed, skipped } => {
-            Answer::ok("timers changed successfully", ChangedView { changed, skipped }).into_response()
+            Answer::ok("timers changed successfully", BulkView::Changed(ChangedView { changed, skipped })).into_response()
         }
         BulkAnswer::Started(operation) => {
             let data = StartedView { operation: OperationView::of(*operation) };

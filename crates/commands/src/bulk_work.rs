@@ -208,7 +208,6 @@ mod tests {
     fn new_due_times_follow_the_request() {
         let seconds = |seconds: u32| NOW.saturating_add(Span::from_secs(seconds));
         let timer = |execute_at| Summary {
-            group: None,
             id: TimerId::random(NOW),
             namespace: Namespace::default(),
             key: None,

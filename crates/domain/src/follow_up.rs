@@ -120,7 +120,6 @@ mod tests {
                 options,
             },
             execute_at: AT,
-            pause: None,
             status: Status::Executing,
             attempt: 2,
             last_error: None,

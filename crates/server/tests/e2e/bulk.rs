@@ -158,6 +158,7 @@ async fn a_few_timers_are_changed_at_once_and_never_more_than_expected(backend: 
 }
 
 async fn issued_reader(client: &Client) -> String {
-    let issued = client.send("POST", "/keys", Some(&json!({"name": "reader", "namespaces": ["default"], "rights": "read"}))).await;
+    let issued =
+        client.send("POST", "/keys", Some(&json!({"name": "reader", "namespaces": ["default"], "rights": "read"}))).await;
     issued.json()["data"]["key"].as_str().expect("a key").to_owned()
 }
