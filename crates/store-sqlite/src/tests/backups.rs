@@ -140,7 +140,7 @@ async fn no_copy_of_any_moment_is_corrupted_by_a_later_log() {
             match after.try_open() {
                 Ok(opened) => {
                     assert_eq!(*kind, "file", "{name}");
-                    assert_eq!(opened.count(&Filter::default()).await.unwrap(), made, "{name}");
+                    assert_eq!(opened.count(&Filter::default(), store::SEARCH_BUDGET).await.unwrap(), made, "{name}");
                     drop(opened);
                     let checked: String = after.shell().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
                     assert_eq!(checked, "ok", "{name}");

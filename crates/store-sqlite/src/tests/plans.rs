@@ -8,7 +8,7 @@ use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
     attempts, bulk, change, claim as claims, create as creates, due, ownership, purge, rows,
     search::{LOOK_AT, Plan, Way, statement},
-    settle, tally,
+    settle, stats, tally,
 };
 
 async fn filled() -> (Place, rusqlite::Connection) {
