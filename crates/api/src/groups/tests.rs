@@ -26,3 +26,19 @@ async fn a_group_is_counted_and_canceled() {
     assert_eq!(rig.get("/groups/default/%ff").await.refused(400, 2), "namespace and group must be valid UTF-8");
     assert_eq!(rig.get("/groups/default/%00").await.refused(400, 2), "group must not contain control characters");
 }
+
+#[tokio::test]
+async fn a_key_that_may_only_read_counts_a_group_and_cancels_none_of_it() {
+    let rig = Rig::new();
+    let timer = r#"{"delay":"1h","callback":{"type":"http","url":"http://a"},"namespace":"a","key":"k","group":"g","on_conflict":"reject"}"#;
+    let id = rig.created(timer).await;
+    let reader = rig.issued(r#"["a"]"#, "read").await;
+    assert_eq!(rig.call_with(&reader, "GET", "/groups/a/g", "").await.data("total"), 1);
+    assert_eq!(rig.call_with(&reader, "DELETE", "/groups/a/g", "").await.refused(403, 4), "this key may only read");
+    assert_eq!(rig.get(&format!("/timers/{id}")).await.data("status"), "pending");
+    let stranger = rig.issued(r#"["b"]"#, "write").await;
+    for method in ["GET", "DELETE"] {
+        let refusal = rig.call_with(&stranger, method, "/groups/a/g", "").await.refused(403, 4);
+        assert_eq!(refusal, "namespace must be one that this key opens", "{method}");
+    }
+}
