@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use domain::Span;
 use rusqlite::{Connection, backup::Backup};
 use store::{Filter, TimerStore};
 
@@ -95,6 +96,8 @@ async fn a_process_that_dies_at_any_commit_or_checkpoint_starts_again() {
 async fn create_until_unnumbered(place: &Place, store: &SqliteStore, made: &mut u64) {
     let mut before = None;
     loop {
+        // Longer than a tick of any file system.
+        place.clock.advance(Span::from_secs(3));
         create(store, numbered(*made..*made + 1)).await;
         *made += 1;
         let number = Some(stamp::read(&place.shell()).unwrap());
