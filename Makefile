@@ -1,9 +1,9 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run check test soak fault bench lint fmt
+.PHONY: help run check test soak fault bench deploy-check lint fmt
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build and start `timer dev`: a SQLite file, loopback only, an API key made up for you
 	@scripts/run.sh
@@ -22,6 +22,9 @@ soak: ## several hours on an idle machine: faults at scale, 100,000 seeds, load,
 
 bench: ## measure both stores in ten minutes and write bench/results/; BENCH_PENDING=5000000 for more pending timers
 	@scripts/bench.sh
+
+deploy-check: ## the Helm chart, alerts, dashboard, systemd unit and images, with their own linters
+	@scripts/check_deploy.sh
 
 lint: ## formatting, clippy, crate arrows, licences and sources of dependencies
 	@scripts/lint.sh

@@ -248,6 +248,7 @@ impl Membership {
             self.taken_over.notify_one();
         }
         metrics::gauge!("timer_shards_owned").set(self.shards_held() as f64);
+        metrics::gauge!("timer_shards").set(f64::from(self.store.shards()));
     }
 
     /// Prepares to stop: from now on the node only finishes what is under way. Its shards go to other nodes at once.

