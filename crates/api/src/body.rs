@@ -54,7 +54,7 @@ impl<const BYTES_MAX: usize> FromRequest<Api> for JsonBody<BYTES_MAX> {
     }
 }
 
-/// The same for a request that may come without one.
+/// The same for a request that may come without one; `null` says the same as nothing.
 pub(crate) struct OptionalBody(pub Option<JsonBody>);
 
 impl FromRequest<Api> for OptionalBody {
@@ -64,7 +64,8 @@ impl FromRequest<Api> for OptionalBody {
         if request.body().is_end_stream() {
             return Ok(Self(None));
         }
-        JsonBody::from_request(request, api).await.map(Some).map(Self)
+        let body = JsonBody::from_request(request, api).await?;
+        Ok(Self((body.text.trim_ascii() != "null").then_some(body)))
     }
 }
 

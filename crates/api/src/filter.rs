@@ -26,10 +26,14 @@ const METADATA: &str = "metadata.";
 #[into_params(parameter_in = Query)]
 pub(crate) struct FilterParameters {
     /// Only timers in this status, or in one of several, separated by commas.
-    #[param(value_type = Option<String>, example = "pending,failed")]
+    #[param(
+        value_type = Option<String>,
+        pattern = "^(pending|executing|completed|failed|canceled|paused|expired)(,(pending|executing|completed|failed|canceled|paused|expired)){0,9}$",
+        example = "pending,failed"
+    )]
     status: Option<String>,
     /// Only timers of this namespace, or of one of several, separated by commas.
-    #[param(min_length = 1, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    #[param(min_length = 1, pattern = r"^[^\x00-\x1f\x7f-\x9f,]{1,255}(,[^\x00-\x1f\x7f-\x9f,]{1,255}){0,99}$")]
     namespace: Option<String>,
     /// Only timers with this key.
     #[param(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]

@@ -53,8 +53,7 @@ pub(crate) async fn ping_timer(
     IfMatch(expected): IfMatch,
     OptionalBody(body): OptionalBody,
 ) -> Result<Answer<TimerView>, ApiError> {
-    // `null` says the same as nothing.
-    let text = body.as_ref().map(|body| body.text.as_str()).filter(|text| text.trim_ascii() != "null");
+    let text = body.as_ref().map(|body| body.text.as_str());
     let request: PingTimer<'_> = text.map(request::read).transpose()?.unwrap_or_default();
     let timer = commands.ping(id, request.delay.read("delay")?, expected).await?;
     Ok(revision::changed("timer postponed successfully", timer, commands.clock.now()))

@@ -2,12 +2,12 @@
 //!
 //! Types without values: they stand for what they describe, and are never made.
 
-use domain::{AnyJson, CallbackKind, Protocol, choice};
+use domain::{AnyJson, CallbackKind, Protocol, choice, limits};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
         RefOr, Schema,
-        schema::{ObjectBuilder, SchemaType, Type},
+        schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type},
     },
 };
 
@@ -60,15 +60,7 @@ described! {
         .additional_properties(Some(ObjectBuilder::new().schema_type(Type::Integer)))
         .examples([serde_json::json!({"pending": 3})]);
     /// Which timers are meant.
-    BulkFilter: ObjectBuilder::new()
-        .description(Some(
-            "Which timers are meant: those for which everything holds that is said here. `status` and `namespace`: one or several; `key`, \
-             `key_prefix`, `group`, `correlation_id`; `due_from`, `due_to`, `created_from`, `created_to` (RFC 3339; from inclusive, to \
-             exclusive); `destination` (`host:port`, or a NATS subject); `metadata`: an object of dotted paths and texts; `error`: a part \
-             of the last error. An empty object means every timer.",
-        ))
-        .additional_properties(Some(AnyJson::schema()))
-        .examples([serde_json::json!({"status": "pending", "namespace": "billing"})]);
+    BulkFilter: filter();
     /// Members of an object, with any values.
     Members: ObjectBuilder::new()
         .description(Some("Members of an object, with any values; at least one."))
@@ -81,6 +73,52 @@ described! {
 
 pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
     one nothing is changed, and the answer is a 412. `*` stands for any.";
+
+fn filter() -> ObjectBuilder {
+    let text = |length, pattern: &str| {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(length))
+            .pattern(Some(pattern.to_owned()))
+    };
+    let name = || text(255, r"^[^\x00-\x1f\x7f-\x9f]*$");
+    let part = || text(limits::SEARCHED_CHARS_MAX, r"^[^\x00]*$");
+    let instant = || {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format))
+    };
+    let path = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(r"^[A-Za-z0-9_-]{1,30}(\.[A-Za-z0-9_-]{1,30}){0,5}$"))
+        .build();
+    let metadata = ObjectBuilder::new()
+        .property_names(Some(Schema::from(path)))
+        .additional_properties(Some(Schema::from(part().build())))
+        .max_properties(Some(limits::METADATA_CONDITIONS_MAX));
+    ObjectBuilder::new()
+        .description(Some(
+            "Which timers are meant: those for which everything holds that is said here. `status` and `namespace` may also name several, in \
+             an array or separated by commas; times are RFC 3339, from inclusive, to exclusive; `destination` is `host:port` or a NATS \
+             subject; `metadata` is an object of dotted paths and texts; `error` is a part of the last error. An empty object means every \
+             timer.",
+        ))
+        .property("status", choice(domain::Status::ALL.map(domain::Status::as_str)))
+        .property("namespace", name())
+        .property("key", name())
+        .property("key_prefix", name())
+        .property("group", name())
+        .property("due_from", instant())
+        .property("due_to", instant())
+        .property("created_from", instant())
+        .property("created_to", instant())
+        .property("correlation_id", name())
+        .property("destination", part())
+        .property("metadata", metadata)
+        .property("error", part())
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .examples([serde_json::json!({"status": "pending", "namespace": "billing"})])
+}
 
 fn protocols() -> ObjectBuilder {
     let others = CallbackKind::ALL.into_iter().filter(|kind| *kind != CallbackKind::Http).map(CallbackKind::as_str);

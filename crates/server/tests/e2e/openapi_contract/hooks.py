@@ -18,6 +18,10 @@ REASONS = [
     r"^hours, minutes and seconds must together be at least 1 second$",
     # One parameter depends on the others.
     r"^to must be later than from$",
+    r"^(filter\.)?(due|created)_to must be later than (due|created)_from$",
+    r"^set (must be an object with exactly one of execute_at, shift and spread|is required for reschedule|must only be given for reschedule)$",
+    r"^set\.shift must be a duration with a sign such as \+1h or -10m$",
+    r"^expected_max is required$",
     r"^step must be (longer: there would be more than 1440 buckets|a number of whole minutes from 1m to 366d)$",
     r"^expires_after must be longer than 0s$",
     # Only the service can make one.
