@@ -134,20 +134,20 @@ spec:
       # A database that is away must not restart every pod: it lives as long as it answers at all.
       livenessProbe:
         httpGet:
-          path: /ping
+          path: {{ .Values.config.basePath }}/ping
           port: http
         periodSeconds: 10
         failureThreshold: 6
       readinessProbe:
         httpGet:
-          path: /healthz
+          path: {{ .Values.config.basePath }}/healthz
           port: http
         periodSeconds: 5
         timeoutSeconds: 6
         failureThreshold: 2
       startupProbe:
         httpGet:
-          path: /ping
+          path: {{ .Values.config.basePath }}/ping
           port: http
         periodSeconds: 2
         failureThreshold: 90
