@@ -170,10 +170,11 @@ impl Pages {
     }
 }
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 14] = [
     "id",
     "namespace",
     "key",
+    "group",
     "status",
     "callback_type",
     "execute_at",
@@ -183,6 +184,7 @@ const COLUMNS: [&str; 12] = [
     "attempt",
     "correlation_id",
     "last_error",
+    "revision",
 ];
 
 impl Format {
@@ -225,6 +227,7 @@ fn write_line(text: &mut String, summary: &Summary) {
         summary.id.to_string(),
         summary.namespace.to_string(),
         summary.key.as_ref().map(ToString::to_string).unwrap_or_default(),
+        summary.group.as_ref().map(ToString::to_string).unwrap_or_default(),
         summary.status.to_string(),
         summary.callback_kind.clone(),
         summary.execute_at.to_string(),
@@ -234,13 +237,22 @@ fn write_line(text: &mut String, summary: &Summary) {
         summary.attempt.to_string(),
         summary.correlation_id.as_ref().map(ToString::to_string).unwrap_or_default(),
         summary.last_error.clone().unwrap_or_default(),
+        summary.revision.to_string(),
     ];
     text.push_str(&values.map(|value| field(&value)).join(","));
     text.push_str("\r\n");
 }
 
+/// A spreadsheet takes a text that begins with one of these for a formula, and runs it: an apostrophe before it keeps it a text.
+const FORMULAS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
 fn field(value: &str) -> String {
-    if value.contains([',', '"', '\r', '\n']) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value.to_owned() }
+    let apostrophe = if value.starts_with(FORMULAS) { "'" } else { "" };
+    if value.contains([',', '"', '\r', '\n']) {
+        format!("\"{apostrophe}{}\"", value.replace('"', "\"\""))
+    } else {
+        format!("{apostrophe}{value}")
+    }
 }
 
 #[cfg(test)]
@@ -265,15 +277,24 @@ mod tests {
         let csv = rig.get("/timers.csv?namespace=x").await;
         let lines: Vec<_> = csv.text.split("\r\n").collect();
         assert_eq!(lines.len(), 4, "{}", csv.text);
-        assert!(lines[0].starts_with("id,namespace,key,status,"), "{}", lines[0]);
-        assert!(lines[1].contains(",x,\"a,\"\"b\"\"\",pending,http,"), "{}", lines[1]);
-        assert!(lines[2].contains(",x,c,pending,http,"), "{}", lines[2]);
+        assert!(lines[0].starts_with("id,namespace,key,group,status,"), "{}", lines[0]);
+        assert!(lines[1].contains(",x,\"a,\"\"b\"\"\",,pending,http,"), "{}", lines[1]);
+        assert!(lines[2].contains(",x,c,,pending,http,"), "{}", lines[2]);
         let json: serde_json::Value = serde_json::from_str(&rig.get("/timers.json").await.text).unwrap();
         let keys: Vec<_> = json.as_array().unwrap().iter().map(|timer| timer["key"].as_str().unwrap()).collect();
         assert_eq!(keys, ["a,\"b\"", "é", "c"]);
         let ndjson = rig.get("/timers.ndjson?key_prefix=%C3%A9").await.text;
         assert_eq!(ndjson.lines().count(), 1);
         assert_eq!(serde_json::from_str::<serde_json::Value>(&ndjson).unwrap()["key"], "é");
+    }
+
+    #[test]
+    fn no_text_is_a_formula() {
+        for (value, expected) in
+            [("=1+1", "'=1+1"), ("@cmd,x", "\"'@cmd,x\""), ("-1", "'-1"), ("a=b", "a=b"), ("a\"b", "\"a\"\"b\"")]
+        {
+            assert_eq!(super::field(value), expected, "{value}");
+        }
     }
 
     #[tokio::test]
