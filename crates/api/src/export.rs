@@ -300,9 +300,9 @@ mod tests {
     #[tokio::test]
     async fn what_matches_nothing_is_empty() {
         let rig = rig().await;
-        assert_eq!(rig.get("/timers.json?namespace=nobody").await.text, "[]\n");
-        assert_eq!(rig.get("/timers.ndjson?namespace=nobody").await.text, "");
-        assert_eq!(rig.get("/timers.csv?namespace=nobody").await.text.lines().count(), 1);
+        assert_eq!(rig.get("/timers.json?namespace=absent").await.text, "[]\n");
+        assert_eq!(rig.get("/timers.ndjson?namespace=absent").await.text, "");
+        assert_eq!(rig.get("/timers.csv?namespace=absent").await.text.lines().count(), 1);
     }
 
     #[tokio::test]

@@ -128,7 +128,7 @@ async fn more_and_more_of_each(stage: &Stage) -> Vec<(Filter, usize)> {
         filters.push((Filter { status: vec![status], ..Filter::default() }, count));
     }
     filters.push((Filter::default(), by_status.iter().sum()));
-    filters.push((Filter { namespaces: namespace("nobody").into_iter().collect(), ..Filter::default() }, 0));
+    filters.push((Filter { namespaces: namespace("absent").into_iter().collect(), ..Filter::default() }, 0));
     filters.push((Filter { namespaces: namespace("Tenant").into_iter().collect(), ..Filter::default() }, 0));
     filters
 }

@@ -194,7 +194,7 @@ async fn a_search_takes_the_way_on_which_least_lies_in_between() {
             vec![Way::Status(Status::Canceled), Way::Status(Status::Failed)],
         ),
         (r#"{"status":["failed"]}"#.to_owned(), vec![], vec![]),
-        (r#"{"namespace":["nobody"]}"#.to_owned(), vec![], vec![]),
+        (r#"{"namespace":["absent"]}"#.to_owned(), vec![], vec![]),
         (r#"{"correlation_id":"c"}"#.to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
         (format!(r#"{{"due_from":{minute},"due_to":{later}}}"#), Way::BY_TIME.to_vec(), Way::BY_TIME.to_vec()),
         (format!(r#"{{"created_from":{minute},"created_to":{later}}}"#), vec![Way::Created], vec![Way::Created]),
