@@ -23,7 +23,7 @@ source scripts/lint_while_building.sh
 cargo test --workspace --locked --no-run
 
 heading "unit tests, conformance, brokers and databases"
-cargo test --workspace --locked --lib --bins --examples --test '[!e]*'
+cargo test --workspace --locked --no-fail-fast --lib --bins --examples --test '[!e]*'
 cargo test --workspace --locked --doc
 
 # Most of these tests wait for a time to come; what limits those that work is in crates/server/tests/e2e/rig/machine.rs.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all, stream};
 use throwaway::Nats;
 
 use super::rig::*;
@@ -31,16 +31,15 @@ fn a_message_arrives_as_it_was() {
 }
 
 #[test]
-fn ten_thousand_at_once_all_arrive() {
+fn ten_thousand_all_arrive() {
     on_both_runtimes(|| async {
         let nats = throwaway::nats();
         let mut subscriber = subscribe(&witness(&nats.url()).await, "arrival.burst").await;
         let connection = connect(&nats.url()).await;
         let started = tokio::time::Instant::now();
+        // A publish has a time limit, which 10,000 at once would exceed on a slow machine.
         let all = (0..10_000).map(|number| connection.publish(message("arrival.burst", number.to_string())));
-        for confirmed in join_all(all).await {
-            confirmed.unwrap();
-        }
+        stream::iter(all).buffer_unordered(2_000).for_each(async |confirmed| confirmed.unwrap()).await;
         println!("10,000 publishes confirmed in {:?}", started.elapsed());
         let mut missing: HashSet<_> = (0..10_000).map(|number| number.to_string()).collect();
         while !missing.is_empty() {
