@@ -13,8 +13,10 @@ if ! cmp --silent requirements.txt "$home/installed"; then
 fi
 export PATH="$home/bin:$PATH" PYTHONPATH="$PWD/src" PYTHONDONTWRITEBYTECODE=1
 
-ruff format --check --quiet .
-ruff check --quiet .
+examples=../../examples/python
+ruff format --config pyproject.toml --check --quiet . "$examples"
+ruff check --config pyproject.toml --quiet . "$examples"
 mypy --cache-dir "$home/mypy" >&2
-pytest -p timer_platform.pytest_plugin -p no:cacheprovider >&2
+for example in "$examples"/*/*.py; do mypy --cache-dir "$home/mypy" "$example"; done >&2
+pytest -p timer_platform.pytest_plugin -p no:cacheprovider tests "$examples" >&2
 python tests/conformance.py "$@"
