@@ -14,5 +14,13 @@ rm -rf dist build
 biome ci --error-on-warnings . >&2
 npm run --silent build >&2
 tsc -p tsconfig.tests.json >&2
-node --test --test-reporter=dot build/tests/*.test.js >&2
+
+# What `npm install` does in the directory of the examples, without fetching anything again.
+examples=../../examples/typescript
+rm -rf "$examples/build"
+mkdir -p "$examples/node_modules"
+ln -sfn ../../../sdks/typescript "$examples/node_modules/timer-platform"
+tsc -p "$examples" >&2
+
+node --test --test-reporter=dot build/tests/*.test.js "$examples"/build/*/*.test.js >&2
 node build/tests/conformance.js
