@@ -7,9 +7,9 @@ whether it may be made again.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeVar, Union
 from urllib.parse import quote
 
@@ -47,9 +47,13 @@ class Request(Generic[T]):
 
 
 def _parameter(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if isinstance(value, (list, tuple)):
         return ",".join(value)
-    return value if isinstance(value, str) else json.loads(encode(value)) if not isinstance(value, int) else str(value)
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    return format_instant(value) if isinstance(value, datetime) else str(value)
 
 
 def _as(hint: Any) -> Callable[[str], Any]:
@@ -85,20 +89,19 @@ def _callback(timer: m.NewTimer) -> m.Callback:
     return m.HttpCallback(timer.url, timer.payload, timer.headers, timer.timeout, timer.protocol)
 
 
-_OF_CALLBACK = {"url", "payload", "headers", "timeout", "protocol", "callback"}
+# Members of a `NewTimer` that the body of a create has under other names, or within `callback`.
+_ELSEWHERE = {"in_", "at", "url", "payload", "headers", "timeout", "protocol", "callback"}
 
 
 def _new(timer: m.NewTimer) -> dict[str, Any]:
     """The body of a create. One without a key gets an id here, and keeps it over all retries."""
     if (timer.in_ is None) == (timer.at is None):
         raise ValueError("a timer needs either in_ or at")
-    body = {f.name: getattr(timer, f.name) for f in dataclasses.fields(timer) if f.name not in _OF_CALLBACK}
-    body["delay"] = None if timer.in_ is None else format_duration(body.pop("in_"))
-    body["execute_at"] = None if timer.at is None else format_instant(body.pop("at"))
+    body = {f.name: getattr(timer, f.name) for f in dataclasses.fields(timer) if f.name not in _ELSEWHERE}
     if timer.key is None and timer.id is None:
         body["id"] = new_id()
-    given = {name: value for name, value in body.items() if value is not None and name not in ("in_", "at")}
-    return {**given, "callback": _callback(timer)}
+    body |= {"delay": timer.in_, "execute_at": timer.at, "callback": _callback(timer)}
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def create_new(timer: m.NewTimer) -> Request[m.Timer]:

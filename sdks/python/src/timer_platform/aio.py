@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from types import TracebackType
-from typing import Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 import httpx
 
@@ -29,9 +29,9 @@ class _Async(Generic[P, T]):
     def __init__(self, build: Callable[P, Request[T]]) -> None:
         self._build = build
 
-    def __get__(self, part: _AsyncPart | AsyncTimerClient | None, _: type[object]) -> Callable[P, Awaitable[T]]:
+    def __get__(self, part: _AsyncPart | AsyncTimerClient | None, _: type[object]) -> Callable[P, Coroutine[Any, Any, T]]:
         @functools.wraps(self._build)
-        def call(*args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
             if part is None:
                 raise TypeError("call this on a client")
             return part.send(self._build(*args, **kwargs))
