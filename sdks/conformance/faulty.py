@@ -120,6 +120,8 @@ class Proxy:
                     client.sendall(self._control(request))
                     return
                 self._answer(client, request, self._network.record(request))
+        except ConnectionError:
+            pass  # the client has given up, as it should
         except (OSError, ValueError) as error:
             print(f"faulty: {error}", file=sys.stderr)
 
@@ -150,6 +152,12 @@ class Proxy:
         elif kind == "cut":
             head, _, body = self._whole_answer(request).partition(b"\r\n\r\n")
             client.sendall(head + b"\r\n\r\n" + body[: len(body) // 2])
+        elif kind == "trickle":
+            head, _, body = self._whole_answer(request).partition(b"\r\n\r\n")
+            client.sendall(head + b"\r\n\r\n")
+            for byte in body:
+                client.sendall(bytes([byte]))
+                time.sleep(fault["ms"] / 1000)
         else:
             if kind == "delay":
                 time.sleep(fault["ms"] / 1000)

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -63,7 +64,7 @@ class Connection:
         return Retries(request.idempotent, self.retries, time.monotonic() + self.timeout_seconds)
 
     def arguments(self, request: Request[Any], timeout_seconds: float | None) -> dict[str, Any]:
-        """What httpx is told. It limits each wait of a try by the timeout."""
+        """What httpx is told."""
         headers = {**self.headers, **(self.trace() if request.traced else {}), **request.headers}
         if request.body is not None:
             headers["content-type"] = "application/json"
@@ -77,19 +78,40 @@ class Connection:
         }
 
 
-def read(request: Request[T], response: httpx.Response) -> T:
-    if not response.is_success:
-        raise refused(response)
-    try:
-        return request.result(response.text)
-    except ValueError as error:
-        raise refused(response) from error
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: str
+
+    @classmethod
+    def of(cls, response: httpx.Response, body: bytes) -> Answer:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return cls(response.status_code, headers, body.decode("utf-8", "replace"))
+
+    def read(self, request: Request[T]) -> T:
+        """The result that this says, or the error."""
+        try:
+            if 200 <= self.status < 300:
+                return request.result(self.body)
+        except ValueError as error:
+            raise self.refused() from error
+        raise self.refused()
+
+    def refused(self) -> errors.TimerError:
+        return errors.from_answer(self.status, self.headers, self.body, time.time())
 
 
-def refused(response: httpx.Response) -> errors.TimerError:
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return errors.from_answer(response.status_code, headers, response.text, time.time())
+def in_time(response: httpx.Response, deadline: float) -> bytes:
+    """The whole body, if it is there by the deadline: httpx limits each wait for a part of it, not all of them together."""
+    body = b""
+    for part in response.iter_bytes():
+        body += part
+        if time.monotonic() > deadline:
+            raise httpx.ReadTimeout("the answer was not complete in time")
+    return body
 
 
-def unreachable(error: httpx.RequestError) -> errors.Unreachable:
-    return errors.Unreachable(f"no answer from the service: {error or type(error).__name__}")
+def unreachable(error: Exception) -> errors.Unreachable:
+    return errors.Unreachable(f"no answer from the service: {str(error) or type(error).__name__}")

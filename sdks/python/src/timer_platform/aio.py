@@ -16,7 +16,7 @@ import httpx
 from . import _calls as calls
 from . import errors
 from ._calls import Request
-from ._connection import Connection, Trace, creates, current_trace, read, refused, unreachable
+from ._connection import Answer, Connection, Trace, creates, current_trace, unreachable
 from .models import Event, EventKind, Filter, NewTimer, Page, Timer
 
 P = ParamSpec("P")
@@ -156,8 +156,10 @@ class AsyncTimerClient:
         while True:
             left = max(tries.deadline - time.monotonic(), 0.001)
             try:
-                return read(request, await self._http.request(**self._connection.arguments(request, left)))
-            except httpx.RequestError as error:
+                call = self._http.request(**self._connection.arguments(request, left))
+                response = await asyncio.wait_for(call, left)
+                return Answer.of(response, response.content).read(request)
+            except (httpx.RequestError, asyncio.TimeoutError) as error:
                 failure: errors.TimerError = unreachable(error)
             except errors.TimerError as error:
                 failure = error
@@ -172,8 +174,7 @@ class AsyncTimerClient:
         try:
             async with self._http.stream(**arguments) as response:
                 if not response.is_success:
-                    await response.aread()
-                    raise refused(response)
+                    raise Answer.of(response, await response.aread()).refused()
                 yield response.aiter_lines()
         except httpx.RequestError as error:
             raise unreachable(error) from error

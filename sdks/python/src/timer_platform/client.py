@@ -19,7 +19,7 @@ import httpx
 from . import _calls as calls
 from . import errors
 from ._calls import Request
-from ._connection import Connection, Trace, creates, current_trace, read, refused, unreachable
+from ._connection import Answer, Connection, Trace, creates, current_trace, in_time, unreachable
 from .models import Event, EventKind, Filter, NewTimer, Page, Timer
 
 P = ParamSpec("P")
@@ -161,7 +161,8 @@ class TimerClient:
         while True:
             left = max(tries.deadline - time.monotonic(), 0.001)
             try:
-                return read(request, self._http.request(**self._connection.arguments(request, left)))
+                with self._http.stream(**self._connection.arguments(request, left)) as response:
+                    return Answer.of(response, in_time(response, tries.deadline)).read(request)
             except httpx.RequestError as error:
                 failure: errors.TimerError = unreachable(error)
             except errors.TimerError as error:
@@ -178,8 +179,7 @@ class TimerClient:
         try:
             with self._http.stream(**arguments) as response:
                 if not response.is_success:
-                    response.read()
-                    raise refused(response)
+                    raise Answer.of(response, response.read()).refused()
                 yield response.iter_lines()
         except httpx.RequestError as error:
             raise unreachable(error) from error
