@@ -21,6 +21,7 @@ mod cancel;
 mod cancel_matching;
 mod cluster;
 mod compression;
+mod console;
 mod count;
 mod create;
 mod cursor;
@@ -109,11 +110,13 @@ pub struct ApiConfig {
     pub health: Vec<HealthItem>,
     /// Gives the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Pages under `/console`, if they are served. They log their viewers in by themselves.
+    pub console: Option<Router>,
 }
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rate_limit, limits, health, metrics: _ } = self;
+        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, console: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)
@@ -231,8 +234,8 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .merge(v1::routes())
         .fallback(async move || error::ApiError::NoSuchRoute(documented_under))
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
-        .layer(middleware::from_fn_with_state(api.clone(), observe::around))
-        .with_state(api);
+        .with_state(api.clone());
+    let routes = console::mounted(routes, &api).layer(middleware::from_fn_with_state(api, observe::around));
     if base_path == BasePath::default() {
         return routes;
     }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use crate::{
     exit::{Failure, say},
     serve::{self, Started},
-    settings::{ANSWER_BYTES_IN_DEV, Defaults, Options, Settings},
+    settings::{ANSWER_BYTES_IN_DEV, Console, Defaults, Options, Settings},
     telemetry,
     values::Secret,
 };
@@ -25,25 +25,33 @@ pub fn main(options: Options) -> Result<(), Failure> {
     let bind = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let api_key = format!("dev-{:032x}", rand::random::<u128>());
     let defaults = Defaults { api_key: Some(Secret::new(api_key)), bind, answer_bytes_max: ANSWER_BYTES_IN_DEV };
-    let settings = Settings::resolve(&options, defaults)?;
+    let mut settings = Settings::resolve(&options, defaults)?;
     if !settings.address.ip().is_loopback() {
         return Err(Failure::Configuration(
             "BIND must be a loopback address for `timer dev`; use `timer serve` for others.".into(),
         ));
     }
     let receiver = start_receiver()?;
-    serve::run(&settings, |started| announce(&settings, started, receiver))
+    let login_token = format!("{:032x}", rand::random::<u128>());
+    settings.development =
+        Some(console::Development { receiver: format!("http://{receiver}"), login_token: Some(login_token.clone()) });
+    serve::run(&settings, |started| announce(&settings, started, receiver, &login_token))
 }
 
-fn announce(settings: &Settings, started: &Started, receiver: SocketAddr) {
+fn announce(settings: &Settings, started: &Started, receiver: SocketAddr, login_token: &str) {
     let Started { address, store, egress, nats } = started;
     let (api_key, base_path) = (settings.api_key.expose(), settings.base_path.as_str());
+    let console = match settings.console.console {
+        Console::Served(_) => format!("http://{address}{base_path}/console/login#once={login_token}     (logs you in, once)"),
+        Console::Off => "off".to_owned(),
+    };
     let nats = nats.as_deref().unwrap_or("none: HTTP callbacks only (NATS_URL names one)");
     say(format_args!(
         r#"
   Timer Platform {version} is running, for development only.
 
     API        http://{address}{base_path}     (documentation: http://{address}{base_path}/docs)
+    Console    {console}
     API key    {api_key}
     Store      {store}
     Egress     {egress}     (which addresses callbacks may reach)
