@@ -23,7 +23,8 @@ function showTime(element) {
   if (!zoned) return;
   const part = Object.fromEntries(zoned.formatToParts(new Date(element.dateTime)).map(({ type, value }) => [type, value]));
   const millis = element.dataset.time === "millis" ? `.${part.fractionalSecond}` : "";
-  element.textContent = `${part.day} ${part.month.slice(0, 3)} ${part.year} ${part.hour}:${part.minute}:${part.second}${millis}`;
+  const year = element.dataset.time === "short" && part.year === String(new Date().getFullYear()) ? "" : ` ${part.year}`;
+  element.textContent = `${part.day} ${part.month.slice(0, 3)}${year} ${part.hour}:${part.minute}:${part.second}${millis}`;
 }
 
 function length(seconds) {

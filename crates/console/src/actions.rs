@@ -111,21 +111,22 @@ pub(crate) async fn confirm(
     let action = Action::parse(&action).ok_or(Problem::NoSuchPage)?;
     let timer = timer::read(&visitor, &id).await?;
     visitor.commands.check_may_write()?;
-    let form = form(&visitor, action, &timer);
+    let title = format!("{}?", action.title());
     // The script asks for the form alone, and shows it in a dialog.
     if headers.contains_key("x-fragment") {
-        return Ok(form);
+        return Ok(form(&visitor, action, &timer, &html! { h2 #confirm-title { (title) } }));
     }
-    let body = html! { section.card.narrow { div.body { (form) } } };
+    let heading = html! { h1 #confirm-title { (title) } };
+    let body = html! { section.card.narrow { div.body { (form(&visitor, action, &timer, &heading)) } } };
     Ok(frame::page(&visitor, Some(Section::Timers), action.title(), body))
 }
 
-fn form(visitor: &Visitor, action: Action, timer: &Timer) -> Markup {
+fn form(visitor: &Visitor, action: Action, timer: &Timer, heading: &Markup) -> Markup {
     let page = visitor.link(&format!("/timers/{}", timer.id()));
     html! {
         form #confirm .stack method="post" action={ (page) "/" (action.name()) } aria-labelledby="confirm-title" {
-            h2 #confirm-title { (action.title()) "?" }
-            p { strong.mono { (timer::name_of(timer)) } span.muted { " in " (timer.definition.namespace) ", due " (text::time(timer.execute_at)) } }
+            (heading)
+            p { strong.mono { (timer::name_of(timer)) } span.muted { " in " (timer.definition.namespace) ", due " (text::time(visitor, timer.execute_at)) } }
             p { (action.consequence()) }
             input type="hidden" name="revision" value=(timer.revision);
             @if action == Action::Pause {

@@ -19,7 +19,7 @@ pub(crate) fn bars(name: &str, bars: &[Bar], labels: &[String], width: f64, heig
     let (floor, plot) = (height - BOTTOM, height - BOTTOM - TOP);
     let step = (width - LEFT) / bars.len().max(1) as f64;
     html! {
-        svg.chart viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(name) {
+        svg.chart viewBox={ "0 0 " (width) " " (height) } role="group" aria-label=(name) {
             @for line in 0..=3_u64 {
                 @let y = floor - plot * line as f64 / 3.0;
                 (grid_line(y, width, &short(top * line / 3)))
@@ -28,7 +28,7 @@ pub(crate) fn bars(name: &str, bars: &[Bar], labels: &[String], width: f64, heig
                 @let high = plot * bar.value as f64 / top as f64;
                 @let high = if bar.value > 0 { high.max(1.5) } else { 0.0 };
                 @let x = LEFT + step * at as f64;
-                a href=(bar.link) aria-label=(bar.title) tabindex=(if bar.value > 0 { "0" } else { "-1" }) {
+                a href=(bar.link) aria-label=(bar.title) {
                     // The whole column can be pointed at.
                     rect.hit x=(px(x)) y=(px(TOP)) width=(px(step)) height=(px(plot)) { title { (bar.title) } }
                     rect.bar-mark x=(px(x + step * 0.1)) y=(px(floor - high)) width=(px((step * 0.8).max(0.5))) height=(px(high)) rx="1.5" {}
@@ -100,6 +100,21 @@ pub(crate) fn life(moments: &[Moment]) -> Markup {
         ol.life {
             @for moment in moments {
                 li class=(moment.class) { span.what { (moment.name) } span.muted { (moment.below) } }
+            }
+        }
+    }
+}
+
+/// A row of small bars without an axis.
+pub(crate) fn sparkline(name: &str, values: &[u64]) -> Markup {
+    const HEIGHT: f64 = 20.0;
+    const STEP: f64 = 4.0;
+    let top = values.iter().copied().max().unwrap_or(0).max(1) as f64;
+    html! {
+        svg.sparkline viewBox={ "0 0 " (values.len() as f64 * STEP) " " (HEIGHT) } role="img" aria-label=(name) {
+            @for (at, value) in values.iter().enumerate() {
+                @let high = if *value > 0 { (HEIGHT * *value as f64 / top).max(2.0) } else { 1.0 };
+                rect x=(px(at as f64 * STEP)) y=(px(HEIGHT - high)) width="3" height=(px(high)) class=(if *value > 0 { "bad-mark" } else { "no-mark" }) {}
             }
         }
     }

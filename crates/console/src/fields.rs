@@ -29,6 +29,10 @@ impl Fields {
         self.0.iter().find(|(named, _)| named == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(named, _)| named == name).map(|(_, value)| value.as_str())
+    }
+
     /// The same, with another value under this name, or with none.
     pub(crate) fn with(&self, name: &str, value: Option<&str>) -> Self {
         let mut pairs: Vec<_> = self.0.iter().filter(|(named, _)| named != name).cloned().collect();
@@ -87,6 +91,7 @@ mod tests {
     fn fields_read_back_as_they_are_written() {
         let fields = Fields::parse(b"q=ns%3Aa+b&id=1&id=2&empty=");
         assert_eq!((fields.get("q"), fields.get("empty"), fields.get("none")), (Some("ns:a b"), None, None));
+        assert_eq!(fields.all("id").collect::<Vec<_>>(), ["1", "2"]);
         let other = fields.with("q", Some("a&b=\"c\"")).with("id", None);
         assert_eq!(other.to_query(), "?q=a%26b%3D%22c%22");
         assert_eq!(Fields::default().to_query(), "");

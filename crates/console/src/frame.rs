@@ -17,6 +17,8 @@ use crate::{
 pub(crate) enum Section {
     Overview,
     Timers,
+    Failed,
+    Operations,
     About,
 }
 
@@ -29,9 +31,11 @@ struct Entry {
     is_for_administrator: bool,
 }
 
-const ENTRIES: [Entry; 2] = [
+const ENTRIES: [Entry; 4] = [
     Entry { section: Section::Overview, name: "Overview", path: "", shortcut: "o", is_for_administrator: false },
     Entry { section: Section::Timers, name: "Timers", path: "/timers", shortcut: "t", is_for_administrator: false },
+    Entry { section: Section::Failed, name: "Failed", path: "/failed", shortcut: "f", is_for_administrator: false },
+    Entry { section: Section::Operations, name: "Operations", path: "/operations", shortcut: "", is_for_administrator: false },
 ];
 
 /// A page of a viewer that has logged in.

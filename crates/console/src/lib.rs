@@ -30,6 +30,7 @@ mod problem;
 mod region;
 mod session;
 mod text;
+mod timer_form;
 mod timer_rows;
 mod visitor;
 
@@ -81,6 +82,13 @@ pub fn router(config: ConsoleConfig, commands: &Commands) -> Router {
         .route("/console/assets/{name}", routing::get(assets::serve))
         .route("/console/preferences", routing::get(preferences::show).post(preferences::set))
         .route("/console/timers", routing::get(pages::timers::show))
+        .route("/console/timers/new", routing::get(pages::new_timer::show).post(pages::new_timer::create))
+        .route("/console/timers/{id}/edit", routing::get(pages::edit_timer::show).post(pages::edit_timer::update))
+        .route("/console/operations", routing::get(pages::operations::show))
+        .route("/console/operations/new", routing::get(pages::bulk::preview).post(pages::bulk::start))
+        .route("/console/operations/{id}", routing::get(pages::operations::show_one))
+        .route("/console/operations/{id}/stop", routing::post(pages::operations::stop))
+        .route("/console/failed", routing::get(pages::failed::show))
         .route("/console/timers/{id}", routing::get(pages::timer::show))
         .route("/console/timers/{id}/{action}", routing::get(actions::confirm).post(actions::act))
         .route("/console/live", routing::get(live::follow))

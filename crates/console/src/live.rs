@@ -184,9 +184,12 @@ async fn regions(visitor: &Visitor, page: &str) -> Result<Vec<Region>, Problem> 
     match path.trim_end_matches('/') {
         "" => pages::overview::regions(visitor, &fields).await,
         "/timers" => pages::timers::regions(visitor, &fields).await,
-        path => match path.strip_prefix("/timers/") {
-            Some(id) => pages::timer::regions(visitor, id).await,
-            None => Err(Problem::NoSuchPage),
+        "/failed" => pages::failed::regions(visitor).await,
+        "/operations" => pages::operations::regions(visitor).await,
+        path => match (path.strip_prefix("/timers/"), path.strip_prefix("/operations/")) {
+            (Some(id), _) => pages::timer::regions(visitor, id).await,
+            (_, Some(id)) => pages::operations::regions_of_one(visitor, id).await,
+            _ => Err(Problem::NoSuchPage),
         },
     }
 }

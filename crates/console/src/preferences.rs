@@ -150,7 +150,7 @@ pub(crate) fn switches(visitor: &Visitor) -> Markup {
         form.segmented.switch method="post" action=(visitor.link("/preferences")) aria-label="Theme" {
             input type="hidden" name="back" value=(visitor.path);
             @for value in THEME.values {
-                button name=(THEME.field) value=(value) aria-pressed=(value == theme) { (value) }
+                button name=(THEME.field) value=(value) aria-pressed=(value == theme) title={ "Theme: " (value) } { (if *value == "system" { "auto" } else { value }) }
             }
         }
     }

@@ -9,11 +9,12 @@ use axum::{
 };
 use commands::{Commands, Rules, Searches, Stats, Stores};
 use domain::{
-    Access, AccessKeyId, Callback, CallbackKind, Caller, Horizon, Key, KindSet, ManualClock, Namespace, Namespaces,
-    RequestedTime, Rights, Span, TimerId, Timestamp,
+    Access, AccessKeyId, Callback, CallbackKind, Caller, Clock, Horizon, Key, KindSet, ManualClock, Namespace, Namespaces, Next,
+    RequestedTime, Rights, Shard, Span, TimerId, Timestamp,
 };
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
+use store::{Claim, ClaimToken, Member, NodeId, OnLocked, ShardCursor, Store};
 use store_testing::Model;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -28,6 +29,7 @@ const HOST: &str = "127.0.0.1:8080";
 pub(crate) struct Rig {
     pub(crate) router: Router,
     pub(crate) commands: Commands,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
     /// The administrator's cookie.
     pub(crate) cookie: String,
@@ -81,8 +83,9 @@ impl Rig {
 
     pub(crate) fn configured(config: ConsoleConfig) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
+        let store: Arc<dyn Store> = Arc::new(Model::new(clock.clone(), 1));
         let commands = Commands {
-            stores: Stores::of(Arc::new(Model::new(clock.clone(), 1))),
+            stores: Stores::of(Arc::clone(&store)),
             clock: clock.clone(),
             rules: Rules {
                 horizon: Horizon { min_delay: Span::ZERO, max_horizon: None },
@@ -96,7 +99,7 @@ impl Rig {
         };
         let sessions = crate::session::Sessions::new(&config.api_key);
         let cookie = format!("timer={}", sessions.issue(crate::session::Holder::Administrator, NOW));
-        Self { router: crate::router(config, &commands), commands, clock, cookie }
+        Self { router: crate::router(config, &commands), commands, store, clock, cookie }
     }
 
     pub(crate) async fn send(&self, mut request: Request) -> Reply {
@@ -136,6 +139,8 @@ impl Rig {
         let names = namespaces.iter().map(|name| Namespace::parse(name).unwrap()).collect();
         let access = Access { namespaces: Namespaces::Only(names), rights };
         let (key, text) = self.commands.create_key("holder", access, [namespaces.len() as u8; 32]).await.unwrap();
+        // A key that was just issued is known within this time.
+        self.clock.advance(Span::from_millis(100));
         let reply = self.log_in(&text).await;
         assert_eq!(reply.status, 303, "{}", reply.text);
         (key.id, reply.cookie())
@@ -144,6 +149,19 @@ impl Rig {
     /// A timer in an hour; its id.
     pub(crate) async fn timer(&self, key: &str, namespace: &str) -> TimerId {
         self.created(key, namespace, r#"{"type":"http","url":"https://api.shop.example/hook"}"#).await
+    }
+
+    /// Attempts everything that is pending, and lets it fail with this error.
+    pub(crate) async fn fail_all(&self, error: &str) {
+        self.store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(60)).await.unwrap();
+        let shard_leases = self.store.acquire(NodeId(1), &[Shard(0)]).await.unwrap();
+        let from = [ShardCursor { shard: Shard(0), after: None }];
+        let entries = self.store.due(&from, Timestamp::MAX, 1000).await.unwrap();
+        let claim = Claim { token: ClaimToken(7), shard_leases, lease: Span::from_secs(60), on_locked: OnLocked::Skip };
+        let claimed = self.store.claim(&claim, &entries).await.unwrap();
+        let next = Next::Failed { at: self.clock.now(), error: error.to_owned() };
+        let done: Vec<_> = claimed.iter().map(|claimed| claimed.settle(next.clone())).collect();
+        assert!(self.store.settle(&done).await.unwrap().iter().all(|counted| *counted));
     }
 
     pub(crate) async fn timer_with_payload(&self, key: &str, payload: &str) -> TimerId {

@@ -89,9 +89,11 @@ pub(crate) fn instant(at: Timestamp, with_millis: bool) -> String {
     format!("{day} {month} {} {}{millis}", part(0, 4), part(11, 19))
 }
 
-/// An instant as an element: in UTC, which the script turns into the viewer's zone, with the exact text in its title.
-pub(crate) fn time(at: Timestamp) -> Markup {
-    html! { time datetime=(at) title=(at) data-time="" { (instant(at, false)) } }
+/// An instant as an element: in UTC, which the script turns into the viewer's zone, with the exact text in its title. The year is left
+/// out where it is the present one.
+pub(crate) fn time(visitor: &Visitor, at: Timestamp) -> Markup {
+    let (text, year) = (instant(at, false), visitor.now().to_string()[..4].to_owned());
+    html! { time datetime=(at) title=(at) data-time="short" { (text.replacen(&format!(" {year} "), " ", 1)) } }
 }
 
 pub(crate) fn exact_time(at: Timestamp) -> Markup {

@@ -56,8 +56,22 @@ impl Row {
         matches!(self.summary.status, Status::Pending | Status::Paused | Status::Executing)
     }
 
-    /// As a row; `filtered` leads to the same list with one more word.
+    /// As a row that can be selected; `filtered` leads to the same list with one more word.
     pub(crate) fn render(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String) -> Markup {
+        let name = name_of(&self.summary);
+        self.row(
+            visitor,
+            filtered,
+            &html! { input type="checkbox" name="id" value=(self.summary.id) form="bulk" aria-label={ "Select " (name) }; },
+        )
+    }
+
+    /// The same, to be looked at only.
+    pub(crate) fn without_tick(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String) -> Markup {
+        self.row(visitor, filtered, &html! {})
+    }
+
+    fn row(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String, tick: &Markup) -> Markup {
         let Self { summary, destination, attempts_max } = self;
         let id = summary.id;
         let name = name_of(summary);
@@ -65,11 +79,11 @@ impl Row {
         let error = summary.last_error.as_deref().unwrap_or_default();
         html! {
             tr data-row=(link) {
-                td.tick { input type="checkbox" name="id" value=(id) form="bulk" aria-label={ "Select " (name) }; }
+                td.tick { (tick) }
                 td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
                 td.cut.name { a.mono href=(link) title=(name) { (name) } }
                 td { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
-                td { (time(summary.execute_at)) }
+                td { (time(visitor, summary.execute_at)) }
                 td.num { @if self.is_waiting() { (distance(visitor, summary.execute_at)) } @else { span.muted { "–" } } }
                 td.cut { @match destination {
                     Some(destination) => { a.cell href=(filtered("dest:", destination)) { (destination) } }
@@ -77,7 +91,7 @@ impl Row {
                 } }
                 td.num { (attempts(summary.attempt, *attempts_max)) }
                 td.cut.muted title=(error) { (cut(error, ERROR_CHARS_MAX)) }
-                td.muted { (time(summary.created_at)) }
+                td.muted { (time(visitor, summary.created_at)) }
             }
         }
     }

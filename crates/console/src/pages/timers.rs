@@ -10,6 +10,7 @@ use crate::{
     fields::Fields,
     filter_words::{CONDITIONS, FilterWords},
     frame::{self, Section},
+    pages::bulk::WORKS,
     problem::{Problem, sentence},
     region::Region,
     text,
@@ -120,6 +121,7 @@ fn layout(visitor: &Visitor, fields: &Fields, words: Option<&FilterWords>, list:
         }
         div.card {
             (filter_bar(visitor, fields, words))
+            @if let Some(words) = words.filter(|_| visitor.may_write()) { (bulk_bar(visitor, words)) }
             (list)
         }
     }
@@ -147,6 +149,19 @@ fn filter_bar(visitor: &Visitor, fields: &Fields, words: Option<&FilterWords>) -
                     }
                 }
             }
+        }
+    }
+}
+
+/// What can be done to the selected ones, or to all that match. The boxes of the rows belong to this form.
+fn bulk_bar(visitor: &Visitor, words: &FilterWords) -> Markup {
+    html! {
+        form #bulk .bulk action=(visitor.link("/operations/new")) aria-label="Change many" {
+            input type="hidden" name="q" value=(words.text());
+            span #selected-count .muted aria-live="polite" { "Select timers, or act on all that match" }
+            select name="do" aria-label="Action" { @for (name, title, _) in WORKS { option value=(name) { (title) } } }
+            button name="scope" value="selected" { "Selected…" }
+            button name="scope" value="all" { "All that match…" }
         }
     }
 }
