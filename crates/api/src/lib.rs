@@ -83,6 +83,7 @@ use tower::ServiceExt;
 
 pub use auth::ApiKey;
 pub use base_path::BasePath;
+pub use export::Exporter;
 pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
 #[cfg(fuzzing)]
@@ -95,7 +96,6 @@ use page::Page;
 use permits::Permits;
 use rate::{Rates, WrongKeys};
 use request_metrics::RequestMetrics;
-use tokio::sync::Semaphore;
 
 /// What the server brings.
 #[derive(Clone)]
@@ -144,8 +144,7 @@ pub(crate) struct Shared {
     batches: Permits,
     /// One for each large body that may be.
     large_bodies: Permits,
-    /// For the export that reads a page at the moment.
-    exporting: Semaphore,
+    exporter: Exporter,
 }
 
 /// Where a request came from: of all clients behind one proxy, the proxy.
@@ -194,7 +193,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
-        exporting: Semaphore::new(1),
+        exporter: Exporter::default(),
     });
     let documented_under = base_path.clone();
     let routes = Router::new()

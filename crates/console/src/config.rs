@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use axum::response::Response;
+use commands::{Commands, Filter};
 use domain::Invalid;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -24,6 +26,8 @@ pub struct ConsoleConfig {
     pub settings: Vec<(String, String)>,
     /// What is said of the health beside the database.
     pub health: Vec<HealthProbe>,
+    /// Writes exports; without it there are none.
+    pub export: Option<Export>,
     /// There in `timer dev`, and only there.
     pub development: Option<Development>,
     /// Ends the streams of live pages.
@@ -49,6 +53,9 @@ pub enum Payloads {
     /// Not sent to browsers at all.
     Off,
 }
+
+/// Gives the timers that a caller may see and that match, as a file of this format; `None` if there is no such format.
+pub type Export = Arc<dyn Fn(Commands, Filter, &str) -> Option<Response> + Send + Sync>;
 
 /// What `timer dev` adds.
 #[derive(Debug, Clone)]

@@ -54,6 +54,15 @@ impl<const N: usize> From<[(&str, &str); N]> for Fields {
     }
 }
 
+/// A segment of a path without its escapes.
+pub(crate) fn decoded(segment: &str) -> String {
+    // In a path a plus is a plus.
+    let mut pairs = form_urlencoded::parse(segment.replace('+', "%2B").replace('=', "%3D").replace('&', "%26").as_bytes())
+        .into_owned()
+        .collect::<Vec<_>>();
+    pairs.pop().map(|(name, _)| name).unwrap_or_default()
+}
+
 /// The query of the URL.
 impl FromRequestParts<Arc<Shared>> for Fields {
     type Rejection = Problem;
@@ -86,6 +95,13 @@ impl FromRequest<Arc<Shared>> for Form {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_segment_of_a_path_is_decoded() {
+        for (segment, text) in [("a:80", "a:80"), ("a%2Fb+c%20d=e&f", "a/b+c d=e&f"), ("", "")] {
+            assert_eq!(decoded(segment), text);
+        }
+    }
 
     #[test]
     fn fields_read_back_as_they_are_written() {

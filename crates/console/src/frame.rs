@@ -19,6 +19,10 @@ pub(crate) enum Section {
     Timers,
     Failed,
     Operations,
+    Destinations,
+    Namespaces,
+    Keys,
+    Cluster,
     About,
 }
 
@@ -31,11 +35,21 @@ struct Entry {
     is_for_administrator: bool,
 }
 
-const ENTRIES: [Entry; 4] = [
+const ENTRIES: [Entry; 8] = [
     Entry { section: Section::Overview, name: "Overview", path: "", shortcut: "o", is_for_administrator: false },
     Entry { section: Section::Timers, name: "Timers", path: "/timers", shortcut: "t", is_for_administrator: false },
     Entry { section: Section::Failed, name: "Failed", path: "/failed", shortcut: "f", is_for_administrator: false },
     Entry { section: Section::Operations, name: "Operations", path: "/operations", shortcut: "", is_for_administrator: false },
+    Entry {
+        section: Section::Destinations,
+        name: "Destinations",
+        path: "/destinations",
+        shortcut: "d",
+        is_for_administrator: false,
+    },
+    Entry { section: Section::Namespaces, name: "Namespaces", path: "/namespaces", shortcut: "n", is_for_administrator: false },
+    Entry { section: Section::Keys, name: "Keys", path: "/keys", shortcut: "k", is_for_administrator: true },
+    Entry { section: Section::Cluster, name: "Cluster", path: "/cluster", shortcut: "c", is_for_administrator: true },
 ];
 
 /// A page of a viewer that has logged in.

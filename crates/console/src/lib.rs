@@ -17,6 +17,7 @@ mod assets;
 mod chart;
 mod config;
 mod cookie;
+mod export;
 mod fields;
 mod filter_words;
 mod frame;
@@ -45,7 +46,7 @@ use axum::{Router, middleware, routing};
 use commands::{Commands, KeyRing};
 use domain::Caller;
 
-pub use config::{ConsoleConfig, ConsoleMode, ConsoleUrl, Development, HealthProbe, HealthReading, Payloads};
+pub use config::{ConsoleConfig, ConsoleMode, ConsoleUrl, Development, Export, HealthProbe, HealthReading, Payloads};
 
 use crate::{live::Live, login::LoginLimit, session::Sessions};
 
@@ -82,6 +83,9 @@ pub fn router(config: ConsoleConfig, commands: &Commands) -> Router {
         .route("/console/assets/{name}", routing::get(assets::serve))
         .route("/console/preferences", routing::get(preferences::show).post(preferences::set))
         .route("/console/timers", routing::get(pages::timers::show))
+        .route("/console/timers.csv", routing::get(export::csv))
+        .route("/console/timers.json", routing::get(export::json))
+        .route("/console/timers.ndjson", routing::get(export::ndjson))
         .route("/console/timers/new", routing::get(pages::new_timer::show).post(pages::new_timer::create))
         .route("/console/timers/{id}/edit", routing::get(pages::edit_timer::show).post(pages::edit_timer::update))
         .route("/console/operations", routing::get(pages::operations::show))
@@ -92,6 +96,12 @@ pub fn router(config: ConsoleConfig, commands: &Commands) -> Router {
         .route("/console/timers/{id}", routing::get(pages::timer::show))
         .route("/console/timers/{id}/{action}", routing::get(actions::confirm).post(actions::act))
         .route("/console/live", routing::get(live::follow))
+        .route("/console/destinations", routing::get(pages::destinations::show))
+        .route("/console/destinations/{name}", routing::get(pages::destinations::show_one))
+        .route("/console/namespaces", routing::get(pages::namespaces::show))
+        .route("/console/keys", routing::get(pages::keys::show).post(pages::keys::create))
+        .route("/console/keys/{id}/revoke", routing::get(pages::keys::confirm).post(pages::keys::revoke))
+        .route("/console/cluster", routing::get(pages::cluster::show))
         .route("/console/about", routing::get(pages::about::show))
         .route("/console/{*rest}", routing::any(problem::nowhere))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::around))

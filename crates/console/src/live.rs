@@ -25,7 +25,14 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{fields::Fields, guard, pages, problem::Problem, region::Region, session::Holder, visitor::Visitor};
+use crate::{
+    fields::{self, Fields},
+    guard, pages,
+    problem::Problem,
+    region::Region,
+    session::Holder,
+    visitor::Visitor,
+};
 
 /// How often a view is rendered. A view that takes long is rendered less often, so that it takes a part of the time only.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -186,10 +193,16 @@ async fn regions(visitor: &Visitor, page: &str) -> Result<Vec<Region>, Problem> 
         "/timers" => pages::timers::regions(visitor, &fields).await,
         "/failed" => pages::failed::regions(visitor).await,
         "/operations" => pages::operations::regions(visitor).await,
+        "/destinations" => pages::destinations::regions(visitor).await,
+        "/namespaces" => pages::namespaces::regions(visitor).await,
+        "/cluster" => pages::cluster::regions(visitor).await,
         path => match (path.strip_prefix("/timers/"), path.strip_prefix("/operations/")) {
             (Some(id), _) => pages::timer::regions(visitor, id).await,
             (_, Some(id)) => pages::operations::regions_of_one(visitor, id).await,
-            _ => Err(Problem::NoSuchPage),
+            _ => match path.strip_prefix("/destinations/") {
+                Some(name) => pages::destinations::regions_of_one(visitor, &fields::decoded(name)).await,
+                None => Err(Problem::NoSuchPage),
+            },
         },
     }
 }

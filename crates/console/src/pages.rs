@@ -2,9 +2,12 @@
 
 pub(crate) mod about;
 pub(crate) mod bulk;
+pub(crate) mod cluster;
 pub(crate) mod destinations;
 pub(crate) mod edit_timer;
 pub(crate) mod failed;
+pub(crate) mod keys;
+pub(crate) mod namespaces;
 pub(crate) mod new_timer;
 pub(crate) mod operations;
 pub(crate) mod overview;

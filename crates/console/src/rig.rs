@@ -67,6 +67,7 @@ pub(crate) fn config() -> ConsoleConfig {
         version: "0.0.0".to_owned(),
         settings: vec![("PORT".to_owned(), "8080".to_owned())],
         health: Vec::new(),
+        export: None,
         development: None,
         stop: CancellationToken::new(),
     }

@@ -8,14 +8,30 @@ use crate::{
     rig::{KEY, Rig, config, request},
 };
 
-const PAGES: [&str; 4] = ["/console", "/console/timers", "/console/about", "/console/preferences"];
+const PAGES: [&str; 8] = [
+    "/console",
+    "/console/timers",
+    "/console/failed",
+    "/console/operations",
+    "/console/destinations",
+    "/console/namespaces",
+    "/console/about",
+    "/console/preferences",
+];
 
 #[tokio::test]
 async fn no_page_is_shown_without_a_session() {
     let rig = Rig::new();
     let id = rig.timer("tulip", "a").await;
     let one = format!("/console/timers/{id}");
-    for path in PAGES.iter().copied().chain([one.as_str(), "/console/nowhere"]) {
+    for path in PAGES.iter().copied().chain([
+        one.as_str(),
+        "/console/keys",
+        "/console/cluster",
+        "/console/timers.csv",
+        "/console/live",
+        "/console/nowhere",
+    ]) {
         for cookie in ["", "timer=", "timer=administrator.1893456000000000.AAAA", "__Host-timer=x"] {
             let reply = rig.get_as(cookie, path).await;
             assert_eq!(reply.status, 303, "{path} {cookie}");

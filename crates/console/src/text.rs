@@ -110,6 +110,12 @@ pub(crate) fn status(status: Status) -> Markup {
     html! { span class={ "status " (status.as_str()) } { (status.as_str()) } }
 }
 
+/// A text as a segment of a path.
+pub(crate) fn in_path(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:".contains(&b);
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
 /// A text of at most so many characters, with a mark where it was cut.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
@@ -158,6 +164,12 @@ mod tests {
         assert_eq!(relative(now.saturating_sub(Span::from_secs(65)), now), "1 min 5 s ago");
         assert_eq!(instant(now, true), "6 Nov 2026 10:30:00.250");
         assert_eq!(instant(now, false), "6 Nov 2026 10:30:00");
+    }
+
+    #[test]
+    fn a_segment_of_a_path_is_escaped() {
+        assert_eq!(in_path("api.shop:443"), "api.shop:443");
+        assert_eq!(in_path("a/b c?ü"), "a%2Fb%20c%3F%C3%BC");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The web console, as the settings want it.
 
-use api::HealthItem;
+use std::sync::Arc;
+
+use api::{Exporter, HealthItem};
 use axum::Router;
 use commands::Commands;
 use console::{ConsoleConfig, HealthProbe, HealthReading};
@@ -11,6 +13,7 @@ use crate::settings::{Console, Settings, Switch};
 /// The pages, unless there are to be none.
 pub fn router(settings: &Settings, health: &[HealthItem], commands: &Commands, stop: &CancellationToken) -> Option<Router> {
     let Console::Served(mode) = settings.console.console else { return None };
+    let exporter = Exporter::default();
     let config = ConsoleConfig {
         api_key: settings.api_key.expose().to_owned(),
         base_path: settings.base_path.as_str().to_owned(),
@@ -21,6 +24,7 @@ pub fn router(settings: &Settings, health: &[HealthItem], commands: &Commands, s
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: settings.effective.clone(),
         health: health.iter().cloned().map(probe).collect(),
+        export: Some(Arc::new(move |commands, filter, format| exporter.export(commands, filter, format))),
         development: settings.development.clone(),
         stop: stop.clone(),
     };
@@ -34,5 +38,5 @@ fn probe(item: HealthItem) -> HealthProbe {
         let value = reading.value.as_str().map_or_else(|| reading.value.to_string(), str::to_owned);
         HealthReading { value, is_well: reading.well }
     };
-    HealthProbe { name: item.name, read: std::sync::Arc::new(read) }
+    HealthProbe { name: item.name, read: Arc::new(read) }
 }
