@@ -4,7 +4,7 @@
 
 use axum::response::{IntoResponse, Redirect, Response};
 use commands::{BulkAnswer, BulkPreview, BulkRequest, BulkWork, Filter, Reschedule, Shift};
-use domain::{Invalid, Missed, Span, TimerId, Timestamp};
+use domain::{Event, Invalid, Missed, Span, Status, TimerId, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
@@ -38,6 +38,19 @@ fn described(name: Option<&str>) -> Result<(&'static str, &'static str, &'static
     WORKS.into_iter().find(|(known, ..)| Some(*known) == name).ok_or(Problem::NoSuchPage)
 }
 
+/// The statuses of the timers that a kind of work changes. Where the filter names none, only these are meant, so that the count is that of
+/// the timers that change.
+fn concerned(name: &str) -> Vec<Status> {
+    let changes = |status: &Status| match name {
+        "cancel" | "expire" => status.after(Event::Cancel).is_some(),
+        "fire" | "reschedule" | "pause" => *status == Status::Pending,
+        "retry" => status.after(Event::Reopen).is_some(),
+        "resume" => *status == Status::Paused,
+        _ => status.is_finished(),
+    };
+    Status::ALL.into_iter().filter(changes).collect()
+}
+
 /// `GET /console/operations/new?do=…&q=…`, or `&id=…&id=…`.
 pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
     visitor.commands.check_may_write()?;
@@ -47,7 +60,10 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
     let body = if is_selection {
         selected(&visitor, work, &ids).await?
     } else {
-        let words = FilterWords::parse(fields.get("q").unwrap_or_default(), visitor.now())?;
+        let mut words = FilterWords::parse(fields.get("q").unwrap_or_default(), visitor.now())?;
+        if words.filter.status.is_empty() {
+            words.filter.status = concerned(work.0);
+        }
         let preview = visitor.commands.preview_bulk(&words.filter).await?;
         matching(&visitor, work, &words, preview).await?
     };
@@ -102,7 +118,7 @@ async fn matching(
             @if !rows.is_empty() {
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
                     div.table tabindex="0" role="region" aria-label="Examples" { table {
-                        thead { tr { th {} th { "Status" } th { "Timer" } th { "Namespace" } th { "Due" } th.num { "Time left" } th { "Destination" } th.num { "Attempt" } th { "Last error" } th { "Created" } } }
+                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th { "Namespace" } th { "Due" } th.num { "Time left" } th { "Destination" } th.num { "Attempt" } th { "Last error" } th { "Created" } } }
                         tbody { @for row in &rows { (row.without_tick(visitor, &same_list)) } }
                     } }
                 }
@@ -230,7 +246,21 @@ async fn change_selected(visitor: &Visitor, name: &str, title: &str, form: &Fiel
 mod tests {
     use domain::{Rights, Status, TimerId};
 
+    use super::concerned;
     use crate::rig::Rig;
+
+    #[test]
+    fn a_kind_of_work_concerns_what_it_can_change() {
+        for (name, statuses) in [
+            ("cancel", &[Status::Pending, Status::Paused][..]),
+            ("fire", &[Status::Pending]),
+            ("retry", &[Status::Failed, Status::Expired]),
+            ("resume", &[Status::Paused]),
+            ("delete", &[Status::Completed, Status::Failed, Status::Canceled, Status::Expired]),
+        ] {
+            assert_eq!(concerned(name), statuses, "{name}");
+        }
+    }
 
     async fn status(rig: &Rig, id: TimerId) -> Status {
         rig.commands.get(id).await.unwrap().status

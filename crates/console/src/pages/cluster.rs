@@ -53,7 +53,7 @@ fn nodes(visitor: &Visitor, cluster: &Cluster) -> Markup {
     html! {
         header { h2 { "Nodes" } span.aside { "oldest overdue: " @match late { Some(late) => { (text::span(late)) } None => { "none" } } } }
         div.table tabindex="0" role="region" aria-label="Nodes" { table {
-            thead { tr { th {} th { "Node" } th { "State" } th { "Version" } th.num { "Shards" } th.num { "Lease left" } th.num { "Clock ahead" } th { "Started" } } }
+            thead { tr { th { span.unseen { "Mark" } } th { "Node" } th { "State" } th { "Version" } th.num { "Shards" } th { "Lease" } th.num { "Clock ahead" } th { "Started" } } }
             tbody { @for (member, lease_until) in &cluster.members {
                 @let is_alive = *lease_until > cluster.now;
                 @let held = cluster.shards.iter().filter(|state| state.owner == Some(member.node)).count();
@@ -63,8 +63,8 @@ fn nodes(visitor: &Visitor, cluster: &Cluster) -> Markup {
                     td { @if !is_alive { span.status.failed { "gone" } } @else if member.takes_shards { span.status.completed { "alive" } } @else { span.status.expired { "takes no shards" } } }
                     td { (member.version) }
                     td.num { (number(held as u64)) }
-                    // Renewed all the time: the exact value would change with every look.
-                    td.num { @if is_alive { "renewed" } @else { (distance(visitor, *lease_until)) } }
+                    // It is renewed all the time: the exact end would change with every look.
+                    td { @if is_alive { "held" } @else { "ran out " (distance(visitor, *lease_until)) } }
                     td.num { (format!("{:+} ms", member.skew_micros / 1_000)) }
                     td { (text::time(visitor, member.started_at)) " " span.muted { (distance(visitor, member.started_at)) } }
                 }

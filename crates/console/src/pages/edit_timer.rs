@@ -78,8 +78,8 @@ fn page(visitor: &Visitor, timer: &Timer, form: &TimerForm, refused: Option<&Inv
         div.title { h1 { "Edit " span.mono { (timer::name_of(timer)) } } (text::status(timer.status)) span.muted { "in " (timer.definition.namespace) } }
         @if let Some(conflict) = conflict { (conflict) }
         @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
-        section.card { div.body {
-            form.stack method="post" action=(visitor.link(&format!("/timers/{id}/edit"))) {
+        section.card.form { div.body {
+            form.stack.sections method="post" action=(visitor.link(&format!("/timers/{id}/edit"))) {
                 input type="hidden" name="revision" value=(timer.revision);
                 (form.render(refused, false))
                 div.actions { a.button href=(back) { "Back" } button.main { "Save" } }

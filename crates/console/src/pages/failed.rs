@@ -103,6 +103,8 @@ fn grouped(summaries: Vec<Summary>) -> Vec<Group> {
 
 /// An error without what differs from one timer to the next: words with digits in them become a mark.
 fn shape_of(error: &str) -> String {
+    // How often it was tried is the same error.
+    let error = error.split("; gave up").next().unwrap_or(error);
     let mut shape = String::new();
     for part in error.split_inclusive(|c: char| !c.is_alphanumeric() && c != '-' && c != '_') {
         let (word, end) = match part.char_indices().last() {
@@ -115,6 +117,12 @@ fn shape_of(error: &str) -> String {
         shape.push_str(if differs { "…" } else { word });
         shape.push_str(end);
     }
+    // Of an address one mark is enough.
+    for several in ["….", "…:"] {
+        while let Some(at) = shape.find(&format!("{several}…")) {
+            shape.replace_range(at..at + several.len(), "");
+        }
+    }
     shape
 }
 
@@ -126,7 +134,7 @@ fn telling(shape: &str) -> Option<&str> {
 fn table(visitor: &Visitor, groups: &[Group]) -> Markup {
     html! {
         div.table tabindex="0" role="region" aria-label="Failed timers by error" { table {
-            thead { tr { th.num { "Count" } th { "Error" } th { "Destination" } th { "Namespace" } th { "When" } th { "First" } th { "Last" } th { "Example" } th {} } }
+            thead { tr { th.num { "Count" } th { "Error" } th { "Destination" } th { "Namespace" } th { "When" } th { "First" } th { "Last" } th { "Example" } th { span.unseen { "Actions" } } } }
             tbody { @for group in groups { (row(visitor, group)) } }
         } }
     }
@@ -181,7 +189,7 @@ mod tests {
             ("answered 503", "answered 503"),
             ("no answer within 30s", "no answer within …"),
             ("order 4815 of 01890a5d-ac96-774b-bcce-b302099a8057 is gone", "order … of … is gone"),
-            ("connection refused (POST http://127.0.0.1:9/a)", "connection refused (POST http://….….….…:…/a)"),
+            ("connection refused (POST http://127.0.0.1:9/a); gave up after 3 attempts", "connection refused (POST http://…/a)"),
         ] {
             assert_eq!(shape_of(error), shape);
         }

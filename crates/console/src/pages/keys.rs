@@ -55,7 +55,7 @@ fn table(visitor: &Visitor, keys: &[AccessKey]) -> Markup {
             div.empty { h2 { "No keys were issued" } p { "Give each client a key of its own, for its namespaces only." } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Keys" { table {
-                thead { tr { th { "Name" } th { "Namespaces" } th { "Rights" } th { "Created" } th { "State" } th { "Id" } th {} } }
+                thead { tr { th { "Name" } th { "Namespaces" } th { "Rights" } th { "Created" } th { "State" } th { "Id" } th { span.unseen { "Actions" } } } }
                 tbody { @for key in keys {
                     tr {
                         td.cut { (key.name) }

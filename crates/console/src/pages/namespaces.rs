@@ -36,7 +36,7 @@ fn table(visitor: &Visitor, listed: &ListedNamespaces) -> Markup {
         } @else {
             @if !listed.is_complete { p.summary.muted { "These are not all of them." } }
             div.table tabindex="0" role="region" aria-label="Namespaces" { table {
-                thead { tr { th { "Namespace" } th.num { "Pending" } th.num { "Failed" } th.num { "Oldest overdue" } th { "Retry policy" } th { "Signing secret" } th { "NATS subjects" } th {} } }
+                thead { tr { th { "Namespace" } th.num { "Pending" } th.num { "Failed" } th.num { "Oldest overdue" } th { "Retry policy" } th { "Signing secret" } th { "NATS subjects" } th { span.unseen { "Timers" } } } }
                 tbody { @for ListedNamespace { count, settings } in &listed.namespaces {
                     @let name = count.namespace.as_str();
                     @let overview = visitor.link_to("", &Fields::from([("ns", name)]));

@@ -67,8 +67,8 @@ fn page(visitor: &Visitor, form: &TimerForm, refused: Option<&Invalid>, notice: 
         div.title { h1 { "New timer" } }
         @if let Some(notice) = notice { (notice) }
         @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
-        section.card { div.body {
-            form.stack method="post" action=(visitor.link("/timers/new")) {
+        section.card.form { div.body {
+            form.stack.sections method="post" action=(visitor.link("/timers/new")) {
                 (form.render(refused, true))
                 div.actions { button name="check" value="1" { "Check" } button.main { "Create timer" } }
             }

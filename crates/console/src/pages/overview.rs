@@ -110,7 +110,7 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
         oldest_overdue(visitor, &namespaces),
         commands.destinations(&namespaces),
     );
-    let (fired, destinations) = (fired?, destinations?.destinations);
+    let (fired, fired_day, destinations) = (fired?, fired_day?, destinations?.destinations);
     let tiles = tiles(
         visitor,
         &namespaces,
@@ -118,8 +118,8 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
             tile_of_count("Pending", pending?, "status:pending"),
             tile_of_due(&within_hour?),
             tile_of_count("Executing", executing?, "status:executing"),
-            tile_of_completed(&fired_day?),
-            tile_of_failed(&fired),
+            tile_of_completed(&fired_day),
+            tile_of_failed(&fired_day),
             tile_of_overdue(overdue?, now),
         ],
     );
@@ -182,12 +182,12 @@ fn tile_of_completed(day: &FiredBuckets) -> Tile {
     Tile { name: "Completed, 24 h", value: text::number(completed), note, class: "", words: "status:completed" }
 }
 
-fn tile_of_failed(hour: &FiredBuckets) -> Tile {
+fn tile_of_failed(day: &FiredBuckets) -> Tile {
     let (failed, retried) =
-        hour.buckets.iter().fold((0, 0), |(failed, retried), (_, digest)| (failed + digest.failed, retried + digest.retried));
+        day.buckets.iter().fold((0, 0), |(failed, retried), (_, digest)| (failed + digest.failed, retried + digest.retried));
     let note = if retried > 0 { format!("{} retried", text::counted(retried, "call", "calls")) } else { String::new() };
     Tile {
-        name: "Failed, 1 h",
+        name: "Failed, 24 h",
         value: text::number(failed),
         note,
         class: if failed > 0 { "bad" } else { "" },
