@@ -274,6 +274,7 @@ macro_rules! suite {
                 exactly_one_of_many_claimers_gets_each_timer
                 one_claim_sent_many_times_at_once_counts_once
                 a_timer_is_never_both_canceled_and_claimed
+                cancels_of_many_timers_at_once_are_answered_each_by_itself
                 a_timer_is_never_both_paused_and_claimed
                 pausing_and_resuming_at_once_leaves_one_timer
                 a_claim_that_meets_an_update_is_before_or_after_it
