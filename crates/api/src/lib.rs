@@ -25,6 +25,7 @@ mod count;
 mod create;
 mod cursor;
 mod destinations;
+mod dev;
 mod dialect;
 mod docs;
 mod envelope;
@@ -109,17 +110,20 @@ pub struct ApiConfig {
     pub health: Vec<HealthItem>,
     /// Gives the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What only `timer dev` has.
+    pub dev: Option<::dev::DevTools>,
 }
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rate_limit, limits, health, metrics: _ } = self;
+        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, dev } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)
             .field("rate_limit", rate_limit)
             .field("limits", limits)
             .field("health", health)
+            .field("dev", dev)
             .finish_non_exhaustive()
     }
 }
@@ -229,6 +233,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/docs", routing::get(docs::docs))
         .merge(by_key::routes())
         .merge(v1::routes())
+        .merge(dev::routes(api.config.dev.as_ref()))
         .fallback(async move || error::ApiError::NoSuchRoute(documented_under))
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
         .layer(middleware::from_fn_with_state(api.clone(), observe::around))
