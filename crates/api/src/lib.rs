@@ -21,6 +21,7 @@ mod cancel;
 mod cancel_matching;
 mod cluster;
 mod compression;
+mod console;
 mod count;
 mod create;
 mod cursor;
@@ -112,11 +113,13 @@ pub struct ApiConfig {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// What only `timer dev` has.
     pub dev: Option<::dev::DevTools>,
+    /// Pages under `/console`, if they are served. They log their viewers in by themselves.
+    pub console: Option<Router>,
 }
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, dev } = self;
+        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, dev, console: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)
@@ -236,8 +239,8 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .merge(dev::routes(api.config.dev.as_ref()))
         .fallback(async move || error::ApiError::NoSuchRoute(documented_under))
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
-        .layer(middleware::from_fn_with_state(api.clone(), observe::around))
-        .with_state(api);
+        .with_state(api.clone());
+    let routes = console::mounted(routes, &api).layer(middleware::from_fn_with_state(api, observe::around));
     if base_path == BasePath::default() {
         return routes;
     }

@@ -17,7 +17,7 @@ use crate::{
     cli::DevOptions,
     exit::{Failure, print, say},
     serve::{self, Parts, Started},
-    settings::{ANSWER_BYTES_IN_DEV, Defaults, Settings},
+    settings::{ANSWER_BYTES_IN_DEV, Console, Defaults, Settings},
     telemetry,
     values::Secret,
 };
@@ -30,7 +30,7 @@ pub fn main(options: &DevOptions) -> Result<(), Failure> {
         signing_secret: Some(Secret::new(format!("whsec_{}", BASE64_STANDARD.encode(rand::random::<[u8; 32]>())))),
         answer_bytes_max: ANSWER_BYTES_IN_DEV,
     };
-    let settings = Settings::resolve(&options.service, defaults)?;
+    let mut settings = Settings::resolve(&options.service, defaults)?;
     if !settings.address.ip().is_loopback() {
         return Err(Failure::Configuration(
             "BIND must be a loopback address for `timer dev`; use `timer serve` for others.".into(),
@@ -40,6 +40,9 @@ pub fn main(options: &DevOptions) -> Result<(), Failure> {
     let check_signature = check_signature(settings.delivery.signing.clone());
     let receiver = Receiver { inbox: inbox.clone(), answers: answers.clone(), clock: clock.clone(), check_signature };
     let receiver = receiver.start().map_err(|error| Failure::run(format!("the receiver cannot be started: {error}."), error))?;
+    let login_token = format!("{:032x}", rand::random::<u128>());
+    settings.development =
+        Some(console::Development { receiver: format!("http://{receiver}"), login_token: Some(login_token.clone()) });
     let movable = settings.database.has_given_clock().then(|| clock.clone());
     let tools = move |parts: Parts| {
         let (stop, open) = (parts.stop.clone(), inbox.clone());
@@ -53,7 +56,7 @@ pub fn main(options: &DevOptions) -> Result<(), Failure> {
         if options.ready_json {
             print_ready(&settings, started, receiver);
         } else {
-            announce(&settings, started, receiver);
+            announce(&settings, started, receiver, &login_token);
         }
     })
 }
@@ -81,16 +84,21 @@ fn print_ready(settings: &Settings, started: &Started, receiver: SocketAddr) {
     ));
 }
 
-fn announce(settings: &Settings, started: &Started, receiver: SocketAddr) {
+fn announce(settings: &Settings, started: &Started, receiver: SocketAddr, login_token: &str) {
     let Started { address, store, egress, nats } = started;
     let (api_key, base_path) = (settings.api_key.expose(), settings.base_path.as_str());
     let secret = settings.signing_secret.as_ref().map(Secret::expose).unwrap_or_default();
+    let console = match settings.console.console {
+        Console::Served(_) => format!("http://{address}{base_path}/console/login#once={login_token}     (logs you in, once)"),
+        Console::Off => "off".to_owned(),
+    };
     let nats = nats.as_deref().unwrap_or("none: HTTP callbacks only (NATS_URL names one)");
     say(format_args!(
         r#"
   Timer Platform {version} is running, for development only.
 
     API        http://{address}{base_path}     (documentation: http://{address}{base_path}/docs)
+    Console    {console}
     API key    {api_key}
     Secret     {secret}     (signs callbacks)
     Store      {store}

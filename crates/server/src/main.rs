@@ -8,6 +8,7 @@ mod backup;
 mod bench;
 mod cli;
 mod client;
+mod console_wiring;
 mod dev;
 mod exit;
 mod healthcheck;
