@@ -9,6 +9,7 @@ use crate::{
     error::Failed,
     load::Load,
     machine::Machine,
+    memory,
     record::{Held, Record, Run, Service},
     session::Session,
     workload::{
@@ -22,6 +23,7 @@ use crate::{
 
 const CEILING_POSTS: u64 = 20_000;
 const DISK_TIME: Duration = Duration::from_secs(1);
+const MEMORY_TIME: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Clone)]
 pub struct Campaign {
@@ -62,7 +64,9 @@ impl Campaign {
         record.service = self.service(session).await?;
         tell(Note::Doing("the disk"));
         // A failed probe makes the results harder to judge, but not worthless.
-        record.disk = disk::probe(&self.directory, self.disk_time(), session.clock.as_ref()).ok();
+        record.disk = disk::probe(&self.directory, self.brief(DISK_TIME), session.clock.as_ref()).ok();
+        tell(Note::Doing("memory"));
+        record.memory = Some(memory::probe(self.brief(MEMORY_TIME), self.is_quick, session.clock.as_ref()));
         for connections in self.ceiling_connections() {
             tell(Note::Doing(&format!("load without a service, over {connections} connections")));
             record.ceilings.push(ceiling::measure(session, connections, self.ceiling_posts()).await?);
@@ -179,8 +183,8 @@ impl Campaign {
         if self.is_quick { CEILING_POSTS / 10 } else { CEILING_POSTS }
     }
 
-    fn disk_time(&self) -> Duration {
-        if self.is_quick { DISK_TIME / 10 } else { DISK_TIME }
+    fn brief(&self, usual: Duration) -> Duration {
+        if self.is_quick { usual / 10 } else { usual }
     }
 }
 

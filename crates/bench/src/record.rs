@@ -16,6 +16,9 @@ pub struct Record {
     /// The speed of the disk at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
+    /// The speed of memory at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
     pub ceilings: Vec<Ceiling>,
     pub runs: Vec<Run>,
     /// What a number of pending timers takes.
@@ -46,6 +49,15 @@ pub struct Disk {
     pub filesystem: Option<String>,
     pub writes_per_second: f64,
     pub write: Percentiles,
+}
+
+/// Memory of this machine, by one thread: other processes, and other virtual machines of the same host, slow it down.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// How much was copied from one buffer to another.
+    pub copied_gigabytes_per_second: f64,
+    /// How long an access takes whose address only the access before it tells.
+    pub access_nanoseconds: f64,
 }
 
 /// The throughput of this load client and this receiver without a service between them.
@@ -127,6 +139,7 @@ impl Record {
     /// Merges the results of the same store from another time.
     fn merge(&mut self, other: Self) {
         self.disk = self.disk.take().or(other.disk);
+        self.memory = self.memory.or(other.memory);
         for ceiling in other.ceilings {
             // Keeps the higher ceiling: under better conditions the load client could do no more than that.
             match self.ceilings.iter_mut().find(|own| own.connections == ceiling.connections) {
@@ -227,6 +240,7 @@ mod tests {
         let mut record = Record { runs: vec![run("w2", 5, 1.5, 2.5)], held: vec![Held::default()], ..Record::default() };
         record.service.settings.insert("MIN_DELAY".to_owned(), "0s".to_owned());
         record.disk = Some(Disk { filesystem: Some("ext4".to_owned()), ..Disk::default() });
+        record.memory = Some(Memory { copied_gigabytes_per_second: 5.5, access_nanoseconds: 120.0 });
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
     }

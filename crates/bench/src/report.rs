@@ -111,6 +111,10 @@ fn push_head(text: &mut String, record: &Record) {
         let kind = disk.filesystem.as_deref().unwrap_or("unknown file system");
         put(text, format_args!("- disk ({kind}): 4 KiB overwritten and synced in p50 {p50:.3} ms, p99 {p99:.3} ms\n"));
     }
+    if let Some(memory) = &record.memory {
+        let (copied, access) = (memory.copied_gigabytes_per_second, memory.access_nanoseconds);
+        put(text, format_args!("- memory: {copied:.1} GB/s copied, {access:.0} ns for a random access\n"));
+    }
     for ceiling in &record.ceilings {
         let (posts, connections) = (grouped(ceiling.posts_per_second), ceiling.connections);
         put(text, format_args!("- without a service: {posts} posts/s over {connections} connections\n"));

@@ -230,6 +230,10 @@ fn show(record: &Record) {
     if let Some(disk) = &record.disk {
         print(format_args!("Disk: 4 KiB overwritten and synced in p50 {:.3} ms, p99 {:.3} ms.", disk.write.p50, disk.write.p99));
     }
+    if let Some(memory) = &record.memory {
+        let (copied, access) = (memory.copied_gigabytes_per_second, memory.access_nanoseconds);
+        print(format_args!("Memory: {copied:.1} GB/s copied, {access:.0} ns for a random access."));
+    }
     for refusal in record.runs.iter().filter_map(|run| run.first_refusal.as_ref()) {
         print(format_args!("Refused: {refusal}"));
     }

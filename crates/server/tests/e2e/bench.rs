@@ -28,6 +28,7 @@ async fn a_service_of_its_own_is_measured_and_a_page_made_of_it(backend: Backend
     check_runs(&record);
     assert!(record["ceilings"][0]["posts_per_second"].as_f64() > Some(0.0), "{record}");
     assert!(record["disk"]["write"]["p50"].as_f64() > Some(0.0), "{record}");
+    assert!(record["memory"]["access_nanoseconds"].as_f64() > Some(0.0), "{record}");
     let left: Vec<_> = fs::read_dir(&directory).expect("a directory").flatten().collect();
     assert!(left.is_empty(), "{left:?}");
     make_page(home, &output.stdout);
