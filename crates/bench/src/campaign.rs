@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use domain::Clock;
 use serde_json::Value;
 
 use crate::{
@@ -60,33 +61,51 @@ pub type Tell<'a> = &'a mut dyn FnMut(Note<'_>);
 
 impl Campaign {
     pub async fn run(&self, session: &Session, tell: Tell<'_>) -> Result<Record, Failed> {
-        let mut record = Record { started_at: session.clock.now().to_string(), machine: Machine::here(), ..Record::default() };
+        let mut record = self.conditions(session.clock.as_ref(), tell);
         record.service = self.service(session).await?;
-        tell(Note::Doing("the disk"));
-        // A failed probe makes the results harder to judge, but not worthless.
-        record.disk = disk::probe(&self.directory, self.brief(DISK_TIME), session.clock.as_ref()).ok();
-        tell(Note::Doing("memory"));
-        record.memory = Some(memory::probe(self.brief(MEMORY_TIME), self.is_quick, session.clock.as_ref()));
         for connections in self.ceiling_connections() {
             tell(Note::Doing(&format!("load without a service, over {connections} connections")));
             record.ceilings.push(ceiling::measure(session, connections, self.ceiling_posts()).await?);
         }
         for workload in &self.workloads {
-            match workload {
-                Workload::W4 => self.pile(session, &mut record, tell).await?,
-                Workload::W5 => {
-                    let (climb, hold) = life::run(session, self.climb(), tell).await?;
-                    tell(Note::Done(&hold));
-                    record.climb = climb;
-                    record.runs.push(hold);
-                }
-                simple => self.repeat(session, *simple, 0, &mut record, tell).await?,
-            }
+            self.measure(session, *workload, &mut record, tell).await?;
         }
         Ok(record)
     }
 
-    async fn service(&self, session: &Session) -> Result<Service, Failed> {
+    /// An empty record with the machine and its speed.
+    pub(crate) fn conditions(&self, clock: &dyn Clock, tell: Tell<'_>) -> Record {
+        let mut record = Record { started_at: clock.now().to_string(), machine: Machine::here(), ..Record::default() };
+        tell(Note::Doing("the disk"));
+        // A failed probe makes the results harder to judge, but not worthless.
+        record.disk = disk::probe(&self.directory, self.brief(DISK_TIME), clock).ok();
+        tell(Note::Doing("memory"));
+        record.memory = Some(memory::probe(self.brief(MEMORY_TIME), self.is_quick, clock));
+        record
+    }
+
+    /// Runs one workload as often as is asked for, and adds the results to `record`.
+    pub(crate) async fn measure(
+        &self,
+        session: &Session,
+        workload: Workload,
+        record: &mut Record,
+        tell: Tell<'_>,
+    ) -> Result<(), Failed> {
+        match workload {
+            Workload::W4 => self.pile(session, record, tell).await?,
+            Workload::W5 => {
+                let (climb, hold) = life::run(session, self.climb(), tell).await?;
+                tell(Note::Done(&hold));
+                record.climb = climb;
+                record.runs.push(hold);
+            }
+            simple => self.repeat(session, simple, 0, record, tell).await?,
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn service(&self, session: &Session) -> Result<Service, Failed> {
         let cluster: Value = serde_json::from_slice(&session.get("/cluster").await?).unwrap_or_default();
         let version = cluster["data"]["nodes"][0]["version"].as_str();
         let version =

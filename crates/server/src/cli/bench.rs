@@ -42,6 +42,12 @@ pub struct MeasureOptions {
     /// A setting of the service that --embedded starts; give it again for each further one
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
+    /// Another build of this program, which runs each workload in turns with this one, --runs pairs; prints ratios. Needs --embedded
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<String>,
+    /// A command for the shell that is run before each start of a service for --embedded: it empties the database
+    #[arg(long, value_name = "COMMAND")]
+    pub before: Option<String>,
     /// A running service, such as http://127.0.0.1:8080; its CONNECTIONS_PER_ADDRESS_MAX must allow for the load: 300 for all workloads
     #[arg(long, env = "TIMER_URL", value_name = "URL")]
     pub url: Option<String>,

@@ -75,6 +75,13 @@ async fn what_cannot_be_measured_is_refused_with_one_sentence() {
         (&["w4", "--embedded", "--sizes", "10,x"], "--sizes must be"),
         (&["w1", "--embedded", "--receiver", "here"], "--receiver must be"),
         (&["w1", "--embedded", "--set", "IN_FLIGHT_MAX"], "--set must be"),
+        (&["w1", "--embedded", "--against", "none"], "the program for --against cannot be found"),
+        (&["w1", "--url", "http://127.0.0.1:1", "--against", "/bin/true"], "--against needs --embedded"),
+        (&["w1", "--embedded", "--against", "/bin/true", "--report", "."], "--report makes a page of one build"),
+        (
+            &["w1", "--embedded", "--against", "/bin/true", "--database-url", "postgres://x/y"],
+            "--against with --database-url needs",
+        ),
         (&["report", "none.json", "--out", "x.md"], "none.json cannot be read"),
         (&["report", "other.json", "--out", "x.md"], "other.json was not written by"),
     ] {
@@ -84,6 +91,26 @@ async fn what_cannot_be_measured_is_refused_with_one_sentence() {
         assert!(said.starts_with(&format!("timer: {complaint}")) && said.trim_end().ends_with('.'), "{arguments:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{arguments:?}: {said}");
     }
+}
+
+#[tokio::test]
+async fn two_builds_are_compared_in_turns_each_on_a_database_of_its_own() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let itself = env!("CARGO_BIN_EXE_timer");
+    let arguments = ["w1", "w2", "--embedded", "--quick", "--count", "100", "--runs", "2", "--json", "-"];
+    let pairs = ["--against", itself, "--before", "echo started >>starts"];
+    let output = bench(backend.home(), &[arguments.as_slice(), &pairs].concat(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let comparison: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for (ratios, workload) in comparison["ratios"].as_array().expect("ratios").iter().zip(["w1", "w2"]) {
+        assert_eq!((&ratios["workload"], &ratios["pairs"]), (&workload.into(), &2.into()), "{comparison}");
+        let ratio = |which: &str| ratios["rate"][which].as_f64().expect("a ratio");
+        assert!(0.0 < ratio("min") && ratio("min") <= ratio("median") && ratio("median") <= ratio("max"), "{ratios}");
+    }
+    assert_eq!(comparison["other"]["program"], itself);
+    let starts = fs::read_to_string(backend.home().join("starts")).expect("the command was run");
+    assert_eq!(starts.lines().count(), 8, "two workloads, two pairs, two builds");
 }
 
 #[tokio::test]
