@@ -11,6 +11,7 @@
 //! measured, as is what the service, its database and all other processes take, and what client and sink reach without a
 //! service. Due times and arrivals are read from the same clock.
 
+mod ask;
 mod campaign;
 mod ceiling;
 mod chart;
@@ -32,6 +33,7 @@ mod record;
 mod report;
 mod requests;
 mod session;
+mod shape;
 mod sink;
 mod summary;
 mod target;
@@ -45,9 +47,9 @@ pub use error::Failed;
 pub use pairs::{Comparison, Pair, Pairs, Side};
 pub use percentiles::Percentiles;
 pub use ratio::{RATIO_HEAD, Ratio, Ratios, ratio_rows};
-pub use record::{Ceiling, Disk, Held, Memory, Record, Run, Service};
+pub use record::{Ceiling, Disk, Held, Memory, Record, Run, Service, Stream};
 pub use report::{Report, day, report};
 pub use session::Session;
-pub use summary::{HELD_HEAD, RUN_HEAD, held_line, held_rows, run_line, run_rows};
+pub use summary::{HELD_HEAD, RUN_HEAD, STREAM_HEAD, held_line, held_rows, run_line, run_rows, stream_rows};
 pub use target::Target;
 pub use workload::Workload;

@@ -91,8 +91,9 @@ impl Pairs {
         tell: Tell<'_>,
     ) -> Result<(Side, Vec<Run>), Failed> {
         let started = Embedded::start(wanted).await?;
-        let session = Session::open(started.target().clone(), self.receiver, Duration::ZERO, clock.clone())?;
         let once = Campaign { runs: 1, leaves_pile: true, ..self.campaign.clone() };
+        let target = started.target().clone();
+        let session = Session::open(target, self.receiver, once.destinations(), Duration::ZERO, clock.clone())?;
         let service = once.service(&session).await?;
         let mut record = Record::default();
         once.measure(&session, workload, &mut record, tell).await?;

@@ -87,7 +87,7 @@ pub struct Run {
     /// The lateness of calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Percentiles>,
-    /// Creates that were not acknowledged.
+    /// Requests that were not confirmed.
     pub refused: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_refusal: Option<String>,
@@ -97,6 +97,12 @@ pub struct Run {
     pub duplicates: u64,
     /// Calls that came before their due time.
     pub early: u64,
+    /// The requests that were sent at given rates, one entry for each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<Stream>,
+    /// The most calls that a slow receiver had under way at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_max: Option<u64>,
     /// Whether the rate was sustained: at most one timer in a hundred was late, refused or lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_held: Option<bool>,
@@ -104,6 +110,22 @@ pub struct Run {
     /// Microseconds of CPU time that the service and its database spent on each timer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_micros_each: Option<f64>,
+}
+
+/// Requests of one kind, sent at a given rate whether or not the service keeps up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    pub name: String,
+    /// The rate that was wanted.
+    pub per_second: f64,
+    pub requests: u64,
+    pub refused: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_refusal: Option<String>,
+    /// From when each request should have been sent to its answer.
+    pub answers: Percentiles,
+    /// The longest that a request had to wait for a connection, because all were busy with earlier ones.
+    pub behind_max_ms: f64,
 }
 
 /// An idle service with this many pending timers.
@@ -174,10 +196,13 @@ pub fn by_service(records: &[Record]) -> Vec<Record> {
     merged
 }
 
+/// The workloads whose rate is no result.
+const AT_A_GIVEN_RATE: [&str; 4] = ["w3", "mixed", "lists", "slow"];
+
 /// The median run; of two the worse one. Runs at a given rate are ordered by their lateness.
 fn middle(mut group: Vec<&Run>) -> Option<&Run> {
     let key = |run: &Run| match run.lateness {
-        Some(lateness) if run.workload.starts_with("w3") => -lateness.p99,
+        Some(lateness) if AT_A_GIVEN_RATE.iter().any(|name| run.workload.starts_with(name)) => -lateness.p99,
         _ => run.rate,
     };
     group.sort_by(|a, b| key(a).total_cmp(&key(b)));

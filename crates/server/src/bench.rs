@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions},
     exit::Failure,
+    rlimit,
     signals::stop_on_signal,
 };
 use show::{show, show_comparison, tell, write_json, write_report};
@@ -29,6 +30,10 @@ use show::{show, show_comparison, tell, write_json, write_report};
 const MIN_DELAY_MARGIN: Duration = Duration::from_millis(500);
 const SIZES_DEFAULT: [u64; 2] = [200_000, 1_000_000];
 const SIZES_QUICK: [u64; 1] = [20_000];
+const PENDING_DEFAULT: u64 = 1_000_000;
+const PENDING_QUICK: u64 = 20_000;
+/// Stands for all workloads that look for cliffs.
+const CLIFFS: &str = "cliffs";
 /// Parts of the names of settings whose values are secret.
 const SECRET_MARKS: [&str; 4] = ["KEY", "SECRET", "PASSWORD", "URL"];
 
@@ -41,6 +46,8 @@ pub fn main(options: &BenchOptions) -> Result<(), Failure> {
 
 fn measure(options: &MeasureOptions) -> Result<(), Failure> {
     let plan = Plan::parse(options)?;
+    // Each receiver and each call is an open file of this process, too.
+    rlimit::allow_many();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::run(format!("no load can be made: {error}."), error))?;
     let results = runtime.block_on(async {
@@ -136,6 +143,12 @@ impl Plan {
             runs: number("--runs", &options.runs)?.unwrap_or(1),
             timers: number("--count", &options.count)?,
             connections: number("--connections", &options.connections)?,
+            rate: number("--rate", &options.rate)?,
+            pending: number("--pending", &options.pending)?.unwrap_or(if options.quick {
+                PENDING_QUICK
+            } else {
+                PENDING_DEFAULT
+            }),
             sizes: parse_sizes(options)?,
             is_quick: options.quick,
             leaves_pile: options.leave || is_thrown_away,
@@ -164,7 +177,8 @@ impl Plan {
                 return Ok(Results::Compared(Box::new(comparison)));
             }
         };
-        let session = Session::open(target, self.receiver, self.lead, clock).map_err(failure)?;
+        let destinations = self.campaign.destinations();
+        let session = Session::open(target, self.receiver, destinations, self.lead, clock).map_err(failure)?;
         let record = self.campaign.run(&session, tell).await.map_err(failure)?;
         Ok(Results::Measured(Box::new(record)))
     }
@@ -200,9 +214,17 @@ fn wanted(options: &MeasureOptions, settings: &BTreeMap<String, String>, directo
 
 fn parse_workloads(names: &[String]) -> Result<Vec<Workload>, Failure> {
     if names.is_empty() {
-        return Ok(Workload::ALL.to_vec());
+        return Ok(Workload::USUAL.to_vec());
     }
-    names.iter().map(|name| name.parse().map_err(failure)).collect()
+    let mut workloads = Vec::new();
+    for name in names {
+        if name.eq_ignore_ascii_case(CLIFFS) {
+            workloads.extend(Workload::CLIFFS);
+        } else {
+            workloads.push(name.parse().map_err(failure)?);
+        }
+    }
+    Ok(workloads)
 }
 
 fn parse_settings(settings: &[String]) -> Result<BTreeMap<String, String>, Failure> {

@@ -39,6 +39,12 @@ pub fn show(record: &Record) {
     let mut rows = vec![bench::RUN_HEAD.map(str::to_owned)];
     rows.extend(bench::run_rows(record));
     print(format_args!("\n{} {}\n\n{}", record.service.store, record.service.url, table(&rows)));
+    let streams = bench::stream_rows(record);
+    if !streams.is_empty() {
+        let mut rows = vec![bench::STREAM_HEAD.map(str::to_owned)];
+        rows.extend(streams);
+        print(format_args!("\n{}", table(&rows)));
+    }
     let held = bench::held_rows(record);
     if !held.is_empty() {
         let mut rows = vec![bench::HELD_HEAD.map(str::to_owned)];
@@ -46,6 +52,11 @@ pub fn show(record: &Record) {
         print(format_args!("\n{}", table(&rows)));
     }
     print(format_args!(""));
+    for run in &record.runs {
+        if let Some(calls) = run.in_flight_max {
+            print(format_args!("{}: the slow receiver had up to {calls} calls under way.", run.workload));
+        }
+    }
     for ceiling in &record.ceilings {
         let (posts, connections) = (ceiling.posts_per_second, ceiling.connections);
         print(format_args!("Without a service: {posts:.0} posts/s over {connections} connections."));
