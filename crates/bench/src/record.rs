@@ -137,6 +137,9 @@ pub struct Held {
     pub fill_rate: Option<f64>,
     pub resident_bytes: Option<u64>,
     pub resident_bytes_max: Option<u64>,
+    /// What the database server takes besides, with its buffers; none where the store is a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_bytes: Option<u64>,
     pub store_bytes: Option<u64>,
     /// The time for the first page of all timers, with their count.
     pub first_page_ms: f64,

@@ -8,7 +8,8 @@ use crate::{
 
 pub const RUN_HEAD: [&str; 12] =
     ["WORKLOAD", "PENDING", "TIMERS", "PER S", "P50 MS", "P99 MS", "MAX MS", "REFUSED", "LOST", "TWICE", "CPU US", "OTHERS"];
-pub const HELD_HEAD: [&str; 7] = ["PENDING", "FILLED PER S", "RESIDENT MIB", "PEAK MIB", "DISK MIB", "PAGE MS", "COUNT MS"];
+pub const HELD_HEAD: [&str; 8] =
+    ["PENDING", "FILLED PER S", "RESIDENT MIB", "PEAK MIB", "DATABASE MIB", "DISK MIB", "PAGE MS", "COUNT MS"];
 
 pub const STREAM_HEAD: [&str; 10] =
     ["WORKLOAD", "PENDING", "REQUESTS", "WANTED PER S", "SENT", "REFUSED", "P50 MS", "P99 MS", "MAX MS", "BEHIND MS"];
@@ -27,7 +28,7 @@ pub fn stream_rows(record: &Record) -> Vec<[String; 10]> {
 }
 
 /// What pending timers take, under [`HELD_HEAD`].
-pub fn held_rows(record: &Record) -> Vec<[String; 7]> {
+pub fn held_rows(record: &Record) -> Vec<[String; 8]> {
     record.held.iter().map(held_row).collect()
 }
 
@@ -101,13 +102,14 @@ fn stream_row(run: &Run, stream: &Stream) -> [String; 10] {
     ]
 }
 
-fn held_row(held: &Held) -> [String; 7] {
+fn held_row(held: &Held) -> [String; 8] {
     let mebibytes = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", bytes as f64 / MEBIBYTE));
     [
         grouped(held.timers as f64),
         held.fill_rate.map_or("-".to_owned(), grouped),
         mebibytes(held.resident_bytes),
         mebibytes(held.resident_bytes_max),
+        mebibytes(held.database_bytes),
         mebibytes(held.store_bytes),
         short(held.first_page_ms),
         short(held.count_ms),
@@ -152,8 +154,8 @@ mod tests {
     #[test]
     fn what_could_not_be_seen_is_a_dash() {
         assert_eq!(
-            held_row(&Held { timers: 200_000, ..Held::default() })[..5],
-            ["200,000", "-", "-", "-", "-"].map(str::to_owned)
+            held_row(&Held { timers: 200_000, ..Held::default() })[..6],
+            ["200,000", "-", "-", "-", "-", "-"].map(str::to_owned)
         );
     }
 }

@@ -78,6 +78,7 @@ async fn look(session: &Session, timers: u64, fill_rate: Option<f64>) -> Result<
         fill_rate,
         resident_bytes: memory.map(|memory| memory.resident),
         resident_bytes_max: memory.map(|memory| memory.resident_max),
+        database_bytes: session.watched.database_memory_bytes(),
         store_bytes,
         first_page_ms: ask(session, FIRST_PAGE).await?,
         count_ms: ask(session, COUNT).await?,
