@@ -13,14 +13,31 @@ const ENTRIES: u32 = 1 << 25;
 /// A full cycle through a power of two needs a multiplier that is 1 modulo 4, and an odd increment.
 const MULTIPLIER: u32 = 1_664_525;
 const INCREMENT: u32 = 1_013_904_223;
-/// How many dependent accesses lie between two looks at the clock.
-const ACCESSES_PER_LOOK: u32 = 10_000;
+/// How many dependent accesses, and how many entries of a copy, lie between two looks at the clock: less than a time slice.
+const ACCESSES_PER_LOOK: usize = 5_000;
+const COPIED_PER_LOOK: usize = 1 << 18;
 
-/// Copies memory and follows pointers through it, each for as long as `time`.
+/// Copies memory and follows pointers through it, each for as long as `time`. The median of many short measurements counts, so
+/// that a process that takes the CPU meanwhile does not pass for slow memory.
 pub fn probe(time: Duration, is_quick: bool, clock: &dyn Clock) -> Memory {
-    let entries = if is_quick { QUICK_ENTRIES } else { ENTRIES };
-    let cycle = cycle(entries);
-    Memory { copied_gigabytes_per_second: copy_rate(&cycle, time, clock), access_nanoseconds: access_time(&cycle, time, clock) }
+    let cycle = cycle(if is_quick { QUICK_ENTRIES } else { ENTRIES });
+    let (mut copy, mut chunk, mut at) = (cycle.clone(), 0, 0);
+    let copied = median_seconds(time, clock, || {
+        let range = chunk * COPIED_PER_LOOK..(chunk + 1) * COPIED_PER_LOOK;
+        copy[range.clone()].copy_from_slice(black_box(&cycle[range]));
+        black_box(&mut copy);
+        chunk = (chunk + 1) % (cycle.len() / COPIED_PER_LOOK);
+    });
+    let accessed = median_seconds(time, clock, || {
+        for _ in 0..ACCESSES_PER_LOOK {
+            at = cycle[at as usize];
+        }
+        black_box(at);
+    });
+    Memory {
+        copied_gigabytes_per_second: (COPIED_PER_LOOK * size_of::<u32>()) as f64 / copied / 1e9,
+        access_nanoseconds: accessed * 1e9 / ACCESSES_PER_LOOK as f64,
+    }
 }
 
 /// Each entry leads to the next of one cycle through all of them, in an order that no prefetcher foresees.
@@ -28,33 +45,18 @@ fn cycle(entries: u32) -> Vec<u32> {
     (0..entries).map(|n| n.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & (entries - 1)).collect()
 }
 
-fn copy_rate(source: &[u32], time: Duration, clock: &dyn Clock) -> f64 {
-    let mut copy = source.to_vec();
-    let (began, mut copies) = (clock.monotonic(), 0_u32);
-    loop {
-        copy.copy_from_slice(black_box(source));
-        black_box(&mut copy);
-        copies += 1;
-        let took = clock.monotonic().saturating_sub(began);
-        if took >= time {
-            return f64::from(copies) * size_of_val(source) as f64 / took.as_secs_f64() / 1e9;
-        }
+/// How long `work` takes, repeated for as long as `time`.
+fn median_seconds(time: Duration, clock: &dyn Clock, mut work: impl FnMut()) -> f64 {
+    let began = clock.monotonic();
+    let (mut took, mut last) = (Vec::new(), began);
+    while took.is_empty() || last.saturating_sub(began) < time {
+        work();
+        let now = clock.monotonic();
+        took.push(now.saturating_sub(last).as_secs_f64());
+        last = now;
     }
-}
-
-fn access_time(cycle: &[u32], time: Duration, clock: &dyn Clock) -> f64 {
-    let (began, mut looks, mut at) = (clock.monotonic(), 0_u32, 0);
-    loop {
-        for _ in 0..ACCESSES_PER_LOOK {
-            at = cycle[at as usize];
-        }
-        black_box(at);
-        looks += 1;
-        let took = clock.monotonic().saturating_sub(began);
-        if took >= time {
-            return took.as_secs_f64() * 1e9 / (f64::from(looks) * f64::from(ACCESSES_PER_LOOK));
-        }
-    }
+    took.sort_by(f64::total_cmp);
+    took[took.len() / 2].max(f64::MIN_POSITIVE)
 }
 
 #[cfg(test)]
