@@ -10,6 +10,8 @@
 //! keep-alive connections, and only the part of HTTP that two programs need which know each other. What they do take is
 //! measured, as is what the service, its database and all other processes take, and what client and sink reach without a
 //! service. Due times and arrivals are read from the same clock.
+//!
+//! A campaign runs workloads against one service; pairs run them against two builds in turns.
 
 mod ask;
 mod campaign;

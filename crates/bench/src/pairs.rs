@@ -72,9 +72,9 @@ impl Pairs {
             for pair in 1..=self.campaign.runs.max(1) {
                 let say = |side: &str| format!("{workload}, pair {pair}, {side}");
                 tell(Note::Doing(&say("ours")));
-                let (ours, runs) = self.run_once(&self.ours, *workload, clock, tell).await?;
+                let (ours, runs) = self.run_once(&self.ours, *workload, clock, &mut named("ours", tell)).await?;
                 tell(Note::Doing(&say("the other")));
-                let (other, other_runs) = self.run_once(&self.other, *workload, clock, tell).await?;
+                let (other, other_runs) = self.run_once(&self.other, *workload, clock, &mut named("the other", tell)).await?;
                 (comparison.ours, comparison.other) = (ours, other);
                 comparison.pairs.extend(matched(runs, other_runs));
             }
@@ -98,6 +98,14 @@ impl Pairs {
         let mut record = Record::default();
         once.measure(&session, workload, &mut record, tell).await?;
         Ok((Side { program: wanted.program.display().to_string(), service }, record.runs))
+    }
+}
+
+/// Reports the runs of one side under its name.
+fn named(side: &str, tell: Tell<'_>) -> impl FnMut(Note<'_>) {
+    move |note| match note {
+        Note::Done(run) => tell(Note::Done(&Run { workload: format!("{} {side}", run.workload), ..run.clone() })),
+        note => tell(note),
     }
 }
 

@@ -233,8 +233,8 @@ mod tests {
             run("w3", 0, 499.0, 3.0),
         ];
         let record = Record { runs, ..Record::default() };
-        let figures: Vec<_> = record.medians().iter().map(|run| (run.workload.as_str(), run.pending, run.rate)).collect();
-        assert_eq!(figures, [("w1", 0, 200.0), ("w3", 0, 499.0), ("w1", 1_000, 50.0)]);
+        let medians: Vec<_> = record.medians().iter().map(|run| (run.workload.as_str(), run.pending, run.rate)).collect();
+        assert_eq!(medians, [("w1", 0, 200.0), ("w3", 0, 499.0), ("w1", 1_000, 50.0)]);
     }
 
     #[test]

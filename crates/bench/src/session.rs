@@ -97,6 +97,13 @@ impl Session {
         self.sink.slow_down(pause);
     }
 
+    /// Waits until the slow receiver has answered all its calls, so that none takes a permit from what follows.
+    pub async fn wait_for_slow(&self) {
+        while self.sink.slow_in_flight() > 0 {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    }
+
     pub fn slow_in_flight_max(&self) -> u64 {
         self.sink.slow_in_flight_max()
     }

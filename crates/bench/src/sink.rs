@@ -118,6 +118,11 @@ impl Sink {
         self.slow.in_flight_max.store(0, Ordering::Relaxed);
     }
 
+    /// How many calls the slow receiver has under way.
+    pub fn slow_in_flight(&self) -> u64 {
+        self.slow.in_flight.load(Ordering::Relaxed)
+    }
+
     /// The most calls that the slow receiver had under way at once.
     pub fn slow_in_flight_max(&self) -> u64 {
         self.slow.in_flight_max.load(Ordering::Relaxed)

@@ -54,6 +54,7 @@ pub async fn run(session: &Session, workload: &str, slow: Slow) -> Result<Run, F
     let usage = meter.stop().await;
     let in_flight_max = session.slow_in_flight_max();
     session.clear(&round).await?;
+    session.wait_for_slow().await;
     let lost = if created.refused == 0 { fast - arrived() } else { 0 };
     Ok(Run {
         workload: workload.to_owned(),
