@@ -21,7 +21,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -45,6 +47,8 @@ type Dev struct {
 	SigningSecret string
 
 	t testing.TB
+	// ahead is by how much the clock was moved, in nanoseconds.
+	ahead atomic.Int64
 }
 
 // Start runs the binary named by TIMER_BIN, or `timer` on the path, in a directory of the test. It ends with the test.
@@ -56,7 +60,13 @@ func Start(t testing.TB) *Dev {
 	}
 	command := exec.Command(binary, "dev", "--port", "0", "--ready-json")
 	command.Dir = t.TempDir()
-	command.Stderr = nil
+	command.Env = environment()
+	log, err := os.Create(filepath.Join(command.Dir, "timer.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	command.Stderr = log
 	output, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
@@ -65,10 +75,20 @@ func Start(t testing.TB) *Dev {
 		t.Fatalf("timertest: cannot run `%s dev` (set TIMER_BIN): %v", binary, err)
 	}
 	t.Cleanup(func() { stop(command) })
-	return ready(t, output)
+	return ready(t, output, log.Name())
 }
 
-func ready(t testing.TB, output io.Reader) *Dev {
+// environment has nothing that configures the service: a test must not reach the database of a developer.
+func environment() (kept []string) {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "RUST_LOG"} {
+		if value, found := os.LookupEnv(name); found {
+			kept = append(kept, name+"="+value)
+		}
+	}
+	return kept
+}
+
+func ready(t testing.TB, output io.Reader, log string) *Dev {
 	t.Helper()
 	var line struct {
 		URL           string `json:"url"`
@@ -82,7 +102,8 @@ func ready(t testing.TB, output io.Reader) *Dev {
 		err = json.Unmarshal(text, &line)
 	}
 	if err != nil {
-		t.Fatalf("timertest: `timer dev` has not started: %v: %s", err, text)
+		said, _ := os.ReadFile(log)
+		t.Fatalf("timertest: `timer dev` has not started: %v\n%s%s", err, text, said)
 	}
 	// What else it prints must not fill the pipe.
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
@@ -138,8 +159,12 @@ func (d *Dev) AdvanceUntilIdle() Advanced {
 func (d *Dev) advance(name, value string) (advanced Advanced) {
 	d.t.Helper()
 	d.do(http.MethodPost, "/dev/clock/advance", map[string]string{name: value}, &advanced)
+	d.ahead.Store(int64(time.Until(advanced.Now)))
 	return advanced
 }
+
+// Now is the time of the service, for the clock of a webhook.Verifier: the calls that it signs are of that time.
+func (d *Dev) Now() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) }
 
 // Call that the receiver got.
 type Call struct {

@@ -6,6 +6,7 @@ import (
 
 	timer "github.com/timer-platform/timer-platform/sdks/go"
 	"github.com/timer-platform/timer-platform/sdks/go/timertest"
+	"github.com/timer-platform/timer-platform/sdks/go/webhook"
 )
 
 func TestAMonthWithRetriesTakesNoTime(t *testing.T) {
@@ -28,6 +29,16 @@ func TestAMonthWithRetriesTakesNoTime(t *testing.T) {
 	}
 	if calls := dev.Inbox(timertest.Calls{Timer: created.ID}); len(calls) != 3 || !calls[2].SignatureValid || calls[2].Attempt != 3 {
 		t.Errorf("%+v", calls)
+	}
+	verifier, err := webhook.NewVerifier(dev.SigningSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier.Now = dev.Now
+	for _, call := range dev.Inbox(timertest.Calls{Path: "/reminder"}) {
+		if verified, err := verifier.Verify(call.Header(), []byte(call.Body)); err != nil || verified.TimerID != string(created.ID) {
+			t.Error(verified, err)
+		}
 	}
 	dev.ClearInbox()
 	if calls := dev.Inbox(timertest.Calls{}); len(calls) != 0 {

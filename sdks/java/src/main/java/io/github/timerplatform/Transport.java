@@ -9,9 +9,9 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandler;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
-import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.InstantSource;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeParseException;
@@ -168,7 +168,7 @@ final class Transport {
     static TimerException refusal(HttpResponse<?> response, String text) {
         var envelope = envelope(text);
         var code = envelope.get("code");
-        var retryAfter = response.headers().firstValue("retry-after").map(value -> retryAfter(value, Clock.systemUTC())).orElse(null);
+        var retryAfter = response.headers().firstValue("retry-after").map(value -> retryAfter(value, InstantSource.system())).orElse(null);
         var requestId = response.headers().firstValue("x-request-id").orElse(null);
         var number = code == null ? 0 : code.number().intValue();
         var details = new TimerException.Details(response.statusCode(), number, null, requestId, retryAfter);
@@ -188,7 +188,7 @@ final class Transport {
     }
 
     /** Seconds or an HTTP date; what is neither asks for nothing. */
-    static Duration retryAfter(String text, Clock clock) {
+    static Duration retryAfter(String text, InstantSource clock) {
         var value = text.strip();
         if (SECONDS.matcher(value).matches()) {
             return Duration.ofSeconds(Long.parseLong(value));

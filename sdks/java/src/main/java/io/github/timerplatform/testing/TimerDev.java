@@ -17,22 +17,27 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.InstantSource;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
 /** A service for tests. It runs until it is closed, in a directory of its own. */
 public final class TimerDev implements AutoCloseable {
     private static final String WAIT_MAX = "10s";
     private static final long STOP_SECONDS_MAX = 10;
+    /** Nothing that configures the service: a test must not reach the database of a developer. */
+    private static final Set<String> KEPT = Set.of("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "RUST_LOG");
 
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
     private final Process process;
     private final Path directory;
     private final Ready ready;
+    private volatile Duration ahead = Duration.ZERO;
 
     private record Ready(String url, String apiKey, String receiver, String signingSecret) {}
 
@@ -48,22 +53,19 @@ public final class TimerDev implements AutoCloseable {
         try {
             var directory = Files.createTempDirectory("timer-dev");
             directory.toFile().deleteOnExit();
-            var process = new ProcessBuilder(binary, "dev", "--port", "0", "--ready-json")
-                    .directory(directory.toFile())
-                    .redirectError(ProcessBuilder.Redirect.DISCARD)
-                    .start();
+            var log = directory.resolve("timer.log");
+            var builder = new ProcessBuilder(binary, "dev", "--port", "0", "--ready-json");
+            builder.environment().keySet().retainAll(KEPT);
+            var process = builder.directory(directory.toFile()).redirectError(log.toFile()).start();
             var output = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
             var line = output.readLine();
             if (line == null) {
-                throw new IllegalStateException("`" + binary + " dev` has not started: status " + process.waitFor());
+                throw new IllegalStateException("`" + binary + " dev` has not started:\n" + Files.readString(log));
             }
             drain(output);
             return new TimerDev(process, directory, Json.parse(line).as(Ready.class));
         } catch (IOException cause) {
             throw new UncheckedIOException("`" + binary + " dev` cannot be run: set TIMER_BIN", cause);
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            throw new IllegalStateException(interrupted);
         }
     }
 
@@ -122,7 +124,14 @@ public final class TimerDev implements AutoCloseable {
     }
 
     private Advanced advance(Map<String, ?> how) {
-        return call("POST", "/dev/clock/advance", how).as(Advanced.class);
+        var advanced = call("POST", "/dev/clock/advance", how).as(Advanced.class);
+        ahead = Duration.between(Instant.now(), advanced.now());
+        return advanced;
+    }
+
+    /** The time of the service, for a {@code WebhookVerifier}: the calls that it signs are of that time. */
+    public InstantSource clock() {
+        return () -> Instant.now().plus(ahead);
     }
 
     /** A call that the receiver got. */

@@ -3,9 +3,9 @@ package io.github.timerplatform.webhook;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -27,9 +27,9 @@ public final class WebhookVerifier {
 
     private final List<SecretKeySpec> keys;
     private final Duration tolerance;
-    private final Clock clock;
+    private final InstantSource clock;
 
-    private WebhookVerifier(List<SecretKeySpec> keys, Duration tolerance, Clock clock) {
+    private WebhookVerifier(List<SecretKeySpec> keys, Duration tolerance, InstantSource clock) {
         this.keys = keys;
         this.tolerance = tolerance;
         this.clock = clock;
@@ -41,7 +41,7 @@ public final class WebhookVerifier {
      */
     public static WebhookVerifier of(String... secrets) {
         var keys = Arrays.stream(String.join(",", secrets).split(",", -1)).map(String::strip).map(WebhookVerifier::key).toList();
-        return new WebhookVerifier(keys, TOLERANCE, Clock.systemUTC());
+        return new WebhookVerifier(keys, TOLERANCE, InstantSource.system());
     }
 
     /** How far the timestamp of a call may lie from now; 5 minutes unless given. */
@@ -49,7 +49,7 @@ public final class WebhookVerifier {
         return new WebhookVerifier(keys, tolerance, clock);
     }
 
-    public WebhookVerifier clock(Clock clock) {
+    public WebhookVerifier clock(InstantSource clock) {
         return new WebhookVerifier(keys, tolerance, clock);
     }
 
