@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -100,7 +101,7 @@ final class JsonBinder {
             }
             var map = new LinkedHashMap<Object, Object>();
             json.members().forEach((name, member) -> map.put(named(name, (Class<?>) arguments[0]), value(member, arguments[1])));
-            return map;
+            return Collections.unmodifiableMap(map);
         }
         var plain = (Class<?>) type;
         if (plain.isEnum()) {
