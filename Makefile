@@ -1,6 +1,6 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run check test soak fault bench deploy-check lint fmt
+.PHONY: help run check test sdk-test soak fault bench deploy-check lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ check: ## after each small change: format, lints, unit tests, conformance on SQL
 
 test: ## set up what is missing, then lint and run every test, as CI does
 	@scripts/test.sh
+
+sdk-test: ## the SDKs: lints, tests, examples, the table scenario × language, and whether they cover the API
+	@scripts/sdk_test.sh
 
 fault: ## the fault suite for about an hour and a half; FAULT_SCALE=1 is what `make test` runs of it
 	@scripts/fault.sh

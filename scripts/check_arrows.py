@@ -32,9 +32,11 @@ ALLOWED = {
     "delivery": {"nats", "store", "domain"},
     # Joins scheduler and delivery: claims, delivers, settles.
     "engine": {"scheduler", "delivery", "store", "domain"},
-    "api": {"commands", "domain"},
+    # What only `timer dev` has, for the API and the console to show.
+    "dev": {"domain"},
+    "api": {"commands", "dev", "domain"},
     # The web console. It has no powers of its own: all it does is a command.
-    "console": {"commands", "domain"},
+    "console": {"commands", "dev", "domain"},
     "broker": {"commands", "nats", "domain"},
     # Knows a service from outside only.
     "bench": {"domain"},

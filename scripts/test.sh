@@ -30,6 +30,9 @@ cargo test --workspace --locked --doc
 heading "promises"
 cargo test --workspace --locked --test e2e -- --test-threads "${E2E_THREADS:-12}"
 
+# After the promises, whose limits of time they would strain.
+scripts/sdk_test.sh
+
 heading "licences, bans and sources of dependencies"
 wait "$checking" || { cat "$dependencies"; exit 1; }
 cat "$dependencies"

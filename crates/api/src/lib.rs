@@ -26,6 +26,7 @@ mod count;
 mod create;
 mod cursor;
 mod destinations;
+mod dev;
 mod dialect;
 mod docs;
 mod envelope;
@@ -110,19 +111,22 @@ pub struct ApiConfig {
     pub health: Vec<HealthItem>,
     /// Gives the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What only `timer dev` has.
+    pub dev: Option<::dev::DevTools>,
     /// Pages under `/console`, if they are served. They log their viewers in by themselves.
     pub console: Option<Router>,
 }
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, console: _ } = self;
+        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, dev, console: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)
             .field("rate_limit", rate_limit)
             .field("limits", limits)
             .field("health", health)
+            .field("dev", dev)
             .finish_non_exhaustive()
     }
 }
@@ -231,6 +235,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/docs", routing::get(docs::docs))
         .merge(by_key::routes())
         .merge(v1::routes())
+        .merge(dev::routes(api.config.dev.as_ref()))
         .fallback(async move || error::ApiError::NoSuchRoute(documented_under))
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
         .with_state(api.clone());

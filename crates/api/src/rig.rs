@@ -86,6 +86,10 @@ impl Rig {
         Self::configured(ApiConfig { base_path, ..config() })
     }
 
+    pub(crate) fn with_dev_tools(tools: dev::DevTools) -> Self {
+        Self::configured(ApiConfig { dev: Some(tools), ..config() })
+    }
+
     pub(crate) fn with_console(console: Router, base_path: BasePath) -> Self {
         Self::configured(ApiConfig { console: Some(console), base_path, ..config() })
     }
@@ -202,6 +206,7 @@ fn config() -> ApiConfig {
         limits: Limits::default(),
         health: Vec::new(),
         metrics,
+        dev: None,
         console: None,
     }
 }

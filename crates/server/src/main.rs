@@ -36,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> std::process::ExitCode {
     let result = cli::read_dotenv().and_then(|()| cli::parse()).and_then(|command| match command {
         Command::Serve(options) => serve::main(&options),
-        Command::Dev(options) => dev::main(options),
+        Command::Dev(options) => dev::main(&options),
         Command::Migrate(options) => migrate::main(&options),
         Command::Backup(options) => backup::main(&options),
         Command::Restore(options) => restore::main(&options),

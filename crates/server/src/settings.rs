@@ -77,6 +77,8 @@ pub struct Settings {
     pub retry_interval_min: Span,
     pub scheduler: scheduler::Config,
     pub delivery: delivery::Config,
+    /// The text of the secrets that calls are signed with.
+    pub signing_secret: Option<Secret>,
     /// The server for callbacks of type `nats`, and for the NATS command consumer.
     pub nats: Option<::nats::Options>,
     pub has_command_consumer: bool,
@@ -91,6 +93,7 @@ pub struct Settings {
 pub struct Defaults {
     pub api_key: Option<Secret>,
     pub bind: IpAddr,
+    pub signing_secret: Option<Secret>,
     /// How much of an answer is kept with an attempt.
     pub answer_bytes_max: usize,
 }
@@ -110,7 +113,8 @@ impl Settings {
             overdue_window: timers.overdue_window,
             retry_interval_min: callbacks.retry_interval_min,
             scheduler: scheduler_config(timers, callbacks),
-            delivery: callbacks.delivery(defaults.answer_bytes_max)?,
+            delivery: callbacks.delivery(defaults.signing_secret.as_ref(), defaults.answer_bytes_max)?,
+            signing_secret: callbacks.signing_secret.clone().or(defaults.signing_secret),
             nats: nats.server()?,
             has_command_consumer: nats.broker == Broker::Nats,
             console: console.clone(),

@@ -1,0 +1,2 @@
+// Express has no types of its own, and one test needs none.
+declare module "express";
