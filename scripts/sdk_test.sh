@@ -12,7 +12,13 @@ heading() { printf '\n=== %s ===\n' "$1"; }
 
 # A language is a function that says what it lacks here, if anything, and one that runs its tests and prints a line for each file of
 # sdks/conformance.
-lacks_python() { lacks python3; }
+lacks_python() {
+  if ! command -v python3 >/dev/null; then
+    echo python3
+  elif ! python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    echo "Python 3.10 with venv"
+  fi
+}
 run_python() { sdks/python/test.sh; }
 
 lacks_typescript() { lacks node npm; }
@@ -27,8 +33,8 @@ run_java() { sdks/java/test.sh; }
 lacks_rust() { lacks cargo; }
 run_rust() { cargo test --locked --package client --test conformance -- --nocapture; }
 
-# Where a language is in this tree: beside its functions, because a tree without it is no failure.
-declare -A homes=(
+# What starts the runner of a language. One that has none is left out, with a line that says so.
+declare -A runners=(
   [python]=sdks/python/test.sh
   [typescript]=sdks/typescript/test.sh
   [go]=sdks/go/test.sh
@@ -66,8 +72,8 @@ languages=("$@")
 ((${#languages[@]} > 0)) || languages=(python typescript go java rust)
 for language in "${languages[@]}"; do
   missing=$("lacks_$language")
-  if [[ ! -e ${homes[$language]} ]]; then
-    echo "$language: left out, not in this tree"
+  if [[ ! -e ${runners[$language]} ]]; then
+    echo "$language: left out, there is no ${runners[$language]}"
   elif [[ -n $missing ]]; then
     echo "$language: left out, $missing is not installed"
   else

@@ -103,6 +103,30 @@ def test_flask_gets_only_verified_calls_once() -> None:
         check([client.post(path, content=BODY, headers=given) for path, given in requests()])
 
 
+def django_app() -> Any:
+    import django
+    from django.conf import settings
+    from django.core.handlers.wsgi import WSGIHandler
+    from django.http import HttpRequest, JsonResponse
+    from django.urls import path
+
+    def cart(request: HttpRequest) -> JsonResponse:
+        return JsonResponse({"timer": current_call(request).timer_id, "raw": request.body.decode()})
+
+    def free(_: HttpRequest) -> JsonResponse:
+        return JsonResponse({})
+
+    urls = type("Urls", (), {"urlpatterns": [path("hooks/cart", cart), path("free", free)]})
+    settings.configure(ROOT_URLCONF=urls, ALLOWED_HOSTS=["test"], SECRET_KEY="only for tests")
+    django.setup()
+    return VerifiedWsgiCalls(WSGIHandler(), SECRET, path="/hooks", is_new=Seen().is_new)
+
+
+def test_django_gets_only_verified_calls_once() -> None:
+    with httpx.Client(transport=httpx.WSGITransport(django_app()), base_url="http://test") as client:
+        check([client.post(path, content=BODY, headers=given) for path, given in requests()])
+
+
 def test_a_request_past_the_middleware_has_no_call() -> None:
     with pytest.raises(LookupError):
         current_call(object())

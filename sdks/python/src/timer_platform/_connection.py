@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, TypeVar
 
@@ -32,9 +34,8 @@ except PackageNotFoundError:
 def current_trace() -> Mapping[str, str]:
     """The trace context of OpenTelemetry, where a program has loaded it; it is no dependency of this package."""
     headers: dict[str, str] = {}
-    propagate = sys.modules.get("opentelemetry.propagate")
-    if propagate is not None:
-        propagate.inject(headers)
+    if "opentelemetry.trace" in sys.modules:
+        import_module("opentelemetry.propagate").inject(headers)
     return headers
 
 
@@ -43,6 +44,7 @@ def creates(new: Callable[P, NewTimer]) -> Callable[P, Request[Timer]]:
         """Creates a timer, with the arguments of `NewTimer`: `create(url, in_=timedelta(hours=1), payload={…})`."""
         return calls.create_new(new(*args, **kwargs))
 
+    create.__signature__ = inspect.signature(new)  # type: ignore[attr-defined]  # what `help` shows
     return create
 
 
