@@ -191,7 +191,7 @@ func (s *Operations) Get(ctx context.Context, id string) (operation Operation, e
 
 // Stop ends an operation; what it has changed stays changed.
 func (s *Operations) Stop(ctx context.Context, id string) (operation Operation, err error) {
-	request := call{method: http.MethodDelete, path: "/operations/" + url.PathEscape(id), repeatable: true}
+	request := call{method: http.MethodDelete, path: "/operations/" + url.PathEscape(id), idempotent: true}
 	err = s.client.do(ctx, request, &operation)
 	return operation, err
 }
@@ -216,7 +216,7 @@ func (s *Groups) Count(ctx context.Context, namespace, group string) (count Grou
 
 // Cancel cancels all timers of a group that have not ended.
 func (s *Groups) Cancel(ctx context.Context, namespace, group string) (canceled CanceledMany, err error) {
-	request := call{method: http.MethodDelete, path: groupPath(namespace, group), repeatable: true}
+	request := call{method: http.MethodDelete, path: groupPath(namespace, group), idempotent: true}
 	err = s.client.do(ctx, request, &canceled)
 	return canceled, err
 }

@@ -7,8 +7,9 @@
 //		Callback: timer.HTTP{URL: "https://shop.example/hooks/cart", Payload: map[string]int{"cart": 4711}},
 //	})
 //
-// Requests that can be repeated without harm are repeated when the service is away, busy or cut off; a create is made one
-// of them by an id that the client makes. Every failure is an [*Error]. Receivers use package webhook, tests package timertest.
+// Idempotent requests are retried when the service cannot be reached, is not available or limits the rate. A create is made
+// idempotent by an id that the client makes. Every failure is an [*Error]. Receivers use package webhook, tests package
+// timertest.
 package timer
 
 import (
@@ -66,7 +67,7 @@ func WithAPIKey(key string) ClientOption { return func(c *Client) { c.apiKey = k
 // WithTimeout limits a call, all its attempts together; 10 s unless given. A context with an earlier deadline wins.
 func WithTimeout(timeout time.Duration) ClientOption { return func(c *Client) { c.timeout = timeout } }
 
-// WithRetries says how often a call that can be repeated is repeated at most; 3 unless given.
+// WithRetries says how often an idempotent call is retried at most; 3 unless given.
 func WithRetries(retries int) ClientOption { return func(c *Client) { c.retries = retries } }
 
 // WithHTTPClient replaces [http.DefaultClient]. Redirects are not followed, so that the key stays with this service.

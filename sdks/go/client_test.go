@@ -17,7 +17,7 @@ import (
 	timer "github.com/timer-platform/timer-platform/sdks/go"
 )
 
-// serving returns a client of a service that answers with these bodies in turn, and what was sent to it.
+// serving returns a client of a service that answers with these bodies one after the other, and what was sent to it.
 func serving(t *testing.T, answers ...string) (*timer.Client, *[]string) {
 	t.Helper()
 	var sent []string

@@ -58,7 +58,7 @@ func (e *Error) Is(target error) bool { return target == e.kind }
 // Unwrap returns what the network said, such as [context.DeadlineExceeded].
 func (e *Error) Unwrap() error { return e.cause }
 
-// temporary failures are worth a second attempt of a call that can be repeated.
+// temporary failures are worth a second attempt of an idempotent call.
 func (e *Error) temporary() bool {
 	switch e.Status {
 	case 0, http.StatusTooManyRequests:

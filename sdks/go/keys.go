@@ -65,5 +65,5 @@ func (s *Keys) List(ctx context.Context) ([]APIKey, error) {
 
 // Revoke takes a key out of use. Doing it again is no error.
 func (s *Keys) Revoke(ctx context.Context, id string) error {
-	return s.client.do(ctx, call{method: http.MethodDelete, path: "/keys/" + url.PathEscape(id), repeatable: true}, nil)
+	return s.client.do(ctx, call{method: http.MethodDelete, path: "/keys/" + url.PathEscape(id), idempotent: true}, nil)
 }

@@ -8,7 +8,7 @@ import (
 // Status of a timer.
 type Status string
 
-// Pending, executing and paused timers have not ended; the others have.
+// Completed, failed, canceled and expired timers have ended.
 const (
 	Pending   Status = "pending"
 	Executing Status = "executing"

@@ -12,6 +12,12 @@ fi
 go vet ./...
 (cd ../../examples/go && go vet ./...)
 
+if command -v staticcheck > /dev/null; then
+  staticcheck ./...
+else
+  echo "staticcheck: left out, not installed" >&2
+fi
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0

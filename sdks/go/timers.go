@@ -30,7 +30,7 @@ func (s *Timers) Create(ctx context.Context, timer NewTimer) (created Timer, err
 	if err != nil {
 		return created, err
 	}
-	err = s.client.do(ctx, call{method: http.MethodPost, path: "/timers", body: body, repeatable: true}, &created)
+	err = s.client.do(ctx, call{method: http.MethodPost, path: "/timers", body: body, idempotent: true}, &created)
 	return created, err
 }
 
@@ -78,7 +78,7 @@ func (s *Timers) createBatch(ctx context.Context, timers []NewTimer) ([]CreateRe
 			Timer   *Timer `json:"timer"`
 		} `json:"results"`
 	}
-	request := call{method: http.MethodPost, path: "/timers/batch", body: append(body, "]}"...), repeatable: true}
+	request := call{method: http.MethodPost, path: "/timers/batch", body: append(body, "]}"...), idempotent: true}
 	if err := s.client.do(ctx, request, &answer); err != nil {
 		return nil, err
 	}
@@ -180,12 +180,12 @@ func (s *Timers) Export(ctx context.Context, format ExportFormat, filter Filter)
 
 // Update changes a pending or paused timer. Once it returns, the old version never fires.
 func (s *Timers) Update(ctx context.Context, ref Ref, update Update, options ...ChangeOption) (Timer, error) {
-	return s.change(ctx, call{method: http.MethodPut, path: ref.path(), repeatable: true}, update, options)
+	return s.change(ctx, call{method: http.MethodPut, path: ref.path(), idempotent: true}, update, options)
 }
 
 // Cancel cancels a pending or paused timer. Canceling it again is no error.
 func (s *Timers) Cancel(ctx context.Context, ref Ref, options ...ChangeOption) (Timer, error) {
-	return s.change(ctx, call{method: http.MethodDelete, path: ref.path(), repeatable: true}, nil, options)
+	return s.change(ctx, call{method: http.MethodDelete, path: ref.path(), idempotent: true}, nil, options)
 }
 
 // Fire makes a pending timer due now. It is sent once, whatever happens.
@@ -242,7 +242,7 @@ func (s *Timers) change(ctx context.Context, request call, body writer, options 
 		option(request.header)
 	}
 	// With a revision, the first attempt itself could be what is in the way of the second.
-	request.repeatable = request.repeatable && len(options) == 0
+	request.idempotent = request.idempotent && len(options) == 0
 	err = s.client.do(ctx, request, &changed)
 	return changed, err
 }

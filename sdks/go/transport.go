@@ -26,8 +26,8 @@ type call struct {
 	body         []byte
 	accept       string
 	header       http.Header
-	// repeatable says that a second request does no harm if the first was carried out and its answer was lost.
-	repeatable bool
+	// idempotent calls are retried: a second request does no harm if the answer to the first was lost.
+	idempotent bool
 }
 
 type envelope struct {
@@ -37,7 +37,7 @@ type envelope struct {
 }
 
 func get(path string, query url.Values) call {
-	return call{method: http.MethodGet, path: path, query: query, repeatable: true}
+	return call{method: http.MethodGet, path: path, query: query, idempotent: true}
 }
 
 // do makes the call and reads the data of its answer into out, unless that is nil.
@@ -85,7 +85,7 @@ func (c *Client) repeat(ctx context.Context, request call, attempt func() error)
 			return nil
 		}
 		failure, ok := err.(*Error)
-		if !ok || !request.repeatable || retry >= c.retries || !failure.temporary() || ctx.Err() != nil {
+		if !ok || !request.idempotent || retry >= c.retries || !failure.temporary() || ctx.Err() != nil {
 			return err
 		}
 		wait := max(failure.RetryAfter, jitter(retry))

@@ -23,14 +23,14 @@ type Seen interface {
 	Add(ctx context.Context, id string) error
 }
 
-// NewMemory is a Seen that remembers the last max calls of this process.
-func NewMemory(max int) Seen { return &memory{max: max, seen: map[string]struct{}{}} }
+// NewMemory is a Seen that remembers the last calls of this process, at most so many.
+func NewMemory(idsMax int) Seen { return &memory{idsMax: idsMax, seen: map[string]struct{}{}} }
 
 type memory struct {
-	mutex sync.Mutex
-	max   int
-	seen  map[string]struct{}
-	order []string
+	mutex  sync.Mutex
+	idsMax int
+	seen   map[string]struct{}
+	order  []string
 }
 
 func (m *memory) Has(_ context.Context, id string) (bool, error) {
@@ -43,9 +43,12 @@ func (m *memory) Has(_ context.Context, id string) (bool, error) {
 func (m *memory) Add(_ context.Context, id string) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if _, seen := m.seen[id]; seen {
+		return nil
+	}
 	m.seen[id] = struct{}{}
 	m.order = append(m.order, id)
-	if len(m.order) > m.max {
+	if len(m.order) > m.idsMax {
 		delete(m.seen, m.order[0])
 		m.order = m.order[1:]
 	}
@@ -60,7 +63,7 @@ func FromContext(ctx context.Context) (*Call, bool) {
 	return call, ok
 }
 
-// Middleware passes on verified calls only; others get a 401. The handler can read the body again, and the [Call] is in
+// Middleware passes on verified calls only, and answers every other one with 401. The handler can read the body again, and the [Call] is in
 // the context of the request. With Seen, a call that was answered with 2xx before gets a 200 and is not passed on.
 func (v *Verifier) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

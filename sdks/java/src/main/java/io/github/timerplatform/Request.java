@@ -9,9 +9,9 @@ import java.util.stream.Collectors;
  * A request.
  *
  * @param revision that the timer must have
- * @param repeatable whether a second request does no harm if the first was carried out and its answer was lost
+ * @param idempotent whether it is retried: a second request does no harm if the answer to the first was lost
  */
-record Request(String method, String target, String body, String accept, Long revision, boolean repeatable) {
+record Request(String method, String target, String body, String accept, Long revision, boolean idempotent) {
     static Request get(String path) {
         return new Request("GET", path, null, "application/json", null, true);
     }
@@ -36,17 +36,18 @@ record Request(String method, String target, String body, String accept, Long re
         return new Request("POST", path, body == null ? null : JsonWriter.write(body), "application/json", null, false);
     }
 
-    Request repeated() {
+    /** The same POST with an id or a key in its body, so that it may be retried. */
+    Request withIdempotencyKey() {
         return new Request(method, target, body, accept, revision, true);
     }
 
     Request accepting(String type) {
-        return new Request(method, target, body, type, revision, repeatable);
+        return new Request(method, target, body, type, revision, idempotent);
     }
 
     /** With a revision, the first attempt itself could be what is in the way of the second. */
     Request ifRevision(Long revision) {
-        return new Request(method, target, body, accept, revision, repeatable && revision == null);
+        return new Request(method, target, body, accept, revision, idempotent && revision == null);
     }
 
     /** A part of a path or of a query. */

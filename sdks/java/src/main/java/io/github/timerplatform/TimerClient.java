@@ -61,7 +61,7 @@ public final class TimerClient {
             return this;
         }
 
-        /** How often a call that can be repeated is repeated at most; 3 unless given. */
+        /** How often an idempotent call is retried at most; 3 unless given. */
         public Builder retries(int retries) {
             this.retries = retries;
             return this;

@@ -125,7 +125,7 @@ public abstract sealed class TimerException extends RuntimeException {
         return new Details(given.status, given.code, field, given.requestId, given.retryAfter);
     }
 
-    /** Whether a second attempt is worth it, of a call that can be repeated. */
+    /** Whether a second attempt of an idempotent call is worth it. */
     boolean isTemporary() {
         return this instanceof Unreachable || this instanceof Unavailable || this instanceof TooMany;
     }

@@ -29,7 +29,7 @@ public final class Timers {
 
     /** Registers a timer. Once it returns, the timer is on disk. Repeating it with the same id or key is safe. */
     public Timer create(NewTimer timer) {
-        return transport.call(Request.post("/timers", timer.identified()).repeated(), Timer.class);
+        return transport.call(Request.post("/timers", timer.identified()).withIdempotencyKey(), Timer.class);
     }
 
     /**
@@ -56,7 +56,7 @@ public final class Timers {
         for (var from = 0; from < timers.size(); from += CREATED_AT_ONCE_MAX) {
             var batch = timers.subList(from, Math.min(from + CREATED_AT_ONCE_MAX, timers.size()));
             var body = Map.of("timers", batch.stream().map(NewTimer::identified).toList());
-            var answer = transport.call(Request.post("/timers/batch", body).repeated(), Batch.class);
+            var answer = transport.call(Request.post("/timers/batch", body).withIdempotencyKey(), Batch.class);
             answer.results().forEach(result -> results.add(result.result()));
         }
         return results;

@@ -10,7 +10,6 @@ import java.net.http.HttpResponse.BodyHandler;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.time.Instant;
 import java.time.InstantSource;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
@@ -43,7 +42,7 @@ final class Transport {
 
     /** The data of the answer. */
     Json call(Request request) {
-        var deadline = Instant.now().plus(settings.timeout());
+        var deadline = deadline();
         return repeat(request, deadline, () -> {
             var response = send(request, BodyHandlers.ofByteArray(), deadline);
             return data(response, new String(response.body(), StandardCharsets.UTF_8));
@@ -52,7 +51,7 @@ final class Transport {
 
     /** The data of the answer of a service that is up or degraded, which is a 500 with data. */
     Json callEvenIfDegraded(Request request) {
-        var deadline = Instant.now().plus(settings.timeout());
+        var deadline = deadline();
         return repeat(request, deadline, () -> {
             var response = send(request, BodyHandlers.ofByteArray(), deadline);
             var text = new String(response.body(), StandardCharsets.UTF_8);
@@ -72,7 +71,7 @@ final class Transport {
 
     /** The body of the answer, unread: for streams and exports, which may take longer than the timeout. */
     InputStream open(Request request) {
-        var deadline = Instant.now().plus(settings.timeout());
+        var deadline = deadline();
         return repeat(request, deadline, () -> {
             var response = send(request, BodyHandlers.ofInputStream(), deadline);
             if (response.statusCode() == 200) {
@@ -86,8 +85,13 @@ final class Transport {
         });
     }
 
+    /** When the call must have ended, by the monotonic clock. */
+    private long deadline() {
+        return System.nanoTime() + settings.timeout().toNanos();
+    }
+
     /** Makes attempts until one succeeds, fails for good, or there is no time or no retry left. */
-    private <T> T repeat(Request request, Instant deadline, Supplier<T> attempt) {
+    private <T> T repeat(Request request, long deadline, Supplier<T> attempt) {
         for (var retry = 0; ; retry++) {
             try {
                 return attempt.get();
@@ -96,8 +100,8 @@ final class Transport {
                 if (failure.retryAfter() != null && failure.retryAfter().compareTo(wait) > 0) {
                     wait = failure.retryAfter();
                 }
-                var repeated = request.repeatable() && failure.isTemporary() && retry < settings.retries();
-                if (!repeated || Instant.now().plus(wait).isAfter(deadline) || !sleep(wait)) {
+                var isRetried = request.idempotent() && failure.isTemporary() && retry < settings.retries();
+                if (!isRetried || wait.toNanos() > deadline - System.nanoTime() || !sleep(wait)) {
                     throw failure;
                 }
             }
@@ -121,10 +125,10 @@ final class Transport {
         }
     }
 
-    private <T> HttpResponse<T> send(Request request, BodyHandler<T> handler, Instant deadline) {
+    private <T> HttpResponse<T> send(Request request, BodyHandler<T> handler, long deadline) {
         var answer = http.sendAsync(built(request), handler);
         try {
-            return answer.get(Math.max(0, Duration.between(Instant.now(), deadline).toMillis()), TimeUnit.MILLISECONDS);
+            return answer.get(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
         } catch (ExecutionException failure) {
             throw new TimerException.Unreachable("the service cannot be reached: " + failure.getCause(), failure.getCause());
         } catch (TimeoutException late) {

@@ -7,8 +7,8 @@
  *     Duration.ofMinutes(15), Callback.http("https://shop.example/hooks/cart").payload(Map.of("cart", 4711))));
  * }</pre>
  *
- * <p>Requests that can be repeated without harm are repeated when the service is away, busy or cut off; a create is made one of
- * them by an id that the client makes. Every failure is a {@link io.github.timerplatform.TimerException}. Receivers use the package
+ * <p>Idempotent requests are retried when the service cannot be reached, is not available or limits the rate. A create is made
+ * idempotent by an id that the client makes. Every failure is a {@link io.github.timerplatform.TimerException}. Receivers use the package
  * {@code webhook}, tests the package {@code testing}. What an answer does not have is {@code null}.
  */
 package io.github.timerplatform;

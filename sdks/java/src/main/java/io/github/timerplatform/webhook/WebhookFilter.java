@@ -19,8 +19,8 @@ import java.util.Collections;
 import java.util.HashMap;
 
 /**
- * Passes on verified calls only; others get a 401. What is behind it can read the body again, and finds the {@link WebhookCall} in the
- * attribute {@link #CALL}. With {@link SeenCalls}, a call that was answered with 2xx before gets a 200 and is not passed on.
+ * Passes on verified calls only, and answers every other one with 401. What is behind it can read the body again, and finds the
+ * {@link WebhookCall} in the attribute {@link #CALL}. With {@link SeenCalls}, a call that was answered with 2xx before gets a 200 and is not passed on.
  */
 public final class WebhookFilter implements Filter {
     /** The attribute of the request that has the call. */
