@@ -124,3 +124,63 @@ impl Worker {
         self.clock.now().as_micros()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, SocketAddr};
+
+    use domain::SystemClock;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::target::Target;
+
+    const ANSWER_MICROS: i64 = 20_000;
+
+    /// A service that takes its time for each request.
+    async fn service() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut buffer = vec![0; 64 * 1024];
+                    while stream.read(&mut buffer).await.is_ok_and(|bytes| bytes > 0) {
+                        tokio::time::sleep(Duration::from_micros(ANSWER_MICROS.unsigned_abs())).await;
+                        stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    async fn five_at_once(connections: usize) -> Answered {
+        let target = Target::parse(&format!("http://{}", service().await), "key").unwrap();
+        let receiver = IpAddr::from([127, 0, 0, 1]);
+        let session = Session::open(target, receiver, 1, Duration::ZERO, Arc::new(SystemClock::default())).unwrap();
+        let at = Plan::Every { first: session.now() + 500_000, gap: 0 };
+        let round = session.begin_unheard(5, at.clone());
+        let sends = Sends { ask: Ask::Create, count: 5, at, ahead: Duration::ZERO, connections };
+        Pace::begin(&session, &round, &sends).await.unwrap().finish().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_that_has_to_wait_for_a_connection_is_behind_and_its_answer_counts_from_its_time() {
+        let answered = five_at_once(1).await;
+        assert_eq!((answered.acknowledged, answered.refused), (5, 0));
+        // The fifth is sent once four answers have come.
+        assert!(answered.behind_max >= 4 * ANSWER_MICROS, "{answered:?}");
+        assert!(answered.answers.iter().max() >= Some(&(5 * ANSWER_MICROS)), "{answered:?}");
+    }
+
+    #[tokio::test]
+    async fn with_a_connection_for_each_request_none_waits_for_another() {
+        let answered = five_at_once(5).await;
+        assert_eq!(answered.acknowledged, 5);
+        assert!(answered.behind_max < ANSWER_MICROS, "{answered:?}");
+    }
+}
