@@ -13,7 +13,8 @@ if [ "$status" != 0 ] && grep -qE 'offline mode|has not been downloaded' "$log";
   status=0
   mvn --batch-mode --quiet test > "$log" 2>&1 || status=$?
 fi
-grep -E '^java .* (pass|fail)$' "$log" || true
+# Maven puts codes for colours in front of the first line even if it shows none.
+sed 's/\x1b\[[0-9;]*m//g' "$log" | grep -E '^java .* (pass|fail)$' || true
 if [ "$status" != 0 ]; then
   grep -vE '^java .* pass$' "$log" >&2
 fi
