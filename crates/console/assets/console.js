@@ -6,7 +6,9 @@ const base = body.dataset.base;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const one = (selector, root = document) => root.querySelector(selector);
 
-// Times.
+// Times. The service may have another clock than this machine.
+
+const ahead = body.dataset.now ? new Date(body.dataset.now) - Date.now() : 0;
 
 const zone = body.dataset.zone;
 const zoned = (() => {
@@ -39,7 +41,7 @@ function length(seconds) {
 }
 
 function showDistance(element) {
-  const away = (new Date(element.dateTime) - Date.now()) / 1000;
+  const away = (new Date(element.dateTime) - Date.now() - ahead) / 1000;
   const seconds = Math.floor(Math.abs(away));
   const text = seconds === 0 ? "now" : away > 0 ? `in ${length(seconds)}` : `${length(seconds)} ago`;
   if (element.textContent !== text) element.textContent = text;

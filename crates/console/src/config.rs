@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use axum::response::Response;
 use commands::{Commands, Filter};
+use dev::DevTools;
 use domain::Invalid;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -30,6 +31,8 @@ pub struct ConsoleConfig {
     pub export: Option<Export>,
     /// There in `timer dev`, and only there.
     pub development: Option<Development>,
+    /// The receiver and the clock of `timer dev`.
+    pub dev: Option<DevTools>,
     /// Ends the streams of live pages.
     pub stop: CancellationToken,
 }

@@ -23,6 +23,7 @@ pub(crate) enum Section {
     Namespaces,
     Keys,
     Cluster,
+    Inbox,
     About,
 }
 
@@ -35,7 +36,14 @@ struct Entry {
     is_for_administrator: bool,
 }
 
-const ENTRIES: [Entry; 8] = [
+impl Entry {
+    fn is_shown_to(&self, visitor: &Visitor) -> bool {
+        let is_there = self.section != Section::Inbox || visitor.shared.config.dev.is_some();
+        is_there && (!self.is_for_administrator || visitor.is_administrator())
+    }
+}
+
+const ENTRIES: [Entry; 9] = [
     Entry { section: Section::Overview, name: "Overview", path: "", shortcut: "o", is_for_administrator: false },
     Entry { section: Section::Timers, name: "Timers", path: "/timers", shortcut: "t", is_for_administrator: false },
     Entry { section: Section::Failed, name: "Failed", path: "/failed", shortcut: "f", is_for_administrator: false },
@@ -50,6 +58,7 @@ const ENTRIES: [Entry; 8] = [
     Entry { section: Section::Namespaces, name: "Namespaces", path: "/namespaces", shortcut: "n", is_for_administrator: false },
     Entry { section: Section::Keys, name: "Keys", path: "/keys", shortcut: "k", is_for_administrator: true },
     Entry { section: Section::Cluster, name: "Cluster", path: "/cluster", shortcut: "c", is_for_administrator: true },
+    Entry { section: Section::Inbox, name: "Inbox", path: "/inbox", shortcut: "i", is_for_administrator: true },
 ];
 
 /// A page of a viewer that has logged in.
@@ -95,7 +104,7 @@ fn document(shared: &Shared, preferences: &Preferences, title: &str, content: Ma
                 link rel="stylesheet" href=(STYLE_FILE.link(base));
                 script type="module" src=(SCRIPT_FILE.link(base)) {}
             }
-            body data-base={ (base) "/console" } data-zone=(preferences.zone) data-shortcuts=(preferences.shortcuts) { (content) }
+            body data-base={ (base) "/console" } data-now=(shared.unrestricted.clock.now()) data-zone=(preferences.zone) data-shortcuts=(preferences.shortcuts) { (content) }
         }
     }
 }
@@ -112,7 +121,7 @@ fn logo() -> Markup {
 fn rail(visitor: &Visitor, section: Option<Section>) -> Markup {
     html! {
         a.brand href=(visitor.link("")) { (logo()) "Timer" }
-        @for entry in ENTRIES.iter().filter(|entry| !entry.is_for_administrator || visitor.is_administrator()) {
+        @for entry in ENTRIES.iter().filter(|entry| entry.is_shown_to(visitor)) {
             a.page href=(visitor.link(entry.path)) aria-current=[(Some(entry.section) == section).then_some("page")]
                 data-go=(entry.shortcut) { (entry.name) }
         }

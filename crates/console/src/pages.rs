@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 pub(crate) mod destinations;
 pub(crate) mod edit_timer;
 pub(crate) mod failed;
+pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod namespaces;
 pub(crate) mod new_timer;

@@ -69,6 +69,7 @@ pub(crate) fn config() -> ConsoleConfig {
         health: Vec::new(),
         export: None,
         development: None,
+        dev: None,
         stop: CancellationToken::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{Exporter, HealthItem};
+use api::{ApiConfig, Exporter, HealthItem};
 use axum::Router;
 use commands::Commands;
 use console::{ConsoleConfig, HealthProbe, HealthReading};
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::settings::{Console, Settings, Switch};
 
 /// The pages, unless there are to be none.
-pub fn router(settings: &Settings, health: &[HealthItem], commands: &Commands, stop: &CancellationToken) -> Option<Router> {
+pub fn router(settings: &Settings, api: &ApiConfig, commands: &Commands, stop: &CancellationToken) -> Option<Router> {
     let Console::Served(mode) = settings.console.console else { return None };
     let exporter = Exporter::default();
     let config = ConsoleConfig {
@@ -23,9 +23,10 @@ pub fn router(settings: &Settings, health: &[HealthItem], commands: &Commands, s
         payloads: settings.console.console_payloads,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: settings.effective.clone(),
-        health: health.iter().cloned().map(probe).collect(),
+        health: api.health.iter().cloned().map(probe).collect(),
         export: Some(Arc::new(move |commands, filter, format| exporter.export(commands, filter, format))),
         development: settings.development.clone(),
+        dev: api.dev.clone(),
         stop: stop.clone(),
     };
     Some(console::router(config, commands))

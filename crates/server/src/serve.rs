@@ -167,7 +167,7 @@ async fn run_until_stopped(
     let mut api_config = ApiConfig { dev, ..api_config(settings, files, metrics, scheduler) };
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
-    api_config.console = console_wiring::router(settings, &api_config.health, &commands, &stop);
+    api_config.console = console_wiring::router(settings, &api_config, &commands, &stop);
     let limits = api_config.limits;
     let base_path = settings.base_path.clone();
     api::serve(listener, api::router(api_config, commands), base_path, limits, stop.clone()).await;
