@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Counts the instructions that one create and one fire cost the service, and refuses a rise.
 
-Times depend on what else a machine does; instructions hardly do. The service runs under callgrind on an SQLite file, three times:
+Times depend on what else a machine does; instructions hardly do. The service runs under callgrind on an SQLite file, three times
+for the same number of seconds, so that background work costs the same in each:
 
     few creates          start-up and background work
     many creates         minus the first: what a create costs
@@ -136,8 +137,8 @@ class Service:
         return int(found[1])
 
 
-def run(binary, creates, fire_in=None):
-    """Returns how many instructions it took, and how many seconds the creates did."""
+def run(binary, creates, fire_in=None, at_least=0):
+    """Returns how many instructions it took, how many seconds the creates did, and how many all of it did."""
     sink = Sink()
     with tempfile.TemporaryDirectory(prefix="timer-instructions-") as directory:
         service = Service(binary, directory)
@@ -152,15 +153,18 @@ def run(binary, creates, fire_in=None):
             if took >= fire_in - 1:
                 sys.exit("timers were due before all of them were registered: try again when this machine has less to do")
             wait("every timer fires", lambda: sink.calls >= creates)
+        time.sleep(max(0, at_least - (time.time() - started)))
+        whole = time.time() - started
         count = service.stop()
     sink.shutdown()
-    return count, took
+    return count, took, whole
 
 
 def measure(binary):
-    few, _ = run(binary, FEW)
-    many, took = run(binary, MANY)
-    fired, _ = run(binary, MANY, fire_in=2 * took + 10)
+    _, took, _ = run(binary, FEW)
+    fired, _, whole = run(binary, MANY, fire_in=1.5 * took * MANY / FEW + 5)
+    many, _, _ = run(binary, MANY, at_least=whole)
+    few, _, _ = run(binary, FEW, at_least=whole)
     return {"create": (many - few) // (MANY - FEW), "fire": (fired - many) // MANY}
 
 

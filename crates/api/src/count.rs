@@ -28,7 +28,7 @@ struct NoMore {}
 
 /// Count timers
 ///
-/// How many timers match a filter: exactly where that takes less than half a second, else an estimate. Beside the named parameters,
+/// How many timers match a filter: exactly where that takes less than a quarter of a second, else an estimate. Beside the named parameters,
 /// `metadata.PATH=VALUE` asks about the metadata, as in a list.
 #[utoipa::path(
     get, path = "/timers/count", tag = "timers", operation_id = "countTimers", security(("ApiKey" = [])),

@@ -7,11 +7,12 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
-use commands::{Commands, Cursor, ListQuery, Order, Period, Summary};
+use commands::{Commands, Cursor, Filter, ListQuery, Order, Period, Summary};
 use domain::Timestamp;
 use futures_util::stream;
 use http::{HeaderValue, Uri, header};
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use crate::{
     Api,
@@ -84,14 +85,45 @@ pub(crate) async fn ndjson(State(api): State<Api>, Permitted(commands): Permitte
 }
 
 fn export(api: &Api, commands: Arc<Commands>, uri: &Uri, format: Format) -> Result<Response, ApiError> {
-    let (mut filter, NoMore {}) = filter::read(uri)?;
+    let (filter, NoMore {}) = filter::read(uri)?;
+    api.exporter.write(commands, filter, format)
+}
+
+/// Writes exports. One of them reads at a time, so that all of them together leave the store's sessions to lists.
+#[derive(Debug, Clone)]
+pub struct Exporter(Arc<Semaphore>);
+
+impl Default for Exporter {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+impl Exporter {
+    /// The timers that match, as a file of this format (`csv`, `json` or `ndjson`); `None` if there is no such format.
+    pub fn export(&self, commands: Commands, filter: Filter, format: &str) -> Option<Response> {
+        let format = match format {
+            "csv" => Format::Csv,
+            "json" => Format::Json,
+            "ndjson" => Format::Ndjson,
+            _ => return None,
+        };
+        Some(self.write(Arc::new(commands), filter, format).into_response())
+    }
+
+    fn write(&self, commands: Arc<Commands>, filter: Filter, format: Format) -> Result<Response, ApiError> {
+        answer(Arc::clone(&self.0), commands, filter, format)
+    }
+}
+
+fn answer(exporting: Arc<Semaphore>, commands: Arc<Commands>, mut filter: Filter, format: Format) -> Result<Response, ApiError> {
     let now = commands.clock.now();
     // What is registered while it is read would otherwise make a list without an end.
     let end = now.saturating_add(domain::Span::from_micros(1));
     filter.created = Period { to: Some(filter.created.to.map_or(end, |to| to.min(end))), ..filter.created };
     commands.check_filter(&filter)?;
     let query = ListQuery { filter, order: Order::Ascending, limit: PAGE_TIMERS, ..ListQuery::default() };
-    let pages = Pages { api: Arc::clone(api), commands, query, format, now, written: 0, state: Reading::Begin };
+    let pages = Pages { exporting, commands, query, format, now, written: 0, state: Reading::Begin };
     let body = Body::from_stream(stream::unfold(pages, async |mut pages| {
         let text = pages.next().await?;
         Some((text.map(Bytes::from).map_err(broken_off), pages))
@@ -124,7 +156,7 @@ enum Reading {
 
 /// The texts of an export, one for each page. It is dropped when the client is gone.
 struct Pages {
-    api: Api,
+    exporting: Arc<Semaphore>,
     commands: Arc<Commands>,
     query: ListQuery,
     format: Format,
@@ -157,8 +189,7 @@ impl Pages {
     }
 
     async fn page(&mut self) -> Result<(String, Option<Cursor>), ApiError> {
-        // One export reads at a time, so that all of them together leave the store's sessions to lists.
-        let permit = self.api.exporting.acquire().await.map_err(|_| ApiError::Internal)?;
+        let permit = self.exporting.acquire().await.map_err(|_| ApiError::Internal)?;
         let page = self.commands.search(&self.query).await?;
         drop(permit);
         let mut text = String::new();

@@ -21,10 +21,12 @@ mod cancel;
 mod cancel_matching;
 mod cluster;
 mod compression;
+mod console;
 mod count;
 mod create;
 mod cursor;
 mod destinations;
+mod dev;
 mod dialect;
 mod docs;
 mod envelope;
@@ -82,6 +84,7 @@ use tower::ServiceExt;
 
 pub use auth::ApiKey;
 pub use base_path::BasePath;
+pub use export::Exporter;
 pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
 #[cfg(fuzzing)]
@@ -94,7 +97,6 @@ use page::Page;
 use permits::Permits;
 use rate::{Rates, WrongKeys};
 use request_metrics::RequestMetrics;
-use tokio::sync::Semaphore;
 
 /// What the server brings.
 #[derive(Clone)]
@@ -109,17 +111,22 @@ pub struct ApiConfig {
     pub health: Vec<HealthItem>,
     /// Gives the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What only `timer dev` has.
+    pub dev: Option<::dev::DevTools>,
+    /// Pages under `/console`, if they are served. They log their viewers in by themselves.
+    pub console: Option<Router>,
 }
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rate_limit, limits, health, metrics: _ } = self;
+        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, dev, console: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)
             .field("rate_limit", rate_limit)
             .field("limits", limits)
             .field("health", health)
+            .field("dev", dev)
             .finish_non_exhaustive()
     }
 }
@@ -141,8 +148,7 @@ pub(crate) struct Shared {
     batches: Permits,
     /// One for each large body that may be.
     large_bodies: Permits,
-    /// For the export that reads a page at the moment.
-    exporting: Semaphore,
+    exporter: Exporter,
 }
 
 /// Where a request came from: of all clients behind one proxy, the proxy.
@@ -191,7 +197,7 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
         large_bodies: Permits::new(limits::LARGE_BODIES_AT_ONCE_MAX),
-        exporting: Semaphore::new(1),
+        exporter: Exporter::default(),
     });
     let documented_under = base_path.clone();
     let routes = Router::new()
@@ -229,10 +235,11 @@ pub fn router(config: ApiConfig, commands: Commands) -> Router {
         .route("/docs", routing::get(docs::docs))
         .merge(by_key::routes())
         .merge(v1::routes())
+        .merge(dev::routes(api.config.dev.as_ref()))
         .fallback(async move || error::ApiError::NoSuchRoute(documented_under))
         .method_not_allowed_fallback(async || error::ApiError::MethodNotAllowed)
-        .layer(middleware::from_fn_with_state(api.clone(), observe::around))
-        .with_state(api);
+        .with_state(api.clone());
+    let routes = console::mounted(routes, &api).layer(middleware::from_fn_with_state(api, observe::around));
     if base_path == BasePath::default() {
         return routes;
     }

@@ -86,6 +86,14 @@ impl Rig {
         Self::configured(ApiConfig { base_path, ..config() })
     }
 
+    pub(crate) fn with_dev_tools(tools: dev::DevTools) -> Self {
+        Self::configured(ApiConfig { dev: Some(tools), ..config() })
+    }
+
+    pub(crate) fn with_console(console: Router, base_path: BasePath) -> Self {
+        Self::configured(ApiConfig { console: Some(console), base_path, ..config() })
+    }
+
     fn configured(config: ApiConfig) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
         Self::build(Arc::new(Model::new(clock.clone(), 1)), clock, config)
@@ -191,7 +199,16 @@ impl Rig {
 fn config() -> ApiConfig {
     let metrics = Arc::new(|| "timer_up 1\n".to_owned());
     let base_path = BasePath::default();
-    ApiConfig { api_key: ApiKey::new(KEY), base_path, rate_limit: None, limits: Limits::default(), health: Vec::new(), metrics }
+    ApiConfig {
+        api_key: ApiKey::new(KEY),
+        base_path,
+        rate_limit: None,
+        limits: Limits::default(),
+        health: Vec::new(),
+        metrics,
+        dev: None,
+        console: None,
+    }
 }
 
 pub(crate) fn request(method: &str, path: &str, body: &str) -> Request {

@@ -2,26 +2,28 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
+use domain::Clock;
 use serde_json::Value;
 
 use crate::{
     ceiling, disk,
     error::Failed,
-    load::Load,
     machine::Machine,
+    memory,
     record::{Held, Record, Run, Service},
     session::Session,
+    shape::Shape,
     workload::{
-        Workload,
-        create::{self, Creates},
-        fire::{self, Fires},
-        life::{self, Climb},
+        Workload, change, create, fire, life,
+        mixed::{self, Mixed},
         pending::Pile,
+        slow,
     },
 };
 
 const CEILING_POSTS: u64 = 20_000;
 const DISK_TIME: Duration = Duration::from_secs(1);
+const MEMORY_TIME: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Clone)]
 pub struct Campaign {
@@ -32,11 +34,15 @@ pub struct Campaign {
     pub timers: Option<u64>,
     /// The number of connections, instead of each workload's own.
     pub connections: Option<usize>,
+    /// How many creates, cancels and calls a second the mixed load has of each, instead of its own number.
+    pub rate: Option<u32>,
+    /// How many timers are pending beside the mixed load.
+    pub pending: u64,
     /// The numbers of pending timers in W4, in order.
     pub sizes: Vec<u64>,
     /// A short run that shows that everything works, not how well.
     pub is_quick: bool,
-    /// Whether W4 leaves its timers behind, because the database is thrown away anyway.
+    /// Whether W4 and the mixed load leave their pending timers behind, because the database is thrown away anyway.
     pub leaves_pile: bool,
     /// The directory in which the disk is probed.
     pub directory: PathBuf,
@@ -58,31 +64,59 @@ pub type Tell<'a> = &'a mut dyn FnMut(Note<'_>);
 
 impl Campaign {
     pub async fn run(&self, session: &Session, tell: Tell<'_>) -> Result<Record, Failed> {
-        let mut record = Record { started_at: session.clock.now().to_string(), machine: Machine::here(), ..Record::default() };
+        let mut record = self.conditions(session.clock.as_ref(), tell);
         record.service = self.service(session).await?;
-        tell(Note::Doing("the disk"));
-        // A failed probe makes the results harder to judge, but not worthless.
-        record.disk = disk::probe(&self.directory, self.disk_time(), session.clock.as_ref()).ok();
         for connections in self.ceiling_connections() {
             tell(Note::Doing(&format!("load without a service, over {connections} connections")));
             record.ceilings.push(ceiling::measure(session, connections, self.ceiling_posts()).await?);
         }
         for workload in &self.workloads {
-            match workload {
-                Workload::W4 => self.pile(session, &mut record, tell).await?,
-                Workload::W5 => {
-                    let (climb, hold) = life::run(session, self.climb(), tell).await?;
-                    tell(Note::Done(&hold));
-                    record.climb = climb;
-                    record.runs.push(hold);
-                }
-                simple => self.repeat(session, *simple, 0, &mut record, tell).await?,
-            }
+            self.measure(session, *workload, &mut record, tell).await?;
         }
         Ok(record)
     }
 
-    async fn service(&self, session: &Session) -> Result<Service, Failed> {
+    /// An empty record with the machine and its speed.
+    pub(crate) fn conditions(&self, clock: &dyn Clock, tell: Tell<'_>) -> Record {
+        let mut record = Record { started_at: clock.now().to_string(), machine: Machine::here(), ..Record::default() };
+        tell(Note::Doing("the disk"));
+        // A failed probe makes the results harder to judge, but not worthless.
+        record.disk = disk::probe(&self.directory, self.brief(DISK_TIME), clock).ok();
+        tell(Note::Doing("memory"));
+        record.memory = Some(memory::probe(self.brief(MEMORY_TIME), self.is_quick, clock));
+        record
+    }
+
+    /// Runs one workload as often as is asked for, and adds the results to `record`.
+    pub(crate) async fn measure(
+        &self,
+        session: &Session,
+        workload: Workload,
+        record: &mut Record,
+        tell: Tell<'_>,
+    ) -> Result<(), Failed> {
+        match Shape::of(workload, self) {
+            Shape::Pile => self.pile(session, record, tell).await,
+            Shape::Mixed(mixed, lists) => self.mix(session, workload, mixed, lists, record, tell).await,
+            Shape::Climb(climb) => {
+                let (climb, hold) = life::run(session, climb, tell).await?;
+                tell(Note::Done(&hold));
+                record.climb = climb;
+                record.runs.push(hold);
+                Ok(())
+            }
+            Shape::Creates(_) | Shape::Changes(..) | Shape::Fires(_) | Shape::Slow(_) => {
+                self.repeat(session, workload, 0, record, tell).await
+            }
+        }
+    }
+
+    /// The most receivers that a workload calls.
+    pub fn destinations(&self) -> usize {
+        self.workloads.iter().map(|workload| Shape::of(*workload, self).destinations()).max().unwrap_or(1)
+    }
+
+    pub(crate) async fn service(&self, session: &Session) -> Result<Service, Failed> {
         let cluster: Value = serde_json::from_slice(&session.get("/cluster").await?).unwrap_or_default();
         let version = cluster["data"]["nodes"][0]["version"].as_str();
         let version =
@@ -106,15 +140,44 @@ impl Campaign {
     ) -> Result<(), Failed> {
         for _ in 0..self.runs.max(1) {
             tell(Note::Doing(&describe(workload, pending)));
-            let mut run = match self.shape(workload) {
-                Shape::Creates(creates) => create::run(session, workload.name(), creates).await?,
-                Shape::Fires(fires) => fire::run(session, workload.name(), fires).await?,
+            let name = workload.name();
+            let mut run = match Shape::of(workload, self) {
+                Shape::Creates(creates) => create::run(session, name, creates).await?,
+                Shape::Changes(ask, changes) => change::run(session, name, ask, changes).await?,
+                Shape::Fires(fires) => fire::run(session, name, fires).await?,
+                Shape::Slow(slow) => slow::run(session, name, slow).await?,
+                Shape::Pile | Shape::Climb(_) | Shape::Mixed(..) => return Ok(()),
             };
             run.pending = pending;
             tell(Note::Done(&run));
             record.runs.push(run);
         }
         Ok(())
+    }
+
+    /// Runs the mixed load once for each rate of lists, on one pile.
+    async fn mix(
+        &self,
+        session: &Session,
+        workload: Workload,
+        mixed: Mixed,
+        lists: &[u32],
+        record: &mut Record,
+        tell: Tell<'_>,
+    ) -> Result<(), Failed> {
+        let mut pile = Pile::begin_in_one_namespace(session, self.pending);
+        tell(Note::Doing(&format!("{workload}: creating {} pending timers", self.pending)));
+        pile.fill(session, self.pending).await?;
+        for _ in 0..self.runs.max(1) {
+            for rate in lists {
+                let name = if workload == Workload::Lists { format!("{workload} {rate}/s") } else { workload.to_string() };
+                tell(Note::Doing(&format!("{name}: {}", workload.about())));
+                let run = mixed::run(session, &name, mixed, *rate, &pile).await?;
+                tell(Note::Done(&run));
+                record.runs.push(run);
+            }
+        }
+        if self.leaves_pile { Ok(()) } else { pile.clear(session).await }
     }
 
     async fn pile(&self, session: &Session, record: &mut Record, tell: Tell<'_>) -> Result<(), Failed> {
@@ -141,32 +204,6 @@ impl Campaign {
         Ok(())
     }
 
-    fn shape(&self, workload: Workload) -> Shape {
-        let timers = |usual: u64| self.timers.unwrap_or(if self.is_quick { usual / 10 } else { usual });
-        let creates = |usual, connections, timers_per_request| {
-            let connections = self.connections.unwrap_or(connections).max(1);
-            Shape::Creates(Creates { timers: timers(usual), load: Load { connections, timers_per_request } })
-        };
-        let fires = |usual, destinations, gap_micros| Shape::Fires(Fires { timers: timers(usual), destinations, gap_micros });
-        match workload {
-            Workload::W1c => creates(20_000, 256, 1),
-            Workload::W1b => creates(100_000, 8, 500),
-            Workload::W2 => fires(20_000, 1, 0),
-            Workload::W2x => fires(100_000, 100, 0),
-            Workload::W3 => fires(15_000, 1, 2_000),
-            Workload::W1 | Workload::W4 | Workload::W5 => creates(20_000, 64, 1),
-        }
-    }
-
-    fn climb(&self) -> Climb {
-        let connections = self.connections.unwrap_or(256).max(1);
-        if self.is_quick {
-            Climb { first_rate: 500.0, factor: 2.0, step_seconds: 1.0, hold_seconds: 5.0, connections }
-        } else {
-            Climb { first_rate: 2_000.0, factor: 1.3, step_seconds: 3.0, hold_seconds: 60.0, connections }
-        }
-    }
-
     fn ceiling_connections(&self) -> Vec<usize> {
         match self.connections {
             Some(connections) => vec![connections.max(1)],
@@ -179,14 +216,9 @@ impl Campaign {
         if self.is_quick { CEILING_POSTS / 10 } else { CEILING_POSTS }
     }
 
-    fn disk_time(&self) -> Duration {
-        if self.is_quick { DISK_TIME / 10 } else { DISK_TIME }
+    fn brief(&self, usual: Duration) -> Duration {
+        if self.is_quick { usual / 10 } else { usual }
     }
-}
-
-enum Shape {
-    Creates(Creates),
-    Fires(Fires),
 }
 
 fn describe(workload: Workload, pending: u64) -> String {

@@ -31,6 +31,8 @@ pub struct Wanted {
     pub api_key: String,
     /// Further settings of the service.
     pub settings: BTreeMap<String, String>,
+    /// A command for the shell that is run before the service starts: it empties the database.
+    pub before: Option<String>,
 }
 
 #[derive(Debug)]
@@ -44,6 +46,9 @@ impl Embedded {
     /// Starts the service and waits until it fires timers.
     pub async fn start(wanted: &Wanted) -> Result<Self, Failed> {
         let cannot = |error: std::io::Error| Failed::Run(format!("no service can be started for this: {error}."));
+        if let Some(command) = &wanted.before {
+            prepare(command)?;
+        }
         // The service runs in a directory of its own, so this path must be absolute.
         let directory = wanted.directory.canonicalize().map_err(cannot)?;
         let home = tempfile::Builder::new().prefix("timer-bench-").tempdir_in(directory).map_err(cannot)?;
@@ -72,7 +77,8 @@ impl Embedded {
         let ready = async {
             loop {
                 if let Ok(Some(_)) = self.child.try_wait() {
-                    return Err(Failed::Run(format!("the service ended while it started: {}", last_line(self.home.path()))));
+                    let log = fs::read_to_string(log_file(self.home.path())).unwrap_or_default();
+                    return Err(Failed::Run(format!("the service ended while it started: {}", last_line(&log))));
                 }
                 if holds_every_shard(&self.target).await == Some(true) {
                     return Ok(());
@@ -104,6 +110,16 @@ impl Drop for Embedded {
     }
 }
 
+fn prepare(command: &str) -> Result<(), Failed> {
+    let failed = |why: String| Failed::Run(format!("the command before each run failed: {why}"));
+    let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(format!("{error}.")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(last_line(&String::from_utf8_lossy(&output.stderr))))
+}
+
 /// `None` while the service does not answer.
 async fn holds_every_shard(target: &Target) -> Option<bool> {
     let mut request = Vec::new();
@@ -126,8 +142,7 @@ fn log_file(home: &Path) -> PathBuf {
     home.join("log")
 }
 
-fn last_line(home: &Path) -> String {
-    let log = fs::read_to_string(log_file(home)).unwrap_or_default();
+fn last_line(log: &str) -> String {
     log.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it said nothing.").to_owned()
 }
 
@@ -147,5 +162,12 @@ mod tests {
             assert_eq!(every_shard_is_owned(&cluster(owners.clone())), ready, "{owners}");
         }
         assert!(!every_shard_is_owned(&json!({"code": 4})));
+    }
+
+    #[test]
+    fn the_command_before_a_run_fails_with_its_last_line() {
+        prepare("true").unwrap();
+        let failure = prepare("echo one >&2; echo two >&2; exit 3").unwrap_err().to_string();
+        assert_eq!(failure, "the command before each run failed: two");
     }
 }

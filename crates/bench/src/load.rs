@@ -1,4 +1,4 @@
-//! Creates timers, as fast as a number of connections get their answers.
+//! Sends requests as fast as a number of connections get their answers (closed loop).
 
 use std::{
     ops::Range,
@@ -11,39 +11,39 @@ use std::{
 use domain::Clock;
 
 use crate::{
+    ask::Ask,
     client::{Answer, Connection},
     error::Failed,
     requests::Requests,
     session::{Round, Session},
-    wire,
 };
 
 /// A service that refuses everything is given up after this many refusals.
 const REFUSALS_MAX: u64 = 1_000;
 const REFUSAL_CHARS_MAX: usize = 200;
-/// The status of each timer that a batch has registered.
-const REGISTERED: &[u8] = br#""status":201"#;
 
-/// How the timers are created.
+/// How the requests are sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     pub connections: usize,
-    /// How many timers go into one request; 1 means `POST /timers`.
+    /// How many timers go into one request; more than one only for creates, which become batches.
     pub timers_per_request: u64,
 }
 
-/// The results of the creates.
+/// The answers to requests of one kind.
 #[derive(Debug, Default)]
-pub struct Created {
+pub struct Answered {
     pub seconds: f64,
     pub acknowledged: u64,
     pub refused: u64,
     pub first_refusal: Option<String>,
     /// How long each answer took, in microseconds.
     pub answers: Vec<i64>,
+    /// The longest that a request at a given rate had to wait for a connection, in microseconds.
+    pub behind_max: i64,
 }
 
-impl Created {
+impl Answered {
     pub fn rate(&self) -> f64 {
         if self.seconds > 0.0 { self.acknowledged as f64 / self.seconds } else { 0.0 }
     }
@@ -53,14 +53,15 @@ impl Created {
         self.refused += other.refused;
         self.first_refusal = self.first_refusal.take().or(other.first_refusal);
         self.answers.extend(other.answers);
+        self.behind_max = self.behind_max.max(other.behind_max);
     }
 
     /// Counts an answer about `timers`, which took `micros`.
-    pub fn note(&mut self, answer: &Answer<'_>, timers: u64, micros: i64) {
+    pub fn note(&mut self, ask: Ask, answer: &Answer<'_>, timers: u64, micros: i64) {
         self.answers.push(micros);
-        let registered = registered(answer, timers).min(timers);
-        self.acknowledged += registered;
-        self.refuse(timers - registered, || describe(answer));
+        let confirmed = ask.confirmed(answer, timers);
+        self.acknowledged += confirmed;
+        self.refuse(timers - confirmed, || describe(answer));
     }
 
     pub fn refuse(&mut self, timers: u64, why: impl FnOnce() -> String) {
@@ -72,13 +73,19 @@ impl Created {
 }
 
 impl Session {
-    /// Creates the timers with these `numbers`. The connections are open before the time is taken.
-    pub async fn create(&self, round: &Round, numbers: Range<u64>, load: Load) -> Result<Created, Failed> {
+    /// Creates the timers with these `numbers`.
+    pub async fn create(&self, round: &Round, numbers: Range<u64>, load: Load) -> Result<Answered, Failed> {
+        self.send(Ask::Create, round, numbers, load).await
+    }
+
+    /// Sends a request for each of these `numbers`. The connections are open before the time is taken.
+    pub async fn send(&self, ask: Ask, round: &Round, numbers: Range<u64>, load: Load) -> Result<Answered, Failed> {
         let next = Arc::new(AtomicU64::new(numbers.start));
         let mut workers = Vec::new();
         for _ in 0..load.connections {
             workers.push(Worker {
                 connection: self.connect().await?,
+                ask,
                 requests: self.requests(round),
                 next: next.clone(),
                 end: numbers.end,
@@ -88,20 +95,21 @@ impl Session {
         }
         let began = self.clock.monotonic();
         let tasks: Vec<_> = workers.into_iter().map(|worker| tokio::spawn(worker.run())).collect();
-        let mut created = Created::default();
+        let mut answered = Answered::default();
         for task in tasks {
-            created.add(task.await.map_err(|error| Failed::Run(format!("the load client failed: {error}.")))?);
+            answered.add(task.await.map_err(|error| Failed::Run(format!("the load client failed: {error}.")))?);
         }
-        created.seconds = self.clock.monotonic().saturating_sub(began).as_secs_f64();
-        // Timers that no connection sent any more were not registered either.
-        let missing = (numbers.end - numbers.start).saturating_sub(created.acknowledged + created.refused);
-        created.refuse(missing, || "given up".to_owned());
-        Ok(created)
+        answered.seconds = self.clock.monotonic().saturating_sub(began).as_secs_f64();
+        // What no connection sent any more was not done either.
+        let missing = (numbers.end - numbers.start).saturating_sub(answered.acknowledged + answered.refused);
+        answered.refuse(missing, || "given up".to_owned());
+        Ok(answered)
     }
 }
 
 struct Worker {
     connection: Connection,
+    ask: Ask,
     requests: Requests,
     next: Arc<AtomicU64>,
     end: u64,
@@ -110,10 +118,10 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(mut self) -> Created {
-        let mut created = Created::default();
+    async fn run(mut self) -> Answered {
+        let mut answered = Answered::default();
         let mut request = Vec::new();
-        while created.refused < REFUSALS_MAX {
+        while answered.refused < REFUSALS_MAX {
             let first = self.next.fetch_add(self.step, Ordering::Relaxed);
             if first >= self.end {
                 break;
@@ -121,7 +129,7 @@ impl Worker {
             let numbers = first..(first + self.step).min(self.end);
             let timers = numbers.end - numbers.start;
             if timers == 1 {
-                self.requests.create(first, &mut request);
+                self.ask.write(&mut self.requests, first, &mut request);
             } else {
                 self.requests.batch(numbers, &mut request);
             }
@@ -129,25 +137,16 @@ impl Worker {
             match self.connection.exchange(&request).await {
                 Ok(answer) => {
                     let took = self.clock.monotonic().saturating_sub(began);
-                    created.note(&answer, timers, i64::try_from(took.as_micros()).unwrap_or(i64::MAX));
+                    answered.note(self.ask, &answer, timers, i64::try_from(took.as_micros()).unwrap_or(i64::MAX));
                 }
                 // The connection is broken, and the outcome of this request is unknown.
                 Err(error) => {
-                    created.refuse(timers, || format!("the connection broke: {error}"));
+                    answered.refuse(timers, || format!("the connection broke: {error}"));
                     break;
                 }
             }
         }
-        created
-    }
-}
-
-/// How many timers an answer confirms to be on disk.
-fn registered(answer: &Answer<'_>, timers: u64) -> u64 {
-    match (timers, answer.status) {
-        (1, 201) => 1,
-        (2.., 200) => wire::occurrences(answer.body, REGISTERED) as u64,
-        _ => 0,
+        answered
     }
 }
 
@@ -161,26 +160,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_answer_says_is_registered_counts() {
-        let table: [(u16, &[u8], u64, u64); 6] = [
-            (201, b"{}", 1, 1),
-            (200, b"{}", 1, 0),
-            (400, b"{}", 1, 0),
-            (200, br#"[{"status":201,"timer":{"status":"pending"}},{"status":400}]"#, 500, 1),
-            (503, br#"[{"status":201}]"#, 500, 0),
-            (200, b"", 500, 0),
-        ];
-        for (status, body, step, expected) in table {
-            assert_eq!(registered(&Answer { status, body }, step), expected, "{status} {step}");
-        }
-    }
-
-    #[test]
     fn the_first_refusal_is_kept() {
-        let mut created = Created::default();
-        created.refuse(0, || "none".to_owned());
-        created.refuse(2, || describe(&Answer { status: 400, body: b"no" }));
-        created.refuse(1, || "later".to_owned());
-        assert_eq!((created.refused, created.first_refusal.as_deref()), (3, Some("400 no")));
+        let mut answered = Answered::default();
+        answered.refuse(0, || "none".to_owned());
+        answered.refuse(2, || describe(&Answer { status: 400, body: b"no" }));
+        answered.refuse(1, || "later".to_owned());
+        assert_eq!((answered.refused, answered.first_refusal.as_deref()), (3, Some("400 no")));
     }
 }

@@ -28,8 +28,8 @@ impl Plan {
         match self {
             Self::Every { first, gap } => first.saturating_add(gap.saturating_mul(i64::try_from(n).unwrap_or(i64::MAX))),
             Self::Scattered { from, span } => {
-                let place = mix(n) % span.unsigned_abs().max(1);
-                from.saturating_add(i64::try_from(place).unwrap_or_default())
+                let offset = mix(n) % span.unsigned_abs().max(1);
+                from.saturating_add(i64::try_from(offset).unwrap_or_default())
             }
             Self::Steps(steps) => {
                 let index = steps.partition_point(|step| step.first <= n).saturating_sub(1);
@@ -37,6 +37,12 @@ impl Plan {
             }
         }
     }
+}
+
+/// From one hour to twenty-five hours from `now`: later than any run lasts.
+pub const fn much_later(now: i64) -> Plan {
+    const HOUR_MICROS: i64 = 3_600_000_000;
+    Plan::Scattered { from: now + HOUR_MICROS, span: 24 * HOUR_MICROS }
 }
 
 /// Steps of `seconds` each, from `begin` on, at these rates.
@@ -60,7 +66,7 @@ fn micros(seconds: f64) -> i64 {
 }
 
 /// SplitMix64, which maps neighbouring numbers far apart.
-const fn mix(n: u64) -> u64 {
+pub const fn mix(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

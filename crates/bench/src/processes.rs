@@ -52,6 +52,15 @@ impl Watched {
         memory(self.service?)
     }
 
+    /// The memory of the database server and all its processes. What they share, its buffers above all, counts once.
+    pub fn database_memory_bytes(self) -> Option<u64> {
+        let server = self.database?;
+        let own = proportional_bytes(server)?;
+        // A session that ends meanwhile counts nothing.
+        let children: u64 = processes().filter(|id| parent(*id) == Some(server)).filter_map(proportional_bytes).sum();
+        Some(own + children)
+    }
+
     /// The size of the store's files: an SQLite database with its log, or everything that the PostgreSQL server keeps for
     /// tables.
     pub fn store_bytes(self) -> Option<u64> {
@@ -102,6 +111,11 @@ pub fn own_cpu_seconds() -> Option<f64> {
 fn memory(process: u32) -> Option<Memory> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     Some(Memory { resident: kibibytes(&status, "VmRSS:")? * 1024, resident_max: kibibytes(&status, "VmHWM:")? * 1024 })
+}
+
+/// The resident memory of a process, with what it shares divided by the number of those that share it.
+fn proportional_bytes(process: u32) -> Option<u64> {
+    Some(kibibytes(&fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?, "Pss:")? * 1024)
 }
 
 /// The number behind `name` in a list such as `/proc/meminfo`.
@@ -256,5 +270,7 @@ mod tests {
         let watched = Watched::find(listener.local_addr().unwrap());
         assert_eq!(watched, Watched { service: Some(std::process::id()), database: None });
         assert!(watched.service_cpu_seconds().is_some() && watched.service_memory().is_some_and(|memory| memory.resident > 0));
+        let itself = Watched { database: Some(std::process::id()), ..watched };
+        assert!(itself.database_memory_bytes() > Some(0) && watched.database_memory_bytes().is_none());
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     chart::{Axis, Chart, Line, grouped, short},
     percentiles::Percentiles,
     record::{Record, Run, by_service},
-    summary::{HELD_HEAD, RUN_HEAD, held_rows, run_rows},
+    summary::{HELD_HEAD, RUN_HEAD, STREAM_HEAD, held_rows, run_rows, stream_rows},
     workload::Workload,
 };
 
@@ -49,15 +49,15 @@ pub fn day(record: &Record) -> &str {
 
 fn push_workloads(text: &mut String, records: &[Record]) {
     let is_there = |workload: &Workload| {
-        let has_run = |record: &Record| record.runs.iter().any(|run| run.workload == workload.name());
+        let has_run = |record: &Record| record.runs.iter().any(|run| Workload::of_run(&run.workload) == Some(*workload));
         records.iter().any(|record| has_run(record) || *workload == Workload::W4 && !record.held.is_empty())
     };
     text.push_str("\n| workload | measures |\n|---|---|\n");
-    for workload in Workload::ALL.into_iter().filter(is_there) {
+    for workload in Workload::all().filter(is_there) {
         put(text, format_args!("| {workload} | {} |\n", workload.about()));
     }
     text.push_str(
-        "\nTimes are lateness at the receiver (arrival less due time) for w2, w3 and w5, and times of answers for w1. `cpu us` is CPU time of the \
+        "\nTimes are lateness at the receiver (arrival less due time) where there are calls, otherwise times of answers. `cpu us` is CPU time of the \
          service and its database for each timer, `others` the share of the machine that other processes took meanwhile, `ceiling` the share of \
          what load client and receiver reach without a service between them.\n",
     );
@@ -70,6 +70,20 @@ fn push_record(text: &mut String, record: &Record) {
     let ceilings = record.medians().into_iter().map(|run| of_ceiling(record, run));
     let rows = run_rows(record).into_iter().zip(ceilings).map(|(row, ceiling)| row.into_iter().chain([ceiling]).collect());
     push_table(text, &head, rows);
+    let streams = stream_rows(record);
+    if !streams.is_empty() {
+        text.push_str("\nRequests that were sent at a given rate, whether or not the service kept up:\n\n");
+        let head: Vec<String> = STREAM_HEAD.iter().map(|name| name.to_lowercase()).collect();
+        push_table(text, &head, streams.into_iter().map(|row| row.to_vec()));
+    }
+    for run in record.medians() {
+        if let Some(calls) = run.in_flight_max {
+            put(
+                text,
+                format_args!("\n{}: the slow receiver had up to {} calls under way.\n", run.workload, grouped(calls as f64)),
+            );
+        }
+    }
     let held = held_rows(record);
     if !held.is_empty() {
         text.push('\n');
@@ -110,6 +124,10 @@ fn push_head(text: &mut String, record: &Record) {
         let Percentiles { p50, p99, .. } = disk.write;
         let kind = disk.filesystem.as_deref().unwrap_or("unknown file system");
         put(text, format_args!("- disk ({kind}): 4 KiB overwritten and synced in p50 {p50:.3} ms, p99 {p99:.3} ms\n"));
+    }
+    if let Some(memory) = &record.memory {
+        let (copied, access) = (memory.copied_gigabytes_per_second, memory.access_nanoseconds);
+        put(text, format_args!("- memory: {copied:.1} GB/s copied, {access:.0} ns for a random access\n"));
     }
     for ceiling in &record.ceilings {
         let (posts, connections) = (grouped(ceiling.posts_per_second), ceiling.connections);

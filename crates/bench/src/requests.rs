@@ -4,12 +4,14 @@ use std::{fmt::Write as _, ops::Range};
 
 use domain::Timestamp;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, mix};
 
 /// How many timers share a namespace: as many as one request can cancel.
 pub const TIMERS_PER_NAMESPACE: u64 = 10_000;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
+/// How much later an update makes a timer due.
+const POSTPONED_MICROS: i64 = 600_000_000;
 /// The filling of a payload: together with its number about 560 bytes, the size of a small order or message.
 const FILLING: &str = concat!(
     r#""kind":"cart.abandoned","customer":{"id":"c-48151623","locale":"en-GB","segment":"returning","marketing":false},"#,
@@ -27,6 +29,9 @@ pub struct Requests {
     origins: Vec<String>,
     round: u64,
     plan: Plan,
+    /// Whether creates carry an id that follows from the number, by which the timer can be changed later.
+    has_ids: bool,
+    timers_per_namespace: u64,
     /// The last second that was formatted, as text: neighbouring timers are mostly due in the same one.
     second: (i64, String),
     body: String,
@@ -35,7 +40,29 @@ pub struct Requests {
 impl Requests {
     pub fn new(host: &str, api_key: &str, origins: &[String], round: u64, plan: Plan) -> Self {
         let (host, api_key, origins) = (host.to_owned(), api_key.to_owned(), origins.to_vec());
-        Self { host, api_key, origins, round, plan, second: (i64::MIN, String::new()), body: String::new() }
+        Self {
+            host,
+            api_key,
+            origins,
+            round,
+            plan,
+            has_ids: false,
+            timers_per_namespace: TIMERS_PER_NAMESPACE,
+            second: (i64::MIN, String::new()),
+            body: String::new(),
+        }
+    }
+
+    /// The same with an id in every create.
+    pub const fn with_ids(mut self) -> Self {
+        self.has_ids = true;
+        self
+    }
+
+    /// The same with all timers in one namespace.
+    pub const fn in_one_namespace(mut self) -> Self {
+        self.timers_per_namespace = u64::MAX;
+        self
     }
 
     /// `POST /timers` for timer `number`.
@@ -59,8 +86,52 @@ impl Requests {
         self.finish("POST", "/timers/batch", request);
     }
 
+    /// `DELETE /timers/{id}` for timer `number`, which was created with its id.
+    pub fn cancel(&mut self, number: u64, request: &mut Vec<u8>) {
+        self.body.clear();
+        self.finish("DELETE", &format!("/timers/{}", self.id(number)), request);
+    }
+
+    /// `PUT /timers/{id}` for timer `number`, which was created with its id: makes it due later.
+    pub fn update(&mut self, number: u64, request: &mut Vec<u8>) {
+        self.body.clear();
+        self.body.push_str(r#"{"execute_at":""#);
+        self.push_instant(self.plan.due(number) + POSTPONED_MICROS);
+        self.body.push_str(r#""}"#);
+        self.finish("PUT", &format!("/timers/{}", self.id(number)), request);
+    }
+
+    /// The first page of one of the lists that users look at most, in the namespace of timer 0.
+    pub fn list(&mut self, number: u64, request: &mut Vec<u8>) {
+        let namespace = format!("&namespace=bench-{}-0", self.round);
+        let filter = match number % 4 {
+            0 => format!("&status=pending{namespace}"),
+            1 => "&status=pending".to_owned(),
+            2 => namespace,
+            _ => "&status=executing".to_owned(),
+        };
+        self.get(&format!("/timers?limit=50{filter}"), request);
+    }
+
+    /// `POST /timers/bulk` that cancels every pending timer of one namespace of this round.
+    pub fn cancel_many(&mut self, namespace: u64, request: &mut Vec<u8>) {
+        self.body.clear();
+        let round = self.round;
+        put(
+            &mut self.body,
+            format_args!(
+                concat!(
+                    r#"{{"action":"cancel","filter":{{"namespace":"bench-{}-{}","status":"pending"}},"#,
+                    r#""expected_max":1000000000}}"#
+                ),
+                round, namespace
+            ),
+        );
+        self.finish("POST", "/timers/bulk", request);
+    }
+
     /// `POST /timers/cancel` for one namespace of this round.
-    pub fn cancel(&mut self, namespace: u64, request: &mut Vec<u8>) {
+    pub fn cancel_namespace(&mut self, namespace: u64, request: &mut Vec<u8>) {
         self.body.clear();
         let round = self.round;
         put(&mut self.body, format_args!(r#"{{"namespace":"bench-{round}-{namespace}","expected_max":{TIMERS_PER_NAMESPACE}}}"#));
@@ -74,12 +145,17 @@ impl Requests {
     }
 
     fn push_timer(&mut self, number: u64) {
-        self.body.push_str(r#"{"execute_at":""#);
+        self.body.push('{');
+        if self.has_ids {
+            let id = self.id(number);
+            put(&mut self.body, format_args!(r#""id":"{id}","#));
+        }
+        self.body.push_str(r#""execute_at":""#);
         self.push_instant(self.plan.due(number));
-        let (round, namespace) = (self.round, number / TIMERS_PER_NAMESPACE);
-        let places = self.origins.len().max(1) as u64;
-        let place = usize::try_from(number % places).unwrap_or_default();
-        let origin = self.origins.get(place).map(String::as_str).unwrap_or_default();
+        let (round, namespace) = (self.round, number / self.timers_per_namespace);
+        let origins = self.origins.len().max(1) as u64;
+        let index = usize::try_from(number % origins).unwrap_or_default();
+        let origin = self.origins.get(index).map(String::as_str).unwrap_or_default();
         put(
             &mut self.body,
             format_args!(
@@ -90,6 +166,19 @@ impl Requests {
                 round, namespace, origin, round, number, number, FILLING
             ),
         );
+    }
+
+    /// A UUIDv7 of the moment in which the round began, the same for a number each time.
+    fn id(&self, number: u64) -> String {
+        let (millis, random) = (self.round / 1_000, mix(self.round ^ number.rotate_left(32)));
+        let variant = 0x8000 | (random >> 48) & 0x3fff;
+        format!(
+            "{:08x}-{:04x}-7{:03x}-{variant:04x}-{:012x}",
+            millis >> 16 & 0xffff_ffff,
+            millis & 0xffff,
+            number & 0xfff,
+            random & 0xffff_ffff_ffff
+        )
     }
 
     fn push_instant(&mut self, micros: i64) {
@@ -174,6 +263,36 @@ mod tests {
         let batch = body(&request);
         let instants: Vec<_> = batch["timers"].as_array().unwrap().iter().map(|timer| timer["execute_at"].clone()).collect();
         assert_eq!(instants, ["2030-01-31T10:29:59.999999Z", "2030-01-31T10:30:00.000000Z", "2030-01-31T10:30:00.000001Z"]);
+    }
+
+    #[test]
+    fn a_timer_is_changed_by_the_id_with_which_it_was_created() {
+        let (mut create, mut cancel, mut update) = (Vec::new(), Vec::new(), Vec::new());
+        let mut requests = requests(Plan::Every { first: 1_896_085_800_000_000, gap: 0 }).with_ids();
+        for number in [0, 1, 4_097] {
+            requests.create(number, &mut create);
+            let id = body(&create)["id"].as_str().unwrap().to_owned();
+            assert_eq!(domain::TimerId::parse_chosen("id", &id).unwrap().to_string(), id);
+            requests.cancel(number, &mut cancel);
+            assert!(cancel.starts_with(format!("DELETE /timers/{id} HTTP/1.1\r\n").as_bytes()));
+            requests.update(number, &mut update);
+            assert!(update.starts_with(format!("PUT /timers/{id} HTTP/1.1\r\n").as_bytes()));
+            assert_eq!(body(&update)["execute_at"], "2030-01-31T10:40:00.000000Z");
+        }
+        let ids: std::collections::BTreeSet<String> = (0..10_000).map(|number| requests.id(number)).collect();
+        assert_eq!(ids.len(), 10_000);
+    }
+
+    #[test]
+    fn a_namespace_can_hold_a_whole_round() {
+        let mut request = Vec::new();
+        let mut requests = requests(Plan::Every { first: 0, gap: 0 }).in_one_namespace();
+        requests.create(5_000_000, &mut request);
+        assert_eq!(body(&request)["namespace"], "bench-7-0");
+        requests.cancel_many(0, &mut request);
+        assert_eq!(body(&request)["filter"], serde_json::json!({"namespace": "bench-7-0", "status": "pending"}));
+        requests.list(0, &mut request);
+        assert!(request.starts_with(b"GET /timers?limit=50&status=pending&namespace=bench-7-0 HTTP/1.1\r\n"));
     }
 
     #[test]

@@ -2,13 +2,17 @@
 
 use crate::{
     chart::{grouped, short},
-    record::{Held, Record, Run},
+    record::{Held, Record, Run, Stream},
     workload::Workload,
 };
 
 pub const RUN_HEAD: [&str; 12] =
     ["WORKLOAD", "PENDING", "TIMERS", "PER S", "P50 MS", "P99 MS", "MAX MS", "REFUSED", "LOST", "TWICE", "CPU US", "OTHERS"];
-pub const HELD_HEAD: [&str; 7] = ["PENDING", "FILLED PER S", "RESIDENT MIB", "PEAK MIB", "DISK MIB", "PAGE MS", "COUNT MS"];
+pub const HELD_HEAD: [&str; 8] =
+    ["PENDING", "FILLED PER S", "RESIDENT MIB", "PEAK MIB", "DATABASE MIB", "DISK MIB", "PAGE MS", "COUNT MS"];
+
+pub const STREAM_HEAD: [&str; 10] =
+    ["WORKLOAD", "PENDING", "REQUESTS", "WANTED PER S", "SENT", "REFUSED", "P50 MS", "P99 MS", "MAX MS", "BEHIND MS"];
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -17,8 +21,14 @@ pub fn run_rows(record: &Record) -> Vec<[String; 12]> {
     record.medians().into_iter().map(run_row).collect()
 }
 
+/// The requests of the medians that were sent at given rates, under [`STREAM_HEAD`].
+pub fn stream_rows(record: &Record) -> Vec<[String; 10]> {
+    let rows = |run: &Run| run.streams.iter().map(|stream| stream_row(run, stream)).collect::<Vec<_>>();
+    record.medians().into_iter().flat_map(rows).collect()
+}
+
 /// What pending timers take, under [`HELD_HEAD`].
-pub fn held_rows(record: &Record) -> Vec<[String; 7]> {
+pub fn held_rows(record: &Record) -> Vec<[String; 8]> {
     record.held.iter().map(held_row).collect()
 }
 
@@ -26,17 +36,22 @@ pub fn held_rows(record: &Record) -> Vec<[String; 7]> {
 pub fn run_line(run: &Run) -> String {
     let times = run.lateness.or(run.answers).unwrap_or_default();
     let what = if run.lateness.is_some() { "late" } else { "answered in" };
-    let about = run.workload.parse::<Workload>().map(Workload::about).unwrap_or_default();
+    let about = Workload::of_run(&run.workload).map(Workload::about).unwrap_or_default();
     let pending = if run.pending > 0 { format!(", {} pending", grouped(run.pending as f64)) } else { String::new() };
     let failed = run.refused + run.lost + run.duplicates + run.early;
     let failed = if failed > 0 { format!("; {failed} refused, lost, early or called twice") } else { String::new() };
     let held = if run.is_held == Some(false) { " NOT HELD" } else { "" };
+    let in_flight = run.in_flight_max.map(|calls| format!("; {} calls under way to the slow one", grouped(calls as f64)));
+    let behind: Vec<String> =
+        run.streams.iter().map(|stream| format!("; {} {} ms behind", stream.name, short(stream.behind_max_ms))).collect();
     format!(
-        "{} ({about}{pending}): {}/s{held}, {what} p50 {} ms, p99 {} ms{failed}",
+        "{} ({about}{pending}): {}/s{held}, {what} p50 {} ms, p99 {} ms{}{}{failed}",
         run.workload,
         grouped(run.rate),
         short(times.p50),
-        short(times.p99)
+        short(times.p99),
+        in_flight.unwrap_or_default(),
+        behind.concat()
     )
 }
 
@@ -72,13 +87,29 @@ fn run_row(run: &Run) -> [String; 12] {
     ]
 }
 
-fn held_row(held: &Held) -> [String; 7] {
+fn stream_row(run: &Run, stream: &Stream) -> [String; 10] {
+    [
+        run.workload.clone(),
+        grouped(run.pending as f64),
+        stream.name.clone(),
+        grouped(stream.per_second),
+        grouped(stream.requests as f64),
+        stream.refused.to_string(),
+        short(stream.answers.p50),
+        short(stream.answers.p99),
+        short(stream.answers.max),
+        short(stream.behind_max_ms),
+    ]
+}
+
+fn held_row(held: &Held) -> [String; 8] {
     let mebibytes = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| format!("{:.1}", bytes as f64 / MEBIBYTE));
     [
         grouped(held.timers as f64),
         held.fill_rate.map_or("-".to_owned(), grouped),
         mebibytes(held.resident_bytes),
         mebibytes(held.resident_bytes_max),
+        mebibytes(held.database_bytes),
         mebibytes(held.store_bytes),
         short(held.first_page_ms),
         short(held.count_ms),
@@ -101,10 +132,30 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_has_a_row_of_its_own_and_the_line_says_how_far_it_fell_behind() {
+        let answers = Percentiles { p50: 1.0, p99: 3.0, max: 9.0, ..Percentiles::default() };
+        let stream = Stream {
+            name: "creates".to_owned(),
+            per_second: 1_000.0,
+            requests: 30_000,
+            answers,
+            behind_max_ms: 12.0,
+            ..Stream::default()
+        };
+        let run = Run { workload: "lists 20/s".to_owned(), streams: vec![stream], in_flight_max: Some(7), ..Run::default() };
+        let line = run_line(&run);
+        assert!(line.starts_with("lists 20/s (the same beside so many lists a second): "), "{line}");
+        assert!(line.ends_with("; 7 calls under way to the slow one; creates 12.0 ms behind"), "{line}");
+        let rows = stream_rows(&Record { runs: vec![run], ..Record::default() });
+        let expected = ["lists 20/s", "0", "creates", "1,000", "30,000", "0", "1.00", "3.00", "9.00", "12.0"];
+        assert_eq!(rows, [expected.map(str::to_owned)]);
+    }
+
+    #[test]
     fn what_could_not_be_seen_is_a_dash() {
         assert_eq!(
-            held_row(&Held { timers: 200_000, ..Held::default() })[..5],
-            ["200,000", "-", "-", "-", "-"].map(str::to_owned)
+            held_row(&Held { timers: 200_000, ..Held::default() })[..6],
+            ["200,000", "-", "-", "-", "-", "-"].map(str::to_owned)
         );
     }
 }

@@ -100,6 +100,14 @@ impl Commands {
         self.answer(created)
     }
 
+    /// When a timer would be due, if it may be registered: checks what can be checked without the store, and registers nothing.
+    pub fn preview(&self, request: NewTimerRequest) -> Result<Timestamp, CommandError> {
+        match self.prepare(request)? {
+            Prepared::New(new) => Ok(new.execute_at),
+            Prepared::TooLate(late) => Err(late.refusal.into()),
+        }
+    }
+
     pub(crate) fn prepare(&self, request: NewTimerRequest) -> Result<Prepared, CommandError> {
         self.check_may_write()?;
         self.check_open(&request.namespace)?;

@@ -42,11 +42,16 @@ impl KeyRing {
     /// The key that a client shows, if there is one and it was not revoked.
     pub async fn find(&self, shown: &[u8]) -> Result<Option<Arc<AccessKey>>, CommandError> {
         let Some(id) = AccessKey::id_in(shown) else { return Ok(None) };
+        Ok(self.by_id(id).await?.filter(|key| key.is_shown_by(shown)))
+    }
+
+    /// The key with this id, if there is one and it was not revoked. For callers that know by other means whose it is.
+    pub async fn by_id(&self, id: AccessKeyId) -> Result<Option<Arc<AccessKey>>, CommandError> {
         let mut key = self.read_within(READ_AGAIN_AFTER).await?.get(&id).cloned();
         if key.is_none() {
             key = self.read_within(LOOKED_FOR_AFTER).await?.get(&id).cloned();
         }
-        Ok(key.filter(|key| key.is_shown_by(shown) && key.is_valid()))
+        Ok(key.filter(|key| key.is_valid()))
     }
 
     /// Invalidates the cache, so that the next request reads the keys.

@@ -66,8 +66,8 @@ pub use stats::{
     NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
 };
 pub use store::{
-    BulkOperation, Cluster, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, OperationId, OperationState, Order,
-    Page, Period, SEARCH_BUDGET, Sort, Summary,
+    BulkOperation, Cluster, Count, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, OperationId, OperationState,
+    Order, Page, Period, SEARCH_BUDGET, Sort, Summary,
 };
 
 /// Tells the scheduler of timers that were just scheduled. It must not block: a lost nudge costs at most one sweep.

@@ -7,7 +7,7 @@ use crate::{CommandError, Commands, call};
 /// How long a list waits for its total, which is an estimate where counting takes longer.
 const TOTAL_BUDGET: Duration = Duration::from_millis(15);
 /// The same where nothing but the total is asked for.
-const COUNT_BUDGET: Duration = Duration::from_millis(500);
+const COUNT_BUDGET: Duration = Duration::from_millis(200);
 
 /// One page of a list, and how many timers match in all.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,7 +22,7 @@ pub use self::{
 };
 
 /// How long the store may count.
-const BUDGET: Duration = Duration::from_millis(250);
+const BUDGET: Duration = Duration::from_millis(200);
 
 /// What statistics need besides the store. Cheap to clone; shared by all clones.
 #[derive(Clone, Default)]

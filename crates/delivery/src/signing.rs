@@ -1,5 +1,5 @@
 //! Signatures by the Standard Webhooks specification: HMAC-SHA256 over id, time and body, so that a receiver can tell
-//! our calls from anybody's.
+//! our calls from those of any other client.
 
 use std::fmt;
 
@@ -52,6 +52,20 @@ impl SigningSecrets {
         }
         header
     }
+
+    /// Whether one of the signatures in the value of `webhook-signature` was made with one of the secrets, for this id, this value of
+    /// `webhook-timestamp` and this body. Says nothing of how old the call is.
+    pub fn verifies(&self, webhook_id: &str, timestamp: &str, body: &[u8], signatures: &str) -> bool {
+        let found = signatures.split(' ').filter_map(|signature| BASE64.decode(signature.strip_prefix("v1,")?).ok());
+        let found: Vec<_> = found.collect();
+        self.0.iter().any(|key| {
+            let mut mac = key.clone();
+            for part in [webhook_id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
+                mac.update(part);
+            }
+            found.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())
+        })
+    }
 }
 
 /// Never repeats the text it refuses: it may be a secret with a slip of the pen.
@@ -102,6 +116,29 @@ mod tests {
     fn while_a_secret_is_replaced_both_sign() {
         let both = sign(&format!("{PUBLISHED}, {COUNTING}"), "x");
         assert_eq!(both, format!("{} {}", sign(PUBLISHED, "x"), sign(COUNTING, "x")));
+    }
+
+    #[test]
+    fn a_signature_is_verified_with_any_of_the_secrets() {
+        let (id, body) = ("msg_p5jXN8AQM9LWM0D4loKWxJek", "x");
+        let verifies = |secrets: &str, timestamp: &str, body: &str, signatures: &str| {
+            SigningSecrets::parse(secrets).unwrap().verifies(id, timestamp, body.as_bytes(), signatures)
+        };
+        let both = sign(&format!("{PUBLISHED}, {COUNTING}"), body);
+        for secret in [PUBLISHED, COUNTING] {
+            assert!(verifies(secret, "1614265330", body, &both));
+            assert!(verifies(secret, "1614265330", body, &format!("v0,x v1,%% {}", sign(secret, body))));
+        }
+        let signature = sign(PUBLISHED, body);
+        for (secret, timestamp, body, signatures) in [
+            (COUNTING, "1614265330", body, signature.as_str()),
+            (PUBLISHED, "1614265331", body, &signature),
+            (PUBLISHED, "1614265330", "y", &signature),
+            (PUBLISHED, "1614265330", body, ""),
+            (PUBLISHED, "1614265330", body, &signature[..20]),
+        ] {
+            assert!(!verifies(secret, timestamp, body, signatures), "{signatures}");
+        }
     }
 
     #[test]

@@ -25,4 +25,4 @@ mod settle;
 pub use heartbeats::Heartbeats;
 pub use metrics::{METRICS, PipelineMetrics};
 pub use pipeline::{Deliver, Drained, Pipeline};
-pub use recorder::Recorder;
+pub use recorder::{Recorder, Totals};

@@ -13,7 +13,10 @@ mod minutes;
 mod receivers;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -39,6 +42,50 @@ pub struct Recorder {
     node: NodeId,
     minutes: Mutex<Minutes>,
     receivers: Receivers,
+    totals: AtomicTotals,
+}
+
+/// What has happened since the start of the process.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls.
+    pub fired: u64,
+    /// Timers.
+    pub completed: u64,
+    pub failed: u64,
+    pub expired: u64,
+}
+
+#[derive(Debug, Default)]
+struct AtomicTotals {
+    fired: AtomicU64,
+    completed: AtomicU64,
+    failed: AtomicU64,
+    expired: AtomicU64,
+}
+
+impl AtomicTotals {
+    fn count(&self, is_fired: bool, next: &Next) {
+        let ended = match next {
+            Next::Completed { .. } => Some(&self.completed),
+            Next::Failed { .. } | Next::GivenUp { .. } => Some(&self.failed),
+            Next::Expired { .. } => Some(&self.expired),
+            Next::Again { .. } | Next::Pending { .. } => None,
+        };
+        for count in is_fired.then_some(&self.fired).into_iter().chain(ended) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self) -> Totals {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Totals {
+            fired: read(&self.fired),
+            completed: read(&self.completed),
+            failed: read(&self.failed),
+            expired: read(&self.expired),
+        }
+    }
 }
 
 /// A call under way. Dropping it ends it.
@@ -64,7 +111,7 @@ impl Default for Recorder {
 
 impl Recorder {
     pub fn of(node: NodeId) -> Self {
-        Self { node, minutes: Mutex::default(), receivers: Receivers::default() }
+        Self { node, minutes: Mutex::default(), receivers: Receivers::default(), totals: AtomicTotals::default() }
     }
 
     /// A call is about to be made.
@@ -74,6 +121,7 @@ impl Recorder {
 
     /// A delivery has ended: how late its call was, if there was one, and what becomes of the timer.
     pub fn ended(&self, namespace: Option<&Namespace>, at: Timestamp, late: Option<Span>, next: &Next, is_retry: bool) {
+        self.totals.count(late.is_some(), next);
         self.minutes().count(at.minute(), namespace, |digest| {
             if let Some(late) = late {
                 let micros = late.as_micros().unsigned_abs();
@@ -85,6 +133,11 @@ impl Recorder {
             digest.failed += u64::from(matches!(next, Next::Failed { .. } | Next::GivenUp { .. }));
             digest.retried += u64::from(is_retry);
         });
+    }
+
+    /// What has happened since the start of the process.
+    pub fn totals(&self) -> Totals {
+        self.totals.get()
     }
 
     /// What is in memory of the last minutes. It is newer than what the store has of this node for the same minutes.

@@ -151,6 +151,13 @@ impl Scheduler {
         self.sweeper.sweep_once(position).await
     }
 
+    // ── What `timer dev` needs to move its clock ───────────────────────────────────────────────────────────
+
+    /// Does `work` while nothing is in line, being delivered or being recorded, and nothing can begin to be; `None` if something is.
+    pub fn while_idle<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        self.window.with(|window| window.is_idle().then(work))
+    }
+
     // ── What is removed ────────────────────────────────────────────────────────────────────────────────────
 
     /// Whether it is for this node to remove what is old.

@@ -312,6 +312,11 @@ impl Window {
         }
     }
 
+    /// Whether nothing is in line, being delivered or being recorded here.
+    pub fn is_idle(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// Whether this very entry is in line or being delivered here.
     pub fn is_known(&self, entry: &DueEntry) -> bool {
         self.known.contains_key(&(entry.at, entry.id))

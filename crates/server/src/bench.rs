@@ -1,5 +1,7 @@
 //! `timer bench`: puts a service under load, and shows how it does. The load itself is the crate `bench`.
 
+mod show;
+
 use std::{
     collections::BTreeMap,
     fmt::Display,
@@ -12,21 +14,26 @@ use std::{
     time::Duration,
 };
 
-use bench::{Campaign, Embedded, Failed, Note, Record, Session, Target, Wanted, Workload};
+use bench::{Campaign, Comparison, Embedded, Failed, Pairs, Record, Session, Target, Wanted, Workload};
 use domain::{Clock, Span, SystemClock};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions},
-    exit::{Failure, print, say},
+    exit::Failure,
+    rlimit,
     signals::stop_on_signal,
-    table::table,
 };
+use show::{show, show_comparison, tell, write_json, write_report};
 
 /// Clocks of two machines are not the same to the millisecond, and a request takes its time.
 const MIN_DELAY_MARGIN: Duration = Duration::from_millis(500);
 const SIZES_DEFAULT: [u64; 2] = [200_000, 1_000_000];
 const SIZES_QUICK: [u64; 1] = [20_000];
+const PENDING_DEFAULT: u64 = 1_000_000;
+const PENDING_QUICK: u64 = 20_000;
+/// Stands for all workloads that look for cliffs.
+const CLIFFS: &str = "cliffs";
 /// Parts of the names of settings whose values are secret.
 const SECRET_MARKS: [&str; 4] = ["KEY", "SECRET", "PASSWORD", "URL"];
 
@@ -39,29 +46,48 @@ pub fn main(options: &BenchOptions) -> Result<(), Failure> {
 
 fn measure(options: &MeasureOptions) -> Result<(), Failure> {
     let plan = Plan::parse(options)?;
+    // Each receiver and each call is an open file of this process, too.
+    rlimit::allow_many();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::run(format!("no load can be made: {error}."), error))?;
-    let record = runtime.block_on(async {
+    let results = runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone()).map_err(|error| Failure::run(format!("signals cannot be received: {error}."), error))?;
         tokio::select! {
-            record = plan.run() => record,
+            results = plan.run() => results,
             // What is under way is dropped, and with it the service that was started for this.
             () = stop.cancelled() => Err(Failure::Run("stopped before it was done.".into())),
         }
     })?;
-    if let Some(file) = given(&options.json) {
-        write_json(&record, file)?;
+    match results {
+        Results::Measured(record) => hand_over_record(&record, options),
+        Results::Compared(comparison) => hand_over(comparison.as_ref(), options, show_comparison),
     }
-    if given(&options.json) != Some("-") {
-        show(&record);
-    }
+}
+
+fn hand_over_record(record: &Record, options: &MeasureOptions) -> Result<(), Failure> {
+    hand_over(record, options, show)?;
     match given(&options.report) {
         Some(directory) => {
-            write_report(std::slice::from_ref(&record), &Path::new(directory).join(format!("{}.md", bench::day(&record))))
+            write_report(std::slice::from_ref(record), &Path::new(directory).join(format!("{}.md", bench::day(record))))
         }
         None => Ok(()),
     }
+}
+
+fn hand_over<T: serde::Serialize>(results: &T, options: &MeasureOptions, show: fn(&T)) -> Result<(), Failure> {
+    if let Some(file) = given(&options.json) {
+        write_json(results, file)?;
+    }
+    if given(&options.json) != Some("-") {
+        show(results);
+    }
+    Ok(())
+}
+
+enum Results {
+    Measured(Box<Record>),
+    Compared(Box<Comparison>),
 }
 
 /// What is asked for, with every option in its place.
@@ -75,6 +101,11 @@ struct Plan {
 enum Subject {
     Running(Target),
     Started(Wanted),
+    /// Two builds in turns.
+    Paired {
+        ours: Wanted,
+        other: Wanted,
+    },
 }
 
 impl Plan {
@@ -88,7 +119,10 @@ impl Plan {
         }
         let min_delay = given(&options.min_delay).map(|text| Span::parse("--min-delay", text)).transpose()?;
         let subject = match (options.embedded, given(&options.url)) {
-            (true, _) => Subject::Started(wanted(options, &settings, &directory)?),
+            (true, _) => started(options, &settings, &directory)?,
+            _ if given(&options.against).is_some() => {
+                return Err(refuse("--against needs --embedded: both builds are started here."));
+            }
             (false, Some(url)) => {
                 let api_key = given(&options.api_key).ok_or_else(|| refuse("API_KEY is required with --url."))?;
                 Subject::Running(Target::parse(url, api_key).map_err(failure)?)
@@ -97,7 +131,7 @@ impl Plan {
         };
         let lead = match (&subject, min_delay) {
             // Its smallest delay is set to nothing.
-            (Subject::Started(_), _) => Duration::ZERO,
+            (Subject::Started(_) | Subject::Paired { .. }, _) => Duration::ZERO,
             (Subject::Running(_), None) => MIN_DELAY_MARGIN,
             (Subject::Running(_), Some(span)) => Duration::from_micros(span.as_micros().unsigned_abs()) + MIN_DELAY_MARGIN,
         };
@@ -109,6 +143,12 @@ impl Plan {
             runs: number("--runs", &options.runs)?.unwrap_or(1),
             timers: number("--count", &options.count)?,
             connections: number("--connections", &options.connections)?,
+            rate: number("--rate", &options.rate)?,
+            pending: number("--pending", &options.pending)?.unwrap_or(if options.quick {
+                PENDING_QUICK
+            } else {
+                PENDING_DEFAULT
+            }),
             sizes: parse_sizes(options)?,
             is_quick: options.quick,
             leaves_pile: options.leave || is_thrown_away,
@@ -119,21 +159,44 @@ impl Plan {
         Ok(Self { campaign, subject, receiver, lead })
     }
 
-    async fn run(&self) -> Result<Record, Failure> {
+    async fn run(self) -> Result<Results, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let is_terminal = std::io::stderr().is_terminal();
+        let tell = &mut |note: bench::Note<'_>| tell(&note, is_terminal);
         // Ends with this function, after everything that asks it.
-        let (_started, target) = match &self.subject {
-            Subject::Running(target) => (None, target.clone()),
+        let (_started, target) = match self.subject {
+            Subject::Running(target) => (None, target),
             Subject::Started(wanted) => {
-                let started = Embedded::start(wanted).await.map_err(failure)?;
+                let started = Embedded::start(&wanted).await.map_err(failure)?;
                 let target = started.target().clone();
                 (Some(started), target)
             }
+            Subject::Paired { ours, other } => {
+                let pairs = Pairs { campaign: self.campaign, ours, other, receiver: self.receiver };
+                let comparison = pairs.run(&clock, tell).await.map_err(failure)?;
+                return Ok(Results::Compared(Box::new(comparison)));
+            }
         };
-        let session = Session::open(target, self.receiver, self.lead, clock).map_err(failure)?;
-        let is_terminal = std::io::stderr().is_terminal();
-        self.campaign.run(&session, &mut |note| tell(&note, is_terminal)).await.map_err(failure)
+        let destinations = self.campaign.destinations();
+        let session = Session::open(target, self.receiver, destinations, self.lead, clock).map_err(failure)?;
+        let record = self.campaign.run(&session, tell).await.map_err(failure)?;
+        Ok(Results::Measured(Box::new(record)))
     }
+}
+
+fn started(options: &MeasureOptions, settings: &BTreeMap<String, String>, directory: &Path) -> Result<Subject, Failure> {
+    let ours = wanted(options, settings, directory)?;
+    let Some(program) = given(&options.against) else { return Ok(Subject::Started(ours)) };
+    if given(&options.report).is_some() {
+        return Err(refuse("--report makes a page of one build: leave it out with --against."));
+    }
+    if ours.database_url.is_some() && ours.before.is_none() {
+        return Err(refuse("--against with --database-url needs --before, a command that empties the database before each run."));
+    }
+    let program = Path::new(program).canonicalize();
+    let program = program.map_err(|error| refuse(format!("the program for --against cannot be found: {error}.")))?;
+    let other = Wanted { program, ..wanted(options, settings, directory)? };
+    Ok(Subject::Paired { ours, other })
 }
 
 fn wanted(options: &MeasureOptions, settings: &BTreeMap<String, String>, directory: &Path) -> Result<Wanted, Failure> {
@@ -145,14 +208,23 @@ fn wanted(options: &MeasureOptions, settings: &BTreeMap<String, String>, directo
         database_url: given(&options.database_url).map(str::to_owned),
         api_key: format!("bench-{:032x}", rand::random::<u128>()),
         settings: settings.clone(),
+        before: given(&options.before).map(str::to_owned),
     })
 }
 
 fn parse_workloads(names: &[String]) -> Result<Vec<Workload>, Failure> {
     if names.is_empty() {
-        return Ok(Workload::ALL.to_vec());
+        return Ok(Workload::USUAL.to_vec());
     }
-    names.iter().map(|name| name.parse().map_err(failure)).collect()
+    let mut workloads = Vec::new();
+    for name in names {
+        if name.eq_ignore_ascii_case(CLIFFS) {
+            workloads.extend(Workload::CLIFFS);
+        } else {
+            workloads.push(name.parse().map_err(failure)?);
+        }
+    }
+    Ok(workloads)
 }
 
 fn parse_settings(settings: &[String]) -> Result<BTreeMap<String, String>, Failure> {
@@ -188,63 +260,6 @@ fn given(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|value| !value.is_empty())
 }
 
-/// On a terminal one line that changes, elsewhere a line for each result.
-fn tell(note: &Note<'_>, is_terminal: bool) {
-    let result = match note {
-        Note::Doing(what) if is_terminal => {
-            eprint_over(what);
-            return;
-        }
-        Note::Doing(_) => return,
-        Note::Done(run) => bench::run_line(run),
-        Note::Held(held) => bench::held_line(held),
-    };
-    if is_terminal {
-        eprint_over("");
-    }
-    say(format_args!("{result}"));
-}
-
-/// Writes over the line that the cursor is in.
-fn eprint_over(text: &str) {
-    use std::io::Write;
-    let dots = if text.is_empty() { "" } else { " …" };
-    let _ = write!(std::io::stderr(), "\r\x1b[K{text}{dots}");
-}
-
-fn show(record: &Record) {
-    let mut rows = vec![bench::RUN_HEAD.map(str::to_owned)];
-    rows.extend(bench::run_rows(record));
-    print(format_args!("\n{} {}\n\n{}", record.service.store, record.service.url, table(&rows)));
-    let held = bench::held_rows(record);
-    if !held.is_empty() {
-        let mut rows = vec![bench::HELD_HEAD.map(str::to_owned)];
-        rows.extend(held);
-        print(format_args!("\n{}", table(&rows)));
-    }
-    print(format_args!(""));
-    for ceiling in &record.ceilings {
-        let (posts, connections) = (ceiling.posts_per_second, ceiling.connections);
-        print(format_args!("Without a service: {posts:.0} posts/s over {connections} connections."));
-    }
-    if let Some(disk) = &record.disk {
-        print(format_args!("Disk: 4 KiB overwritten and synced in p50 {:.3} ms, p99 {:.3} ms.", disk.write.p50, disk.write.p99));
-    }
-    for refusal in record.runs.iter().filter_map(|run| run.first_refusal.as_ref()) {
-        print(format_args!("Refused: {refusal}"));
-    }
-}
-
-fn write_json(record: &Record, file: &str) -> Result<(), Failure> {
-    let text =
-        serde_json::to_string_pretty(record).map_err(|error| Failure::run(format!("no JSON can be made: {error}."), error))?;
-    if file == "-" {
-        print(format_args!("{text}"));
-        return Ok(());
-    }
-    write(Path::new(file), &text)
-}
-
 fn combine(options: &ReportOptions) -> Result<(), Failure> {
     let read = |file: &String| {
         let text = fs::read_to_string(file).map_err(|error| refuse(format!("{file} cannot be read: {error}.")))?;
@@ -252,23 +267,6 @@ fn combine(options: &ReportOptions) -> Result<(), Failure> {
     };
     let records: Vec<Record> = options.files.iter().map(read).collect::<Result<_, _>>()?;
     write_report(&records, Path::new(&options.out))
-}
-
-fn write_report(records: &[Record], page: &Path) -> Result<(), Failure> {
-    let stem = page.file_stem().and_then(|stem| stem.to_str()).unwrap_or("report");
-    let report = bench::report(records, stem);
-    let directory = page.parent().unwrap_or(Path::new(""));
-    fs::create_dir_all(directory).map_err(|error| refuse(format!("{} cannot be made: {error}.", directory.display())))?;
-    write(page, &report.markdown)?;
-    for (name, svg) in &report.charts {
-        write(&directory.join(name), svg)?;
-    }
-    say(format_args!("Written to {}.", page.display()));
-    Ok(())
-}
-
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text).map_err(|error| Failure::run(format!("{} cannot be written: {error}.", file.display()), error))
 }
 
 fn failure(failed: Failed) -> Failure {

@@ -34,7 +34,7 @@ pub enum Command {
     /// Run the service
     Serve(Options),
     /// Try it out: loopback only, a key made up for you, and a receiver that shows what arrives
-    Dev(Options),
+    Dev(DevOptions),
     /// Bring the database up to date, and stop
     Migrate(StoreOptions),
     /// Copy an SQLite database into a new file, also while the service runs
@@ -51,6 +51,15 @@ pub enum Command {
     /// Put a service under load, and show how fast and how late it is
     #[cfg(feature = "bench")]
     Bench(BenchOptions),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DevOptions {
+    /// Print one line of JSON once it takes requests, for tests that start it: url, api_key, receiver, signing_secret, console
+    #[arg(long)]
+    pub ready_json: bool,
+    #[command(flatten)]
+    pub service: Options,
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,7 @@ mod backup;
 mod bench;
 mod cli;
 mod client;
+mod console_wiring;
 mod dev;
 mod exit;
 mod healthcheck;
@@ -35,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> std::process::ExitCode {
     let result = cli::read_dotenv().and_then(|()| cli::parse()).and_then(|command| match command {
         Command::Serve(options) => serve::main(&options),
-        Command::Dev(options) => dev::main(options),
+        Command::Dev(options) => dev::main(&options),
         Command::Migrate(options) => migrate::main(&options),
         Command::Backup(options) => backup::main(&options),
         Command::Restore(options) => restore::main(&options),

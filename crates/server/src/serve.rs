@@ -10,14 +10,16 @@ use std::{
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
 use commands::{Commands, Events, OperationRunner, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
+use dev::DevTools;
 use domain::{Caller, Clock, SystemClock};
-use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics};
+use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics, Recorder};
 use scheduler::{Alarm, Permits, Scheduler};
 use store::{Measured, NodeId, Store};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    console_wiring,
     exit::Failure,
     nats_wiring::NatsWiring,
     rlimit,
@@ -29,9 +31,9 @@ use crate::{
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     telemetry::log(&options.logs);
-    let settings =
-        Settings::resolve(options, Defaults { api_key: None, bind: IpAddr::V4(Ipv4Addr::UNSPECIFIED), answer_bytes_max: 0 })?;
-    run(&settings, |started| {
+    let bind = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let settings = Settings::resolve(options, Defaults { api_key: None, bind, signing_secret: None, answer_bytes_max: 0 })?;
+    run(&settings, Arc::new(SystemClock::default()), None, |started| {
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             address = %started.address,
@@ -51,11 +53,27 @@ pub struct Started {
     pub nats: Option<String>,
 }
 
-/// Runs the service until a signal stops it. `announce` is called once it takes requests.
-pub fn run(settings: &Settings, announce: impl FnOnce(&Started)) -> Result<(), Failure> {
+/// The parts of a running service that the tools of `timer dev` work on.
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub scheduler: Arc<Scheduler>,
+    pub recorder: Arc<Recorder>,
+    pub stop: CancellationToken,
+}
+
+/// Makes the tools of `timer dev` for a running service.
+pub type MakeTools = Box<dyn FnOnce(Parts) -> DevTools>;
+
+/// Runs the service by this clock until a signal stops it. `announce` is called once it takes requests.
+pub fn run(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+    tools: Option<MakeTools>,
+    announce: impl FnOnce(&Started),
+) -> Result<(), Failure> {
     let files = rlimit::share(rlimit::allow_many());
     let runtime = api_runtime().map_err(|error| Failure::run(format!("no threads can be started: {error}."), error))?;
-    let drained = runtime.block_on(run_until_stopped(settings, files, announce))?;
+    let drained = runtime.block_on(run_until_stopped(settings, files, clock, tools, announce))?;
     match drained {
         Drained::Completely => Ok(()),
         Drained::Broken => Err(Failure::Run("a part of the service failed; see the log.".into())),
@@ -82,10 +100,11 @@ fn api_threads() -> usize {
 async fn run_until_stopped(
     settings: &Settings,
     files: rlimit::Shares,
+    clock: Arc<dyn Clock>,
+    tools: Option<MakeTools>,
     announce: impl FnOnce(&Started),
 ) -> Result<Drained, Failure> {
     let metrics = telemetry::metrics()?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let stop = CancellationToken::new();
     signals::stop_on_signal(stop.clone())
         .map_err(|error| Failure::run(format!("signals cannot be received: {error}."), error))?;
@@ -120,6 +139,9 @@ async fn run_until_stopped(
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;
     let deliverer = Arc::new(nats_wiring.equip(deliverer, &clock));
     let stats = statistics.shown(&settings.delivery.namespaces);
+    let recorder = statistics.recorder();
+    let parts = Parts { store: store.clone(), scheduler: Arc::clone(&scheduler), recorder, stop: stop.clone() };
+    let dev = tools.map(|make| make(parts));
     let commands = Commands { stats, ..wire_commands(settings, &store, &clock, &scheduler, &deliverer) };
     let pipeline = Pipeline {
         scheduler: Arc::clone(&scheduler),
@@ -142,9 +164,10 @@ async fn run_until_stopped(
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: settings.database.describe(), egress: settings.delivery.egress.to_string(), nats });
-    let mut api_config = api_config(settings, files, metrics, scheduler);
+    let mut api_config = ApiConfig { dev, ..api_config(settings, files, metrics, scheduler) };
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
+    api_config.console = console_wiring::router(settings, &api_config, &commands, &stop);
     let limits = api_config.limits;
     let base_path = settings.base_path.clone();
     api::serve(listener, api::router(api_config, commands), base_path, limits, stop.clone()).await;
@@ -279,6 +302,8 @@ fn api_config(
         },
         health,
         metrics,
+        dev: None,
+        console: None,
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod api;
 mod callbacks;
+mod console;
 mod contradictions;
 mod logs;
 mod nats;
@@ -23,6 +24,7 @@ use domain::{Horizon, Invalid, Span};
 pub use self::{
     api::base_path,
     callbacks::ANSWER_BYTES_IN_DEV,
+    console::{Console, ConsoleOptions, Switch},
     logs::{LogFormat, LogOptions},
 };
 use self::{
@@ -54,7 +56,12 @@ pub struct Options {
     #[command(flatten)]
     nats: NatsOptions,
     #[command(flatten)]
+    console: ConsoleOptions,
+    #[command(flatten)]
     pub logs: LogOptions,
+    /// Every setting with the value that holds, secrets masked.
+    #[arg(skip)]
+    pub effective: Vec<(String, String)>,
 }
 
 /// What the service is to do: the settings in the form in which its parts take them.
@@ -70,9 +77,15 @@ pub struct Settings {
     pub retry_interval_min: Span,
     pub scheduler: scheduler::Config,
     pub delivery: delivery::Config,
+    /// The text of the secrets that calls are signed with.
+    pub signing_secret: Option<Secret>,
     /// The server for callbacks of type `nats`, and for the NATS command consumer.
     pub nats: Option<::nats::Options>,
     pub has_command_consumer: bool,
+    pub console: ConsoleOptions,
+    /// What the console adds in `timer dev`.
+    pub development: Option<::console::Development>,
+    pub effective: Vec<(String, String)>,
 }
 
 /// What differs between `timer serve` and `timer dev` where a setting is not given.
@@ -80,6 +93,7 @@ pub struct Settings {
 pub struct Defaults {
     pub api_key: Option<Secret>,
     pub bind: IpAddr,
+    pub signing_secret: Option<Secret>,
     /// How much of an answer is kept with an attempt.
     pub answer_bytes_max: usize,
 }
@@ -87,7 +101,7 @@ pub struct Defaults {
 impl Settings {
     pub fn resolve(options: &Options, defaults: Defaults) -> Result<Self, Failure> {
         contradictions::refuse(options)?;
-        let Options { api, store, timers, callbacks, nats, logs: _ } = options;
+        let Options { api, store, timers, callbacks, nats, console, logs: _, effective } = options;
         Ok(Self {
             api_key: api.api_key.clone().or(defaults.api_key).ok_or_else(api_key_is_required)?,
             rate_limit: api.rate_limit(),
@@ -99,9 +113,13 @@ impl Settings {
             overdue_window: timers.overdue_window,
             retry_interval_min: callbacks.retry_interval_min,
             scheduler: scheduler_config(timers, callbacks),
-            delivery: callbacks.delivery(defaults.answer_bytes_max)?,
+            delivery: callbacks.delivery(defaults.signing_secret.as_ref(), defaults.answer_bytes_max)?,
+            signing_secret: callbacks.signing_secret.clone().or(defaults.signing_secret),
             nats: nats.server()?,
             has_command_consumer: nats.broker == Broker::Nats,
+            console: console.clone(),
+            development: None,
+            effective: effective.clone(),
         })
     }
 }

@@ -54,6 +54,11 @@ pub trait Database: fmt::Debug + Send + Sync {
     /// this service.
     async fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Failure>;
 
+    /// Whether its time is that of the clock it is opened with, and not that of a server.
+    fn has_given_clock(&self) -> bool {
+        false
+    }
+
     /// Copies the database into a new file, also while a service uses it. Returns a sentence that says what was done.
     fn backup(&self, file: &Path) -> Result<String, Failure>;
 

@@ -1,9 +1,10 @@
 //! Many timers changed in one commit, and the operations whose progress is part of it.
 
 use domain::{AccessKeyId, Event, Missed, Status, Timer, TimerId};
+use futures_util::future::join_all;
 use store::{
-    BulkAction, BulkChange, BulkItem, BulkOperation, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, OperationId, OperationState,
-    Progress,
+    BulkAction, BulkChange, BulkItem, BulkOperation, Changed, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, OperationId,
+    OperationState, Progress,
 };
 
 use crate::{
@@ -286,5 +287,30 @@ pub async fn a_bulk_change_that_meets_a_claim_is_before_or_after_it(fixture: imp
             assert_ne!(change.is_change(), is_claimed && now.status == Status::Executing, "{action:?}: {now:?}");
             assert!(!(change.is_change() && is_claimed), "{action:?}: both changed and claimed");
         }
+    }
+}
+
+pub async fn a_bulk_change_that_meets_single_changes_counts_once_for_each_timer(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((0..200).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+    let items: Vec<_> = timers.iter().map(item).collect();
+    let singles = timers.iter().enumerate().map(async |(n, timer)| match n % 2 {
+        0 => stage.store.cancel(timer.id(), None, NOW).await.unwrap(),
+        _ => stage.store.update(&Timer { execute_at: ahead(secs(300)), ..timer.clone() }, NOW).await.unwrap(),
+    });
+    let (changes, singles) = tokio::join!(change(&stage, &BulkAction::Reschedule, &items), join_all(singles));
+    for (n, ((timer, in_bulk), single)) in timers.iter().zip(changes).zip(singles).enumerate() {
+        let now = stage.get(timer.id()).await;
+        match (n % 2, in_bulk.is_change(), single) {
+            // A cancel asks for no revision: it comes before the bulk change, or after it.
+            (0, moved, Changed::Done(_)) => {
+                assert_eq!((now.status, now.revision), (Status::Canceled, 1 + u32::from(moved)), "{now:?}");
+            }
+            // Both have read the same revision: one of them counts.
+            (1, true, Changed::StaleRevision(_)) => assert_eq!((now.execute_at, now.revision), (ahead(secs(500)), 2)),
+            (1, false, Changed::Done(after)) => assert_eq!((now.revision, &now), (2, &after)),
+            other => panic!("{other:?} {now:?}"),
+        }
+        assert_eq!(stage.due_of(timer.id()).await.len(), usize::from(now.status == Status::Pending));
     }
 }

@@ -108,6 +108,43 @@ pub async fn a_timer_is_never_both_canceled_and_claimed(fixture: impl Fixture) {
     }
 }
 
+/// A store may gather calls of many clients into one statement: each client still gets its own answer.
+pub async fn cancels_of_many_timers_at_once_are_answered_each_by_itself(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let mut timers = Vec::new();
+    for n in 0..10 {
+        for (m, status) in (0..).zip(Status::ALL) {
+            let draft = timer("http://a.example/").numbered(n * 100 + m).payload(&n.to_string());
+            timers.push(stage.in_status(draft, status).await);
+        }
+    }
+    let mut tasks = JoinSet::new();
+    for (n, timer) in (0..).zip(&timers) {
+        for _ in 0..2 {
+            let (store, id, now) = (Arc::clone(&stage.store), timer.id(), ahead(secs(n)));
+            tasks.spawn(async move { (n, store.cancel(id, None, now).await.unwrap()) });
+        }
+    }
+    let mut done = BTreeSet::new();
+    for (n, answer) in joined(tasks).await {
+        let before = &timers[n as usize];
+        match answer {
+            Changed::Done(after) => {
+                assert!(done.insert(n), "{before:?} is canceled once");
+                assert!(matches!(before.status, Status::Pending | Status::Paused));
+                assert_eq!((after.status, after.updated_at), (Status::Canceled, ahead(secs(n))));
+                assert_eq!((&after.definition, &after), (&before.definition, &stage.get(before.id()).await));
+            }
+            Changed::WrongStatus(met) if matches!(before.status, Status::Pending | Status::Paused) => {
+                assert_eq!((met.id(), met.status), (before.id(), Status::Canceled));
+            }
+            Changed::WrongStatus(met) => assert_eq!(&met, before),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(done.len(), 20, "every pending and every paused timer is canceled");
+}
+
 pub async fn a_timer_is_never_both_paused_and_claimed(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let timers = stage.create_new((0..150).map(|n| timer("http://a.example/").numbered(n)).collect()).await;

@@ -244,6 +244,7 @@ macro_rules! suite {
                 what_waits_for_a_retry_is_changed_as_well
                 a_thousand_timers_are_changed_at_once
                 a_bulk_change_that_meets_a_claim_is_before_or_after_it
+                a_bulk_change_that_meets_single_changes_counts_once_for_each_timer
                 operations_come_back_as_they_were_kept_the_latest_first
                 a_key_runs_no_more_operations_than_it_may
                 an_operation_belongs_to_one_node_until_its_lease_runs_out
@@ -274,6 +275,7 @@ macro_rules! suite {
                 exactly_one_of_many_claimers_gets_each_timer
                 one_claim_sent_many_times_at_once_counts_once
                 a_timer_is_never_both_canceled_and_claimed
+                cancels_of_many_timers_at_once_are_answered_each_by_itself
                 a_timer_is_never_both_paused_and_claimed
                 pausing_and_resuming_at_once_leaves_one_timer
                 a_claim_that_meets_an_update_is_before_or_after_it

@@ -1,8 +1,9 @@
 //! Timers in PostgreSQL, shared by any number of nodes.
 //!
 //! ```text
-//!   create ──▶ batch: what is queued, one statement ─┐
-//!   get, update, cancel, pause, reopen, attempts, … ─┴─▶ callers' bulkhead ────┐
+//!   create ────────────────▶ batch: what is queued, ─┐
+//!   get, update, cancel ───▶ one statement           ├─▶ callers' bulkhead ────┐
+//!   pause, reopen, attempts, … ──────────────────────┘                         │
 //!   list, count, statistics ───────────────────────────▶ lists' bulkhead ──────┼─▶ PostgreSQL
 //!   bulk changes, operations ──────────────────────────▶ bulk's bulkhead ──────┤
 //!   due, claim, settle, expired, purge ────────────────▶ scheduler's bulkhead ─┤
@@ -31,6 +32,7 @@ mod due;
 mod events;
 mod expired;
 mod failure;
+mod gather;
 mod groups;
 mod indexes;
 mod membership;
@@ -73,6 +75,7 @@ use store::{
 
 use crate::{
     create::Creates,
+    gather::Gathered,
     nudge::{Inbox, Nudge, Sender},
     sessions::{Bulkhead, Lane, Planning},
 };
@@ -158,6 +161,7 @@ pub struct PostgresStore {
     inbox: Inbox,
     sender: Sender,
     creates: Creates,
+    gathered: Gathered,
     expired: expired::Search,
 }
 
@@ -179,6 +183,7 @@ impl PostgresStore {
             inbox: Inbox::new(&options),
             sender: Sender::random(),
             creates: Creates::start(create::Statements { bulkhead: callers.clone(), shards: Arc::clone(&shards) }),
+            gathered: Gathered::start(&callers, &shards),
             expired: expired::Search::default(),
             options,
             shards,
@@ -236,12 +241,7 @@ impl TimerStore for PostgresStore {
     }
 
     async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
-        let mut found = self.callers.run(read::Read::new(vec![id], self.shards())).await?;
-        match found.remove(&id) {
-            Some(Ok(met)) => Ok(Some(met.timer)),
-            Some(Err(unreadable)) => Err(store::StoreError::Corrupt(domain::Cause::of(unreadable))),
-            None => Ok(None),
-        }
+        self.gathered.get(id).await
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
@@ -253,14 +253,16 @@ impl TimerStore for PostgresStore {
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {
-        self.callers.run(change::Update { changed: changed.clone(), now, shards: self.shards() }).await
+        self.gathered.update(changed.clone(), now).await
     }
 
     async fn cancel(&self, id: TimerId, expected: Option<u32>, now: Timestamp) -> StoreResult<Changed> {
-        let cancel = change::Cancel { id, now, shards: self.shards() };
         match expected {
-            None => self.callers.run(cancel).await,
-            Some(revision) => self.callers.run(change::CancelRevision { cancel, revision }).await,
+            None => self.gathered.cancel(id, now).await,
+            Some(revision) => {
+                let cancel = change::Cancel { id, now, shards: self.shards() };
+                self.callers.run(change::CancelRevision { cancel, revision }).await
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The texts of the keyed statements, for tests that look at how the server would carry them out.
 
 use crate::{
-    access, attempts, bulk, change, change_all, claim, conflict, create, due, events, expired, groups, membership, nudge,
+    access, attempts, bulk, change, change_all, claim, conflict, create, due, events, expired, gather, groups, membership, nudge,
     operation, options, ownership, purge, read, settle,
 };
 
@@ -33,11 +33,13 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 36] = [
+pub const CALLERS: [(&str, &str); 38] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
     ("cancel", change::CANCEL),
+    ("cancel what is free", gather::CANCEL_FREE),
+    ("replace what is free", gather::REPLACE_FREE),
     ("reopen", change::REOPEN),
     ("cancel all", bulk::CANCEL_ALL),
     ("still pending", bulk::STILL_PENDING),

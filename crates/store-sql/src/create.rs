@@ -12,7 +12,9 @@ use std::{
     time::Duration,
 };
 
-use domain::{Callback, Cause, Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, Times, limits, resolve};
+use domain::{
+    Callback, Cause, Definition, Fingerprint, NewTimer, OnConflict, Resolution, Status, Timer, TimerId, Times, limits, resolve,
+};
 use futures_util::{StreamExt, stream};
 use store::{Created, StoreError, StoreResult, Unreadable};
 use tokio::{sync::Semaphore, time::timeout};
@@ -208,11 +210,15 @@ fn portions(mut timers: &[Arc<NewTimer>], bytes_max: usize) -> impl Iterator<Ite
     })
 }
 
-/// About how much of a statement a timer takes.
 fn bytes(new: &NewTimer) -> usize {
-    let payload = new.definition.callback.payload().map_or(0, |json| json.as_str().len());
-    let metadata = new.definition.metadata.as_ref().map_or(0, |json| json.as_str().len());
-    let options = &new.definition.options;
+    definition_bytes(&new.definition)
+}
+
+/// About how much of a statement the definition of a timer takes.
+pub fn definition_bytes(definition: &Definition) -> usize {
+    let payload = definition.callback.payload().map_or(0, |json| json.as_str().len());
+    let metadata = definition.metadata.as_ref().map_or(0, |json| json.as_str().len());
+    let options = &definition.options;
     let follow_up = |callback: &Option<Box<Callback>>| callback.as_ref().map_or(0, |_| limits::FOLLOW_UP_BYTES_MAX);
     TIMER_BYTES + payload + metadata + follow_up(&options.on_success) + follow_up(&options.on_failure)
 }

@@ -25,7 +25,7 @@ fn migrations(store: &Path) -> Vec<String> {
 #[test]
 fn every_store_has_the_same_migrations() {
     let stores = stores();
-    assert!(stores.contains_key("store-postgres") && stores.contains_key("store-sqlite"), "{stores:?}");
+    assert!(["store-mysql", "store-postgres", "store-sqlite"].iter().all(|store| stores.contains_key(*store)), "{stores:?}");
     let mut lists = stores.iter().map(|(name, folder)| (name, migrations(folder)));
     let (first, expected) = lists.next().unwrap();
     for (name, list) in lists {

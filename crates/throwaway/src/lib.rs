@@ -1,11 +1,11 @@
 //! Servers that live as long as a test, and the ports they listen on.
 //!
-//! Only ever a dev-dependency. A test asks for a real PostgreSQL or a real NATS and gets one of its own: fresh, in a temporary
+//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL or NATS and gets one of its own: fresh, in a temporary
 //! directory, on a free port of 127.0.0.1. It is gone when it is dropped, and it is gone when the test process ends in any
 //! other way:
 //!
 //! ```text
-//!   test thread ──"start this"──▶ keeper thread ──fork──▶ setpriv ──exec──▶ postgres, nats-server
+//!   test thread ──"start this"──▶ keeper thread ──fork──▶ setpriv ──exec──▶ postgres, mariadbd, nats-server
 //!                                 (never ends)            asks for a signal at the keeper's end
 //! ```
 //!
@@ -24,6 +24,7 @@
 mod binaries;
 mod home;
 mod keeper;
+mod mysql;
 mod nats;
 mod port;
 mod postgres;
@@ -31,6 +32,7 @@ mod server_user;
 
 use std::sync::OnceLock;
 
+pub use mysql::Mysql;
 pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};
 pub use port::free_port;
 pub use postgres::Postgres;
@@ -42,6 +44,22 @@ pub use postgres::Postgres;
 pub fn postgres() -> &'static Postgres {
     static SHARED: OnceLock<Postgres> = OnceLock::new();
     SHARED.get_or_init(Postgres::start)
+}
+
+/// The MariaDB that all tests of one test binary share. The first call starts it.
+///
+/// It ends as the shared PostgreSQL does.
+pub fn mariadb() -> &'static Mysql {
+    static SHARED: OnceLock<Mysql> = OnceLock::new();
+    SHARED.get_or_init(Mysql::start_mariadb)
+}
+
+/// The MySQL that all tests of one test binary share; `None` where `scripts/setup.sh` could not install one.
+///
+/// It ends as the shared PostgreSQL does.
+pub fn mysql() -> Option<&'static Mysql> {
+    static SHARED: OnceLock<Option<Mysql>> = OnceLock::new();
+    SHARED.get_or_init(Mysql::start_mysql).as_ref()
 }
 
 /// The NATS that all tests of one test binary share, JetStream included. The first call starts it.

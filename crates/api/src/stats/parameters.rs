@@ -73,7 +73,7 @@ fn namespaces(text: Option<&str>) -> Result<Vec<Namespace>, Invalid> {
 }
 
 /// The parameters of a request. Refuses unknown names, and names that are given twice.
-fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
+pub(crate) fn read<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     let known = names_of::<T>();
     let mut seen: Vec<Cow<'_, str>> = Vec::new();
     for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {

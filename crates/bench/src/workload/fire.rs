@@ -1,11 +1,11 @@
 //! W2 and W3: how late the calls are, for many timers at one instant and for timers at a steady rate.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use crate::{
     error::Failed,
     ledger::Ledger,
-    load::{Created, Load},
+    load::{Answered, Load},
     percentiles::Percentiles,
     plan::Plan,
     record::Run,
@@ -32,7 +32,7 @@ pub struct Fires {
 }
 
 pub async fn run(session: &Session, workload: &str, fires: Fires) -> Result<Run, Failed> {
-    let (round, first, created) = prepare(session, fires).await?;
+    let (round, first, created) = prepare_fires(session, fires).await?;
     session.sleep_until(first - METER_BEFORE_MICROS).await;
     let meter = session.meter();
     session.sleep_until(round.plan.due(fires.timers.saturating_sub(1))).await;
@@ -41,15 +41,25 @@ pub async fn run(session: &Session, workload: &str, fires: Fires) -> Result<Run,
     if round.ledger.arrived() < fires.timers {
         session.clear(&round).await?;
     }
-    let lateness = lateness(&round.ledger, &round.plan, 0..fires.timers);
-    let arrived = lateness.len() as u64;
-    let last = (0..fires.timers).filter_map(|number| round.ledger.first_at(number)).max().unwrap_or(first);
-    let seconds = (last - first) as f64 / 1e6;
     Ok(Run {
         workload: workload.to_owned(),
-        timers: fires.timers,
         connections: LOAD.connections,
         destinations: fires.destinations,
+        cpu_micros_each: usage.micros_each(round.ledger.arrived()),
+        usage,
+        ..judge(&round, 0..fires.timers, created)
+    })
+}
+
+/// What became of the timers with these `numbers`, of which `created` says how many were acknowledged.
+pub fn judge(round: &Round, numbers: Range<u64>, created: Answered) -> Run {
+    let (first, timers) = (round.plan.due(numbers.start), numbers.end - numbers.start);
+    let lateness = lateness(&round.ledger, &round.plan, numbers.clone());
+    let arrived = lateness.len() as u64;
+    let last = numbers.filter_map(|number| round.ledger.first_at(number)).max().unwrap_or(first);
+    let seconds = (last - first) as f64 / 1e6;
+    Run {
+        timers,
         seconds,
         rate: if seconds > 0.0 { arrived as f64 / seconds } else { 0.0 },
         refused: created.refused,
@@ -57,21 +67,30 @@ pub async fn run(session: &Session, workload: &str, fires: Fires) -> Result<Run,
         lost: created.acknowledged.saturating_sub(arrived),
         duplicates: round.ledger.duplicates(),
         early: lateness.iter().filter(|micros| **micros < 0).count() as u64,
-        cpu_micros_each: usage.micros_each(arrived),
         lateness: Percentiles::of(lateness),
-        usage,
         ..Run::default()
-    })
+    }
 }
 
-/// Creates all timers so early that the last is acknowledged well before the first is due.
-async fn prepare(session: &Session, fires: Fires) -> Result<(Round, i64, Created), Failed> {
-    let mut ahead = session.lead + REST * 2 + Duration::from_millis(fires.timers * 1_000 / CREATES_PER_SECOND);
+/// Creates all timers of `fires` in time.
+pub async fn prepare_fires(session: &Session, fires: Fires) -> Result<(Round, i64, Answered), Failed> {
+    let Fires { timers, destinations, gap_micros: gap } = fires;
+    let begin = |first| session.begin(timers, destinations, Plan::Every { first, gap });
+    prepare(session, timers, begin, async |round: &Round| session.create(round, 0..timers, LOAD).await).await
+}
+
+/// Creates all timers so early that the last is acknowledged well before the first is due, which `begin` gets.
+pub async fn prepare(
+    session: &Session,
+    timers: u64,
+    begin: impl Fn(i64) -> Round,
+    create: impl AsyncFn(&Round) -> Result<Answered, Failed>,
+) -> Result<(Round, i64, Answered), Failed> {
+    let mut ahead = session.lead + REST * 2 + Duration::from_millis(timers * 1_000 / CREATES_PER_SECOND);
     for _ in 0..TRIES_MAX {
         let first = session.now() + i64::try_from(ahead.as_micros()).unwrap_or(i64::MAX);
-        let plan = Plan::Every { first, gap: fires.gap_micros };
-        let round = session.begin(fires.timers, fires.destinations, plan);
-        let created = session.create(&round, 0..fires.timers, LOAD).await?;
+        let round = begin(first);
+        let created = create(&round).await?;
         let left = Duration::from_micros(u64::try_from(first - session.now()).unwrap_or_default());
         if left >= REST && (created.refused == 0 || left >= session.lead) {
             return Ok((round, first, created));
@@ -79,11 +98,11 @@ async fn prepare(session: &Session, fires: Fires) -> Result<(Round, i64, Created
         session.clear(&round).await?;
         ahead = session.lead + REST * 2 + Duration::from_secs_f64(created.seconds * 2.0).max(ahead);
     }
-    Err(Failed::Run(format!("the service did not register {} timers before they were due.", fires.timers)))
+    Err(Failed::Run(format!("the service did not register {timers} timers before they were due.")))
 }
 
 /// The lateness of each timer that has arrived, in microseconds.
-pub fn lateness(ledger: &Ledger, plan: &Plan, numbers: std::ops::Range<u64>) -> Vec<i64> {
+pub fn lateness(ledger: &Ledger, plan: &Plan, numbers: Range<u64>) -> Vec<i64> {
     numbers.filter_map(|number| Some(ledger.first_at(number)? - plan.due(number))).collect()
 }
 

@@ -9,12 +9,13 @@
 use std::{ops::Range, time::Duration};
 
 use crate::{
+    ask::Ask,
     campaign::{Note, Tell},
     chart::grouped,
     error::Failed,
     ledger::Ledger,
-    load::Created,
-    pace::Pace,
+    load::Answered,
+    pace::{Pace, Sends},
     percentiles::Percentiles,
     plan::{self, Plan, Step},
     record::Run,
@@ -69,7 +70,7 @@ pub async fn run(session: &Session, climb: Climb, tell: Tell<'_>) -> Result<(Vec
 
 async fn climb_up(session: &Session, climb: Climb, rates: impl Iterator<Item = f64>, tell: Tell<'_>) -> Result<Vec<Run>, Failed> {
     let (round, steps) = begin(session, climb.step_seconds, rates);
-    let pace = Pace::begin(session, &round, ahead(session), climb.connections).await?;
+    let pace = Pace::begin(session, &round, &sends(session, &round, climb)).await?;
     let mut judged = Vec::new();
     for step in &steps {
         tell(Note::Doing(&format!("{NAME}: {}/s", grouped(step.per_second))));
@@ -93,7 +94,7 @@ async fn hold(session: &Session, climb: Climb, rate: f64) -> Result<Run, Failed>
     let parts = (climb.hold_seconds / climb.step_seconds).ceil().max(1.0);
     let (round, steps) = begin(session, climb.hold_seconds / parts, std::iter::repeat_n(rate, parts as usize));
     let meter = session.meter();
-    let pace = Pace::begin(session, &round, ahead(session), climb.connections).await?;
+    let pace = Pace::begin(session, &round, &sends(session, &round, climb)).await?;
     for step in &steps {
         session.sleep_until(step.end + LATENESS_MAX_MICROS).await;
         let due = step.first + step.timers;
@@ -108,7 +109,7 @@ async fn hold(session: &Session, climb: Climb, rate: f64) -> Result<Run, Failed>
     Ok(held(&round, rate, climb, created, usage))
 }
 
-fn held(round: &Round, rate: f64, climb: Climb, created: Created, usage: Usage) -> Run {
+fn held(round: &Round, rate: f64, climb: Climb, created: Answered, usage: Usage) -> Run {
     let late = late(&round.ledger, &round.plan, 0..round.timers);
     let lateness = lateness(&round.ledger, &round.plan, 0..round.timers);
     Run {
@@ -135,6 +136,12 @@ fn held(round: &Round, rate: f64, climb: Climb, created: Created, usage: Usage) 
 /// How long before its due time a timer is created: as short as the service allows, and long enough to be registered in time.
 fn ahead(session: &Session) -> Duration {
     session.lead + Duration::from_secs(1)
+}
+
+/// Each timer is created a fixed time before it is due.
+fn sends(session: &Session, round: &Round, climb: Climb) -> Sends {
+    let (count, at) = (round.timers, round.plan.clone());
+    Sends { ask: Ask::Create, count, at, ahead: ahead(session), connections: climb.connections }
 }
 
 fn begin(session: &Session, step_seconds: f64, rates: impl Iterator<Item = f64>) -> (Round, Vec<Step>) {

@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use crate::{
     error::Failed,
-    load::{Created, Load},
-    plan::Plan,
+    load::{Answered, Load},
+    plan,
     record::Held,
     session::{Round, Session},
 };
 
 const LOAD: Load = Load { connections: 8, timers_per_request: 500 };
-/// The timers are due from one hour to twenty-five hours from now.
-const FIRST_AFTER_MICROS: i64 = 3_600_000_000;
-const SPAN_MICROS: i64 = 24 * 3_600_000_000;
 /// The number of requests of which the median counts.
 const ASKED: usize = 5;
 const FIRST_PAGE: &str = "/timers?limit=50";
@@ -30,8 +27,17 @@ pub struct Pile {
 impl Pile {
     /// Starts without timers; at most `timers_max` will be created.
     pub fn begin(session: &Session, timers_max: u64) -> Self {
-        let plan = Plan::Scattered { from: session.now() + FIRST_AFTER_MICROS, span: SPAN_MICROS };
-        Self { round: session.begin_unheard(timers_max, plan), timers: 0 }
+        Self { round: session.begin_unheard(timers_max, plan::much_later(session.now())), timers: 0 }
+    }
+
+    /// The same in a single namespace, as the timers of one tenant are.
+    pub fn begin_in_one_namespace(session: &Session, timers_max: u64) -> Self {
+        let Self { round, timers } = Self::begin(session, timers_max);
+        Self { round: Round { is_one_namespace: true, ..round }, timers }
+    }
+
+    pub const fn round(&self) -> &Round {
+        &self.round
     }
 
     pub const fn timers(&self) -> u64 {
@@ -40,16 +46,22 @@ impl Pile {
 
     /// Adds timers until there are `timers`, and measures what they take.
     pub async fn grow(&mut self, session: &Session, timers: u64) -> Result<Held, Failed> {
+        let fill_rate = self.fill(session, timers).await?;
+        look(session, self.timers, fill_rate).await
+    }
+
+    /// Adds timers until there are `timers`, and says how many a second that were.
+    pub async fn fill(&mut self, session: &Session, timers: u64) -> Result<Option<f64>, Failed> {
         let missing = self.timers..timers.max(self.timers);
         let created = if missing.is_empty() { None } else { Some(session.create(&self.round, missing, LOAD).await?) };
-        if let Some(Created { refused: 1.., first_refusal, .. }) = &created {
+        if let Some(Answered { refused: 1.., first_refusal, .. }) = &created {
             let why = first_refusal.as_deref().unwrap_or("no reason given");
             return Err(Failed::Run(format!("the service did not take all of {timers} pending timers: {why}.")));
         }
         self.timers = timers.max(self.timers);
         session.meter().stop().await;
         tokio::time::sleep(REST).await;
-        look(session, self.timers, created.map(|created| created.rate())).await
+        Ok(created.map(|created| created.rate()))
     }
 
     /// Cancels all of them.
@@ -66,6 +78,7 @@ async fn look(session: &Session, timers: u64, fill_rate: Option<f64>) -> Result<
         fill_rate,
         resident_bytes: memory.map(|memory| memory.resident),
         resident_bytes_max: memory.map(|memory| memory.resident_max),
+        database_bytes: session.watched.database_memory_bytes(),
         store_bytes,
         first_page_ms: ask(session, FIRST_PAGE).await?,
         count_ms: ask(session, COUNT).await?,

@@ -29,7 +29,7 @@ pub struct ReportOptions {
 
 #[derive(Debug, Clone, Args)]
 pub struct MeasureOptions {
-    /// Which to run: w1, w1c, w1b (creates), w2, w2x (many calls at one instant), w3 (lateness), w4 (many pending timers), w5 (creates and calls at once) [default: all]
+    /// Which to run: w1, w1c, w1b (creates), w2, w2x (many calls at one instant), w3 (lateness), w4 (many pending timers), w5 (creates and calls at once) [default: these]; or where it may become slow: mixed (creates, cancels and calls beside many pending timers), lists (the same beside 0, 1 and 20 lists a second), cancels, updates, slow (a receiver that takes 5 s), burst (a million calls at one instant); cliffs is all of the latter
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// Start a service for this, on a SQLite file that is thrown away, or on --database-url
@@ -42,6 +42,12 @@ pub struct MeasureOptions {
     /// A setting of the service that --embedded starts; give it again for each further one
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
+    /// Another build of this program, which runs each workload in turns with this one, --runs pairs; prints ratios. Needs --embedded
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<String>,
+    /// A command for the shell that is run before each start of a service for --embedded: it empties the database
+    #[arg(long, value_name = "COMMAND")]
+    pub before: Option<String>,
     /// A running service, such as http://127.0.0.1:8080; its CONNECTIONS_PER_ADDRESS_MAX must allow for the load: 300 for all workloads
     #[arg(long, env = "TIMER_URL", value_name = "URL")]
     pub url: Option<String>,
@@ -57,19 +63,25 @@ pub struct MeasureOptions {
     /// How often each workload is run; the run in the middle counts [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub runs: Option<String>,
-    /// How many timers, instead of the workload's own number
+    /// How many timers, instead of the workload's own number; for mixed and lists, of each kind
     #[arg(long, value_name = "COUNT")]
     pub count: Option<String>,
     /// How many connections, instead of the workload's own number
     #[arg(long, value_name = "COUNT")]
     pub connections: Option<String>,
+    /// How many creates, cancels and calls a second mixed and lists have of each [default: 1000]
+    #[arg(long, value_name = "COUNT")]
+    pub rate: Option<String>,
+    /// How many timers are pending beside mixed and lists [default: 1000000]
+    #[arg(long, value_name = "COUNT")]
+    pub pending: Option<String>,
     /// How many timers are pending in w4, with commas between [default: 200000,1000000]
     #[arg(long, value_name = "LIST")]
     pub sizes: Option<String>,
     /// A tenth of everything: to see that it works, not how well
     #[arg(long)]
     pub quick: bool,
-    /// Leave the pending timers of w4 where they are, because the database is thrown away anyway
+    /// Leave the pending timers of w4, mixed and lists where they are, because the database is thrown away anyway
     #[arg(long)]
     pub leave: bool,
     /// What else must be known to judge the metrics, such as the settings of the database

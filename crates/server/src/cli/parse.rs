@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString};
 
-use clap::{Arg, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches};
 
 use super::{Cli, Command};
 use crate::{exit::Failure, values::sentence_of};
@@ -31,10 +31,32 @@ pub fn parse() -> Result<Command, Failure> {
 /// A setting that is empty counts as not set: that is how compose files and scripts leave settings out. No other code
 /// knows it: what is parsed has no empty settings any more.
 pub fn try_parse(args: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Command, clap::Error> {
-    let command = without_empty_variables(Cli::command());
+    let mut command = without_empty_variables(Cli::command());
     let args = without_empty_flags(args.into_iter().map(Into::into), &setting_flags(&Cli::command()));
-    Ok(Cli::from_arg_matches(&command.try_get_matches_from(args)?)?.command)
+    let matches = command.try_get_matches_from_mut(args)?;
+    let mut parsed = Cli::from_arg_matches(&matches)?.command;
+    if let Command::Serve(options) | Command::Dev(options) = &mut parsed {
+        options.effective = effective(&command, &matches);
+    }
+    Ok(parsed)
 }
+
+/// Every setting of the command with the value that holds, for people to look at.
+fn effective(command: &clap::Command, matches: &ArgMatches) -> Vec<(String, String)> {
+    let Some((name, given)) = matches.subcommand() else { return Vec::new() };
+    let described = |arg: &Arg| {
+        let variable = arg.get_env()?.to_string_lossy().into_owned();
+        let raw = given.get_raw(arg.get_id().as_str()).and_then(|mut values| values.next());
+        let value = raw.map(|value| value.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_masked = arg.is_hide_env_values_set() && !value.is_empty();
+        Some((variable, if is_masked { MASK.to_owned() } else { value }))
+    };
+    let settings = command.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
+    settings.filter_map(described).collect()
+}
+
+/// Stands for a secret that is set.
+const MASK: &str = "••••••••";
 
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_args(without_empty_variable).mut_subcommands(without_empty_variables)
@@ -83,6 +105,17 @@ mod tests {
     #[test]
     fn verify_cli() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_holds_is_told_without_secrets() {
+        let key = "0123456789abcdef0123456789abcdef";
+        let Ok(Command::Serve(options)) = try_parse(["timer", "serve", "--api-key", key, "--port", "81"]) else {
+            panic!("it was told to serve")
+        };
+        let value = |name: &str| options.effective.iter().find(|(named, _)| named == name).map(|(_, value)| value.as_str());
+        assert_eq!((value("PORT"), value("API_KEY"), value("RETENTION")), (Some("81"), Some(MASK), Some("30d")));
+        assert!(!format!("{:?}", options.effective).contains(key));
     }
 
     #[test]

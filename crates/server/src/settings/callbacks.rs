@@ -4,7 +4,7 @@ use clap::Args;
 use delivery::{Egress, NamespaceRules, SigningSecrets};
 use domain::{AttemptLog, Invalid, Span};
 
-use crate::values::{Setting, choice, duration, number};
+use crate::values::{Secret, Setting, choice, duration, number};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Callbacks")]
@@ -17,7 +17,7 @@ pub struct CallbackOptions {
     pub egress_allow: Option<String>,
     /// Signs callbacks: a secret of the form whsec_…. While you change it, give new and old with a comma between
     #[arg(long, env = "SIGNING_SECRET", hide_env_values = true, value_name = "SECRET", value_parser = signing_secrets())]
-    pub signing_secret: Option<SigningSecrets>,
+    pub signing_secret: Option<Secret>,
     /// A JSON file with retry policies (for timers that have none), signing secrets and NATS subjects of single namespaces: {"NAME": {"retry_policy": {…}, "signing_secret": "whsec_…", "subjects": ["NAME.>"]}}
     #[arg(long, env = "NAMESPACES_FILE", value_name = "FILE")]
     pub namespaces_file: Option<PathBuf>,
@@ -57,11 +57,12 @@ pub struct CallbackOptions {
 }
 
 impl CallbackOptions {
-    /// How calls are made; with how much of an answer that is kept, unless that is set.
-    pub fn delivery(&self, answer_bytes_max: usize) -> Result<delivery::Config, Invalid> {
+    /// How calls are made; with these secrets, and with how much of an answer that is kept, unless they are set.
+    pub fn delivery(&self, signing_secret: Option<&Secret>, answer_bytes_max: usize) -> Result<delivery::Config, Invalid> {
+        let signing_secret = self.signing_secret.as_ref().or(signing_secret);
         Ok(delivery::Config {
             egress: Egress::parse(self.egress, self.egress_allow.as_deref().unwrap_or_default())?,
-            signing: self.signing_secret.clone(),
+            signing: signing_secret.map(|secret| SigningSecrets::parse(secret.expose())).transpose()?,
             namespaces: Arc::new(self.read_namespaces()?),
             attempt_log: self.attempts,
             answer_bytes_max: self.attempts_body.unwrap_or(answer_bytes_max),
@@ -89,8 +90,8 @@ fn egress_allow() -> Setting<String> {
     Setting::new(|_, text| Egress::parse(PRIVATE, text).map(|_| text.to_owned()))
 }
 
-fn signing_secrets() -> Setting<SigningSecrets> {
-    Setting::new(|_, text| SigningSecrets::parse(text))
+fn signing_secrets() -> Setting<Secret> {
+    Setting::new(|_, text| SigningSecrets::parse(text).map(|_| Secret::new(text.to_owned())))
 }
 
 /// What `timer dev` keeps of an answer.

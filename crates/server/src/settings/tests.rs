@@ -14,7 +14,8 @@ fn settings(flags: &[&str]) -> Result<Settings, String> {
 }
 
 fn settings_with(flags: &[&str], api_key: Option<Secret>) -> Result<Settings, String> {
-    let defaults = Defaults { api_key, bind: IpAddr::from([0, 0, 0, 0]), answer_bytes_max: 0 };
+    let bind = IpAddr::from([0, 0, 0, 0]);
+    let defaults = Defaults { api_key, bind, signing_secret: None, answer_bytes_max: 0 };
     Settings::resolve(&options(flags)?, defaults).map_err(|failure| failure.to_string())
 }
 

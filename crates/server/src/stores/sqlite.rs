@@ -65,6 +65,10 @@ impl Database for SqliteFile {
         Ok(Arc::new(store))
     }
 
+    fn has_given_clock(&self) -> bool {
+        true
+    }
+
     fn backup(&self, file: &Path) -> Result<String, Failure> {
         store_sqlite::backup(&self.0, file).map_err(|error| match error {
             BackupError::Database(error) => not_opened(error),

@@ -42,6 +42,7 @@ mod crash;
 mod damaged_rows;
 mod database_file;
 mod database_outage;
+mod dev_tools;
 mod disk_full;
 mod downtime;
 mod events;

@@ -1,0 +1,269 @@
+// What the console adds where there is script: times in the viewer's zone, countdowns, dialogs, live regions, shortcuts.
+// Every page works without it.
+
+const body = document.body;
+const base = body.dataset.base;
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const one = (selector, root = document) => root.querySelector(selector);
+
+// Times. The service may have another clock than this machine.
+
+const ahead = body.dataset.now ? new Date(body.dataset.now) - Date.now() : 0;
+
+const zone = body.dataset.zone;
+const zoned = (() => {
+  if (!zone || zone === "UTC") return null;
+  try {
+    const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", fractionalSecondDigits: 3 };
+    return new Intl.DateTimeFormat("en-GB", zone === "local" ? options : { ...options, timeZone: zone });
+  } catch {
+    return null;
+  }
+})();
+
+function showTime(element) {
+  if (!zoned) return;
+  const part = Object.fromEntries(zoned.formatToParts(new Date(element.dateTime)).map(({ type, value }) => [type, value]));
+  const millis = element.dataset.time === "millis" ? `.${part.fractionalSecond}` : "";
+  const year = element.dataset.time === "short" && part.year === String(new Date().getFullYear()) ? "" : ` ${part.year}`;
+  element.textContent = `${part.day} ${part.month.slice(0, 3)}${year} ${part.hour}:${part.minute}:${part.second}${millis}`;
+}
+
+function length(seconds) {
+  const two = (large, name, small, rest) => {
+    const more = Math.floor((seconds % large) / small);
+    return `${Math.floor(seconds / large)} ${name}${more ? ` ${more} ${rest}` : ""}`;
+  };
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return two(60, "min", 1, "s");
+  if (seconds < 86400) return two(3600, "h", 60, "min");
+  return two(86400, "d", 3600, "h");
+}
+
+function showDistance(element) {
+  const away = (new Date(element.dateTime) - Date.now() - ahead) / 1000;
+  const seconds = Math.floor(Math.abs(away));
+  const text = seconds === 0 ? "now" : away > 0 ? `in ${length(seconds)}` : `${length(seconds)} ago`;
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function enhance(root) {
+  all("time[data-time]", root).forEach(showTime);
+  all("time[data-distance]", root).forEach(showDistance);
+  all("[data-copy]", root).forEach((button) => (button.hidden = false));
+  all("#select-all", root).forEach((box) => (box.hidden = false));
+  countSelected();
+}
+
+setInterval(() => all("time[data-distance]").forEach(showDistance), 1000);
+
+// Selections.
+
+function countSelected() {
+  const count = one("#selected-count");
+  if (!count) return;
+  const selected = all('td.tick input:checked').length;
+  count.textContent = selected ? `${selected} selected` : "Select timers, or act on all that match";
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.id === "select-all") all("td.tick input").forEach((box) => (box.checked = event.target.checked));
+  if (event.target.closest(".tick")) countSelected();
+});
+
+// Copies and dialogs.
+
+const dialog = one("#dialog");
+
+async function openDialog(link) {
+  try {
+    const answer = await fetch(link, { headers: { "X-Fragment": "dialog" } });
+    const text = await answer.text();
+    if (!answer.ok || answer.redirected || text.includes("<html")) throw new Error("no fragment");
+    dialog.innerHTML = text;
+    dialog.setAttribute("aria-labelledby", "confirm-title");
+    enhance(dialog);
+    dialog.showModal();
+    one("button.main, button.danger", dialog)?.focus();
+  } catch {
+    location.href = link;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    const said = copy.textContent;
+    navigator.clipboard?.writeText(copy.dataset.copy).then(() => {
+      copy.textContent = "Copied";
+      setTimeout(() => (copy.textContent = said), 1200);
+    });
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  const asks = event.target.closest("a[data-dialog]");
+  if (asks && dialog) {
+    event.preventDefault();
+    openDialog(asks.href);
+  } else if (event.target.closest("dialog [data-close]")) {
+    event.preventDefault();
+    event.target.closest("dialog").close();
+  }
+});
+
+// Forms that show only what belongs to the kind that is chosen, and tell what a time means.
+
+function showKinds() {
+  for (const choice of all("[data-shows]")) {
+    const kind = choice.type === "radio" ? one(`[name="${choice.name}"]:checked`)?.value : choice.value;
+    all(`[data-kind^="${choice.name}:"]`).forEach((part) => (part.hidden = part.dataset.kind !== `${choice.name}:${kind}`));
+  }
+}
+document.addEventListener("change", showKinds);
+
+// Live regions.
+
+const toggle = one("#live");
+const stored = { get: (name) => { try { return localStorage.getItem(name); } catch { return null; } }, set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* Not kept. */ } } };
+let wanted = stored.get("timer-live") !== "off";
+let stream = null;
+
+function replace(id, html) {
+  const old = document.getElementById(id);
+  if (!old || old.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea, select")) return;
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  const fresh = template.content.firstElementChild;
+  if (!fresh) return;
+  const checked = new Set(all("td.tick input:checked", old).map((box) => box.value));
+  all("td.tick input", fresh).forEach((box) => (box.checked = checked.has(box.value)));
+  const opened = all("details", old).map((part) => part.open);
+  all("details", fresh).forEach((part, at) => (part.open = opened[at] ?? part.open));
+  const row = one("tr[aria-selected]", old)?.dataset.row;
+  if (row) all("tr[data-row]", fresh).find((part) => part.dataset.row === row)?.setAttribute("aria-selected", "true");
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const left = one(".table", old)?.scrollLeft ?? 0;
+  // Rows that are new are marked for a moment.
+  const known = new Set(all("tr[data-row]", old).map((part) => part.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>/g, "")));
+  enhance(fresh);
+  old.replaceWith(fresh);
+  if (left) one(".table", fresh).scrollLeft = left;
+  if (focused) all(focused.tagName, fresh).find((part) => part.href === focused.href && part.value === focused.value)?.focus({ preventScroll: true });
+  if (known.size) all("tr[data-row]", fresh).filter((part) => !known.has(part.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>/g, ""))).forEach((part) => part.classList.add("fresh"));
+  countSelected();
+}
+
+function connect() {
+  if (stream || !wanted || document.hidden || !one("[data-live]")) return;
+  const view = location.pathname.slice(base.length) + location.search;
+  stream = new EventSource(`${base}/live?view=${encodeURIComponent(view)}`);
+  stream.addEventListener("region", (event) => {
+    const { id, html } = JSON.parse(event.data);
+    if (!dialog?.open) replace(id, html);
+  });
+  // The session has ended, or the page is no more.
+  stream.addEventListener("gone", () => location.reload());
+  stream.onopen = () => say(true);
+  stream.onerror = () => {
+    say(false);
+    // A refusal ends the stream for good.
+    if (stream?.readyState === EventSource.CLOSED) {
+      stream = null;
+      setTimeout(connect, 5000);
+    }
+  };
+}
+
+function disconnect() {
+  stream?.close();
+  stream = null;
+}
+
+function say(isOn) {
+  toggle.textContent = isOn ? "● Live" : wanted ? "○ Connecting" : "‖ Paused";
+  toggle.setAttribute("aria-pressed", String(wanted));
+}
+
+function switchLive() {
+  wanted = !wanted;
+  stored.set("timer-live", wanted ? "on" : "off");
+  disconnect();
+  say(false);
+  connect();
+}
+
+if (toggle && one("[data-live]")) {
+  toggle.hidden = false;
+  say(false);
+  toggle.addEventListener("click", switchLive);
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+  addEventListener("pagehide", disconnect);
+  connect();
+}
+
+// Keyboard.
+
+let going = 0;
+
+function move(step) {
+  const rows = all("tr[data-row]");
+  if (!rows.length) return;
+  const at = rows.findIndex((row) => row.hasAttribute("aria-selected"));
+  const next = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
+  rows[at]?.removeAttribute("aria-selected");
+  next.setAttribute("aria-selected", "true");
+  next.scrollIntoView({ block: "nearest" });
+}
+
+const keys = {
+  "/": () => one("#filter, #search")?.focus(),
+  j: () => move(1),
+  k: () => move(-1),
+  x: () => { const box = one('tr[aria-selected] td.tick input'); if (box) { box.checked = !box.checked; countSelected(); } },
+  Enter: () => { const row = one("tr[aria-selected]"); if (row) location.href = row.dataset.row; },
+  l: () => toggle && !toggle.hidden && switchLive(),
+  z: () => one("#zone")?.click(),
+  "?": () => one("#shortcuts")?.showModal(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (body.dataset.shortcuts === "off" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input:not([type=checkbox]), textarea, select, dialog[open]")) {
+    if (event.key === "Escape" && event.target.matches("#filter, #search")) event.target.blur();
+    return;
+  }
+  if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
+  if (event.key === "g") {
+    going = Date.now();
+    return;
+  }
+  const isGoing = Date.now() - going < 1500;
+  going = 0;
+  const link = isGoing ? one(`[data-go="${CSS.escape(event.key)}"]`) : one(`[data-key="${CSS.escape(event.key)}"]`);
+  if (link) {
+    event.preventDefault();
+    link.click();
+  } else if (!isGoing && keys[event.key]) {
+    event.preventDefault();
+    keys[event.key]();
+  }
+});
+
+// The link that `timer dev` prints logs in once. Its token is in the fragment, which is sent to no server.
+
+const login = one("#login");
+const token = new URLSearchParams(location.hash.slice(1)).get("once");
+if (login && token) {
+  one("#once").value = token;
+  history.replaceState(null, "", location.pathname + location.search);
+  login.submit();
+}
+
+// Help in the list of zones.
+const zones = one("#zones");
+if (zones && Intl.supportedValuesOf) {
+  zones.append(...Intl.supportedValuesOf("timeZone").map((name) => Object.assign(document.createElement("option"), { value: name })));
+}
+
+showKinds();
+enhance(document);

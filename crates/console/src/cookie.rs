@@ -1,0 +1,42 @@
+//! Cookies, read and written.
+
+use http::{HeaderMap, HeaderValue, header};
+
+/// The value of the cookie with this name. Of several with one name the first counts, as browsers send the most specific one first.
+pub(crate) fn read<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(named, value)| (named == name).then_some(value))
+}
+
+/// How a cookie is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    pub path: &'a str,
+    pub is_secure: bool,
+    /// Whether scripts may not read it.
+    pub is_http_only: bool,
+    pub seconds: i64,
+}
+
+/// The header that sets a cookie; `None` where the value cannot stand in a header.
+pub(crate) fn write(name: &str, value: &str, kept: Kept<'_>) -> Option<HeaderValue> {
+    let secure = if kept.is_secure { "; Secure" } else { "" };
+    let http_only = if kept.is_http_only { "; HttpOnly" } else { "" };
+    let path = if kept.path.is_empty() { "/" } else { kept.path };
+    let text = format!("{name}={value}; Path={path}; Max-Age={}; SameSite=Strict{http_only}{secure}", kept.seconds);
+    HeaderValue::try_from(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_found_by_its_whole_name() {
+        let headers = HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static("xtimer=1; timer=a=b;timer=2;  last=3"))]);
+        for (name, value) in [("timer", Some("a=b")), ("xtimer", Some("1")), ("last", Some("3")), ("time", None)] {
+            assert_eq!(read(&headers, name), value, "{name}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! A filter in words: `status:failed ns:billing key:order-* due:<1h`.
+
+use commands::{Filter, Period};
+use domain::{CorrelationId, Group, Invalid, Key, MetadataPath, Namespace, Span, Status, Timestamp, limits};
+
+/// The conditions that there are, with an example of each.
+pub(crate) const CONDITIONS: [(&str, &str); 10] = [
+    ("status:", "status:failed,expired"),
+    ("ns:", "ns:billing"),
+    ("key:", "key:order-*"),
+    ("due:", "due:<1h"),
+    ("created:", "created:<24h"),
+    ("dest:", "dest:api.shop.example:443"),
+    ("error:", "error:timeout"),
+    ("meta.", "meta.customer:42"),
+    ("group:", "group:campaign-7"),
+    ("corr:", "corr:req-7f3a"),
+];
+
+/// What a viewer wrote, and what it means.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct FilterWords {
+    /// As they were written, quotes included.
+    pub(crate) words: Vec<String>,
+    pub(crate) filter: Filter,
+}
+
+/// A word without its quotes.
+struct Word {
+    name: String,
+    value: String,
+    /// Then it has no wildcard.
+    is_quoted: bool,
+}
+
+impl FilterWords {
+    /// What the words mean at this time: `due:<1h` is another hour tomorrow.
+    pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Self, Invalid> {
+        let words = split(text)?;
+        let mut filter = Filter::default();
+        for written in &words {
+            let word = Word::of(written);
+            let refused = |invalid: Invalid| Invalid::new(format!("{written}: {}", invalid.field), invalid.rule);
+            add(&mut filter, &word, now).map_err(refused)?;
+        }
+        Ok(Self { words, filter })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.words.join(" ")
+    }
+
+    /// The same without one of the words.
+    pub(crate) fn without(&self, at: usize) -> String {
+        let rest = self.words.iter().enumerate().filter(|(n, _)| *n != at).map(|(_, word)| word.as_str());
+        rest.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same with one more word, in place of those that ask about the same.
+    pub(crate) fn with(&self, name: &str, value: &str) -> String {
+        let others = self.words.iter().filter(|word| !word.starts_with(name)).map(String::as_str);
+        let added = word(name, value);
+        others.chain([added.as_str()]).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A condition with this name, which includes its colon: quoted where it would be read as something else.
+pub(crate) fn word(name: &str, value: &str) -> String {
+    let needs_quotes =
+        value.is_empty() || value.ends_with('*') || value.contains(['"', '\\', ',']) || value.contains(char::is_whitespace);
+    if !needs_quotes {
+        return format!("{name}{value}");
+    }
+    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("{name}\"{escaped}\"")
+}
+
+/// Splits at blanks that are not in quotes.
+fn split(text: &str) -> Result<Vec<String>, Invalid> {
+    let (mut words, mut word, mut is_quoted, mut chars) = (Vec::new(), String::new(), false, text.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if is_quoted => {
+                word.push(c);
+                word.extend(chars.next());
+            }
+            '"' => {
+                is_quoted = !is_quoted;
+                word.push(c);
+            }
+            c if c.is_whitespace() && !is_quoted => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            c => word.push(c),
+        }
+    }
+    if is_quoted {
+        return Err(Invalid::new("the filter", "has a quote that is not closed"));
+    }
+    words.extend((!word.is_empty()).then_some(word));
+    Ok(words)
+}
+
+impl Word {
+    fn of(written: &str) -> Self {
+        let quoted_at = written.find('"').unwrap_or(written.len());
+        let colon = written.find(':').filter(|colon| *colon < quoted_at);
+        let (name, rest) = colon.map_or(("", written), |colon| (&written[..colon], &written[colon + 1..]));
+        let (mut value, mut is_quoted, mut chars) = (String::new(), false, rest.chars());
+        while let Some(c) = chars.next() {
+            match c {
+                '"' => is_quoted = true,
+                '\\' if is_quoted => value.extend(chars.next()),
+                c => value.push(c),
+            }
+        }
+        Self { name: name.to_owned(), value, is_quoted }
+    }
+}
+
+fn add(filter: &mut Filter, word: &Word, now: Timestamp) -> Result<(), Invalid> {
+    let value = word.value.as_str();
+    match word.name.as_str() {
+        "" => add_key(filter, value, true),
+        "status" => add_statuses(filter, value),
+        "ns" | "namespace" => {
+            // A name may have a comma; several are several words.
+            let namespace = Namespace::parse(value)?;
+            if !filter.namespaces.contains(&namespace) {
+                filter.namespaces.push(namespace);
+            }
+            Ok(())
+        }
+        "key" => match value.strip_suffix('*').filter(|_| !word.is_quoted) {
+            Some(prefix) => add_key(filter, prefix, true),
+            None => add_key(filter, value, false),
+        },
+        "group" => Group::parse(value).map(|group| filter.group = Some(group)),
+        "corr" | "correlation" => CorrelationId::parse(value).map(|id| filter.correlation_id = Some(id)),
+        "dest" | "destination" => searched("dest", value).map(|value| filter.destination = Some(value)),
+        "error" => searched("error", value).map(|value| filter.error = Some(value)),
+        "due" => period("due", value, now, Direction::Ahead).map(|period| filter.due = narrowed(filter.due, period)),
+        "created" => {
+            period("created", value, now, Direction::Behind).map(|period| filter.created = narrowed(filter.created, period))
+        }
+        name => match name.strip_prefix("meta.").or_else(|| name.strip_prefix("metadata.")) {
+            Some(path) => add_metadata(filter, path, value),
+            None => Err(Invalid::new(
+                format!("{name}:"),
+                "is not a condition; there are status: ns: key: due: created: dest: error: meta.PATH: group: corr:",
+            )),
+        },
+    }
+}
+
+fn add_key(filter: &mut Filter, value: &str, is_prefix: bool) -> Result<(), Invalid> {
+    let key = Key::parse(value)?;
+    if is_prefix {
+        filter.key_prefix = Some(value.to_owned());
+    } else {
+        filter.key = Some(key);
+    }
+    Ok(())
+}
+
+fn add_statuses(filter: &mut Filter, value: &str) -> Result<(), Invalid> {
+    for text in value.split(',') {
+        let known = Status::ALL.map(Status::as_str).join(", ");
+        let status = Status::parse(text).ok_or_else(|| Invalid::new("status", format!("must be one of {known}")))?;
+        if !filter.status.contains(&status) {
+            filter.status.push(status);
+        }
+    }
+    Ok(())
+}
+
+fn add_metadata(filter: &mut Filter, path: &str, value: &str) -> Result<(), Invalid> {
+    if filter.metadata.len() >= limits::METADATA_CONDITIONS_MAX {
+        return Err(Invalid::new("meta", format!("must not be asked about more than {} times", limits::METADATA_CONDITIONS_MAX)));
+    }
+    filter.metadata.push((MetadataPath::parse("meta", path)?, value.to_owned()));
+    Ok(())
+}
+
+fn searched(field: &str, value: &str) -> Result<String, Invalid> {
+    if value.is_empty() || value.chars().count() > limits::SEARCHED_CHARS_MAX || value.contains('\0') {
+        return Err(Invalid::new(field, format!("must have 1 to {} characters", limits::SEARCHED_CHARS_MAX)));
+    }
+    Ok(value.to_owned())
+}
+
+/// Where a length of time leads to: `due:<1h` is within the next hour, `created:<1h` within the last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Ahead,
+    Behind,
+}
+
+/// `<1h`, `>1h`, `FROM..TO`, `<INSTANT`, `>INSTANT`, with instants in RFC 3339 or dates.
+fn period(field: &str, text: &str, now: Timestamp, direction: Direction) -> Result<Period, Invalid> {
+    let rule = || Invalid::new(field, "must be such as <1h, >2d or 2030-01-31T12:00:00Z..2030-02-01");
+    if let Some((from, to)) = text.split_once("..") {
+        let end = |text: &str| if text.is_empty() { Ok(None) } else { instant(field, text).map(Some) };
+        let period = Period { from: end(from)?, to: end(to)? };
+        let is_empty = period.from.zip(period.to).is_some_and(|(from, to)| from >= to);
+        return if is_empty { Err(Invalid::new(field, "must end later than it begins")) } else { Ok(period) };
+    }
+    let (is_below, text) = match (text.strip_prefix('<'), text.strip_prefix('>')) {
+        (Some(text), _) => (true, text),
+        (_, Some(text)) => (false, text),
+        _ => return Err(rule()),
+    };
+    let (at, is_before) = match Span::parse(field, text) {
+        Ok(span) if direction == Direction::Ahead => (now.saturating_add(span), is_below),
+        Ok(span) => (now.saturating_sub(span), !is_below),
+        Err(_) => (instant(field, text).map_err(|_| rule())?, is_below),
+    };
+    Ok(if is_before { Period { from: None, to: Some(at) } } else { Period { from: Some(at), to: None } })
+}
+
+fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
+    let is_date = text.len() == 10;
+    if is_date { Timestamp::parse(field, &format!("{text}T00:00:00Z")) } else { Timestamp::parse(field, text) }
+}
+
+/// Both hold.
+fn narrowed(one: Period, other: Period) -> Period {
+    Period { from: one.from.max(other.from), to: [one.to, other.to].into_iter().flatten().min() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2030-01-31T12:00:00Z";
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse("at", text).unwrap()
+    }
+
+    fn read(text: &str) -> Result<Filter, String> {
+        FilterWords::parse(text, at(NOW)).map(|words| words.filter).map_err(|invalid| invalid.to_string())
+    }
+
+    fn json(text: &str) -> String {
+        serde_json::to_string(&read(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn words_are_conditions() {
+        for (text, expected) in [
+            ("", "{}"),
+            ("   ", "{}"),
+            ("status:failed", r#"{"status":["failed"]}"#),
+            ("status:failed,expired status:failed", r#"{"status":["failed","expired"]}"#),
+            ("ns:billing ns:shop", r#"{"namespace":["billing","shop"]}"#),
+            ("key:order-7", r#"{"key":"order-7"}"#),
+            ("key:order-*", r#"{"key_prefix":"order-"}"#),
+            (r#"key:"order-*""#, r#"{"key":"order-*"}"#),
+            ("order-", r#"{"key_prefix":"order-"}"#),
+            ("dest:api.shop.example:443", r#"{"destination":"api.shop.example:443"}"#),
+            (r#"error:"connect timeout""#, r#"{"error":"connect timeout"}"#),
+            (r#"error:"say \"no\" \\""#, r#"{"error":"say \"no\" \\"}"#),
+            ("meta.customer.id:42", r#"{"metadata":{"customer.id":"42"}}"#),
+            ("group:campaign-7 corr:req-1", r#"{"group":"campaign-7","correlation_id":"req-1"}"#),
+            ("due:<1h", r#"{"due_to":"2030-01-31T13:00:00Z"}"#),
+            ("due:>1h", r#"{"due_from":"2030-01-31T13:00:00Z"}"#),
+            ("due:>1h due:<2h", r#"{"due_from":"2030-01-31T13:00:00Z","due_to":"2030-01-31T14:00:00Z"}"#),
+            ("created:<1h", r#"{"created_from":"2030-01-31T11:00:00Z"}"#),
+            ("created:>1h", r#"{"created_to":"2030-01-31T11:00:00Z"}"#),
+            ("due:2030-02-01..2030-02-02T10:00:00Z", r#"{"due_from":"2030-02-01T00:00:00Z","due_to":"2030-02-02T10:00:00Z"}"#),
+            ("due:..2030-02-01", r#"{"due_to":"2030-02-01T00:00:00Z"}"#),
+            ("created:>2030-01-01", r#"{"created_from":"2030-01-01T00:00:00Z"}"#),
+        ] {
+            assert_eq!(json(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_named() {
+        for (text, refusal) in [
+            ("colour:red", "colour:red: colour: is not a condition; there are "),
+            ("status:done", "status:done: status must be one of pending, "),
+            ("due:soon", "due:soon: due must be such as <1h"),
+            ("due:<soon", "due:<soon: due must be such as <1h"),
+            ("due:2030-02-02..2030-02-01", "due:2030-02-02..2030-02-01: due must end later"),
+            ("error:", "error:: error must have 1 to 1024 characters"),
+            (r#"error:"open"#, "the filter has a quote that is not closed"),
+            ("key:", "key:: key must"),
+        ] {
+            let met = read(text).unwrap_err();
+            assert!(met.starts_with(refusal), "{text}: {met}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_a_timer_becomes_a_word_that_means_it() {
+        for value in ["plain", "two words", "star*", "a,b", "say \"no\"", "back\\slash", "https://a:1/?b=c", "ns:x", "ü"] {
+            let words = word("key:", value);
+            let filter = read(&words).unwrap_or_else(|error| panic!("{words}: {error}"));
+            assert_eq!(filter.key.as_ref().map(Key::as_str), Some(value), "{words}");
+        }
+    }
+
+    #[test]
+    fn words_are_added_and_taken_away() {
+        let words = FilterWords::parse(r#"ns:billing error:"a b" due:<1h"#, at(NOW)).unwrap();
+        assert_eq!(words.without(1), "ns:billing due:<1h");
+        assert_eq!(words.with("ns:", "shop"), r#"error:"a b" due:<1h ns:shop"#);
+    }
+}

@@ -1,0 +1,123 @@
+//! What surrounds every request: where it comes from, who makes it, and what a browser may do with the answer.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Redirect, Response},
+};
+use commands::CommandError;
+use domain::Caller;
+use http::{HeaderValue, StatusCode, header, request::Parts, uri::PathAndQuery};
+use maud::{DOCTYPE, html};
+
+use crate::{
+    ConsoleMode, Shared, cookie,
+    fields::Fields,
+    login,
+    origin::{self, Transport},
+    preferences::Preferences,
+    problem::{self, Problem},
+    session::Holder,
+    visitor::{Peer, Visitor},
+};
+
+/// Everything comes from here, nothing is inline, and no page stands in a frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+const LOGIN: &str = "/console/login";
+const ASSETS: &str = "/console/assets/";
+
+pub(crate) async fn around(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let mut response = match admit(&shared, &mut head).await {
+        Ok(visitor) => problem::worded(next.run(Request::from_parts(head, body)).await, visitor.as_ref(), &shared),
+        Err(refusal) => *refusal,
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // Without any referrer, browsers would not name the origin of our own forms either.
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Lets a request pass that comes from a page of ours, if it changes anything, and that has a session, if it needs one.
+async fn admit(shared: &Arc<Shared>, head: &mut Parts) -> Result<Option<Visitor>, Box<Response>> {
+    let path = head.uri.path().to_owned();
+    let refused = |problem: Problem| Box::new(problem::worded(problem.into_response(), None, shared));
+    let is_safe = head.method.is_safe();
+    if !is_safe && !origin::is_own(&head.headers, shared.config.url.as_ref()) {
+        return Err(refused(Problem::OtherOrigin));
+    }
+    if path == LOGIN || path.starts_with(ASSETS) {
+        return Ok(None);
+    }
+    let Some(visitor) = visitor(shared, head).await.map_err(|error| refused(error.into()))? else {
+        return Err(Box::new(logged_out(shared, head)));
+    };
+    let changes_nothing_stored = ["/console/logout", "/console/preferences"].contains(&path.as_str());
+    if !is_safe && !changes_nothing_stored && shared.config.mode == ConsoleMode::ReadOnly {
+        return Err(Box::new(problem::worded(Problem::ReadOnlyConsole.into_response(), Some(&visitor), shared)));
+    }
+    head.extensions.insert(visitor.clone());
+    Ok(Some(visitor))
+}
+
+/// The viewer that the cookie of a request names, if its key is still valid.
+pub(crate) async fn visitor(shared: &Arc<Shared>, head: &Parts) -> Result<Option<Visitor>, CommandError> {
+    let headers = &head.headers;
+    let config = &shared.config;
+    let Peer(peer) = Peer::of(&head.extensions);
+    let transport = Transport::of(headers, peer, config.url.as_ref(), config.insecure_cookie);
+    let Some(cookie) = cookie::read(headers, transport.cookie_name()) else { return Ok(None) };
+    let Some(holder) = shared.sessions.read(cookie, shared.unrestricted.clock.now()) else { return Ok(None) };
+    let Some(caller) = caller(shared, holder).await? else { return Ok(None) };
+    Ok(Some(Visitor {
+        shared: Arc::clone(shared),
+        commands: Arc::new(shared.unrestricted.on_behalf_of(caller)),
+        preferences: Preferences::read(headers),
+        origin: origin::opened_under(headers, config.url.as_ref()),
+        path: head.uri.path_and_query().map_or("/console", PathAndQuery::as_str).to_owned(),
+        is_live: false,
+    }))
+}
+
+/// The holder of a session as a caller of commands, unless its key was revoked.
+pub(crate) async fn caller(shared: &Shared, holder: Holder) -> Result<Option<Caller>, CommandError> {
+    Ok(match holder {
+        Holder::Administrator => Some(Caller::Administrator),
+        Holder::Key(id) => shared.keyring.by_id(id).await?.map(Caller::Holder),
+    })
+}
+
+/// A viewer is asked to log in, and led back to where it wanted to go.
+fn logged_out(shared: &Arc<Shared>, head: &Parts) -> Response {
+    let base = &shared.config.base_path;
+    if !head.method.is_safe() {
+        let page = login::page(shared, &Preferences::read(&head.headers), None, Some(login::LOGGED_OUT));
+        return (StatusCode::UNAUTHORIZED, page).into_response();
+    }
+    let wanted = head.uri.path_and_query().map_or("/console", PathAndQuery::as_str);
+    if origin::is_led_from_elsewhere(&head.headers) {
+        // The cookie was left out because a page of another site leads here. Asked for by a page of our own, it comes along.
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head { title { "Timer" } meta http-equiv="refresh" content={ "0;url=" (base) (wanted) }; }
+                body { p { a href={ (base) (wanted) } { "Go on" } } }
+            }
+        };
+        return page.into_response();
+    }
+    let next = Fields::from([("next", wanted)]);
+    let next = if matches!(wanted, "/console" | "/console/") { Fields::default() } else { next };
+    Redirect::to(&format!("{base}{LOGIN}{}", next.to_query())).into_response()
+}

@@ -1,0 +1,351 @@
+//! `/console/live`: regions of a page, sent again when they have changed.
+//!
+//! Each view is rendered once a second, however many look at it: viewers with the same key share one poll. A viewer that is gone, logged
+//! out or whose key was revoked ends its stream; the last one ends the poll.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use domain::AccessKeyId;
+use futures_util::stream;
+use http::{HeaderValue, StatusCode, header};
+use maud::Render;
+use serde_json::json;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    fields::{self, Fields},
+    guard, pages,
+    problem::Problem,
+    region::Region,
+    session::Holder,
+    visitor::Visitor,
+};
+
+/// How often a view is rendered. A view that takes long is rendered less often, so that it takes a part of the time only.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_FACTOR: u32 = 4;
+/// How often a stream shows that it is alive, and its session is looked at again.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+const COMMENT_AFTER: Duration = Duration::from_secs(10);
+const STREAMS_MAX: usize = 256;
+const STREAMS_OF_A_KEY_MAX: usize = 128;
+
+/// The views that are looked at, and how many streams each key has.
+#[derive(Default)]
+pub(crate) struct Live(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    views: HashMap<View, watch::Receiver<Snapshot>>,
+    /// `None` is the administrator's.
+    streams: HashMap<Option<AccessKeyId>, usize>,
+}
+
+/// What is looked at, and through which eyes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct View {
+    key: Option<AccessKeyId>,
+    origin: String,
+    /// The path behind `/console`, with its query.
+    page: String,
+}
+
+/// The regions as they were rendered last.
+#[derive(Debug, Clone)]
+enum Snapshot {
+    Regions(Arc<Vec<(&'static str, String)>>),
+    /// The page is no more.
+    Gone,
+}
+
+impl Live {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The permit of one stream.
+struct Permit {
+    visitor: Visitor,
+}
+
+impl Permit {
+    fn take(visitor: &Visitor) -> Option<Self> {
+        let mut state = visitor.shared.live.state();
+        let key = visitor.commands.caller.key_id();
+        let all: usize = state.streams.values().sum();
+        let own = state.streams.entry(key).or_default();
+        if all >= STREAMS_MAX || *own >= STREAMS_OF_A_KEY_MAX {
+            return None;
+        }
+        *own += 1;
+        Some(Self { visitor: visitor.clone() })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.visitor.shared.live.state();
+        let key = self.visitor.commands.caller.key_id();
+        if let Some(own) = state.streams.get_mut(&key) {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                state.streams.remove(&key);
+            }
+        }
+    }
+}
+
+/// `GET /console/live?view=…`.
+pub(crate) async fn follow(visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
+    let page = fields.get("view").unwrap_or_default().to_owned();
+    let Some(permit) = Permit::take(&visitor) else {
+        return Ok((StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "10")]).into_response());
+    };
+    let view = View { key: visitor.commands.caller.key_id(), origin: visitor.origin.clone(), page };
+    let feed = Feed {
+        permit,
+        snapshots: subscribe(&visitor, view),
+        sent: HashMap::new(),
+        is_new: true,
+        comment_at: Instant::now(),
+        is_over: false,
+    };
+    let stop = visitor.shared.config.stop.clone();
+    let frames = stream::unfold(feed, move |mut feed| {
+        let stop = stop.clone();
+        async move {
+            let frame: Bytes = stop.run_until_cancelled(feed.next()).await.flatten()?;
+            Some((Ok::<_, Infallible>(frame), feed))
+        }
+    });
+    let mut response = Body::from_stream(frames).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// The snapshots of a view, by the poll that there is, or by a new one.
+fn subscribe(visitor: &Visitor, view: View) -> watch::Receiver<Snapshot> {
+    let mut state = visitor.shared.live.state();
+    if let Some(snapshots) = state.views.get(&view) {
+        return snapshots.clone();
+    }
+    let (sender, receiver) = watch::channel(Snapshot::Regions(Arc::default()));
+    state.views.insert(view.clone(), receiver.clone());
+    let visitor = Visitor { is_live: true, ..visitor.clone() };
+    tokio::spawn(async move {
+        let stop = visitor.shared.config.stop.clone();
+        stop.run_until_cancelled(poll(&visitor, &view, &sender)).await;
+    });
+    receiver
+}
+
+/// Renders a view until no stream follows it.
+async fn poll(visitor: &Visitor, view: &View, sender: &watch::Sender<Snapshot>) {
+    loop {
+        let began = Instant::now();
+        match regions(visitor, &view.page).await {
+            Ok(regions) => {
+                let rendered: Vec<_> = regions.iter().map(|region| (region.id, region.render().into_string())).collect();
+                sender.send_if_modified(|snapshot| {
+                    let is_other = !matches!(snapshot, Snapshot::Regions(former) if **former == rendered);
+                    if is_other {
+                        *snapshot = Snapshot::Regions(Arc::new(rendered));
+                    }
+                    is_other
+                });
+            }
+            Err(problem) if problem.status() == StatusCode::NOT_FOUND => _ = sender.send(Snapshot::Gone),
+            Err(problem) => tracing::debug!(?problem, "a view of the console cannot be rendered at the moment"),
+        }
+        sleep(PAUSE.max(began.elapsed() * PAUSE_FACTOR)).await;
+        let mut state = visitor.shared.live.state();
+        // The state holds one receiver. New streams come under its lock.
+        if sender.receiver_count() <= 1 {
+            state.views.remove(view);
+            return;
+        }
+    }
+}
+
+/// What changes on a page while it is looked at.
+async fn regions(visitor: &Visitor, page: &str) -> Result<Vec<Region>, Problem> {
+    let (path, query) = page.split_once('?').unwrap_or((page, ""));
+    let fields = Fields::parse(query.as_bytes());
+    match path.trim_end_matches('/') {
+        "" => pages::overview::regions(visitor, &fields).await,
+        "/timers" => pages::timers::regions(visitor, &fields).await,
+        "/failed" => pages::failed::regions(visitor).await,
+        "/operations" => pages::operations::regions(visitor).await,
+        "/destinations" => pages::destinations::regions(visitor).await,
+        "/namespaces" => pages::namespaces::regions(visitor).await,
+        "/cluster" => pages::cluster::regions(visitor).await,
+        "/inbox" => pages::inbox::regions(visitor).await,
+        path => match (path.strip_prefix("/timers/"), path.strip_prefix("/operations/")) {
+            (Some(id), _) => pages::timer::regions(visitor, id).await,
+            (_, Some(id)) => pages::operations::regions_of_one(visitor, id).await,
+            _ => match path.strip_prefix("/destinations/") {
+                Some(name) => pages::destinations::regions_of_one(visitor, &fields::decoded(name)).await,
+                None => Err(Problem::NoSuchPage),
+            },
+        },
+    }
+}
+
+/// What one viewer is sent, a frame at a time.
+struct Feed {
+    permit: Permit,
+    snapshots: watch::Receiver<Snapshot>,
+    /// The regions as this viewer has them.
+    sent: HashMap<&'static str, String>,
+    is_new: bool,
+    comment_at: Instant,
+    is_over: bool,
+}
+
+impl Feed {
+    /// The next frame; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            if std::mem::take(&mut self.is_new) {
+                // Whoever comes later is shown what there is.
+                self.snapshots.mark_changed();
+                return Some(Bytes::from_static(b"retry: 2000\n: live\n\n"));
+            }
+            match timeout(HEARTBEAT, self.snapshots.changed()).await {
+                Ok(Ok(())) => {
+                    let frame = self.changes();
+                    if !frame.is_empty() {
+                        self.comment_at = Instant::now();
+                        return Some(frame.into());
+                    }
+                }
+                // The poll has ended.
+                Ok(Err(_)) => return None,
+                Err(_) => {}
+            }
+            if !self.is_still_logged_in().await {
+                return Some(self.ended());
+            }
+            if self.comment_at.elapsed() >= COMMENT_AFTER {
+                self.comment_at = Instant::now();
+                return Some(Bytes::from_static(b": live\n\n"));
+            }
+        }
+    }
+
+    fn changes(&mut self) -> String {
+        let snapshot = self.snapshots.borrow_and_update().clone();
+        let Snapshot::Regions(regions) = snapshot else {
+            self.is_over = true;
+            return GONE.to_owned();
+        };
+        let mut frames = String::new();
+        for (id, html) in regions.iter() {
+            if self.sent.get(id) != Some(html) {
+                frames.push_str(&format!("event: region\ndata: {}\n\n", json!({"id": id, "html": html})));
+                self.sent.insert(id, html.clone());
+            }
+        }
+        frames
+    }
+
+    fn ended(&mut self) -> Bytes {
+        self.is_over = true;
+        Bytes::from_static(GONE.as_bytes())
+    }
+
+    /// Whether the key was not revoked meanwhile. A store that does not answer ends no stream.
+    async fn is_still_logged_in(&self) -> bool {
+        let visitor = &self.permit.visitor;
+        let Some(id) = visitor.commands.caller.key_id() else { return true };
+        !matches!(guard::caller(&visitor.shared, Holder::Key(id)).await, Ok(None))
+    }
+}
+
+const GONE: &str = "event: gone\ndata: {}\n\n";
+
+#[cfg(test)]
+mod tests {
+    use domain::{Rights, Span};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::rig::{Rig, request};
+
+    /// The stream of a view, as its viewer reads it.
+    async fn open(rig: &Rig, cookie: &str, view: &str) -> (StatusCode, Body) {
+        let view = Fields::from([("view", view)]).to_query();
+        let mut asked = request("GET", &format!("/console/live{view}")).header("cookie", cookie).body(Body::empty()).unwrap();
+        asked.extensions_mut().insert(axum::extract::ConnectInfo(std::net::IpAddr::from([127, 0, 0, 1])));
+        let (head, body) = rig.router.clone().oneshot(asked).await.unwrap().into_parts();
+        (head.status, body)
+    }
+
+    /// Reads until this is in the stream.
+    async fn read_until(body: &mut Body, text: &str) -> String {
+        let mut read = String::new();
+        while !read.contains(text) {
+            let frame = body.frame().await.unwrap_or_else(|| panic!("the stream ended after {read}")).unwrap();
+            read.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
+        }
+        read
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_region_is_sent_when_it_has_changed_and_not_before() {
+        let rig = Rig::new();
+        let id = rig.timer("k", "a").await;
+        let (status, mut body) = open(&rig, &rig.cookie, &format!("/timers/{id}")).await;
+        assert_eq!(status, 200);
+        let first = read_until(&mut body, "timer-attempts").await;
+        assert!(first.contains("event: region") && first.contains("timer-head"), "{first}");
+        rig.commands.cancel(id, None).await.unwrap();
+        let changed = read_until(&mut body, "canceled").await;
+        assert!(changed.contains("timer-head") && !changed.contains("timer-content"), "{changed}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revoked_key_ends_its_stream() {
+        let rig = Rig::new();
+        let (id, cookie) = rig.holder(&["a"], Rights::Read).await;
+        let (_, mut body) = open(&rig, &cookie, "/timers").await;
+        read_until(&mut body, "timer-list").await;
+        rig.commands.revoke_key(id).await.unwrap();
+        rig.clock.advance(Span::from_secs(2));
+        assert!(read_until(&mut body, "event: gone").await.contains("gone"));
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_has_only_so_many_streams_and_gets_them_back() {
+        let rig = Rig::new();
+        let mut streams = Vec::new();
+        for _ in 0..STREAMS_OF_A_KEY_MAX {
+            streams.push(open(&rig, &rig.cookie, "/timers").await);
+        }
+        assert_eq!(open(&rig, &rig.cookie, "/timers").await.0, 503);
+        streams.pop();
+        assert_eq!(open(&rig, &rig.cookie, "/timers").await.0, 200);
+    }
+}

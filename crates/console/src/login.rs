@@ -1,0 +1,196 @@
+//! Logging in with an API key, and out.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Redirect, Response},
+};
+use commands::CommandError;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use maud::{Markup, html};
+use subtle::ConstantTimeEq;
+
+use crate::{
+    Shared, cookie,
+    cookie::Kept,
+    fields::{Fields, Form},
+    frame,
+    origin::Transport,
+    preferences::{Preferences, is_own_path},
+    problem::Problem,
+    session::{Holder, LASTS},
+    visitor::Peer,
+};
+
+/// How often an address may show a wrong key before it has to wait, and how long that is remembered.
+const FAILURES_MAX: usize = 5;
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// How many addresses are remembered.
+const ADDRESSES_MAX: usize = 10_000;
+
+pub(crate) const LOGGED_OUT: &str = "You were logged out, and nothing was changed.";
+const WRONG: &str = "This is not a valid API key.";
+const TOO_MANY: &str = "Too many wrong keys from this address. Wait a minute, then try again.";
+const UNSAFE: &str = "Keys and cookies could be read on their way: this page was opened over plain HTTP. Open it over HTTPS and set \
+                      CONSOLE_URL to that address, or open it on the machine itself.";
+
+/// The failed logins of each address, within the last minute.
+#[derive(Default)]
+pub(crate) struct LoginLimit(Mutex<HashMap<IpAddr, Vec<Duration>>>);
+
+impl LoginLimit {
+    /// Whether the address has to wait.
+    fn is_exceeded(&self, address: IpAddr, now: Duration) -> bool {
+        let failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.get(&address).is_some_and(|at| at.iter().filter(|at| is_remembered(**at, now)).count() >= FAILURES_MAX)
+    }
+
+    fn failed(&self, address: IpAddr, now: Duration) {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if failures.len() >= ADDRESSES_MAX {
+            failures.retain(|_, at| at.iter().any(|at| is_remembered(*at, now)));
+        }
+        let at = failures.entry(address).or_default();
+        at.retain(|at| is_remembered(*at, now));
+        if at.len() < FAILURES_MAX {
+            at.push(now);
+        }
+    }
+}
+
+fn is_remembered(at: Duration, now: Duration) -> bool {
+    now.saturating_sub(at) < REMEMBERED
+}
+
+/// `GET /console/login`.
+pub(crate) async fn show(State(shared): State<Arc<Shared>>, Peer(peer): Peer, headers: HeaderMap, query: Fields) -> Response {
+    let config = &shared.config;
+    let preferences = Preferences::read(&headers);
+    let is_unsafe = Transport::of(&headers, peer, config.url.as_ref(), config.insecure_cookie) == Transport::Unsafe;
+    page(&shared, &preferences, query.get("next"), is_unsafe.then_some(UNSAFE)).into_response()
+}
+
+/// `POST /console/login`.
+pub(crate) async fn log_in(
+    State(shared): State<Arc<Shared>>,
+    Peer(peer): Peer,
+    headers: HeaderMap,
+    Form(form): Form,
+) -> Result<Response, Problem> {
+    let config = &shared.config;
+    let transport = Transport::of(&headers, peer, config.url.as_ref(), config.insecure_cookie);
+    if transport == Transport::Unsafe {
+        return Err(Problem::Unsafe(UNSAFE));
+    }
+    let next = form.get("next").filter(|next| is_own_path(next));
+    let (clock, now) = (shared.unrestricted.clock.monotonic(), shared.unrestricted.clock.now());
+    let address = peer.map(|peer| peer.to_canonical());
+    let refuse =
+        |status: StatusCode, text| (status, page(&shared, &Preferences::read(&headers), next, Some(text))).into_response();
+    if address.is_some_and(|address| shared.login_limit.is_exceeded(address, clock)) {
+        let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, TOO_MANY);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+        return Ok(response);
+    }
+    let Some(holder) = holder(&shared, &form).await? else {
+        if let Some(address) = address {
+            shared.login_limit.failed(address, clock);
+        }
+        return Ok(refuse(StatusCode::FORBIDDEN, WRONG));
+    };
+    let cookie = shared.sessions.issue(holder, now);
+    let mut response = Redirect::to(&format!("{}{}", config.base_path, next.unwrap_or("/console"))).into_response();
+    set_session(&mut response, &shared, transport, &cookie, LASTS.as_secs_up());
+    Ok(response)
+}
+
+/// Whose key the form shows.
+async fn holder(shared: &Shared, form: &Fields) -> Result<Option<Holder>, CommandError> {
+    if let Some(token) = form.get("once") {
+        return Ok(shared.take_login_token(token).then_some(Holder::Administrator));
+    }
+    let Some(key) = form.get("key").map(str::trim) else { return Ok(None) };
+    if shared.sessions.is_administrator(key) {
+        return Ok(Some(Holder::Administrator));
+    }
+    Ok(shared.keyring.find(key.as_bytes()).await?.map(|key| Holder::Key(key.id)))
+}
+
+impl Shared {
+    /// Whether this is the token of `timer dev`. It counts once.
+    fn take_login_token(&self, shown: &str) -> bool {
+        let mut token = self.login_token.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_right = token.as_ref().is_some_and(|token| token.as_bytes().ct_eq(shown.as_bytes()).into());
+        if is_right {
+            *token = None;
+        }
+        is_right
+    }
+}
+
+/// `POST /console/logout`: this browser forgets. A copy of the cookie ends with its time, or with its key.
+pub(crate) async fn log_out(State(shared): State<Arc<Shared>>, Peer(peer): Peer, headers: HeaderMap) -> Response {
+    let config = &shared.config;
+    let transport = Transport::of(&headers, peer, config.url.as_ref(), config.insecure_cookie);
+    let mut response = Redirect::to(&format!("{}/console/login", config.base_path)).into_response();
+    set_session(&mut response, &shared, transport, "", 0);
+    response
+}
+
+fn set_session(response: &mut Response, shared: &Shared, transport: Transport, value: &str, seconds: i64) {
+    let is_secure = transport == Transport::Https;
+    let own = format!("{}/console", shared.config.base_path);
+    // A name with the prefix `__Host-` demands the root.
+    let path = if is_secure { "/" } else { own.as_str() };
+    let kept = Kept { path, is_secure, is_http_only: true, seconds };
+    if let Some(set) = cookie::write(transport.cookie_name(), value, kept) {
+        response.headers_mut().append(header::SET_COOKIE, set);
+    }
+}
+
+pub(crate) fn page(shared: &Arc<Shared>, preferences: &Preferences, next: Option<&str>, notice: Option<&str>) -> Markup {
+    let body = html! {
+        section.card.login {
+            div.body {
+                form #login .stack method="post" action={ (shared.config.base_path) "/console/login" } {
+                    h1 { "Log in" }
+                    @if let Some(notice) = notice { p.notice.bad role="alert" { (notice) } }
+                    @if let Some(next) = next { input type="hidden" name="next" value=(next); }
+                    input #once type="hidden" name="once" value="";
+                    label for="key" { "API key" }
+                    input #key type="password" name="key" autocomplete="current-password" autofocus spellcheck="false"
+                        aria-describedby="key-hint";
+                    p #key-hint .muted { "The key is exchanged for a cookie of 12 hours. You see and do what the key permits." }
+                    button.main { "Log in" }
+                }
+            }
+        }
+        p.muted.center { a href={ (shared.config.base_path) "/docs" } { "API documentation" } }
+    };
+    frame::bare(shared, preferences, "Log in", body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_five_failures_an_address_waits_for_a_minute() {
+        let limit = LoginLimit::default();
+        let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        for second in 0..5 {
+            assert!(!limit.is_exceeded(one, Duration::from_secs(second)));
+            limit.failed(one, Duration::from_secs(second));
+        }
+        assert!(limit.is_exceeded(one, Duration::from_secs(5)) && !limit.is_exceeded(other, Duration::from_secs(5)));
+        limit.failed(one, Duration::from_secs(5));
+        assert!(limit.is_exceeded(one, Duration::from_secs(59)));
+        assert!(!limit.is_exceeded(one, Duration::from_secs(60)));
+    }
+}

@@ -1,0 +1,330 @@
+//! `/console/operations/new`: what a change of many timers would meet, and the form that makes it.
+//!
+//! The form carries the filter as it was understood when it was shown, so that it changes what was looked at: `due:<1h` does not move on.
+
+use axum::response::{IntoResponse, Redirect, Response};
+use commands::{BulkAnswer, BulkPreview, BulkRequest, BulkWork, Filter, Reschedule, Shift};
+use domain::{Event, Invalid, Missed, Span, Status, TimerId, Timestamp};
+use maud::{Markup, html};
+
+use crate::{
+    actions::{Action, carry_out},
+    fields::{Fields, Form},
+    filter_words::FilterWords,
+    frame::{self, Section},
+    problem::{Problem, sentence},
+    text, timer_rows,
+    visitor::Visitor,
+};
+
+/// Beyond so many the number has to be typed.
+const TYPED_BEYOND: u64 = 1_000;
+/// How many selected timers are changed one by one.
+const SELECTED_MAX: usize = 200;
+
+/// What can be done to many timers: its name, its title, and what it does.
+pub(crate) const WORKS: [(&str, &str, &str); 8] = [
+    ("cancel", "Cancel", "They will never fire. This cannot be undone."),
+    ("fire", "Fire now", "They become due now, and their calls are made as permits allow."),
+    ("retry", "Retry", "Failed and expired ones become due again now, with a new count of attempts."),
+    ("reschedule", "Reschedule", "They get another due time."),
+    ("pause", "Pause", "They are taken out of what is due until they are resumed."),
+    ("resume", "Resume", "They go on where they were; what was due meanwhile is called now."),
+    ("expire", "Expire", "They end as expired, without a call."),
+    ("delete", "Delete", "Finished ones are removed from the record. This cannot be undone."),
+];
+
+fn described(name: Option<&str>) -> Result<(&'static str, &'static str, &'static str), Problem> {
+    WORKS.into_iter().find(|(known, ..)| Some(*known) == name).ok_or(Problem::NoSuchPage)
+}
+
+/// The statuses of the timers that a kind of work changes. Where the filter names none, only these are meant, so that the count is that of
+/// the timers that change.
+fn concerned(name: &str) -> Vec<Status> {
+    let changes = |status: &Status| match name {
+        "cancel" | "expire" => status.after(Event::Cancel).is_some(),
+        "fire" | "reschedule" | "pause" => *status == Status::Pending,
+        "retry" => status.after(Event::Reopen).is_some(),
+        "resume" => *status == Status::Paused,
+        _ => status.is_finished(),
+    };
+    Status::ALL.into_iter().filter(changes).collect()
+}
+
+/// `GET /console/operations/new?do=…&q=…`, or `&id=…&id=…`.
+pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
+    visitor.commands.check_may_write()?;
+    let work = described(fields.get("do"))?;
+    let ids: Vec<&str> = fields.all("id").collect();
+    let is_selection = fields.get("scope").map_or(!ids.is_empty(), |scope| scope == "selected");
+    let body = if is_selection {
+        selected(&visitor, work, &ids).await?
+    } else {
+        let mut words = FilterWords::parse(fields.get("q").unwrap_or_default(), visitor.now())?;
+        if words.filter.status.is_empty() {
+            words.filter.status = concerned(work.0);
+        }
+        let preview = visitor.commands.preview_bulk(&words.filter).await?;
+        matching(&visitor, work, &words, preview).await?
+    };
+    Ok(frame::page(&visitor, Some(Section::Operations), work.1, body))
+}
+
+async fn matching(
+    visitor: &Visitor,
+    (name, title, consequence): (&str, &str, &str),
+    words: &FilterWords,
+    preview: BulkPreview,
+) -> Result<Markup, Problem> {
+    let BulkPreview { matched, by_status, examples } = preview;
+    let count = matched.timers;
+    let expected_max = count + count / 10;
+    let filter = serde_json::to_string(&words.filter).unwrap_or_default();
+    let rows = timer_rows::read(visitor, examples).await;
+    let same_list = |_: &str, _: &str| visitor.link_to_timers(&words.text());
+    Ok(html! {
+        div.title { h1 { (title) " timers" } span.muted { (text::count(count, matched.is_estimate)) " match" } }
+        div.grid {
+            section.card.span-5 { header { h2 { "What happens" } } div.body.stack {
+                p { (consequence) }
+                p { "Filter: " @if words.words.is_empty() { strong { "every timer that you may see" } } @else { code { (words.text()) } } }
+                @if count == 0 {
+                    p.muted { "Nothing matches." }
+                    div { a.button href=(visitor.link_to_timers(&words.text())) { "Back" } }
+                } @else {
+                    form.stack method="post" action=(visitor.link("/operations/new")) {
+                        input type="hidden" name="do" value=(name);
+                        input type="hidden" name="filter" value=(filter);
+                        input type="hidden" name="q" value=(words.text());
+                        (parameters(name))
+                        label { "Refuse if more match than" span.hint { "The count and a tenth. Timers that are registered meanwhile are left alone." }
+                            input type="number" name="expected_max" min="1" value=(expected_max);
+                        }
+                        @if count > TYPED_BEYOND {
+                            label { "Type " (count) " to confirm" input type="text" name="typed" required pattern=(count) inputmode="numeric" autocomplete="off"; }
+                            input type="hidden" name="count" value=(count);
+                        }
+                        div.actions {
+                            a.button href=(visitor.link_to_timers(&words.text())) { "Back" }
+                            @if matches!(name, "cancel" | "delete" | "expire") { button.danger { (title) " " (text::count(count, matched.is_estimate)) } }
+                            @else { button.main { (title) " " (text::count(count, matched.is_estimate)) } }
+                        }
+                    }
+                }
+            } }
+            section.card.span-7 { header { h2 { "By status" } } div.body { dl.facts {
+                @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { dt { (text::status(*status)) } dd { (text::number(*count)) } }
+            } } }
+            @if !rows.is_empty() {
+                section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
+                    div.table tabindex="0" role="region" aria-label="Examples" { table {
+                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th { "Namespace" } th { "Due" } th.num { "Time left" } th { "Destination" } th.num { "Attempt" } th { "Last error" } th { "Created" } } }
+                        tbody { @for row in &rows { (row.without_tick(visitor, &same_list)) } }
+                    } }
+                }
+            }
+        }
+    })
+}
+
+/// What one kind of work needs to know.
+fn parameters(name: &str) -> Markup {
+    html! {
+        @if name == "reschedule" {
+            fieldset.stack { legend { "New due time" }
+                label.inline { input type="radio" name="how" value="shift" checked; "shift each by" }
+                input type="text" name="shift" value="+1h" aria-label="Shift each by" placeholder="+1h or -10m";
+                label.inline { input type="radio" name="how" value="spread"; "spread evenly from now over" }
+                input type="text" name="spread" value="10m" aria-label="Spread over";
+                label.inline { input type="radio" name="how" value="at"; "all at" }
+                input type="text" name="at" aria-label="All at" placeholder="2030-01-31T12:00:00Z";
+            }
+        }
+        @if name == "pause" { label { "Note" input type="text" name="note" maxlength="255"; } }
+    }
+}
+
+fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
+    Ok(match name {
+        "cancel" => BulkWork::Cancel,
+        "fire" => BulkWork::Fire,
+        "retry" => BulkWork::Retry,
+        "pause" => BulkWork::Pause { note: form.get("note").map(str::to_owned) },
+        "resume" => BulkWork::Resume { missed: form.get("missed").and_then(Missed::parse).unwrap_or_default() },
+        "expire" => BulkWork::Expire,
+        "delete" => BulkWork::Delete,
+        _ => BulkWork::Reschedule(match form.get("how") {
+            Some("at") => Reschedule::At(Timestamp::parse("at", form.get("at").unwrap_or_default())?),
+            Some("spread") => Reschedule::Spread(Span::parse("spread", form.get("spread").unwrap_or_default())?),
+            _ => Reschedule::Shift(Shift::parse("shift", form.get("shift").unwrap_or_default())?),
+        }),
+    })
+}
+
+/// `POST /console/operations/new`.
+pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response, Problem> {
+    visitor.commands.check_may_write()?;
+    let (name, title, _) = described(form.get("do"))?;
+    if form.get("filter").is_none() {
+        return change_selected(&visitor, name, title, &form).await;
+    }
+    if form.get("count") != form.get("typed") {
+        return Err(Invalid::new("the number", "that you typed is another one, and nothing was changed").into());
+    }
+    let wrong = |_| Invalid::new("filter", "cannot be read: begin again with the list");
+    let filter: Filter = serde_json::from_str(form.get("filter").unwrap_or_default()).map_err(wrong)?;
+    let expected_max = form.get("expected_max").and_then(|count| count.parse().ok()).unwrap_or(0);
+    let request = BulkRequest { work: work_of(name, &form)?, filter, expected_max };
+    match visitor.commands.bulk(&request).await? {
+        BulkAnswer::Started(operation) => {
+            Ok(Redirect::to(&visitor.link(&format!("/operations/{}", operation.id.0))).into_response())
+        }
+        BulkAnswer::Done { changed, skipped } => {
+            let back = visitor.link_to_timers(form.get("q").unwrap_or_default());
+            Ok(done(&visitor, title, changed, skipped, &[], &back).into_response())
+        }
+    }
+}
+
+/// What became of a change that was made at once.
+fn done(visitor: &Visitor, title: &str, changed: u64, skipped: u64, refused: &[(TimerId, String)], back: &str) -> Markup {
+    let body = html! {
+        div.title { h1 { (title) ": done" } }
+        section.card { div.body.stack role="status" {
+            p { strong { (text::counted(changed, "timer", "timers")) } " changed"
+                @if skipped > 0 { ", " (text::number(skipped)) " left alone: their status does not permit it, or they were changed meanwhile" } "." }
+            @if !refused.is_empty() {
+                ul { @for (id, why) in refused { li { a.mono href=(visitor.link(&format!("/timers/{id}"))) { (id) } ": " (sentence(why)) } } }
+            }
+            div { a.button.main href=(back) { "Back to the list" } }
+        } }
+    };
+    frame::page(visitor, Some(Section::Operations), title, body)
+}
+
+async fn selected(visitor: &Visitor, (name, title, consequence): (&str, &str, &str), ids: &[&str]) -> Result<Markup, Problem> {
+    if ids.len() > SELECTED_MAX {
+        return Err(Invalid::new("the selection", format!("must not have more than {SELECTED_MAX} timers")).into());
+    }
+    let is_possible = Action::parse(name).is_some();
+    Ok(html! {
+        div.title { h1 { (title) " timers" } span.muted { (text::counted(ids.len() as u64, "timer", "timers")) " selected" } }
+        section.card.narrow { div.body.stack {
+            @if ids.is_empty() {
+                p { "No timer is selected." }
+            } @else if !is_possible {
+                p { "This is possible for all that match a filter, and not for a selection." }
+            } @else {
+                p { (consequence) }
+            }
+            form.stack method="post" action=(visitor.link("/operations/new")) {
+                input type="hidden" name="do" value=(name);
+                @for id in ids { input type="hidden" name="id" value=(id); }
+                div.actions {
+                    a.button href=(visitor.link("/timers")) { "Back" }
+                    @if is_possible && !ids.is_empty() { button class=(if name == "cancel" { "danger" } else { "main" }) { (title) " " (ids.len()) } }
+                }
+            }
+        } }
+    })
+}
+
+async fn change_selected(visitor: &Visitor, name: &str, title: &str, form: &Fields) -> Result<Response, Problem> {
+    let action = Action::parse(name).ok_or(Problem::NoSuchPage)?;
+    let (mut changed, mut refused) = (0, Vec::new());
+    for text in form.all("id").take(SELECTED_MAX) {
+        let id = TimerId::parse("id", text)?;
+        match carry_out(visitor, action, id, None, None, None).await {
+            Ok(_) => changed += 1,
+            Err(error) => refused.push((id, error.to_string())),
+        }
+    }
+    Ok(done(visitor, title, changed, 0, &refused, &visitor.link("/timers")).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Rights, Status, TimerId};
+
+    use super::concerned;
+    use crate::rig::Rig;
+
+    #[test]
+    fn a_kind_of_work_concerns_what_it_can_change() {
+        for (name, statuses) in [
+            ("cancel", &[Status::Pending, Status::Paused][..]),
+            ("fire", &[Status::Pending]),
+            ("retry", &[Status::Failed, Status::Expired]),
+            ("resume", &[Status::Paused]),
+            ("delete", &[Status::Completed, Status::Failed, Status::Canceled, Status::Expired]),
+        ] {
+            assert_eq!(concerned(name), statuses, "{name}");
+        }
+    }
+
+    async fn status(rig: &Rig, id: TimerId) -> Status {
+        rig.commands.get(id).await.unwrap().status
+    }
+
+    #[tokio::test]
+    async fn what_was_looked_at_is_changed_and_nothing_else() {
+        let rig = Rig::new();
+        let (one, other) = (rig.timer("order-1", "a").await, rig.timer("order-2", "b").await);
+        let page = rig.get("/console/operations/new?do=cancel&q=ns:a").await;
+        assert!(
+            page.text.contains("Cancel 1<") && page.text.contains("order-1") && !page.text.contains("order-2"),
+            "{}",
+            page.text
+        );
+        let form = "do=cancel&filter=%7B%22namespace%22%3A%5B%22a%22%5D%7D&expected_max=1&q=ns:a";
+        let done = rig.post("/console/operations/new", form).await;
+        assert!(done.status == 200 && done.text.contains("<strong>1 timer</strong> changed"), "{}", done.text);
+        assert_eq!((status(&rig, one).await, status(&rig, other).await), (Status::Canceled, Status::Pending));
+    }
+
+    #[tokio::test]
+    async fn more_than_expected_changes_nothing() {
+        let rig = Rig::new();
+        let id = rig.timer("a", "a").await;
+        rig.timer("b", "a").await;
+        let refused = rig.post("/console/operations/new", "do=cancel&filter=%7B%7D&expected_max=1").await;
+        assert!(refused.status == 409 && refused.text.contains("More than 1 timers match"), "{}", refused.text);
+        let mistyped = rig.post("/console/operations/new", "do=cancel&filter=%7B%7D&expected_max=9&count=2&typed=3").await;
+        assert_eq!(mistyped.status, 400);
+        assert_eq!(rig.post("/console/operations/new", "do=cancel&filter=x&expected_max=9").await.status, 400);
+        assert_eq!(status(&rig, id).await, Status::Pending);
+    }
+
+    #[tokio::test]
+    async fn a_selection_is_changed_one_by_one() {
+        let rig = Rig::new();
+        let (one, other) = (rig.timer("a", "a").await, rig.timer("b", "a").await);
+        rig.commands.cancel(other, None).await.unwrap();
+        let page = rig.get(&format!("/console/operations/new?do=fire&scope=selected&id={one}&id={other}")).await;
+        assert!(page.text.contains("2 timers selected"), "{}", page.text);
+        let done = rig.post("/console/operations/new", &format!("do=fire&id={one}&id={other}")).await;
+        assert!(
+            done.text.contains("<strong>1 timer</strong> changed")
+                && done.text.contains("Cannot fire timer with status 'canceled'"),
+            "{}",
+            done.text
+        );
+    }
+
+    #[tokio::test]
+    async fn rights_hold_for_many_as_for_one() {
+        let rig = Rig::new();
+        let id = rig.timer("a", "a").await;
+        let (_, reader) = rig.holder(&["a"], Rights::Read).await;
+        assert_eq!(rig.get_as(&reader, "/console/operations/new?do=cancel").await.status, 403);
+        let forms = [format!("do=cancel&id={id}"), "do=cancel&filter=%7B%7D&expected_max=9".to_owned()];
+        for form in &forms {
+            assert_eq!(rig.post_as(&reader, "/console/operations/new", form).await.status, 403);
+        }
+        let (_, other) = rig.holder(&["b", "c"], Rights::Write).await;
+        for form in &forms {
+            rig.post_as(&other, "/console/operations/new", form).await;
+        }
+        assert_eq!(status(&rig, id).await, Status::Pending);
+    }
+}

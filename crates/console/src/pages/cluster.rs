@@ -1,0 +1,124 @@
+//! `/console/cluster`: the nodes, and which of them owns which shard. For the administrator.
+
+use commands::{Cluster, Member, NodeId};
+use domain::{Span, Timestamp};
+use maud::{Markup, html};
+
+use crate::{
+    frame::{self, Section},
+    problem::Problem,
+    region::Region,
+    text::{self, distance, number},
+    visitor::Visitor,
+};
+
+/// How many owners have a shade of their own.
+const SHADES: usize = 8;
+
+pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
+    let regions = regions(&visitor).await?;
+    let body = html! {
+        div.title { h1 { "Cluster" } span.muted { "the nodes that share the work" } }
+        @for region in &regions { (region) }
+    };
+    Ok(frame::page(&visitor, Some(Section::Cluster), "Cluster", body))
+}
+
+pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
+    let cluster = visitor.commands.cluster().await?;
+    Ok(vec![Region::new("nodes", "card", nodes(visitor, &cluster)), Region::new("shards", "card", shards(&cluster))])
+}
+
+impl Owners<'_> {
+    /// The letter and the shade of a node: `A` is the first.
+    fn mark(&self, node: NodeId) -> Option<(char, usize)> {
+        let at = self.0.iter().position(|(member, _)| member.node == node)?;
+        Some((char::from(b'A' + u8::try_from(at % 26).unwrap_or(0)), at % SHADES))
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        self.0.iter().find(|(member, _)| member.node == node).map_or("a node that is gone", |(member, _)| member.name.as_str())
+    }
+
+    fn lives(&self, node: NodeId, now: Timestamp) -> bool {
+        self.0.iter().any(|(member, lease_until)| member.node == node && *lease_until > now)
+    }
+}
+
+struct Owners<'a>(&'a [(Member, Timestamp)]);
+
+fn nodes(visitor: &Visitor, cluster: &Cluster) -> Markup {
+    let owners = Owners(&cluster.members);
+    let late = cluster.oldest_overdue.map(|at| cluster.now.since(at)).filter(|late| *late >= Span::from_millis(500));
+    html! {
+        header { h2 { "Nodes" } span.aside { "oldest overdue: " @match late { Some(late) => { (text::span(late)) } None => { "none" } } } }
+        div.table tabindex="0" role="region" aria-label="Nodes" { table {
+            thead { tr { th { span.unseen { "Mark" } } th { "Node" } th { "State" } th { "Version" } th.num { "Shards" } th { "Lease" } th.num { "Clock ahead" } th { "Started" } } }
+            tbody { @for (member, lease_until) in &cluster.members {
+                @let is_alive = *lease_until > cluster.now;
+                @let held = cluster.shards.iter().filter(|state| state.owner == Some(member.node)).count();
+                tr {
+                    td { (swatch(&owners, member.node)) }
+                    td.cut { (member.name) }
+                    td { @if !is_alive { span.status.failed { "gone" } } @else if member.takes_shards { span.status.completed { "alive" } } @else { span.status.expired { "takes no shards" } } }
+                    td { (member.version) }
+                    td.num { (number(held as u64)) }
+                    // It is renewed all the time: the exact end would change with every look.
+                    td { @if is_alive { "held" } @else { "ran out " (distance(visitor, *lease_until)) } }
+                    td.num { (format!("{:+} ms", member.skew_micros / 1_000)) }
+                    td { (text::time(visitor, member.started_at)) " " span.muted { (distance(visitor, member.started_at)) } }
+                }
+            } }
+        } }
+    }
+}
+
+fn swatch(owners: &Owners<'_>, node: NodeId) -> Markup {
+    html! { @if let Some((letter, shade)) = owners.mark(node) { span class={ "swatch owner-" (shade) } { (letter) } } }
+}
+
+fn shards(cluster: &Cluster) -> Markup {
+    let owners = Owners(&cluster.members);
+    let orphans =
+        cluster.shards.iter().filter(|state| !state.owner.is_some_and(|owner| owners.lives(owner, cluster.now))).count();
+    html! {
+        header { h2 { "Shards" } span.aside {
+            (text::counted(cluster.shards.len() as u64, "shard", "shards"))
+            @if orphans > 0 { ", " span.bad { (orphans) " without a living owner" } }
+        } }
+        div.body.stack {
+            @if cluster.shards.len() <= 1 { p.muted { "This store has one shard: a single process owns it." } }
+            ol.shards aria-label="Shards by owner" {
+                @for state in &cluster.shards {
+                    @match state.owner.filter(|owner| owners.lives(*owner, cluster.now)) {
+                        Some(owner) => {
+                            @let (letter, shade) = owners.mark(owner).unwrap_or(('?', 0));
+                            li class={ "shard owner-" (shade) } title={ "Shard " (state.shard.0) ": " (owners.name(owner)) ", epoch " (state.epoch.0) } { (letter) }
+                        }
+                        None => { li.shard.orphan title={ "Shard " (state.shard.0) ": no living owner, epoch " (state.epoch.0) } { "!" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rig::Rig;
+
+    #[tokio::test]
+    async fn nodes_and_shards_are_shown_and_orphans_are_marked() {
+        let rig = Rig::new();
+        let before = rig.get("/console/cluster").await;
+        assert!(before.text.contains("1 without a living owner") && before.text.contains("shard orphan"), "{}", before.text);
+        rig.timer("k", "a").await;
+        rig.fail_all("x").await;
+        let page = rig.get("/console/cluster").await;
+        assert!(
+            page.text.contains("shard owner-0") && page.text.contains("epoch 1") && page.text.contains("alive"),
+            "{}",
+            page.text
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! `/console/timers/{id}/edit`: changes a timer, if it is still the one that was looked at.
+
+use axum::{
+    extract::Path,
+    response::{IntoResponse, Redirect, Response},
+};
+use commands::CommandError;
+use domain::{Invalid, Timer};
+use http::StatusCode;
+use maud::{Markup, html};
+
+use crate::{
+    fields::Form,
+    frame::{self, Section},
+    pages::timer,
+    problem::{Problem, sentence},
+    text,
+    timer_form::TimerForm,
+    visitor::Visitor,
+};
+
+pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>) -> Result<Markup, Problem> {
+    visitor.commands.check_may_write()?;
+    let timer = timer::read(&visitor, &id).await?;
+    Ok(page(&visitor, &timer, &TimerForm::of_timer(&timer), None, None))
+}
+
+pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields): Form) -> Result<Response, Problem> {
+    visitor.commands.check_may_write()?;
+    let before = timer::read(&visitor, &id).await?;
+    let expected = fields.get("revision").and_then(|revision| revision.parse().ok()).unwrap_or(before.revision);
+    let form = TimerForm::of(fields);
+    let refused =
+        |invalid: &Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &before, &form, Some(invalid), None)).into_response();
+    let patch = match form.to_patch(&before) {
+        Ok(patch) => patch,
+        Err(invalid) => return Ok(refused(&invalid)),
+    };
+    match visitor.commands.update(before.id(), &patch, Some(expected)).await {
+        Ok(timer) => Ok(Redirect::to(&visitor.link(&format!("/timers/{}?done=edit", timer.id()))).into_response()),
+        Err(CommandError::Invalid(invalid)) => Ok(refused(&invalid)),
+        Err(CommandError::StaleRevision { .. }) => {
+            let now = timer::read(&visitor, &id).await?;
+            let conflict = conflict(&visitor, &now, &form, expected);
+            Ok((StatusCode::PRECONDITION_FAILED, page(&visitor, &now, &form, None, Some(&conflict))).into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is stored now beside what was written, where they differ.
+fn conflict(visitor: &Visitor, now: &Timer, form: &TimerForm, expected: u32) -> Markup {
+    let stored = TimerForm::of_timer(now);
+    html! {
+        section.card role="alert" aria-label="Conflict" {
+            div.body.stack {
+                p.notice.warn { strong { "The timer was changed meanwhile, and nothing of yours was saved." }
+                    " You looked at revision " (expected) ", and it has revision " (now.revision) " since " (text::distance(visitor, now.updated_at)) "."
+                }
+                div.table tabindex="0" role="region" aria-label="Both versions" { table {
+                    thead { tr { th { "Field" } th { "Stored now" } th { "Yours" } } }
+                    tbody { @for (name, theirs, yours) in stored.differences(form) {
+                        tr { td { (name.replace('_', " ")) } td.wrap.mono { (text::cut(&theirs, 300)) } td.wrap.mono { (text::cut(&yours, 300)) } }
+                    } }
+                } }
+                p { "The form below has what you wrote; saving it now replaces what is stored. "
+                    a href=(visitor.link(&format!("/timers/{}/edit", now.id()))) { "Begin again with what is stored" } "."
+                }
+            }
+        }
+    }
+}
+
+fn page(visitor: &Visitor, timer: &Timer, form: &TimerForm, refused: Option<&Invalid>, conflict: Option<&Markup>) -> Markup {
+    let id = timer.id();
+    let back = visitor.link(&format!("/timers/{id}"));
+    let body = html! {
+        div.title { h1 { "Edit " span.mono { (timer::name_of(timer)) } } (text::status(timer.status)) span.muted { "in " (timer.definition.namespace) } }
+        @if let Some(conflict) = conflict { (conflict) }
+        @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
+        section.card.form { div.body {
+            form.stack.sections method="post" action=(visitor.link(&format!("/timers/{id}/edit"))) {
+                input type="hidden" name="revision" value=(timer.revision);
+                (form.render(refused, false))
+                div.actions { a.button href=(back) { "Back" } button.main { "Save" } }
+            }
+        } }
+    };
+    frame::page(visitor, Some(Section::Timers), "Edit timer", body)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Span, Status};
+
+    use crate::rig::Rig;
+
+    /// What the form of a timer sends when nothing is changed in it, apart from this.
+    const FORM: &str = "when=delay&delay=2h&kind=http&url=https%3A%2F%2Fapi.example%2Fnew&metadata=%7B%22a%22%3A1%7D";
+
+    #[tokio::test]
+    async fn a_change_is_saved() {
+        let rig = Rig::new();
+        let id = rig.timer_with_payload("k", r#"{"n":1}"#).await;
+        let path = format!("/console/timers/{id}/edit");
+        let form = rig.get(&path).await;
+        assert!(
+            form.text.contains("name=\"revision\" value=\"1\"") && form.text.contains("https://api.shop.example/hook"),
+            "{}",
+            form.text
+        );
+        let saved = rig.post(&path, &format!("{FORM}&revision=1")).await;
+        assert_eq!(saved.status, 303, "{}", saved.text);
+        let timer = rig.commands.get(id).await.unwrap();
+        assert_eq!(timer.execute_at.since(rig.commands.clock.now()), Span::from_secs(7200));
+        assert_eq!((timer.definition.callback.payload, timer.revision), (None, 2));
+        let wrong = rig.post(&path, &FORM.replace("2h", "x")).await;
+        assert!(wrong.status == 400 && wrong.text.contains("id=\"error-delay\""));
+    }
+
+    #[tokio::test]
+    async fn a_change_meanwhile_is_shown_and_not_overwritten() {
+        let rig = Rig::new();
+        let id = rig.timer("k", "a").await;
+        let path = format!("/console/timers/{id}/edit");
+        rig.commands.pause(id, None, None).await.unwrap();
+        let met = rig.post(&path, &format!("{FORM}&revision=1")).await;
+        assert_eq!(met.status, 412);
+        for part in
+            ["was changed meanwhile", "https://api.example/new", "https://api.shop.example/hook", "name=\"revision\" value=\"2\""]
+        {
+            assert!(met.text.contains(part), "{part}: {}", met.text);
+        }
+        assert_eq!(rig.commands.get(id).await.unwrap().status, Status::Paused);
+        assert_eq!(rig.post(&path, &format!("{FORM}&revision=2")).await.status, 303);
+    }
+}

@@ -1,0 +1,219 @@
+//! `/console/failed`: timers that ended badly, grouped by what went wrong.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use commands::{Filter, ListQuery, Summary};
+use domain::{Namespace, Status, Timestamp};
+use maud::{Markup, html};
+
+use crate::{
+    chart,
+    fields::Fields,
+    filter_words::word,
+    frame::{self, Section},
+    problem::Problem,
+    region::Region,
+    text::{self, distance, number},
+    timer_rows,
+    visitor::Visitor,
+};
+
+/// How many are looked at, and for how long: the latest.
+const READ_MAX: usize = 5_000;
+const PAGE_TIMERS: u32 = 1_000;
+const TIME_MAX: Duration = Duration::from_millis(500);
+/// How many groups are shown.
+const GROUPS_MAX: usize = 50;
+const SPARKS: usize = 24;
+/// The shortest text that tells one error from others.
+const TELLING_CHARS_MIN: usize = 4;
+
+/// Timers of one namespace that failed alike.
+struct Group {
+    namespace: Namespace,
+    shape: String,
+    example: Summary,
+    ended: Vec<Timestamp>,
+    destination: Option<String>,
+}
+
+pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
+    let regions = regions(&visitor).await?;
+    let body = html! {
+        div.title { h1 { "Failed" } span.muted { "failed and expired timers, by what went wrong" }
+            span.actions { a.button href=(visitor.link_to_timers("status:failed,expired")) { "As a list" } } }
+        @for region in &regions { (region) }
+    };
+    Ok(frame::page(&visitor, Some(Section::Failed), "Failed", body))
+}
+
+pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
+    let (summaries, is_all) = read(visitor).await?;
+    let looked_at = summaries.len();
+    let mut groups = grouped(summaries);
+    groups.truncate(GROUPS_MAX);
+    let examples = timer_rows::read(visitor, groups.iter().map(|group| group.example.clone()).collect()).await;
+    for (group, row) in groups.iter_mut().zip(examples) {
+        group.destination = row.destination;
+    }
+    let body = html! {
+        @if groups.is_empty() {
+            div.empty { h2 { "Nothing has failed" } p { "Timers that end badly are kept here until they are retried, or their retention is over." } }
+        } @else {
+            @if !is_all { p.summary.muted { "The latest " (number(looked_at as u64)) " were looked at; there are more." } }
+            (table(visitor, &groups))
+        }
+    };
+    Ok(vec![Region::new("failed", "card", body)])
+}
+
+/// The latest that failed, and whether these are all.
+async fn read(visitor: &Visitor) -> Result<(Vec<Summary>, bool), Problem> {
+    let filter = Filter { status: vec![Status::Failed, Status::Expired], ..Filter::default() };
+    let mut query = ListQuery { filter, limit: PAGE_TIMERS, ..ListQuery::default() };
+    let (mut found, until) = (Vec::new(), tokio::time::Instant::now() + TIME_MAX);
+    loop {
+        let page = visitor.commands.search(&query).await?;
+        found.extend(page.timers);
+        query.after = page.next;
+        if page.next.is_none() || found.len() >= READ_MAX || tokio::time::Instant::now() >= until {
+            return Ok((found, page.next.is_none()));
+        }
+    }
+}
+
+fn grouped(summaries: Vec<Summary>) -> Vec<Group> {
+    let mut groups: BTreeMap<(Namespace, String), Group> = BTreeMap::new();
+    for summary in summaries {
+        let shape = shape_of(summary.last_error.as_deref().unwrap_or("no error is recorded"));
+        let ended = summary.executed_at.unwrap_or(summary.updated_at);
+        let group = groups.entry((summary.namespace.clone(), shape.clone())).or_insert_with(|| Group {
+            namespace: summary.namespace.clone(),
+            shape,
+            example: summary.clone(),
+            ended: Vec::new(),
+            destination: None,
+        });
+        group.ended.push(ended);
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse((group.ended.len(), group.ended.iter().copied().max())));
+    groups
+}
+
+/// An error without what differs from one timer to the next: words with digits in them become a mark.
+fn shape_of(error: &str) -> String {
+    // How often it was tried is the same error.
+    let error = error.split("; gave up").next().unwrap_or(error);
+    let mut shape = String::new();
+    for part in error.split_inclusive(|c: char| !c.is_alphanumeric() && c != '-' && c != '_') {
+        let (word, end) = match part.char_indices().last() {
+            Some((at, c)) if !c.is_alphanumeric() && c != '-' && c != '_' => part.split_at(at),
+            _ => (part, ""),
+        };
+        // A status stays: it is what went wrong.
+        let is_status = word.len() == 3 && word.starts_with(['4', '5']) && word.bytes().all(|b| b.is_ascii_digit());
+        let differs = word.bytes().any(|b| b.is_ascii_digit()) && !is_status;
+        shape.push_str(if differs { "…" } else { word });
+        shape.push_str(end);
+    }
+    // Of an address one mark is enough.
+    for several in ["….", "…:"] {
+        while let Some(at) = shape.find(&format!("{several}…")) {
+            shape.replace_range(at..at + several.len(), "");
+        }
+    }
+    shape
+}
+
+/// The longest part of a shape that all of its errors have.
+fn telling(shape: &str) -> Option<&str> {
+    shape.split('…').map(str::trim).max_by_key(|part| part.len()).filter(|part| part.chars().count() >= TELLING_CHARS_MIN)
+}
+
+fn table(visitor: &Visitor, groups: &[Group]) -> Markup {
+    html! {
+        div.table tabindex="0" role="region" aria-label="Failed timers by error" { table {
+            thead { tr { th.num { "Count" } th { "Error" } th { "Destination" } th { "Namespace" } th { "When" } th { "First" } th { "Last" } th { "Example" } th { span.unseen { "Actions" } } } }
+            tbody { @for group in groups { (row(visitor, group)) } }
+        } }
+    }
+}
+
+fn row(visitor: &Visitor, group: &Group) -> Markup {
+    let (first, last) =
+        (group.ended.iter().copied().min().unwrap_or_default(), group.ended.iter().copied().max().unwrap_or_default());
+    let words = [
+        Some("status:failed,expired".to_owned()),
+        Some(word("ns:", group.namespace.as_str())),
+        telling(&group.shape).map(|part| word("error:", part)),
+    ];
+    let words = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let act = |name: &str| visitor.link_to("/operations/new", &Fields::from([("do", name), ("q", words.as_str())]));
+    let list = visitor.link_to_timers(&words);
+    html! {
+        tr data-row=(list) {
+            td.num { strong { (number(group.ended.len() as u64)) } }
+            td.wrap { a href=(list) { (text::cut(&group.shape, 160)) } }
+            td.cut { (group.destination.as_deref().unwrap_or(&group.example.callback_kind)) }
+            td { (group.namespace) }
+            td { (chart::sparkline("Failures over time", &sparks(&group.ended, first, last))) }
+            td { (distance(visitor, first)) }
+            td { (distance(visitor, last)) }
+            td.cut { a.mono href=(visitor.link(&format!("/timers/{}", group.example.id))) { (timer_rows::name_of(&group.example)) } }
+            td { @if visitor.may_write() { a.button href=(act("retry")) { "Retry all…" } } }
+        }
+    }
+}
+
+fn sparks(ended: &[Timestamp], first: Timestamp, last: Timestamp) -> Vec<u64> {
+    let mut sparks = vec![0; SPARKS];
+    let whole = last.since(first).as_micros().max(1);
+    for at in ended {
+        let part = at.since(first).as_micros().saturating_mul(SPARKS as i64 - 1) / whole;
+        if let Some(spark) = usize::try_from(part).ok().and_then(|part| sparks.get_mut(part)) {
+            *spark += 1;
+        }
+    }
+    sparks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rig::Rig;
+
+    #[test]
+    fn errors_that_differ_in_numbers_and_ids_have_one_shape() {
+        for (error, shape) in [
+            ("answered 503", "answered 503"),
+            ("no answer within 30s", "no answer within …"),
+            ("order 4815 of 01890a5d-ac96-774b-bcce-b302099a8057 is gone", "order … of … is gone"),
+            ("connection refused (POST http://127.0.0.1:9/a); gave up after 3 attempts", "connection refused (POST http://…/a)"),
+        ] {
+            assert_eq!(shape_of(error), shape);
+        }
+        assert_eq!(telling("order … of … is gone"), Some("is gone"));
+        assert_eq!(telling("…"), None);
+    }
+
+    #[test]
+    fn failures_are_drawn_over_their_time() {
+        let at = |micros| Timestamp::from_micros(micros);
+        let sparks = sparks(&[at(0), at(0), at(23)], at(0), at(23));
+        assert_eq!((sparks[0], sparks[23], sparks.iter().sum::<u64>()), (2, 1, 3));
+    }
+
+    #[tokio::test]
+    async fn failures_are_grouped_and_can_be_retried_together() {
+        let rig = Rig::new();
+        assert!(rig.get("/console/failed").await.text.contains("Nothing has failed"));
+        for n in 0..3 {
+            rig.timer(&format!("k{n}"), "a").await;
+        }
+        rig.fail_all("order 17 is <b>gone</b>").await;
+        let page = rig.get("/console/failed").await;
+        assert!(page.text.contains("<strong>3</strong>") && page.text.contains("order … is &lt;b&gt;gone"), "{}", page.text);
+        assert!(page.text.contains("do=retry&amp;q=status%3Afailed%2Cexpired+ns%3Aa+error%3A"), "{}", page.text);
+    }
+}

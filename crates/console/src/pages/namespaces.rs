@@ -1,0 +1,87 @@
+//! `/console/namespaces`: the tenants that a viewer sees, and what each has.
+
+use commands::{ListedNamespace, ListedNamespaces};
+use maud::{Markup, html};
+
+use crate::{
+    fields::Fields,
+    filter_words::word,
+    frame::{self, Section},
+    problem::Problem,
+    region::Region,
+    text::{self, number},
+    visitor::Visitor,
+};
+
+pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
+    let regions = regions(&visitor).await?;
+    let body = html! {
+        div.title { h1 { "Namespaces" } span.muted { "tenants: the scope of keys, limits and rights" } }
+        @for region in &regions { (region) }
+    };
+    Ok(frame::page(&visitor, Some(Section::Namespaces), "Namespaces", body))
+}
+
+pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
+    let listed = visitor.commands.namespaces().await?;
+    Ok(vec![Region::new("namespaces", "card", table(visitor, &listed))])
+}
+
+fn table(visitor: &Visitor, listed: &ListedNamespaces) -> Markup {
+    let now = visitor.now();
+    let list = |name: &str, status: &str| visitor.link_to_timers(&format!("status:{status} {}", word("ns:", name)));
+    html! {
+        @if listed.namespaces.is_empty() {
+            div.empty { h2 { "No namespaces yet" } p { "A namespace appears with its first timer." } }
+        } @else {
+            @if !listed.is_complete { p.summary.muted { "These are not all of them." } }
+            div.table tabindex="0" role="region" aria-label="Namespaces" { table {
+                thead { tr { th { "Namespace" } th.num { "Pending" } th.num { "Failed" } th.num { "Oldest overdue" } th { "Retry policy" } th { "Signing secret" } th { "NATS subjects" } th { span.unseen { "Timers" } } } }
+                tbody { @for ListedNamespace { count, settings } in &listed.namespaces {
+                    @let name = count.namespace.as_str();
+                    @let overview = visitor.link_to("", &Fields::from([("ns", name)]));
+                    tr data-row=(overview) {
+                        td.cut { a href=(overview) { (name) } }
+                        td.num { a.cell href=(list(name, "pending")) { (about(count.pending, listed.pending_is_estimate)) } }
+                        td.num { a.cell.bad[count.failed > 0] href=(list(name, "failed")) { (about(count.failed, listed.failed_is_estimate)) } }
+                        td.num { @match count.oldest_overdue { Some(at) => { (text::span(now.since(at))) } None => { span.muted { "none" } } } }
+                        td { (set(settings.has_retry_policy)) }
+                        td { (set(settings.has_signing_secret)) }
+                        td { (set(settings.has_subjects)) }
+                        td { a href=(visitor.link_to_timers(&word("ns:", name))) { "Timers" } }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn about(count: u64, is_estimate: bool) -> String {
+    if is_estimate { format!("~ {}", number(count)) } else { number(count) }
+}
+
+fn set(is_set: bool) -> Markup {
+    html! { @if is_set { "own" } @else { span.muted { "default" } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Rights;
+
+    use crate::rig::Rig;
+
+    #[tokio::test]
+    async fn a_viewer_sees_its_namespaces() {
+        let rig = Rig::new();
+        rig.timer("k", "billing").await;
+        rig.timer("k", "<i>shop</i>").await;
+        let page = rig.get("/console/namespaces").await;
+        assert!(
+            page.text.contains(">billing<") && page.text.contains("&lt;i&gt;shop") && !page.text.contains("<i>shop"),
+            "{}",
+            page.text
+        );
+        let (_, cookie) = rig.holder(&["billing"], Rights::Read).await;
+        assert!(!rig.get_as(&cookie, "/console/namespaces").await.text.contains("shop"));
+    }
+}

@@ -1,0 +1,128 @@
+//! `/console/timers/new`: a form for a timer. Links fill it in: `?from=ID` with a copy of one, `?url=…&delay=…` with its fields.
+
+use axum::response::{IntoResponse, Redirect, Response};
+use commands::{CommandError, NewTimerRequest};
+use domain::{Invalid, Timestamp};
+use http::StatusCode;
+use maud::{Markup, html};
+
+use crate::{
+    fields::{Fields, Form},
+    frame::{self, Section},
+    pages::timer,
+    problem::{Problem, sentence, status_of},
+    text,
+    timer_form::TimerForm,
+    visitor::Visitor,
+};
+
+pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
+    visitor.commands.check_may_write()?;
+    let form = match fields.get("from") {
+        Some(id) => TimerForm::of_copy(&timer::read(&visitor, id).await?),
+        None => TimerForm::of(fields),
+    };
+    Ok(page(&visitor, &form, None, None))
+}
+
+pub(crate) async fn create(visitor: Visitor, Form(fields): Form) -> Result<Response, Problem> {
+    visitor.commands.check_may_write()?;
+    let is_check = fields.get("check").is_some();
+    let form = TimerForm::of(fields);
+    let refused = |invalid: Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &form, Some(&invalid), None)).into_response();
+    let request = match form.to_request() {
+        Ok(request) => request,
+        Err(invalid) => return Ok(refused(invalid)),
+    };
+    if is_check {
+        return Ok(match visitor.commands.preview(request) {
+            Ok(due) => page(&visitor, &form, None, Some(&would_fire(&visitor, due))).into_response(),
+            Err(CommandError::Invalid(invalid)) => refused(invalid),
+            Err(error) => return Err(error.into()),
+        });
+    }
+    Ok(match register(&visitor, request).await {
+        Ok(link) => Redirect::to(&link).into_response(),
+        Err(CommandError::Invalid(invalid)) => refused(invalid),
+        Err(error @ (CommandError::Conflict(_) | CommandError::InDelivery(_))) => {
+            let notice = html! { p.notice.bad role="alert" { (sentence(&error.to_string())) } };
+            (status_of(&error), page(&visitor, &form, None, Some(&notice))).into_response()
+        }
+        Err(error) => return Err(error.into()),
+    })
+}
+
+/// Where the page of the new timer is.
+async fn register(visitor: &Visitor, request: NewTimerRequest) -> Result<String, CommandError> {
+    let outcome = visitor.commands.create(request).await?;
+    Ok(visitor.link(&format!("/timers/{}?done=create", outcome.timer().id())))
+}
+
+fn would_fire(visitor: &Visitor, due: Timestamp) -> Markup {
+    html! { p.notice role="status" { "Everything is right. It would fire " strong { (text::exact_time(due)) " UTC" } ", " (text::distance(visitor, due)) "." } }
+}
+
+fn page(visitor: &Visitor, form: &TimerForm, refused: Option<&Invalid>, notice: Option<&Markup>) -> Markup {
+    let body = html! {
+        div.title { h1 { "New timer" } }
+        @if let Some(notice) = notice { (notice) }
+        @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
+        section.card.form { div.body {
+            form.stack.sections method="post" action=(visitor.link("/timers/new")) {
+                (form.render(refused, true))
+                div.actions { button name="check" value="1" { "Check" } button.main { "Create timer" } }
+            }
+        } }
+    };
+    frame::page(visitor, Some(Section::Timers), "New timer", body)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Rights;
+
+    use crate::rig::Rig;
+
+    const FORM: &str = "when=delay&delay=1h&kind=http&url=https%3A%2F%2Fapi.example%2Fhook&payload=%7B%22n%22%3A1e400%7D&namespace=a&key=order-1";
+
+    #[tokio::test]
+    async fn a_timer_is_checked_and_created() {
+        let rig = Rig::new();
+        let checked = rig.post("/console/timers/new", &format!("{FORM}&check=1")).await;
+        assert!(checked.status == 200 && checked.text.contains("It would fire"), "{}", checked.text);
+        assert!(rig.get("/console/timers").await.text.contains("No timers yet"));
+        let created = rig.post("/console/timers/new", FORM).await;
+        assert_eq!(created.status, 303, "{}", created.text);
+        let page = rig.get(created.headers["location"].to_str().unwrap()).await;
+        assert!(page.text.contains("The timer was created.") && page.text.contains("1e400"), "{}", page.text);
+
+        let other = rig.post("/console/timers/new", &FORM.replace("hook", "other")).await;
+        assert!(
+            other.status == 409
+                && other.text.contains("exists and has other content")
+                && other.text.contains("api.example/other")
+        );
+        let wrong = rig.post("/console/timers/new", &FORM.replace("1h", "soon")).await;
+        assert!(wrong.status == 400 && wrong.text.contains("id=\"error-delay\"") && wrong.text.contains("api.example/hook"));
+    }
+
+    #[tokio::test]
+    async fn links_fill_the_form_in() {
+        let rig = Rig::new();
+        let filled = rig.get("/console/timers/new?url=https://a.example/x&delay=5s").await;
+        assert!(filled.text.contains("value=\"https://a.example/x\"") && filled.text.contains("value=\"5s\""), "{}", filled.text);
+        let id = rig.timer_with_payload("k", r#"{"tulip":1}"#).await;
+        let copy = rig.get(&format!("/console/timers/new?from={id}")).await;
+        assert!(copy.text.contains("tulip") && !copy.text.contains("value=\"k\""), "{}", copy.text);
+    }
+
+    #[tokio::test]
+    async fn a_key_creates_in_its_namespaces_only() {
+        let rig = Rig::new();
+        let (_, writer) = rig.holder(&["b"], Rights::Write).await;
+        assert_eq!(rig.post_as(&writer, "/console/timers/new", FORM).await.status, 403);
+        let (_, reader) = rig.holder(&["a", "b"], Rights::Read).await;
+        assert_eq!(rig.get_as(&reader, "/console/timers/new").await.status, 403);
+        assert_eq!(rig.post_as(&reader, "/console/timers/new", FORM).await.status, 403);
+    }
+}

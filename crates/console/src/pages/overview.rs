@@ -1,0 +1,399 @@
+//! `/console`: how the service is, what comes next, and what needs a look.
+
+use axum::response::{IntoResponse, Redirect, Response};
+use commands::{
+    DestinationHealth, DestinationStatus, DueBuckets, Filter, FiredBuckets, ListQuery, NewTimerRequest, Order, PeriodRequest,
+    Sort, Target,
+};
+use domain::{Callback, Namespace, RequestedTime, Span, Status, Timestamp};
+use maud::{Markup, html};
+
+use crate::{
+    chart::{self, Bar, Line},
+    fields::Fields,
+    filter_words::word,
+    frame::{self, Section},
+    problem::Problem,
+    region::Region,
+    text::{self, distance},
+    timer_rows,
+    visitor::Visitor,
+};
+
+const NEXT_TIMERS: u32 = 10;
+const DESTINATIONS_SHOWN: usize = 5;
+const DAY: Span = Span::from_secs(24 * 60 * 60);
+
+/// How far the chart of what comes next reaches.
+struct Range {
+    name: &'static str,
+    step_minutes: u32,
+    buckets: u32,
+    labels: [&'static str; 4],
+}
+
+const RANGES: [Range; 4] = [
+    Range { name: "5m", step_minutes: 1, buckets: 5, labels: ["now", "+2 min", "+3 min", "+5 min"] },
+    Range { name: "1h", step_minutes: 1, buckets: 60, labels: ["now", "+20 min", "+40 min", "+1 h"] },
+    Range { name: "24h", step_minutes: 30, buckets: 48, labels: ["now", "+8 h", "+16 h", "+24 h"] },
+    Range { name: "7d", step_minutes: 180, buckets: 56, labels: ["now", "+56 h", "+112 h", "+7 d"] },
+];
+
+impl Range {
+    fn read(fields: &Fields) -> &'static Self {
+        RANGES.iter().find(|range| fields.get("range") == Some(range.name)).unwrap_or(&RANGES[1])
+    }
+
+    /// Whole buckets, from the one that has begun.
+    fn request(&self, now: Timestamp) -> PeriodRequest {
+        let step = Span::from_secs(self.step_minutes * 60);
+        let from = Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(step.as_micros()));
+        let to = from.saturating_add(Span::from_secs(self.step_minutes * 60 * self.buckets));
+        PeriodRequest { from: Some(from), to: Some(to), step: Some(step) }
+    }
+}
+
+pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
+    let namespaces = namespaces(&fields)?;
+    let body = if is_empty(&visitor, &namespaces).await? {
+        html! { div.title { h1 { "Overview" } } (first_steps(&visitor)) }
+    } else {
+        let regions = regions(&visitor, &fields).await?;
+        html! {
+            div.title {
+                h1 { "Overview" }
+                span.muted { @match namespaces.first() { Some(namespace) => { "namespace " (namespace) } None => { (seen(&visitor)) } } }
+                span.actions { @if visitor.may_write() { a.button.main href=(visitor.link("/timers/new")) { "New timer" } } }
+            }
+            (regions[0])
+            div.grid { @for region in &regions[1..] { (region) } }
+        }
+    };
+    Ok(frame::page(&visitor, Some(Section::Overview), "Overview", body).into_response())
+}
+
+fn namespaces(fields: &Fields) -> Result<Vec<Namespace>, Problem> {
+    Ok(fields.get("ns").map(Namespace::parse).transpose()?.into_iter().collect())
+}
+
+/// Which namespaces the viewer sees.
+fn seen(visitor: &Visitor) -> String {
+    match visitor.commands.caller.bound_to() {
+        None => "all namespaces".to_owned(),
+        Some(own) => own.iter().map(Namespace::as_str).collect::<Vec<_>>().join(", "),
+    }
+}
+
+async fn is_empty(visitor: &Visitor, namespaces: &[Namespace]) -> Result<bool, Problem> {
+    let filter = Filter { namespaces: namespaces.to_vec(), ..Filter::default() };
+    let page = visitor.commands.search(&ListQuery { filter, limit: 1, ..ListQuery::default() }).await?;
+    Ok(page.timers.is_empty() && page.complete)
+}
+
+/// What changes while the page is looked at.
+pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Region>, Problem> {
+    let namespaces = namespaces(fields)?;
+    let (now, range) = (visitor.now(), Range::read(fields));
+    let commands = &visitor.commands;
+    let of = |status: Status| Filter { status: vec![status], namespaces: namespaces.clone(), ..Filter::default() };
+    let (pending, executing) = (of(Status::Pending), of(Status::Executing));
+    let (hour, ahead) = (RANGES[1].request(now), range.request(now));
+    let last_hour = PeriodRequest::default();
+    let day = PeriodRequest { from: Some(now.saturating_sub(DAY)), to: Some(now), step: Some(Span::from_secs(3600)) };
+    let (pending, executing, within_hour, due, fired, fired_day, overdue, destinations) = tokio::join!(
+        commands.count(&pending),
+        commands.count(&executing),
+        commands.due_buckets(&namespaces, &hour),
+        commands.due_buckets(&namespaces, &ahead),
+        commands.fired_buckets(&namespaces, &last_hour),
+        commands.fired_buckets(&namespaces, &day),
+        oldest_overdue(visitor, &namespaces),
+        commands.destinations(&namespaces),
+    );
+    let (fired, fired_day, destinations) = (fired?, fired_day?, destinations?.destinations);
+    let tiles = tiles(
+        visitor,
+        &namespaces,
+        &[
+            tile_of_count("Pending", pending?, "status:pending"),
+            tile_of_due(&within_hour?),
+            tile_of_count("Executing", executing?, "status:executing"),
+            tile_of_completed(&fired_day),
+            tile_of_failed(&fired_day),
+            tile_of_overdue(overdue?, now),
+        ],
+    );
+    Ok(vec![
+        Region::new("tiles", "card tiles", tiles),
+        Region::new("next-fires", "card span-7", next_fires(visitor, fields, range, &due?)),
+        Region::new("lateness", "card span-5", lateness(&fired)),
+        Region::new("next-timers", "card span-7", next_timers(visitor, &namespaces).await?),
+        Region::new("throughput", "card span-5", throughput(&fired)),
+        Region::new("worst", "card span-12", worst(visitor, destinations)),
+    ])
+}
+
+/// When the oldest timer was due that should have fired.
+async fn oldest_overdue(visitor: &Visitor, namespaces: &[Namespace]) -> Result<Option<Timestamp>, Problem> {
+    if namespaces.is_empty() && visitor.is_administrator() {
+        return Ok(visitor.commands.cluster().await?.oldest_overdue);
+    }
+    let listed = visitor.commands.namespaces().await?.namespaces;
+    let meant = listed.iter().filter(|listed| namespaces.is_empty() || namespaces.contains(&listed.count.namespace));
+    Ok(meant.filter_map(|listed| listed.count.oldest_overdue).min())
+}
+
+/// A number, what it is of, and the list that it counts.
+struct Tile {
+    name: &'static str,
+    value: String,
+    note: String,
+    class: &'static str,
+    words: &'static str,
+}
+
+fn tile_of_count(name: &'static str, count: commands::Count, words: &'static str) -> Tile {
+    let note = if count.is_estimate { "estimated" } else { "" };
+    Tile {
+        name,
+        value: text::count(count.timers, count.is_estimate).replace("about ", "~ "),
+        note: note.to_owned(),
+        class: "",
+        words,
+    }
+}
+
+fn tile_of_due(due: &DueBuckets) -> Tile {
+    let timers = due.buckets.iter().map(|(_, timers)| timers).sum();
+    let is_estimate = due.is_estimate || !due.is_complete;
+    let value = if is_estimate { format!("~ {}", text::number(timers)) } else { text::number(timers) };
+    Tile { name: "Due within an hour", value, note: String::new(), class: "", words: "status:pending due:<1h" }
+}
+
+fn tile_of_completed(day: &FiredBuckets) -> Tile {
+    let (completed, failed) = day
+        .buckets
+        .iter()
+        .fold((0, 0), |(completed, failed), (_, digest)| (completed + digest.completed, failed + digest.failed));
+    let note = match completed + failed {
+        0 => String::new(),
+        ended => format!("{:.2} % of what ended", 100.0 * completed as f64 / ended as f64),
+    };
+    Tile { name: "Completed, 24 h", value: text::number(completed), note, class: "", words: "status:completed" }
+}
+
+fn tile_of_failed(day: &FiredBuckets) -> Tile {
+    let (failed, retried) =
+        day.buckets.iter().fold((0, 0), |(failed, retried), (_, digest)| (failed + digest.failed, retried + digest.retried));
+    let note = if retried > 0 { format!("{} retried", text::counted(retried, "call", "calls")) } else { String::new() };
+    Tile {
+        name: "Failed, 24 h",
+        value: text::number(failed),
+        note,
+        class: if failed > 0 { "bad" } else { "" },
+        words: "status:failed",
+    }
+}
+
+fn tile_of_overdue(overdue: Option<Timestamp>, now: Timestamp) -> Tile {
+    let late = overdue.map(|due| now.since(due)).filter(|late| *late >= Span::from_millis(500));
+    let class = match late {
+        Some(late) if late >= Span::from_secs(30) => "bad",
+        Some(late) if late >= Span::from_secs(2) => "warn",
+        _ => "",
+    };
+    let value = late.map_or_else(|| "none".to_owned(), text::span);
+    let note = if late.is_some() { "waits for its call" } else { "everything is on time" };
+    Tile { name: "Oldest overdue", value, note: note.to_owned(), class, words: "status:pending due:<0s" }
+}
+
+fn tiles(visitor: &Visitor, namespaces: &[Namespace], tiles: &[Tile]) -> Markup {
+    let words = |tile: &Tile| {
+        namespaces.iter().fold(tile.words.to_owned(), |words, namespace| format!("{words} {}", word("ns:", namespace.as_str())))
+    };
+    html! {
+        @for tile in tiles {
+            a class={ "tile " (tile.class) } href=(visitor.link_to_timers(&words(tile))) {
+                span.name { (tile.name) } span.value { (tile.value) } span.note { (tile.note) }
+            }
+        }
+    }
+}
+
+fn next_fires(visitor: &Visitor, fields: &Fields, range: &Range, due: &DueBuckets) -> Markup {
+    let step = Span::from_secs(range.step_minutes * 60);
+    let bars: Vec<Bar> = due
+        .buckets
+        .iter()
+        .map(|(from, timers)| {
+            let to = from.saturating_add(step);
+            let link = visitor.link_to(
+                "/timers",
+                &Fields::from([("q", format!("status:pending due:{from}..{to}").as_str()), ("sort", "due"), ("order", "asc")]),
+            );
+            Bar {
+                value: *timers,
+                title: format!("{}, from {}", text::counted(*timers, "timer", "timers"), text::instant(*from, false)),
+                link,
+            }
+        })
+        .collect();
+    let labels: Vec<String> = range.labels.iter().map(ToString::to_string).collect();
+    html! {
+        header { h2 { "Next fires" } @if !due.is_complete { span.muted { "counted in part" } } @else if due.is_estimate { span.muted { "estimated" } }
+            span.aside { span.segmented { @for other in &RANGES {
+                a href=(visitor.link_to("", &fields.with("range", Some(other.name)))) aria-current=[(other.name == range.name).then_some("true")] { (other.name) }
+            } } }
+        }
+        div.body {
+            (chart::bars("Pending timers by the time at which they are due", &bars, &labels, 720.0, 170.0))
+        }
+    }
+}
+
+/// Labels of the last hour: the script does not turn these into the zone of the viewer, so they count backwards.
+fn hour_labels() -> Vec<String> {
+    ["−60 min", "−40 min", "−20 min", "now"].map(str::to_owned).to_vec()
+}
+
+fn lateness(fired: &FiredBuckets) -> Markup {
+    let line = |class, of: &dyn Fn(&commands::Digest) -> Option<u64>| Line {
+        class,
+        values: fired.buckets.iter().map(|(_, digest)| of(digest).map(|micros| micros as f64)).collect(),
+    };
+    let lines = [
+        line("line-3", &|digest| (digest.fired > 0).then_some(digest.lateness_max_micros)),
+        line("line-2", &|digest| digest.lateness.quantile(0.99)),
+        line("line-1", &|digest| digest.lateness.quantile(0.5)),
+    ];
+    html! {
+        header { h2 { "Lateness" } span.aside.legend { span { i {} "p50" } span { i.two {} "p99" } span { i.three {} "max" } } }
+        div.body { (chart::lateness("How late calls began in the last hour: median, 99th percentile and the latest", &lines, &hour_labels(), 480.0, 170.0)) }
+    }
+}
+
+fn throughput(fired: &FiredBuckets) -> Markup {
+    let line = |class, of: &dyn Fn(&commands::Digest) -> u64| Line {
+        class,
+        values: fired.buckets.iter().map(|(_, digest)| Some(of(digest) as f64)).collect(),
+    };
+    let lines = [
+        line("line-3", &|digest| digest.retried),
+        line("line-4", &|digest| digest.failed),
+        line("line-1", &|digest| digest.completed),
+    ];
+    html! {
+        header { h2 { "Throughput" } span.aside.legend { span { i {} "completed" } span { i.four {} "failed" } span { i.three {} "retried" } } }
+        div.body { (chart::counts("Timers completed, failed and calls retried per minute in the last hour", &lines, &hour_labels(), 480.0, 170.0)) }
+    }
+}
+
+async fn next_timers(visitor: &Visitor, namespaces: &[Namespace]) -> Result<Markup, Problem> {
+    let mut filter = Filter { status: vec![Status::Pending], namespaces: namespaces.to_vec(), ..Filter::default() };
+    filter.due.from = Some(visitor.now());
+    let query = ListQuery { filter, sort: Sort::ExecuteAt, order: Order::Ascending, limit: NEXT_TIMERS, ..ListQuery::default() };
+    let rows = timer_rows::read(visitor, visitor.commands.search(&query).await?.timers).await;
+    let all = visitor.link_to("/timers", &Fields::from([("q", "status:pending"), ("sort", "due"), ("order", "asc")]));
+    Ok(html! {
+        header { h2 { "Next timers" } a.aside href=(all) { "All pending" } }
+        @if rows.is_empty() {
+            div.body { p.muted { "Nothing is waiting to fire." } }
+        } @else {
+            div.table { table {
+                thead { tr { th { "Timer" } th { "Namespace" } th.num { "Due" } th { "Destination" } } }
+                tbody { @for row in &rows {
+                    tr {
+                        td.cut.name { a.mono href=(visitor.link(&format!("/timers/{}", row.summary.id))) { (timer_rows::name_of(&row.summary)) } }
+                        td { (row.summary.namespace) }
+                        td.num { (distance(visitor, row.summary.execute_at)) }
+                        td.cut { (row.destination.as_deref().unwrap_or(&row.summary.callback_kind)) }
+                    }
+                } }
+            } }
+        }
+    })
+}
+
+/// The destinations that are not good, the worst first; the busiest where all are.
+fn worst(visitor: &Visitor, mut destinations: Vec<DestinationStatus>) -> Markup {
+    let rank = |health: DestinationHealth| match health {
+        DestinationHealth::Failing => 0,
+        DestinationHealth::Slow => 1,
+        DestinationHealth::Good => 2,
+        DestinationHealth::Silent => 3,
+    };
+    destinations.sort_by_key(|one| (rank(one.health), std::cmp::Reverse(one.failed_10m), std::cmp::Reverse(one.delivered_10m)));
+    destinations.truncate(DESTINATIONS_SHOWN);
+    html! {
+        header { h2 { "Destinations" } a.aside href=(visitor.link("/destinations")) { "All" } }
+        @if destinations.is_empty() {
+            div.body { p.muted { "No receiver was called in the last day." } }
+        } @else {
+            (super::destinations::table(visitor, &destinations))
+        }
+    }
+}
+
+/// For an installation without timers: how to make the first.
+fn first_steps(visitor: &Visitor) -> Markup {
+    let receiver = visitor.shared.config.development.as_ref().map(|development| development.receiver.as_str());
+    let url = format!("{}/hello", receiver.unwrap_or("https://your-service.example"));
+    let call = format!(
+        "curl -X POST {}/timers \\\n  -H 'X-API-Key: …' -H 'Content-Type: application/json' \\\n  -d '{{\"delay\": \"5s\", \"callback\": {{\"type\": \"http\", \"url\": \"{url}\"}}}}'",
+        visitor.api()
+    );
+    html! {
+        section.card { div.empty {
+            h2 { "No timers yet" }
+            p { "A timer calls a URL, or publishes a message, at the time that you name." }
+            @if visitor.may_write() {
+                @if receiver.is_some() {
+                    form method="post" action=(visitor.link("/first")) { button.main { "Create one that fires in 5 s" } }
+                } @else {
+                    a.button.main href=(visitor.link_to("/timers/new", &Fields::from([("delay", "5s")]))) { "Create one that fires in 5 s" }
+                }
+            }
+            p { "Or from a shell:" }
+            pre tabindex="0" { (call) }
+        } }
+    }
+}
+
+/// `POST /console/first`: a timer that fires before one's eyes, at the receiver of `timer dev`.
+pub(crate) async fn first(visitor: Visitor) -> Result<Response, Problem> {
+    let development = visitor.shared.config.development.as_ref().ok_or(Problem::NoSuchPage)?;
+    let callback = format!(r#"{{"type":"http","url":"{}/hello","payload":{{"from":"the console"}}}}"#, development.receiver);
+    let target = Target::Callback(Callback::from_json(&callback)?);
+    let outcome = visitor.commands.create(NewTimerRequest::new(RequestedTime::After(Span::from_secs(5)), target)).await?;
+    Ok(Redirect::to(&visitor.link(&format!("/timers/{}?done=create", outcome.timer().id()))).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rig::Rig;
+
+    #[tokio::test]
+    async fn an_empty_installation_shows_how_to_begin() {
+        let rig = Rig::new();
+        let page = rig.get("/console").await;
+        assert!(
+            page.text.contains("No timers yet") && page.text.contains("curl -X POST http://127.0.0.1:8080/timers"),
+            "{}",
+            page.text
+        );
+        assert!(page.text.contains("/console/timers/new?delay=5s"));
+        assert_eq!(rig.post("/console/first", "").await.status, 404, "there is no receiver");
+    }
+
+    #[tokio::test]
+    async fn numbers_lead_to_the_timers_that_they_count() {
+        let rig = Rig::new();
+        rig.timer("k", "a").await;
+        let page = rig.get("/console?range=24h").await;
+        for part in ["Pending", "Next fires", "Lateness", "Next timers", "q=status%3Apending\"", "aria-current=\"true\">24h"] {
+            assert!(page.text.contains(part), "{part}: {}", page.text);
+        }
+        assert_eq!(page.text.matches("class=\"hit\"").count(), 48);
+        assert_eq!(rig.get("/console?ns=b").await.status, 200);
+    }
+}

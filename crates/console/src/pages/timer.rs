@@ -1,0 +1,332 @@
+//! `/console/timers/{id}`: one timer, with all that is known of it.
+
+use axum::extract::Path;
+use domain::{AnswerBody, Attempt, Callback, Endpoint, Event, Expiry, RequestedTime, RetryPolicy, Status, Timer, TimerId};
+use maud::{Markup, html};
+
+use crate::{
+    actions::Action,
+    chart::{self, Moment},
+    config::Payloads,
+    fields::Fields,
+    filter_words::word,
+    frame::{self, Section},
+    problem::Problem,
+    region::Region,
+    text::{self, distance, exact_time, status},
+    timer_rows,
+    visitor::Visitor,
+};
+
+/// Longer texts are folded.
+const SHOWN_BYTES_MAX: usize = 4 * 1024;
+/// How many of the retries that may follow are told.
+const RETRIES_TOLD_MAX: u32 = 6;
+
+pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Result<Markup, Problem> {
+    let timer = read(&visitor, &id).await?;
+    let notice = fields.get("done").and_then(Action::parse).map(Action::done);
+    let notice = notice.or_else(|| (fields.get("done") == Some("create")).then_some("The timer was created."));
+    let notice = notice.or_else(|| (fields.get("done") == Some("edit")).then_some("The timer was changed."));
+    let name = name_of(&timer);
+    let regions = regions_of(&visitor, &timer).await?;
+    let body = html! {
+        @if let Some(notice) = notice { p.notice role="status" { (notice) } }
+        (regions[0])
+        div.grid { @for region in &regions[1..] { (region) } }
+    };
+    Ok(frame::page(&visitor, Some(Section::Timers), &name, body))
+}
+
+/// What changes while the page is looked at.
+pub(crate) async fn regions(visitor: &Visitor, id: &str) -> Result<Vec<Region>, Problem> {
+    let timer = read(visitor, id).await?;
+    regions_of(visitor, &timer).await
+}
+
+pub(crate) async fn read(visitor: &Visitor, id: &str) -> Result<Timer, Problem> {
+    let id = TimerId::parse("id", id).map_err(|_| Problem::NoSuchPage)?;
+    Ok(visitor.commands.get(id).await?)
+}
+
+pub(crate) fn name_of(timer: &Timer) -> String {
+    timer.definition.key.as_ref().map_or_else(|| timer.id().to_string(), ToString::to_string)
+}
+
+async fn regions_of(visitor: &Visitor, timer: &Timer) -> Result<Vec<Region>, Problem> {
+    let attempts = visitor.commands.attempts(timer.id()).await?;
+    Ok(vec![
+        Region::new("timer-head", "title", head(visitor, timer)),
+        Region::new("timer-life", "card span-12", life(timer, &attempts)),
+        Region::new("timer-facts", "card span-5", facts(visitor, timer)),
+        Region::new("timer-content", "card span-7", content(visitor, timer)),
+        Region::new("timer-attempts", "card span-12", attempts_table(visitor, timer, &attempts)),
+    ])
+}
+
+fn head(visitor: &Visitor, timer: &Timer) -> Markup {
+    let id = timer.id();
+    let page = |rest: &str| visitor.link(&format!("/timers/{id}{rest}"));
+    html! {
+        h1.mono { (name_of(timer)) }
+        (status(timer.status))
+        @if matches!(timer.status, Status::Pending | Status::Paused) {
+            span.muted { "due " (distance(visitor, timer.execute_at)) }
+        } @else if let Some(executed_at) = timer.executed_at {
+            span.muted { (timer.status.as_str()) " " (distance(visitor, executed_at)) }
+        }
+        @if visitor.may_write() {
+            span.actions {
+                a.button href=(visitor.link_to("/timers/new", &Fields::from([("from", id.to_string().as_str())]))) { "Duplicate" }
+                @if timer.status.after(Event::Update).is_some() { a.button href=(page("/edit")) data-key="e" { "Edit" } }
+                @for action in Action::ALL.into_iter().filter(|action| action.is_possible(timer.status)) {
+                    a.button.danger[action.is_final()].main[action == Action::Fire] href=(page(&format!("/{}", action.name())))
+                        data-dialog data-key=[action.key()] { (action.title()) }
+                }
+            }
+        } @else {
+            span.actions.muted { "This key may only read." }
+        }
+    }
+}
+
+/// Created, changed, due, attempts, end: one after the other, with what lies between.
+fn life(timer: &Timer, attempts: &[Attempt]) -> Markup {
+    let mut moments = vec![Moment { name: "created".to_owned(), below: exact_time(timer.created_at), class: "done" }];
+    let ended = timer.status.is_finished().then_some(()).and(timer.executed_at);
+    if timer.revision > 1 && timer.updated_at != timer.created_at && Some(timer.updated_at) != ended {
+        let name = format!("changed, revision {}", timer.revision);
+        moments.push(Moment { name, below: exact_time(timer.updated_at), class: "done" });
+    }
+    if let Some(pause) = &timer.pause {
+        moments.push(Moment { name: "paused".to_owned(), below: exact_time(pause.at), class: "warn" });
+    }
+    let is_over = timer.status.is_finished() || timer.attempt > 0 || timer.status == Status::Executing;
+    moments.push(Moment {
+        name: "due".to_owned(),
+        below: exact_time(timer.execute_at),
+        class: if is_over { "done" } else { "next" },
+    });
+    for attempt in attempts {
+        let answer = attempt.status.map_or_else(|| attempt.outcome.replace('_', " "), |status| status.to_string());
+        let late = text::span(attempt.started_at.since(timer.execute_at));
+        let class = if attempt.outcome == "delivered" { "good" } else { "bad" };
+        let below = html! { (answer) ", " (text::span(attempt.took)) br; (late) " after due" };
+        moments.push(Moment { name: format!("attempt {}", attempt.number), below, class });
+    }
+    if let Some(executed_at) = timer.executed_at.filter(|_| timer.status.is_finished()) {
+        let class = if timer.status == Status::Completed { "good" } else { "bad" };
+        moments.push(Moment { name: timer.status.to_string(), below: exact_time(executed_at), class });
+    } else if timer.status.is_finished() {
+        moments.push(Moment { name: timer.status.to_string(), below: exact_time(timer.updated_at), class: "done" });
+    }
+    html! { header { h2 { "Life" } } div.body { (chart::life(&moments)) } }
+}
+
+fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
+    let definition = &timer.definition;
+    let list = |name: &str, value: &str| visitor.link_to_timers(&word(name, value));
+    let address = definition.callback.address();
+    html! {
+        header { h2 { "Facts" } span.aside { (copies(visitor, timer)) } }
+        div.body { dl.facts {
+            dt { "Id" } dd.mono { (timer.id()) }
+            @if let Some(key) = &definition.key { dt { "Key" } dd.mono { (key) } }
+            dt { "Namespace" } dd { a href=(list("ns:", definition.namespace.as_str())) { (definition.namespace) } }
+            dt { "Due" } dd { (exact_time(timer.execute_at)) }
+            dt { "Asked for" } dd { @match definition.asked { RequestedTime::At(at) => { (exact_time(at)) } RequestedTime::After(span) => { (text::span(span)) " after it was registered" } } }
+            (call(&definition.callback))
+            @if let Some(address) = &address { dt { "Destination" } dd { a href=(list("dest:", address)) { (address) } } }
+            dt { "Attempts" } dd { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) }
+            dt { "Retries" } dd { (retries(definition.retries())) }
+            dt { "Delivery" } dd { (definition.delivery.as_str().replace('_', " ")) }
+            @if let Some(group) = &definition.group { dt { "Group" } dd { a href=(list("group:", group.as_str())) { (group) } } }
+            @if let Some(id) = &definition.correlation_id { dt { "Correlation id" } dd.mono { a href=(list("corr:", id.as_str())) { (id) } } }
+            @if let Some(expiry) = definition.options.expiry {
+                dt { "Expires" } dd { (exact_time(expiry.instant(timer.execute_at))) @if let Expiry::After(span) = expiry { span.muted { " (" (text::span(span)) " after it is due)" } } }
+            }
+            @if let Some(span) = definition.options.postpone_max { dt { "Postponed at most" } dd { (text::span(span)) } }
+            @if let Some(pause) = &timer.pause { dt { "Paused" } dd { (exact_time(pause.at)) @if let Some(note) = &pause.note { ": " (note) } } }
+            @if let Some(error) = &timer.last_error { dt { "Last error" } dd.bad { (error) } }
+            dt { "webhook-id" } dd.mono { (timer.webhook_id()) }
+            dt { "Created" } dd { (exact_time(timer.created_at)) }
+            dt { "Changed" } dd { (exact_time(timer.updated_at)) }
+            dt { "Revision" } dd { (timer.revision) }
+        } }
+    }
+}
+
+fn call(callback: &Callback) -> Markup {
+    html! {
+        @match &callback.endpoint {
+            Endpoint::Http(http) => {
+                dt { "Call" } dd.mono { "POST " (http.url.as_str()) }
+                dt { "Answer within" } dd { (text::span(http.timeout)) ", read as " (http.protocol.as_str()) }
+            }
+            Endpoint::Nats(nats) => {
+                dt { "Message" } dd.mono { (nats.topic.as_str()) }
+                dt { "Counts as delivered" } dd { @if nats.jetstream { "when a stream has stored it" } @else { "when the NATS server has taken it" } }
+                @if let Some(key) = &nats.key { dt { "Message key" } dd.mono { (key) } }
+            }
+            Endpoint::Event => { dt { "Event" } dd { "published by the broker when it is due" } }
+        }
+    }
+}
+
+fn retries(policy: Option<RetryPolicy>) -> String {
+    match policy {
+        None | Some(RetryPolicy { max_retries: 0, .. }) => "none".to_owned(),
+        Some(policy @ RetryPolicy { max_retries: u32::MAX, .. }) => {
+            format!("without end, at most {} apart", text::span(policy.max_interval))
+        }
+        Some(policy) => {
+            let told = (1..=policy.max_retries.min(RETRIES_TOLD_MAX)).map(|attempt| text::span(policy.interval_after(attempt)));
+            let more = if policy.max_retries > RETRIES_TOLD_MAX { ", …" } else { "" };
+            let limit =
+                policy.max_duration.map(|span| format!(", not later than {} after due", text::span(span))).unwrap_or_default();
+            format!("{}, after {}{more}{limit}", policy.max_retries, told.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// What can be pasted elsewhere. The script shows the buttons.
+fn copies(visitor: &Visitor, timer: &Timer) -> Markup {
+    let id = timer.id();
+    let (api, origin) = (visitor.api(), &visitor.origin);
+    html! {
+        @for (name, text) in [
+            ("id", id.to_string()),
+            ("link", format!("{origin}{}", visitor.link(&format!("/timers/{id}")))),
+            ("curl", format!("curl -H \"X-API-Key: $API_KEY\" {api}/timers/{id}")),
+            ("command", format!("timer get {id}")),
+        ] {
+            button.quiet type="button" hidden data-copy=(text) { "Copy " (name) }
+        }
+    }
+}
+
+fn content(visitor: &Visitor, timer: &Timer) -> Markup {
+    let definition = &timer.definition;
+    let payloads = visitor.payloads();
+    let headers: String = definition.callback.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let texts = [
+        ("Payload", definition.callback.payload.as_ref().map(|payload| payload.as_str().to_owned())),
+        ("Metadata", definition.metadata.as_ref().map(|metadata| metadata.as_str().to_owned())),
+        ("Headers", (!headers.is_empty()).then(|| headers.trim_end().to_owned())),
+        ("On success", definition.options.on_success.as_ref().map(|callback| callback.to_json())),
+        ("On failure", definition.options.on_failure.as_ref().map(|callback| callback.to_json())),
+    ];
+    let is_empty = texts.iter().all(|(_, text)| text.is_none());
+    html! {
+        header { h2 { "Content" } @if payloads == Payloads::Off { span.aside { "not shown: CONSOLE_PAYLOADS is off" } } }
+        div.body.stack {
+            @if is_empty { p.muted { "No payload, no metadata, no headers." } }
+            @for (name, text) in texts {
+                @if let Some(text) = text { (exact(name, &text, payloads)) }
+            }
+        }
+    }
+}
+
+/// A text as it is: nothing of it is parsed or changed.
+fn exact(name: &str, text: &str, payloads: Payloads) -> Markup {
+    let is_open = payloads == Payloads::Shown && text.len() <= SHOWN_BYTES_MAX;
+    let bytes = text::counted(text.len() as u64, "byte", "bytes");
+    html! {
+        @if payloads == Payloads::Off {
+            p { strong { (name) } " " span.muted { (bytes) } }
+        } @else {
+            details open[is_open] {
+                summary { strong { (name) } " " span.muted { (bytes) } }
+                div.copied { button.quiet type="button" hidden data-copy=(text) { "Copy" } pre tabindex="0" dir="ltr" { (text) } }
+            }
+        }
+    }
+}
+
+fn attempts_table(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
+    html! {
+        header { h2 { "Attempts" } span.aside { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) " made" } }
+        @if attempts.is_empty() {
+            div.body { p.muted {
+                @if timer.attempt == 0 { "None yet." } @else { "None is recorded: ATTEMPTS says which are." }
+            } }
+        } @else {
+            div.table tabindex="0" role="region" aria-label="Attempts" { table {
+                thead { tr { th.num { "#" } th { "Started" } th.num { "After due" } th.num { "Took" } th { "Result" } th { "Detail" } } }
+                tbody { @for attempt in attempts {
+                    tr {
+                        td.num { (attempt.number) }
+                        td { (exact_time(attempt.started_at)) }
+                        td.num { (text::span(attempt.started_at.since(timer.execute_at))) }
+                        td.num { (text::span(attempt.took)) }
+                        td { span class={ "status " (if attempt.outcome == "delivered" { "completed" } else { "failed" }) } {
+                            (attempt.outcome.replace('_', " ")) @if let Some(status) = attempt.status { " " (status) }
+                        } }
+                        td.wrap { (answer(visitor, attempt)) }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn answer(visitor: &Visitor, attempt: &Attempt) -> Markup {
+    let detail = attempt.detail.as_deref().unwrap_or_default();
+    html! {
+        @match &attempt.answer {
+            Some(answer) if visitor.payloads() != Payloads::Off => {
+                details {
+                    summary { (detail) @if detail.is_empty() { "Answer" } }
+                    @for (name, value) in &answer.headers { div.mono.muted { (name) ": " (value) } }
+                    @match &answer.body {
+                        AnswerBody::Text(text) => { pre tabindex="0" { (text) } }
+                        AnswerBody::Bytes(bytes) => { p.muted { (bytes.len()) " bytes that are no text" } }
+                    }
+                }
+            }
+            _ => { span.muted { (detail) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{config::Payloads, rig::Rig};
+
+    const HOSTILE: &str = r#"{"a":"</script><script>alert(1)</script>","n":12345678901234567890,"r":"\u202e\u2066"}"#;
+
+    #[tokio::test]
+    async fn a_hostile_payload_is_text_and_nothing_else() {
+        let rig = Rig::with_payloads(Payloads::Shown);
+        let id = rig.timer_with_payload("<b>bold</b>\"'", HOSTILE).await;
+        let page = rig.get(&format!("/console/timers/{id}")).await;
+        assert_eq!(page.status, 200);
+        assert!(!page.text.contains("<script>alert") && !page.text.contains("<b>bold"), "{}", page.text);
+        assert!(page.text.contains("&lt;/script&gt;&lt;script&gt;alert(1)") && page.text.contains("12345678901234567890"));
+        let list = rig.get("/console/timers").await;
+        assert!(!list.text.contains("<b>bold") && list.text.contains("&lt;b&gt;bold&lt;/b&gt;"));
+    }
+
+    #[tokio::test]
+    async fn payloads_are_shown_folded_or_not_sent() {
+        for (payloads, is_sent, is_open) in
+            [(Payloads::Shown, true, true), (Payloads::Hidden, true, false), (Payloads::Off, false, false)]
+        {
+            let rig = Rig::with_payloads(payloads);
+            let id = rig.timer_with_payload("k", r#"{"secret":"tulip"}"#).await;
+            let page = rig.get(&format!("/console/timers/{id}")).await;
+            assert_eq!(page.text.contains("tulip"), is_sent, "{payloads:?}");
+            assert_eq!(page.text.contains("<details open><summary><strong>Payload"), is_open, "{payloads:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_timer_that_is_not_there_is_said_so() {
+        let rig = Rig::new();
+        for path in ["/console/timers/01890a5d-ac96-774b-bcce-b302099a8057", "/console/timers/x", "/console/nowhere"] {
+            let page = rig.get(path).await;
+            assert!(page.status == 404 && page.text.contains("Not found"), "{path} {}", page.text);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! How a viewer wants pages to look: kept in cookies, so that a page is right from its first byte.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Redirect, Response},
+};
+use http::{HeaderMap, header};
+use maud::{Markup, html};
+
+use crate::{Shared, cookie, cookie::Kept, fields::Form, frame, problem::Problem, visitor::Visitor};
+
+const KEPT_SECONDS: i64 = 365 * 24 * 60 * 60;
+const ZONE_CHARS_MAX: usize = 64;
+
+/// One thing that a viewer may choose: its field, its cookie, and what it may be. The first is what holds without a choice.
+struct Choice {
+    field: &'static str,
+    cookie: &'static str,
+    values: &'static [&'static str],
+}
+
+const THEME: Choice = Choice { field: "theme", cookie: "timer-theme", values: &["system", "light", "dark"] };
+const DENSITY: Choice = Choice { field: "density", cookie: "timer-density", values: &["comfortable", "compact"] };
+const SHORTCUTS: Choice = Choice { field: "shortcuts", cookie: "timer-shortcuts", values: &["on", "off"] };
+/// A zone is one of these, or a name such as `Europe/Berlin`, which the script knows.
+const ZONE: Choice = Choice { field: "zone", cookie: "timer-zone", values: &["UTC", "local"] };
+const ALL: [&Choice; 4] = [&THEME, &DENSITY, &SHORTCUTS, &ZONE];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Preferences {
+    pub(crate) theme: String,
+    pub(crate) density: String,
+    pub(crate) shortcuts: String,
+    pub(crate) zone: String,
+}
+
+impl Default for Preferences {
+    fn default() -> Self {
+        Self::read(&HeaderMap::new())
+    }
+}
+
+impl Preferences {
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let chosen = |choice: &Choice| {
+            let kept = cookie::read(headers, choice.cookie).filter(|value| choice.allows(value));
+            kept.unwrap_or(choice.values[0]).to_owned()
+        };
+        Self { theme: chosen(&THEME), density: chosen(&DENSITY), shortcuts: chosen(&SHORTCUTS), zone: chosen(&ZONE) }
+    }
+}
+
+impl Choice {
+    fn allows(&self, value: &str) -> bool {
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b"/_+-".contains(&b);
+        let is_zone = || value.contains('/') && value.len() <= ZONE_CHARS_MAX && value.bytes().all(is_name);
+        self.values.contains(&value) || (self.field == ZONE.field && is_zone())
+    }
+}
+
+/// `POST /console/preferences`: keeps what is named, and leads back.
+pub(crate) async fn set(State(shared): State<Arc<Shared>>, visitor: Visitor, Form(form): Form) -> Response {
+    let path = visitor.link("");
+    let back = form.get("back").filter(|back| is_own_path(back)).unwrap_or("/console");
+    let mut response = Redirect::to(&format!("{}{back}", shared.config.base_path)).into_response();
+    for choice in ALL {
+        let Some(value) = form.get(choice.field).filter(|value| choice.allows(value)) else { continue };
+        // The script reads them.
+        let kept = Kept { path: &path, is_secure: false, is_http_only: false, seconds: KEPT_SECONDS };
+        if let Some(set) = cookie::write(choice.cookie, value, kept) {
+            response.headers_mut().append(header::SET_COOKIE, set);
+        }
+    }
+    response
+}
+
+/// Whether a path leads to a page of the console, and nowhere else.
+pub(crate) fn is_own_path(path: &str) -> bool {
+    let rest = path.strip_prefix("/console");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?'])) && !path.contains(['\\', '\r', '\n'])
+}
+
+/// `GET /console/preferences`.
+pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
+    let Preferences { theme, density, shortcuts, zone } = &visitor.preferences;
+    let body = html! {
+        div.title { h1 { "Preferences" } span.muted { "kept in this browser" } }
+        section.card { div.body {
+            form.stack method="post" action=(visitor.link("/preferences")) {
+                input type="hidden" name="back" value="/console/preferences";
+                (options("Theme", &THEME, theme))
+                (options("Density", &DENSITY, density))
+                (options("Keyboard shortcuts", &SHORTCUTS, shortcuts))
+                label { "Time zone"
+                    span.hint { "UTC, local, or a name such as Europe/Berlin. Zones other than UTC need script." }
+                    input type="text" name=(ZONE.field) value=(zone) list="zones" maxlength=(ZONE_CHARS_MAX);
+                }
+                datalist #zones { option value="UTC"; option value="local"; }
+                div { button.main { "Save" } }
+            }
+        } }
+        section.card { header { h2 { "Keyboard" } } div.body { (shortcuts_list()) } }
+    };
+    Ok(frame::page(&visitor, None, "Preferences", body))
+}
+
+fn options(name: &str, choice: &Choice, chosen: &str) -> Markup {
+    html! {
+        fieldset { legend { (name) }
+            @for value in choice.values {
+                label.inline { input type="radio" name=(choice.field) value=(value) checked[*value == chosen]; (value) }
+            }
+        }
+    }
+}
+
+/// What the keys do. The script shows it on `?`.
+pub(crate) fn shortcuts_list() -> Markup {
+    let keys = [
+        ("/", "search"),
+        ("g o", "overview"),
+        ("g t", "timers"),
+        ("g f", "failed"),
+        ("g d", "destinations"),
+        ("g c", "cluster"),
+        ("j k", "next and previous row"),
+        ("x", "select the row"),
+        ("Enter", "open the row"),
+        ("e", "edit"),
+        ("f", "fire now"),
+        ("r", "retry"),
+        ("c", "cancel"),
+        ("l", "live updates on and off"),
+        ("z", "time zone UTC and local"),
+        ("?", "this list"),
+    ];
+    html! {
+        dl.keys { @for (key, what) in keys {
+            dt { @for key in key.split(' ') { kbd { (key) } " " } } dd { (what) }
+        } }
+    }
+}
+
+/// The switches at the foot of every page: forms, so that they work without script.
+pub(crate) fn switches(visitor: &Visitor) -> Markup {
+    let Preferences { theme, .. } = &visitor.preferences;
+    html! {
+        form.segmented.switch method="post" action=(visitor.link("/preferences")) aria-label="Theme" {
+            input type="hidden" name="back" value=(visitor.path);
+            @for value in THEME.values {
+                button name=(THEME.field) value=(value) aria-pressed=(value == theme) title={ "Theme: " (value) } { (if *value == "system" { "auto" } else { value }) }
+            }
+        }
+    }
+}
+
+/// The switch of the time zone in the bar.
+pub(crate) fn zone_switch(visitor: &Visitor) -> Markup {
+    let zone = &visitor.preferences.zone;
+    let other = if zone == "UTC" { "local" } else { "UTC" };
+    html! {
+        form.plain method="post" action=(visitor.link("/preferences")) {
+            input type="hidden" name="back" value=(visitor.path);
+            button #zone .quiet name=(ZONE.field) value=(other) title={ "Times are shown in " (zone) "; switch to " (other) } { (zone) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_chosen_is_kept() {
+        for (choice, value, allowed) in [
+            (&THEME, "dark", true),
+            (&THEME, "pink", false),
+            (&ZONE, "Europe/Berlin", true),
+            (&ZONE, "Etc/GMT+2", true),
+            (&ZONE, "Berlin", false),
+            (&ZONE, "a/b;Path=/", false),
+            (&DENSITY, "a/b", false),
+        ] {
+            assert_eq!(choice.allows(value), allowed, "{value}");
+        }
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_console() {
+        for (path, own) in [
+            ("/console", true),
+            ("/console/timers?q=a", true),
+            ("/console?range=1h", true),
+            ("/consolexyz", false),
+            ("//evil.example", false),
+            ("https://evil.example", false),
+            ("/console/\\evil", false),
+            ("", false),
+        ] {
+            assert_eq!(is_own_path(path), own, "{path}");
+        }
+    }
+}

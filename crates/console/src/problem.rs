@@ -1,0 +1,164 @@
+//! What can go wrong with a page, and the page that says so.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use commands::CommandError;
+use domain::Invalid;
+use http::{HeaderValue, StatusCode, header};
+use maud::{Markup, html};
+
+use crate::{Shared, frame, preferences::Preferences, visitor::Visitor};
+
+/// Why a page is not shown, or an action not taken.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    Command(CommandError),
+    NoSuchPage,
+    NoForm(&'static str),
+    /// The request was not made by a page of ours.
+    OtherOrigin,
+    ReadOnlyConsole,
+    LoggedOut,
+    Unsafe(&'static str),
+}
+
+impl From<CommandError> for Problem {
+    fn from(error: CommandError) -> Self {
+        Self::Command(error)
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        Self::Command(invalid.into())
+    }
+}
+
+impl Problem {
+    pub(crate) const fn status(&self) -> StatusCode {
+        match self {
+            Self::Command(error) => status_of(error),
+            Self::NoSuchPage => StatusCode::NOT_FOUND,
+            Self::NoForm(_) => StatusCode::BAD_REQUEST,
+            Self::OtherOrigin | Self::ReadOnlyConsole | Self::Unsafe(_) => StatusCode::FORBIDDEN,
+            Self::LoggedOut => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    const fn title(&self) -> &'static str {
+        match self.status() {
+            StatusCode::NOT_FOUND => "Not found",
+            StatusCode::FORBIDDEN => "Not allowed",
+            StatusCode::BAD_REQUEST => "That cannot be done",
+            StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => "It has changed meanwhile",
+            StatusCode::SERVICE_UNAVAILABLE => "The store does not answer",
+            StatusCode::UNAUTHORIZED => "Logged out",
+            StatusCode::TOO_MANY_REQUESTS => "Too many at once",
+            _ => "Something went wrong",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Command(error) => sentence(&error.to_string()),
+            Self::NoSuchPage => "There is no such page.".to_owned(),
+            Self::NoForm(text) | Self::Unsafe(text) => (*text).to_owned(),
+            Self::OtherOrigin => {
+                "The request did not come from a page of this console, and nothing was changed. Behind a proxy, CONSOLE_URL must be \
+                 the address that people open."
+                    .to_owned()
+            }
+            Self::ReadOnlyConsole => "This console changes nothing: it was started with CONSOLE=read-only.".to_owned(),
+            Self::LoggedOut => "Log in again.".to_owned(),
+        }
+    }
+
+    /// What helps, beside the sentence.
+    const fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::Command(CommandError::Unavailable(_)) => Some("This page is loaded again every few seconds."),
+            Self::Command(CommandError::Forbidden(_)) => Some("Log in with a key that has this right, or ask for one."),
+            _ => None,
+        }
+    }
+
+    const fn retries_itself(&self) -> bool {
+        matches!(self, Self::Command(CommandError::Unavailable(_)))
+    }
+}
+
+pub(crate) const fn status_of(error: &CommandError) -> StatusCode {
+    match error {
+        CommandError::Invalid(_) => StatusCode::BAD_REQUEST,
+        CommandError::NotFound | CommandError::NoSuchKey | CommandError::NoSuchOperation => StatusCode::NOT_FOUND,
+        CommandError::Forbidden(_) => StatusCode::FORBIDDEN,
+        CommandError::StaleRevision { .. } => StatusCode::PRECONDITION_FAILED,
+        CommandError::WrongStatus { .. }
+        | CommandError::Expired { .. }
+        | CommandError::Conflict(_)
+        | CommandError::IdTaken
+        | CommandError::InDelivery(_)
+        | CommandError::TooMany { .. } => StatusCode::CONFLICT,
+        CommandError::Searching | CommandError::TooManyStreams(_) | CommandError::TooManyOperations => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
+        CommandError::Unavailable(_) | CommandError::Unknown(_) => StatusCode::SERVICE_UNAVAILABLE,
+        CommandError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Begins with a capital letter and ends with a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase).into_iter().flatten();
+    let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
+    first.chain(chars.as_str().chars()).chain(end.chars()).collect()
+}
+
+/// An answer without words, which [`worded`] finds: it knows who is to read them.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(Refused(Arc::new(self)));
+        response
+    }
+}
+
+#[derive(Clone)]
+struct Refused(Arc<Problem>);
+
+/// The answer with the page of its problem, if it is one.
+pub(crate) fn worded(mut response: Response, visitor: Option<&Visitor>, shared: &Arc<Shared>) -> Response {
+    let Some(Refused(problem)) = response.extensions_mut().remove() else { return response };
+    if problem.status().is_server_error() {
+        tracing::warn!(status = problem.status().as_u16(), problem = ?problem, "a page of the console could not be shown");
+    }
+    let body = described(&problem);
+    let page = match visitor {
+        Some(visitor) => frame::page(visitor, None, problem.title(), body),
+        None => frame::bare(shared, &Preferences::default(), problem.title(), body),
+    };
+    let mut page = (problem.status(), page).into_response();
+    if problem.retries_itself() {
+        page.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        page.headers_mut().insert(header::REFRESH, HeaderValue::from_static("5"));
+    }
+    page
+}
+
+fn described(problem: &Problem) -> Markup {
+    html! {
+        section.card role="alert" {
+            div.empty {
+                h1 { (problem.title()) }
+                p { (problem.text()) }
+                @if let Some(help) = problem.help() { p.muted { (help) } }
+            }
+        }
+    }
+}
+
+pub(crate) async fn nowhere() -> Problem {
+    Problem::NoSuchPage
+}

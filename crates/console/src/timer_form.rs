@@ -1,0 +1,412 @@
+//! A timer as a form: what a viewer writes, what it means, and the fields themselves.
+
+use commands::{EarliestAllowed, Field, HttpPatch, NewTimerRequest, Patch, Target};
+use domain::{
+    Callback, CorrelationId, Delivery, Endpoint, Expiry, Group, Headers, Invalid, JsonText, Key, Namespace, OnConflict, Options,
+    RequestedTime, RetryPolicy, Span, Timer, Timestamp, limits,
+};
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::{fields::Fields, problem::sentence};
+
+/// The fields of the form, in the words of a viewer. What it does not show of a timer stays as it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TimerForm(Fields);
+
+/// The fields that a change can conflict in.
+const COMPARED: [&str; 20] = [
+    "execute_at",
+    "delay",
+    "kind",
+    "url",
+    "timeout",
+    "protocol",
+    "topic",
+    "message_key",
+    "jetstream",
+    "payload",
+    "headers",
+    "group",
+    "correlation_id",
+    "metadata",
+    "max_retries",
+    "initial_interval",
+    "max_interval",
+    "delivery",
+    "expires_after",
+    "expires_at",
+];
+
+impl TimerForm {
+    /// What was sent, or what a link fills in.
+    pub(crate) const fn of(fields: Fields) -> Self {
+        Self(fields)
+    }
+
+    /// The form of a timer that there is.
+    pub(crate) fn of_timer(timer: &Timer) -> Self {
+        let definition = &timer.definition;
+        let mut fields = Fields::default();
+        let mut put = |name: &str, value: Option<String>| fields = fields.with(name, value.as_deref());
+        let text = |json: &Option<JsonText>| json.as_ref().map(|json| json.as_str().to_owned());
+        put("when", Some("at".to_owned()));
+        put("execute_at", Some(timer.execute_at.to_string()));
+        put("namespace", Some(definition.namespace.to_string()));
+        put("key", definition.key.as_ref().map(ToString::to_string));
+        put("group", definition.group.as_ref().map(ToString::to_string));
+        put("correlation_id", definition.correlation_id.as_ref().map(ToString::to_string));
+        put("metadata", text(&definition.metadata));
+        put("payload", text(&definition.callback.payload));
+        let headers = definition.callback.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+        put("headers", Some(headers.collect::<Vec<_>>().join("\n")));
+        put("kind", Some(definition.callback.kind().to_owned()));
+        match &definition.callback.endpoint {
+            Endpoint::Http(http) => {
+                put("url", Some(http.url.as_str().to_owned()));
+                put("timeout", Some(http.timeout.to_string()));
+                put("protocol", Some(http.protocol.as_str().to_owned()));
+            }
+            Endpoint::Nats(nats) => {
+                put("topic", Some(nats.topic.as_str().to_owned()));
+                put("message_key", nats.key.clone());
+                put("jetstream", nats.jetstream.then(|| "on".to_owned()));
+            }
+            Endpoint::Event => {}
+        }
+        if let Some(policy) = definition.retry_policy {
+            put("max_retries", Some(policy.max_retries.to_string()));
+            put("initial_interval", Some(policy.initial_interval.to_string()));
+            put("backoff_multiplier", Some(policy.backoff_multiplier.to_string()));
+            put("max_interval", Some(policy.max_interval.to_string()));
+            put("max_duration", policy.max_duration.map(|span| span.to_string()));
+        }
+        put("delivery", Some(definition.delivery.as_str().to_owned()));
+        match definition.options.expiry {
+            Some(Expiry::After(span)) => put("expires_after", Some(span.to_string())),
+            Some(Expiry::At(at)) => put("expires_at", Some(at.to_string())),
+            None => {}
+        }
+        Self(fields)
+    }
+
+    /// The form of another timer like it: with a key of its own, and a time that is still to be said.
+    pub(crate) fn of_copy(timer: &Timer) -> Self {
+        let fields = Self::of_timer(timer).0;
+        Self(fields.with("key", None).with("execute_at", None).with("when", Some("delay")))
+    }
+
+    /// The fields that another form has otherwise: name, value here, value there.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
+        let value = |form: &Self, name| form.value(name).trim().replace("\r\n", "\n");
+        let pairs = COMPARED.into_iter().map(|name| (name, value(self, name), value(other, name)));
+        pairs.filter(|(_, one, another)| one != another).collect()
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    fn value(&self, name: &str) -> &str {
+        self.0.get(name).unwrap_or_default()
+    }
+
+    /// The timer that is wanted.
+    pub(crate) fn to_request(&self) -> Result<NewTimerRequest, Invalid> {
+        let asked = self.asked()?.ok_or_else(|| match self.get("when") {
+            Some("at") => Invalid::new("execute_at", "is required"),
+            _ => Invalid::new("delay", "is required"),
+        })?;
+        let key = self.get("key").map(Key::parse).transpose()?;
+        let on_conflict = match self.get("on_conflict").filter(|_| key.is_some()) {
+            Some(text) => OnConflict::parse(text).ok_or_else(|| Invalid::new("on_conflict", "must be one of the choices"))?,
+            None => OnConflict::default(),
+        };
+        let namespace = self.get("namespace").map(Namespace::parse).transpose()?.unwrap_or_default();
+        Ok(NewTimerRequest {
+            namespace,
+            key,
+            on_conflict,
+            group: self.get("group").map(Group::parse).transpose()?,
+            metadata: self.json("metadata", "metadata", limits::METADATA_BYTES_MAX)?,
+            correlation_id: self.get("correlation_id").map(CorrelationId::parse).transpose()?,
+            retry_policy: self.retry_policy()?,
+            delivery: self.delivery()?,
+            options: Options { expiry: self.expiry()?, ..Options::default() },
+            ..NewTimerRequest::new(asked, Target::Callback(self.callback()?))
+        })
+    }
+
+    /// What is to change of a timer. Its time is asked for only where it is another one.
+    pub(crate) fn to_patch(&self, timer: &Timer) -> Result<Patch, Invalid> {
+        fn put<T>(value: Option<T>) -> Field<T> {
+            value.map_or(Field::Clear, Field::Set)
+        }
+        let asked = self.asked()?.filter(|asked| *asked != RequestedTime::At(timer.execute_at));
+        let callback = if timer.definition.callback.is_event() { None } else { Some(self.callback()?) };
+        Ok(Patch {
+            asked,
+            earliest_allowed: EarliestAllowed::MinDelay,
+            callback,
+            http: HttpPatch::default(),
+            metadata: put(self.json("metadata", "metadata", limits::METADATA_BYTES_MAX)?),
+            correlation_id: put(self.get("correlation_id").map(CorrelationId::parse).transpose()?),
+            retry_policy: put(self.retry_policy()?),
+            delivery: Some(self.delivery()?),
+            group: put(self.get("group").map(Group::parse).transpose()?),
+            expiry: put(self.expiry()?),
+            ..Patch::default()
+        })
+    }
+
+    fn asked(&self) -> Result<Option<RequestedTime>, Invalid> {
+        let is_instant =
+            self.get("when").map_or_else(|| self.get("delay").is_none() && self.get("execute_at").is_some(), |when| when == "at");
+        if is_instant {
+            return self
+                .get("execute_at")
+                .map(|text| Timestamp::parse("execute_at", &completed(text)).map(RequestedTime::At))
+                .transpose();
+        }
+        self.get("delay").map(|text| Span::parse("delay", text).map(RequestedTime::After)).transpose()
+    }
+
+    fn callback(&self) -> Result<Callback, Invalid> {
+        let payload = self.json("callback.payload", "payload", limits::PAYLOAD_BYTES_MAX)?;
+        let headers = self.headers()?;
+        let mut object = if self.get("kind") == Some("nats") {
+            let mut object =
+                json!({"type": "nats", "topic": self.value("topic").trim(), "jetstream": self.get("jetstream").is_some()});
+            if let Some(key) = self.get("message_key") {
+                object["key"] = key.into();
+            }
+            object
+        } else {
+            let mut object = json!({"type": "http", "url": self.value("url").trim()});
+            for name in ["timeout", "protocol"] {
+                if let Some(value) = self.get(name) {
+                    object[name] = value.into();
+                }
+            }
+            object
+        };
+        if !headers.is_empty() {
+            object["headers"] =
+                headers.into_iter().map(|(name, value)| (name, value.into())).collect::<serde_json::Map<_, _>>().into();
+        }
+        let mut callback = Callback::from_json(&object.to_string())?;
+        // The text stays as it was written.
+        callback.payload = payload;
+        Ok(callback)
+    }
+
+    fn headers(&self) -> Result<Vec<(String, String)>, Invalid> {
+        let pair = |line: &str| {
+            let (name, value) =
+                line.split_once(':').ok_or_else(|| Invalid::new("headers", "must be lines such as Name: value"))?;
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        let pairs = self
+            .value("headers")
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(pair)
+            .collect::<Result<Vec<_>, Invalid>>()?;
+        Headers::parse(pairs.clone()).map_err(|invalid| invalid.named("headers"))?;
+        Ok(pairs)
+    }
+
+    fn json(&self, field: &str, name: &str, bytes_max: usize) -> Result<Option<JsonText>, Invalid> {
+        self.get(name).map(|text| JsonText::parse(field, text, bytes_max)).transpose()
+    }
+
+    fn retry_policy(&self) -> Result<Option<RetryPolicy>, Invalid> {
+        let names = ["max_retries", "initial_interval", "backoff_multiplier", "max_interval", "max_duration"];
+        if names.iter().all(|name| self.get(name).is_none()) {
+            return Ok(None);
+        }
+        let mut object = serde_json::Map::new();
+        for name in names {
+            let Some(value) = self.get(name) else { continue };
+            let is_number = matches!(name, "max_retries" | "backoff_multiplier");
+            let number = value.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
+            let value = match number.filter(|_| is_number) {
+                Some(number) => number.into(),
+                None => value.into(),
+            };
+            object.insert(name.to_owned(), value);
+        }
+        RetryPolicy::from_json(&serde_json::Value::Object(object).to_string()).map(Some)
+    }
+
+    fn delivery(&self) -> Result<Delivery, Invalid> {
+        match self.get("delivery") {
+            Some(text) => Delivery::parse(text).ok_or_else(|| Invalid::new("delivery", "must be one of the choices")),
+            None => Ok(Delivery::default()),
+        }
+    }
+
+    fn expiry(&self) -> Result<Option<Expiry>, Invalid> {
+        match (self.get("expires_after"), self.get("expires_at")) {
+            (Some(_), Some(_)) => Err(Invalid::new("expires_at", "must not be given together with expires_after")),
+            (Some(after), None) => Span::parse("expires_after", after).map(|span| Some(Expiry::After(span))),
+            (None, Some(at)) => Timestamp::parse("expires_at", &completed(at)).map(|at| Some(Expiry::At(at))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The fields, with what is wrong beside the one that it is about.
+    pub(crate) fn render(&self, refused: Option<&Invalid>, is_new: bool) -> Markup {
+        let field = |name: &str| refused.is_some_and(|invalid| names_field(invalid, name));
+        let error = |name: &str| {
+            html! { @if let Some(invalid) = refused.filter(|invalid| names_field(invalid, name)) {
+                span.field-error id={ "error-" (name) } role="alert" { (sentence(&invalid.to_string())) }
+            } }
+        };
+        let line = |name: &'static str, label: &str, hint: &str, placeholder: &str| {
+            html! {
+                label { (label) @if !hint.is_empty() { span.hint { (hint) } }
+                    input type="text" name=(name) value=(self.value(name)) placeholder=(placeholder) aria-invalid=[field(name).then_some("true")] autocomplete="off" spellcheck="false";
+                    (error(name))
+                }
+            }
+        };
+        let area = |name: &'static str, label: &str, hint: &str, rows: u32| {
+            html! {
+                label { (label) span.hint { (hint) }
+                    textarea name=(name) rows=(rows) aria-invalid=[field(name).then_some("true")] spellcheck="false" { "\n" (self.value(name)) }
+                    (error(name))
+                }
+            }
+        };
+        let choice = |name: &'static str, label: &str, values: &[(&str, &str)]| {
+            html! {
+                label { (label)
+                    select name=(name) { @for (value, text) in values { option value=(value) selected[self.get(name) == Some(value)] { (text) } } }
+                    (error(name))
+                }
+            }
+        };
+        let when = if self.get("when") == Some("at") || (self.get("when").is_none() && self.get("execute_at").is_some()) {
+            "at"
+        } else {
+            "delay"
+        };
+        let kind = if self.get("kind") == Some("nats") { "nats" } else { "http" };
+        html! {
+            fieldset.stack { legend { "When" }
+                div {
+                    label.inline { input type="radio" name="when" value="delay" checked[when == "delay"] data-shows; "after a delay" }
+                    label.inline { input type="radio" name="when" value="at" checked[when == "at"] data-shows; "at a time" }
+                }
+                div.pair {
+                    div data-kind="when:delay" { (line("delay", "Delay", "90s, 1h30m, 2d or PT15M", "15m")) }
+                    div data-kind="when:at" { (line("execute_at", "Time", "RFC 3339; without an offset it is UTC", "2030-01-31T12:00:00Z")) }
+                }
+            }
+            fieldset.stack { legend { "Call" }
+                div {
+                    label.inline { input type="radio" name="kind" value="http" checked[kind == "http"] data-shows; "HTTP POST" }
+                    label.inline { input type="radio" name="kind" value="nats" checked[kind == "nats"] data-shows; "NATS message" }
+                }
+                div.stack data-kind="kind:http" {
+                    (line("url", "URL", "", "https://api.example.com/webhook"))
+                    div.pair { (line("timeout", "Answer within", "100ms to 5m", "30s")) (choice("protocol", "Answer is read as", &[("webhook", "webhook: any 2xx is success"), ("timer", "timer: the body says what is next")])) }
+                }
+                div.stack data-kind="kind:nats" {
+                    div.pair { (line("topic", "Subject", "", "events.timer.triggered")) (line("message_key", "Message key", "Travels as X-Timer-Key", "")) }
+                    label.inline { input type="checkbox" name="jetstream" checked[self.get("jetstream").is_some()]; "delivered only when a stream has stored it" }
+                }
+                (area("payload", "Payload", "JSON, sent exactly as written", 6))
+                (area("headers", "Headers", "One a line: Name: value", 2))
+            }
+            fieldset.stack { legend { "Identity" }
+                @if is_new {
+                    div.pair { (line("namespace", "Namespace", "", "default")) (line("key", "Key", "Your own id: creating it again is the same timer", "order-456")) }
+                    (choice("on_conflict", "If the key exists with other content", &[("reject", "refuse"), ("replace", "replace it"), ("keep", "keep the one there is"), ("postpone", "postpone it by the delay")]))
+                }
+                div.pair { (line("group", "Group", "Counted and canceled together", "")) (line("correlation_id", "Correlation id", "Carried to the call and the logs", "")) }
+                (area("metadata", "Metadata", "JSON, searched with meta.PATH:value", 3))
+            }
+            fieldset.stack { legend { "If it fails" }
+                div.pair {
+                    (line("max_retries", "Retries", "0 to 1000; empty for none", ""))
+                    (line("initial_interval", "First pause", "30s unless given", ""))
+                    (line("backoff_multiplier", "Each pause longer by", "2 unless given", ""))
+                    (line("max_interval", "Longest pause", "10m unless given", ""))
+                    (line("max_duration", "Not later after due than", "", ""))
+                }
+                div.pair {
+                    (choice("delivery", "After a crash", &[("at_least_once", "call again: at least once"), ("at_most_once", "let it fail: at most once")]))
+                    (line("expires_after", "Expires after", "Counted from the due time", ""))
+                    (line("expires_at", "or expires at", "", ""))
+                }
+            }
+        }
+    }
+}
+
+/// Whether a refusal is about this field of the form.
+fn names_field(invalid: &Invalid, name: &str) -> bool {
+    let field = invalid.field.as_str();
+    let last = field.rsplit('.').next().unwrap_or(field);
+    field == name || last == name || (name == "message_key" && field == "callback.key")
+}
+
+/// A time as browsers write it: without seconds, and without an offset.
+fn completed(text: &str) -> String {
+    let text = text.replace(' ', "T");
+    let text = if text.len() == 16 { format!("{text}:00") } else { text };
+    let clock = text.split_once('T').map_or("", |(_, clock)| clock);
+    if clock.is_empty() || clock.contains(['Z', 'z', '+', '-']) { text } else { format!("{text}Z") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(form: &str) -> Result<NewTimerRequest, String> {
+        TimerForm::of(Fields::parse(form.as_bytes())).to_request().map_err(|invalid| invalid.to_string())
+    }
+
+    #[test]
+    fn a_form_is_a_timer() {
+        let request = read(
+            "when=delay&delay=15m&kind=http&url=https%3A%2F%2Fa%2Fb&payload=%7B%22n%22%3A+12345678901234567890%7D&headers=X-A%3A+1%0D%0AX-B%3A2\
+             &namespace=shop&key=k&max_retries=5&initial_interval=10s&expires_after=1h&delivery=at_most_once",
+        )
+        .unwrap();
+        let Target::Callback(callback) = &request.target else { panic!("no callback") };
+        assert_eq!(callback.payload.as_ref().map(JsonText::as_str), Some(r#"{"n": 12345678901234567890}"#));
+        assert_eq!(callback.headers.iter().collect::<Vec<_>>(), [("X-A", "1"), ("X-B", "2")]);
+        assert_eq!((request.namespace.as_str(), request.retry_policy.unwrap().max_retries), ("shop", 5));
+        assert_eq!((request.asked, request.delivery), (RequestedTime::After(Span::from_secs(900)), Delivery::AtMostOnce));
+        assert!(read("when=at&execute_at=2030-01-31T12%3A00&url=http%3A%2F%2Fa").is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_names_its_field() {
+        for (form, refusal) in [
+            ("", "delay is required"),
+            ("when=at", "execute_at is required"),
+            ("delay=soon", "delay must be a duration"),
+            ("delay=1s&url=ftp%3A%2F%2Fa", "callback.url "),
+            ("delay=1s&url=http%3A%2F%2Fa&payload=%7B", "callback.payload must"),
+            ("delay=1s&url=http%3A%2F%2Fa&headers=x", "headers must be lines"),
+            ("delay=1s&url=http%3A%2F%2Fa&max_retries=many", "retry_policy.max_retries must"),
+            ("delay=1s&url=http%3A%2F%2Fa&expires_after=1h&expires_at=2030-01-01T00:00:00Z", "expires_at must not"),
+        ] {
+            let met = read(form).unwrap_err();
+            assert!(met.starts_with(refusal), "{form}: {met}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_stands_beside_its_field() {
+        let form = TimerForm::of(Fields::parse(b"delay=%3Cb%3E"));
+        let refused = form.to_request().unwrap_err();
+        let page = form.render(Some(&refused), true).into_string();
+        assert!(page.contains("id=\"error-delay\"") && page.contains("value=\"&lt;b&gt;\""), "{page}");
+        assert_eq!(page.matches("aria-invalid").count(), 1);
+    }
+}

@@ -1,0 +1,98 @@
+//! Timers as rows of a table.
+
+use commands::Summary;
+use domain::{Status, Timer};
+use futures_util::{StreamExt, stream};
+use maud::{Markup, html};
+
+use crate::{
+    text::{cut, distance, number, status, time},
+    visitor::Visitor,
+};
+
+/// How many timers are read at the same time for what a summary does not say.
+const READ_AT_ONCE: usize = 8;
+const ERROR_CHARS_MAX: usize = 120;
+
+/// A timer of a list, with what a summary does not say.
+pub(crate) struct Row {
+    pub(crate) summary: Summary,
+    pub(crate) destination: Option<String>,
+    /// How many attempts it has at most, if that is limited.
+    attempts_max: Option<u32>,
+}
+
+/// The rows of these timers, in their order. One that is gone meanwhile keeps what is known of it.
+pub(crate) async fn read(visitor: &Visitor, summaries: Vec<Summary>) -> Vec<Row> {
+    let row = async |summary: Summary| {
+        let timer = visitor.commands.get(summary.id).await.ok();
+        let destination =
+            timer.as_ref().and_then(|timer| timer.definition.callback.address().map(|address| address.into_owned()));
+        Row { attempts_max: timer.as_ref().map(attempts_max), destination, summary }
+    };
+    stream::iter(summaries).map(row).buffered(READ_AT_ONCE).collect().await
+}
+
+pub(crate) fn attempts_max(timer: &Timer) -> u32 {
+    timer.definition.retries().map_or(1, |policy| policy.max_retries.saturating_add(1))
+}
+
+/// `2 / 6`; without an end where retries have none.
+pub(crate) fn attempts(made: u32, max: Option<u32>) -> String {
+    match max {
+        Some(u32::MAX) | None => number(made.into()),
+        Some(max) => format!("{} / {}", number(made.into()), number(max.into())),
+    }
+}
+
+/// What a timer is called: its key, or its id.
+pub(crate) fn name_of(summary: &Summary) -> String {
+    summary.key.as_ref().map_or_else(|| summary.id.to_string(), ToString::to_string)
+}
+
+impl Row {
+    /// Whether its time still comes.
+    const fn is_waiting(&self) -> bool {
+        matches!(self.summary.status, Status::Pending | Status::Paused | Status::Executing)
+    }
+
+    /// As a row that can be selected; `filtered` leads to the same list with one more word.
+    pub(crate) fn render(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String) -> Markup {
+        let name = name_of(&self.summary);
+        self.row(
+            visitor,
+            filtered,
+            &html! { input type="checkbox" name="id" value=(self.summary.id) form="bulk" aria-label={ "Select " (name) }; },
+        )
+    }
+
+    /// The same, to be looked at only.
+    pub(crate) fn without_tick(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String) -> Markup {
+        self.row(visitor, filtered, &html! {})
+    }
+
+    fn row(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String, tick: &Markup) -> Markup {
+        let Self { summary, destination, attempts_max } = self;
+        let id = summary.id;
+        let name = name_of(summary);
+        let link = visitor.link(&format!("/timers/{id}"));
+        let error = summary.last_error.as_deref().unwrap_or_default();
+        html! {
+            tr data-row=(link) {
+                td.tick { (tick) }
+                td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
+                td.cut.name { a.mono href=(link) title=(name) { (name) } }
+                td { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
+                td { (time(visitor, summary.execute_at)) }
+                td.num { @if self.is_waiting() { (distance(visitor, summary.execute_at)) } @else { span.muted { "–" } } }
+                td.cut { @match destination {
+                    Some(destination) => { a.cell href=(filtered("dest:", destination)) { (destination) } }
+                    None => { span.muted { (summary.callback_kind) } }
+                } }
+                td.num { (attempts(summary.attempt, *attempts_max)) }
+                td.cut.muted title=(error) { (cut(error, ERROR_CHARS_MAX)) }
+                td.muted { (time(visitor, summary.created_at)) }
+            }
+        }
+    }
+}

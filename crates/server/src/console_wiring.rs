@@ -1,0 +1,43 @@
+//! The web console, as the settings want it.
+
+use std::sync::Arc;
+
+use api::{ApiConfig, Exporter, HealthItem};
+use axum::Router;
+use commands::Commands;
+use console::{ConsoleConfig, HealthProbe, HealthReading};
+use tokio_util::sync::CancellationToken;
+
+use crate::settings::{Console, Settings, Switch};
+
+/// The pages, unless there are to be none.
+pub fn router(settings: &Settings, api: &ApiConfig, commands: &Commands, stop: &CancellationToken) -> Option<Router> {
+    let Console::Served(mode) = settings.console.console else { return None };
+    let exporter = Exporter::default();
+    let config = ConsoleConfig {
+        api_key: settings.api_key.expose().to_owned(),
+        base_path: settings.base_path.as_str().to_owned(),
+        mode,
+        url: settings.console.console_url.clone(),
+        insecure_cookie: settings.console.console_insecure_cookie == Switch::On,
+        payloads: settings.console.console_payloads,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings: settings.effective.clone(),
+        health: api.health.iter().cloned().map(probe).collect(),
+        export: Some(Arc::new(move |commands, filter, format| exporter.export(commands, filter, format))),
+        development: settings.development.clone(),
+        dev: api.dev.clone(),
+        stop: stop.clone(),
+    };
+    Some(console::router(config, commands))
+}
+
+/// The same that `/healthz` tells.
+fn probe(item: HealthItem) -> HealthProbe {
+    let read = move || {
+        let reading = (item.read)();
+        let value = reading.value.as_str().map_or_else(|| reading.value.to_string(), str::to_owned);
+        HealthReading { value, is_well: reading.well }
+    };
+    HealthProbe { name: item.name, read: Arc::new(read) }
+}

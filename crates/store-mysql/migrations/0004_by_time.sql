@@ -1,0 +1,1 @@
+-- Nothing to do: here `due` has been in the order in which timers are due from its first version on.

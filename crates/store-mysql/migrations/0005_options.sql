@@ -1,0 +1,1 @@
+-- Nothing to do: here `definition` has had the column `options` from its first version on.

@@ -1,0 +1,2 @@
+-- Nothing to do: here `definition` has had the column `group_name` and its index, and `outcome` the index of its status, from the
+-- first version on.

@@ -1,0 +1,202 @@
+//! Taking due timers for delivery.
+//!
+//! ```text
+//!   lock the shard leases ──▶ lock what is still pending ──▶ claim it ──▶ commit ──▶ read what carries the token
+//! ```
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::{Cause, Shard, Span, Status};
+use serde::Serialize;
+use sqlx::{MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
+use store_sql::{Call, portions, sql};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    due::entry,
+    failure::{Failure, Step},
+    rows::{self, DueKey, Standing, json, shard_column},
+    sessions::{Bulkhead, Sessions},
+    transaction::{Holds, Transaction},
+};
+
+pub(crate) const LOCK_CLAIMABLE: &str = sql!("sql/lock_claimable.sql");
+pub(crate) const LOCK_CLAIMABLE_OR_FAIL: &str = sql!("sql/lock_claimable_or_fail.sql");
+pub(crate) const CLAIM: &str = sql!("sql/claim.sql");
+pub(crate) const READ_CLAIMED: &str = sql!("sql/read_claimed.sql");
+
+pub(crate) const STILL_PENDING: &str = sql!("sql/still_pending.sql");
+
+/// How long a claim waits for rows that other sessions are changing: all its other timers wait with it.
+const LOCKED_WAIT_MAX: Duration = Duration::from_millis(200);
+const LOCKED_PAUSE: Duration = Duration::from_millis(5);
+
+/// Longer leases are cut: added to the time of day they must still be a number that can be stored.
+const LEASE_MICROS_MAX: i64 = 100 * 365 * 86_400 * 1_000_000;
+
+pub fn lease_column(lease: Span) -> i64 {
+    lease.as_micros().min(LEASE_MICROS_MAX)
+}
+
+/// Takes the timers, then reads them. Repeated with the same token, it finds nothing more to take, and reads the same.
+///
+/// Taking and reading are two, and the order matters: a claimed timer cannot be changed any more, so what is read after the claim is what
+/// was claimed. The reading asks neither whether the shard leases stand nor whether the claimer lives. What was claimed just before
+/// another node took the shard is its maker's until the new owner has recovered it; were it kept from a maker that is dead at this moment
+/// and lives again the next, no node would settle it before the claim's own lease runs out. Whether a call may still be made is looked at
+/// right before it.
+pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
+    let wanted = Arc::new(Wanted::new(claim, entries, shards));
+    if wanted.keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    take(bulkhead, &wanted).await?;
+    let read = portions(wanted.keys.len()).map(|portion| ReadClaimed(Arc::clone(&wanted), portion));
+    let partly_done = |error: StoreError| StoreError::Unknown(Cause::of(error));
+    Ok(bulkhead.run_all(read.collect()).await.map_err(partly_done)?.into_iter().flatten().collect())
+}
+
+/// Takes what is pending. What another session is changing at this moment is waited for, a little: it may be an earlier call with the same
+/// token.
+async fn take(bulkhead: &Bulkhead, wanted: &Arc<Wanted>) -> StoreResult<()> {
+    let give_up = Instant::now() + LOCKED_WAIT_MAX;
+    let mut is_partly_done = false;
+    loop {
+        let partly_done = |error| if is_partly_done { StoreError::Unknown(Cause::of(error)) } else { error };
+        let passed_over = bulkhead.run(Take(Arc::clone(wanted))).await.map_err(partly_done)?;
+        is_partly_done = true;
+        if passed_over == 0 || Instant::now() >= give_up {
+            return Ok(());
+        }
+        metrics::counter!("timer_mysql_contention_total").increment(1);
+        sleep(LOCKED_PAUSE).await;
+    }
+}
+
+/// Where an entry of a claim is, and the epoch under which it is wanted.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct WantedKey {
+    #[serde(flatten)]
+    key: DueKey,
+    epoch: i64,
+}
+
+/// The entries of a claim, in the order of the key: neighbours are read together, and two claims of the same timers cannot wait
+/// in a circle.
+struct Wanted {
+    token: ClaimToken,
+    lease_micros: i64,
+    on_locked: OnLocked,
+    keys: Vec<WantedKey>,
+}
+
+impl Wanted {
+    fn new(claim: &Claim, entries: &[DueEntry], shards: u16) -> Self {
+        let epochs: HashMap<Shard, Epoch> =
+            claim.shard_leases.iter().map(|shard_lease| (shard_lease.shard, shard_lease.epoch)).collect();
+        let key = |entry: &DueEntry| {
+            let epoch = epochs.get(&entry.id.shard(shards))?;
+            let key = DueKey { shard: shard_column(entry.id, shards), at: entry.at.as_micros(), id: entry.id.into() };
+            Some(WantedKey { key, epoch: epoch.0 })
+        };
+        let mut keys: Vec<WantedKey> = entries.iter().filter_map(key).collect();
+        let place = |WantedKey { key, .. }: &WantedKey| (key.shard, key.at, key.id.0);
+        keys.sort_unstable_by_key(place);
+        keys.dedup_by_key(|key| place(key));
+        Self { token: claim.token, lease_micros: lease_column(claim.lease), on_locked: claim.on_locked, keys }
+    }
+}
+
+struct Take(Arc<Wanted>);
+
+impl Call<Sessions> for Take {
+    /// How many are pending still, because another session is changing them.
+    type Answer = i64;
+    const WRITES: bool = true;
+
+    async fn run(&self, session: &mut MySqlConnection) -> Result<i64, Failure> {
+        let Wanted { token, lease_micros, on_locked, keys } = &*self.0;
+        let shards = keys.iter().map(|wanted| wanted.key.shard).collect();
+        let mut transaction = Transaction::begin(session, Holds { generation: false, shards }).await?;
+        let held: Vec<WantedKey> =
+            keys.iter().filter(|wanted| transaction.holds(wanted.key.shard, wanted.epoch)).copied().collect();
+        if held.is_empty() {
+            return transaction.rollback().await.map(|()| 0);
+        }
+        let locked = lock(transaction.session(), *on_locked, &held).await?;
+        let is_locked = |WantedKey { key, .. }: &WantedKey| locked.contains(&(key.shard, key.at, key.id.0));
+        let (locked, rest): (Vec<WantedKey>, Vec<WantedKey>) = held.into_iter().partition(is_locked);
+        if !locked.is_empty() {
+            // The lease counts from the beginning of the transaction, which is a moment ago.
+            let lease_until = transaction.now.saturating_add(*lease_micros);
+            let query = sqlx::query(CLAIM).bind(json(&locked)?).bind(token.0).bind(lease_until);
+            query.execute(transaction.session()).await.or_not_done()?;
+        }
+        let mut passed_over = 0;
+        if !rest.is_empty() {
+            let query = sqlx::query_scalar(STILL_PENDING).bind(json(&rest)?);
+            passed_over = query.fetch_one(transaction.session()).await.or_not_done()?;
+        }
+        transaction.commit().await?;
+        Ok(passed_over)
+    }
+}
+
+/// Locks those that are pending, and says which they are.
+async fn lock(
+    session: &mut MySqlConnection,
+    on_locked: OnLocked,
+    keys: &[WantedKey],
+) -> Result<HashSet<(i16, i64, Uuid)>, Failure> {
+    let statement = match on_locked {
+        OnLocked::Skip => LOCK_CLAIMABLE,
+        OnLocked::Fail => LOCK_CLAIMABLE_OR_FAIL,
+    };
+    let locked = sqlx::query(statement).bind(json(keys)?).fetch_all(session).await.or_not_done()?;
+    let place = |row: &MySqlRow| Ok((row.try_get("shard")?, row.try_get("at")?, row.try_get("id")?));
+    locked.iter().map(place).collect::<Result<_, sqlx::Error>>().or_not_done()
+}
+
+struct ReadClaimed(Arc<Wanted>, Range<usize>);
+
+impl Call<Sessions> for ReadClaimed {
+    type Answer = Vec<Claimed>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<Claimed>, Failure> {
+        let Wanted { token, keys, .. } = &*self.0;
+        let query = sqlx::query(READ_CLAIMED).bind(json(&keys[self.1.clone()])?).bind(token.0);
+        let rows = query.fetch_all(session).await.or_not_done()?;
+        rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
+    }
+}
+
+/// The row of `due` is ours to rely on; what its definition says may be damaged, and is then told as such.
+pub fn claimed(row: &MySqlRow) -> Result<Claimed, sqlx::Error> {
+    let entry = entry(row)?;
+    let attempt: i64 = row.try_get("attempt")?;
+    let standing = Standing {
+        status: Status::Executing,
+        attempt,
+        last_error: row.try_get("last_error")?,
+        executed_at: None,
+        finished_at: None,
+        pause: None,
+    };
+    Ok(Claimed {
+        entry,
+        shard_lease: ShardLease {
+            shard: Shard(row.try_get::<i16, _>("shard")?.cast_unsigned()),
+            epoch: Epoch(row.try_get("epoch")?),
+        },
+        token: ClaimToken(row.try_get("claim")?),
+        attempt: u32::try_from(attempt).unwrap_or(0),
+        timer: rows::timer_or_complaint(entry.id, row, standing),
+    })
+}

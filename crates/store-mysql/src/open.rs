@@ -1,0 +1,135 @@
+//! The first look at a database: can it be reached, is it fit, and does it keep what it is given.
+
+use std::time::Duration;
+
+use domain::Cause;
+use sqlx::{ConnectOptions, Connection, MySqlConnection, Row, mysql::MySqlConnectOptions};
+use tokio::time::timeout;
+
+use crate::{failure::cause, migrate};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The first ones that can pass over locked rows and take a JSON text for a table.
+const MYSQL_VERSION_MIN: (u32, u32) = (8, 0);
+const MARIADB_VERSION_MIN: (u32, u32) = (10, 6);
+
+/// Why a database cannot be used, with the error that it came from. Never shows a password.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the address of the MySQL database is wrong: {0}")]
+    Address(String),
+    #[error("MySQL cannot be reached: {0}")]
+    Unreachable(#[source] Cause),
+    #[error("the MySQL database cannot be used: {0}")]
+    Unfit(#[source] Cause),
+    #[error("the MySQL database could not be set up: {0}")]
+    Migration(#[source] Cause),
+}
+
+/// What stands between an acknowledged timer and a power failure.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Durability {
+    /// Settings of the server that let it forget what it has acknowledged, as `name=value`.
+    pub weak_settings: Vec<String>,
+}
+
+impl Durability {
+    pub const fn is_full(&self) -> bool {
+        self.weak_settings.is_empty()
+    }
+
+    /// Without a binary log nothing depends on when it is written.
+    fn of(flush_at_commit: i64, sync_binlog: i64, has_binlog: bool) -> Self {
+        let settings = [("innodb_flush_log_at_trx_commit", flush_at_commit, true), ("sync_binlog", sync_binlog, has_binlog)];
+        let weak = settings.into_iter().filter(|(_, value, counts)| *counts && *value != 1);
+        Self { weak_settings: weak.map(|(name, value, _)| format!("{name}={value}")).collect() }
+    }
+}
+
+/// What the first look found.
+#[derive(Debug)]
+pub struct Found {
+    pub durability: Durability,
+    pub setup: Option<migrate::Setup>,
+}
+
+pub async fn look(options: &MySqlConnectOptions) -> Result<Found, OpenError> {
+    let looked = timeout(CONNECT_TIMEOUT, async {
+        let mut session = options.connect().await.map_err(unreachable)?;
+        let durability = check(&mut session).await?;
+        let setup = migrate::read(&mut session).await?;
+        // The answers are in; the server notices a closed connection by itself.
+        drop(session.close().await);
+        Ok(Found { durability, setup })
+    });
+    looked.await.unwrap_or_else(|_| Err(OpenError::Unreachable("it does not answer".into())))
+}
+
+fn unreachable(error: sqlx::Error) -> OpenError {
+    OpenError::Unreachable(cause(error))
+}
+
+async fn check(session: &mut MySqlConnection) -> Result<Durability, OpenError> {
+    let unfit = |error: sqlx::Error| OpenError::Unfit(cause(error));
+    let version: String = sqlx::query_scalar("SELECT VERSION()").fetch_one(&mut *session).await.map_err(unreachable)?;
+    check_version(&version)?;
+    let row = sqlx::query(
+        "SELECT CAST(@@global.innodb_flush_log_at_trx_commit AS SIGNED) AS flush_at_commit,
+            CAST(@@global.sync_binlog AS SIGNED) AS sync_binlog, CAST(@@global.log_bin AS SIGNED) AS log_bin",
+    )
+    .fetch_one(session)
+    .await
+    .map_err(unreachable)?;
+    let read = |column: &str| row.try_get::<i64, _>(column).map_err(unfit);
+    let durability = Durability::of(read("flush_at_commit")?, read("sync_binlog")?, read("log_bin")? != 0);
+    for setting in &durability.weak_settings {
+        tracing::warn!(mysql.setting = setting, "acknowledged timers may be lost in a crash of the server: set it to 1");
+    }
+    Ok(durability)
+}
+
+fn check_version(version: &str) -> Result<(), OpenError> {
+    let unfit = |why: String| Err(OpenError::Unfit(why.into()));
+    if version.contains("TiDB") {
+        return unfit("it is TiDB, which neither takes a JSON text for a table nor passes over locked rows".to_owned());
+    }
+    let (name, oldest) =
+        if version.contains("MariaDB") { ("MariaDB", MARIADB_VERSION_MIN) } else { ("MySQL", MYSQL_VERSION_MIN) };
+    // Behind some proxies MariaDB says 5.5.5- first.
+    let numbers = version.strip_prefix("5.5.5-").unwrap_or(version);
+    let mut numbers = numbers.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let found = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    if found < oldest {
+        return unfit(format!("it is {name} {}.{}, and {}.{} is the oldest that will do", found.0, found.1, oldest.0, oldest.1));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_forget_are_named() {
+        let durability = |flush, sync, has_binlog| Durability::of(flush, sync, has_binlog).weak_settings;
+        assert!(durability(1, 1, true).is_empty());
+        assert!(durability(1, 0, false).is_empty());
+        assert_eq!(durability(2, 0, true), ["innodb_flush_log_at_trx_commit=2", "sync_binlog=0"]);
+    }
+
+    #[test]
+    fn servers_that_lack_something_are_refused() {
+        for version in ["8.0.15", "8.4.3", "9.7.4", "10.11.19-MariaDB-0+deb12u1", "5.5.5-10.6.1-MariaDB", "11.4.5-MariaDB-log"] {
+            assert!(check_version(version).is_ok(), "{version}");
+        }
+        for (version, why) in [
+            ("5.7.44-log", "it is MySQL 5.7, and 8.0 is the oldest that will do"),
+            ("10.5.23-MariaDB", "it is MariaDB 10.5, and 10.6 is the oldest that will do"),
+            ("8.0.11-TiDB-v8.5.0", "it is TiDB"),
+            ("", "it is MySQL 0.0"),
+        ] {
+            let refused = check_version(version).unwrap_err().to_string();
+            assert!(refused.contains(why), "{version}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Reading timers by their ids, and asking how the server is.
+
+use std::collections::HashMap;
+
+use domain::TimerId;
+use sqlx::{MySqlConnection, mysql::MySqlRow};
+use store::Unreadable;
+use store_sql::{Call, Met, sql};
+
+use crate::{
+    failure::{Failure, Step},
+    rows::{self, Hex, Standing, json},
+    sessions::Sessions,
+    transaction::{Holds, Transaction},
+};
+
+pub(crate) const READ: &str = sql!("sql/read.sql");
+
+/// Timers by their ids.
+pub struct Read(pub Vec<TimerId>);
+
+impl Call<Sessions> for Read {
+    type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut MySqlConnection) -> Result<Self::Answer, Failure> {
+        if self.0.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let ids: Vec<Hex> = self.0.iter().copied().map(Hex::from).collect();
+        let rows = sqlx::query(READ).bind(json(&ids)?).fetch_all(session).await.or_not_done()?;
+        rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, met(row)))).collect()
+    }
+}
+
+fn met(row: &MySqlRow) -> Result<Met, Unreadable> {
+    let read = || {
+        let timer = rows::timer(rows::id(row).or_not_done()?, row, Standing::of_row(row)?)?;
+        Ok(Met { timer, fingerprint: rows::fingerprint(row)? })
+    };
+    read().map_err(|failure: Failure| match failure.error {
+        store::StoreError::Corrupt(cause) => Unreadable(cause.to_string()),
+        other => Unreadable(other.to_string()),
+    })
+}
+
+/// Takes space on the server's disk for a moment.
+pub struct Probe;
+
+const PROBE: &str = sql!("sql/probe.sql");
+
+impl Call<Sessions> for Probe {
+    type Answer = ();
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+        let mut transaction = Transaction::begin(session, Holds::default()).await?;
+        sqlx::raw_sql(PROBE).execute(transaction.session()).await.or_not_done()?;
+        transaction.rollback().await
+    }
+}
+
+/// Asks whether the server answers.
+pub struct Ping;
+
+impl Call<Sessions> for Ping {
+    type Answer = ();
+    const WRITES: bool = false;
+
+    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+        sqlx::query("SELECT 1").execute(session).await.or_not_done()?;
+        Ok(())
+    }
+}

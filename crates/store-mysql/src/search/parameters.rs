@@ -1,0 +1,92 @@
+//! The values that a text names as `$0`, `$1`…, as often as it likes.
+//!
+//! They are written into the text, as numbers or in hexadecimal, so that nothing in them can be taken for SQL. Each search has a text of
+//! its own: to prepare it would cost a round trip more, and push out the statements that are always the same.
+
+use std::fmt::Write;
+
+use domain::TimerId;
+
+#[derive(Debug, Default)]
+pub struct Parameters(Vec<String>);
+
+impl Parameters {
+    pub fn number(&mut self, number: i64) -> String {
+        self.push(number.to_string())
+    }
+
+    /// For a column that keeps a text as bytes.
+    pub fn bytes(&mut self, text: &str) -> String {
+        self.push(hexadecimal(text.as_bytes()))
+    }
+
+    pub fn id(&mut self, id: TimerId) -> String {
+        self.push(hexadecimal(id.as_uuid().as_bytes()))
+    }
+
+    pub fn text(&mut self, text: &str) -> String {
+        self.push(literal(text))
+    }
+
+    /// Gives a value that is there another text.
+    pub fn set_text(&mut self, place: usize, text: &str) {
+        if let Some(value) = self.0.get_mut(place) {
+            *value = literal(text);
+        }
+    }
+
+    fn push(&mut self, value: String) -> String {
+        self.0.push(value);
+        format!("${}", self.0.len() - 1)
+    }
+
+    /// The text with its values.
+    pub fn place(&self, text: &str) -> String {
+        let mut parts = text.split('$');
+        let mut placed = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+            match part[..digits].parse::<usize>().ok().and_then(|place| self.0.get(place)) {
+                Some(value) => placed.push_str(value),
+                // The root of a path. The server refuses a name that there is not.
+                None => {
+                    placed.push('$');
+                    placed.push_str(&part[..digits]);
+                }
+            }
+            placed.push_str(&part[digits..]);
+        }
+        placed
+    }
+}
+
+fn literal(text: &str) -> String {
+    format!("_utf8mb4 {}", hexadecimal(text.as_bytes()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2 + 3);
+    text.push_str("X'");
+    for byte in bytes {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\'');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_where_they_are_named() {
+        let mut parameters = Parameters::default();
+        let (seven, quote) = (parameters.number(-7), parameters.text("'é"));
+        let bytes = parameters.bytes("a' OR '1");
+        assert_eq!(parameters.place(&format!("a = {quote} AND b = {seven}")), "a = _utf8mb4 X'27c3a9' AND b = -7");
+        assert_eq!(parameters.place(&format!("{bytes}, {seven}, {seven}")), "X'6127204f52202731', -7, -7");
+        assert_eq!(parameters.place("a path $[*]"), "a path $[*]");
+        assert_eq!(parameters.place("d = $9"), "d = $9");
+    }
+}

@@ -1,0 +1,90 @@
+//! Where a search looks for timers.
+
+use domain::{Group, Namespace, Status, TimerId};
+use store::{Filter, ListQuery, Period, Sort};
+
+/// Up to so many timers are fetched and sorted.
+pub const FEW: u64 = 5_000;
+/// For so many namespaces the index is walked along once each.
+const NAMESPACES_MERGED_MAX: usize = 16;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The next so many timers in the order of the list.
+    InOrder { length: u64 },
+    /// The next so many of these namespaces in the order of creation.
+    OfNamespaces { namespaces: Vec<Namespace>, length: u64 },
+    /// All of these, if they are few.
+    Few(Few),
+}
+
+/// What a small index may know all of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Few {
+    Ids(Vec<TimerId>),
+    Statuses(Vec<Status>),
+    Namespaces(Vec<Namespace>),
+    /// The timers of a group in these namespaces.
+    Group(Vec<Namespace>, Group),
+    Due(Period),
+    Created(Period),
+}
+
+impl Source {
+    /// The order of creation is known for each namespace.
+    pub fn in_order(query: &ListQuery, length: u64) -> Self {
+        let ListQuery { filter, sort, .. } = query;
+        if *sort == Sort::CreatedAt && are_indexed(&filter.namespaces) {
+            return Self::OfNamespaces { namespaces: filter.namespaces.clone(), length };
+        }
+        Self::InOrder { length }
+    }
+
+    pub const fn length(&self) -> u64 {
+        match self {
+            Self::InOrder { length } | Self::OfNamespaces { length, .. } => *length,
+            Self::Few(_) => u64::MAX,
+        }
+    }
+}
+
+impl Few {
+    /// What is worth a try before the first stretch, and what after it.
+    pub fn of(filter: &Filter, sort: Sort) -> (Vec<Self>, Vec<Self>) {
+        if let (Some(key), false) = (&filter.key, filter.namespaces.is_empty()) {
+            let ids = filter.namespaces.iter().map(|namespace| TimerId::keyed(namespace, key)).collect();
+            return (vec![Self::Ids(ids)], Vec::new());
+        }
+        let (mut first, mut later) = (Vec::new(), Vec::new());
+        if let (Some(group), false) = (&filter.group, filter.namespaces.is_empty()) {
+            first.push(Self::Group(filter.namespaces.clone(), group.clone()));
+        }
+        if !filter.status.is_empty() {
+            let are_rare = filter.status.iter().all(|status| is_rare(*status));
+            let sources = if are_rare { &mut first } else { &mut later };
+            sources.push(Self::Statuses(filter.status.clone()));
+        }
+        match sort {
+            Sort::CreatedAt if !filter.due.is_always() => first.push(Self::Due(filter.due)),
+            Sort::ExecuteAt => {
+                if are_indexed(&filter.namespaces) {
+                    first.push(Self::Namespaces(filter.namespaces.clone()));
+                }
+                if !filter.created.is_always() {
+                    first.push(Self::Created(filter.created));
+                }
+            }
+            Sort::CreatedAt => {}
+        }
+        (first, later)
+    }
+}
+
+/// What is mostly rare among millions, and has an index of its own or stands first in one.
+pub const fn is_rare(status: Status) -> bool {
+    matches!(status, Status::Executing | Status::Failed | Status::Canceled | Status::Expired | Status::Paused)
+}
+
+fn are_indexed(namespaces: &[Namespace]) -> bool {
+    (1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len())
+}

@@ -1,0 +1,78 @@
+//! Sessions with the server, and the bulkheads that they are divided among.
+
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, mysql::MySqlConnectOptions};
+use store_sql::{BulkheadLimits, Driver, NoSession};
+
+use crate::{failure, options::EVERY_SESSION};
+
+pub type Bulkhead = store_sql::Bulkhead<Sessions>;
+
+/// Opens sessions that are set up alike.
+#[derive(Debug)]
+pub struct Sessions {
+    options: MySqlConnectOptions,
+    lock_timeout: Duration,
+}
+
+impl Driver for Sessions {
+    const SERVER: &'static str = "MySQL";
+    const SESSIONS_DISCARDED: &'static str = "timer_mysql_sessions_discarded_total";
+    const CONTENTION: &'static str = "timer_mysql_contention_total";
+
+    type Session = MySqlConnection;
+
+    async fn open(&self) -> Result<MySqlConnection, NoSession> {
+        connect(&self.options, self.lock_timeout)
+            .await
+            .map_err(|error| NoSession { is_passing: is_passing(&error), cause: failure::cause(error) })
+    }
+
+    /// Rolls back what a call has left open, and so is more than a ping.
+    async fn answers(session: &mut MySqlConnection) -> bool {
+        sqlx::raw_sql("ROLLBACK").execute(session).await.is_ok()
+    }
+
+    async fn close(session: MySqlConnection) {
+        drop(Connection::close(session).await);
+    }
+}
+
+/// A session as all of them are. Locks are waited for in whole seconds.
+pub async fn connect(options: &MySqlConnectOptions, lock_timeout: Duration) -> Result<MySqlConnection, sqlx::Error> {
+    let mut session = options.connect().await?;
+    let setting = format!("{EVERY_SESSION}; SET SESSION innodb_lock_wait_timeout = {}", lock_timeout.as_secs().max(1));
+    sqlx::raw_sql(AssertSqlSafe(setting)).execute(&mut session).await?;
+    Ok(session)
+}
+
+/// Whether the same may succeed a moment later: the server does not listen yet, or it has too many sessions.
+fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => matches!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::ConnectionAborted | std::io::ErrorKind::ConnectionReset
+        ),
+        error => matches!(failure::number(error), Some(1040 | 1053 | 1203)),
+    }
+}
+
+/// How much a bulkhead may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Lane {
+    pub name: &'static str,
+    pub sessions_max: usize,
+    /// How long a row is waited for that another session holds.
+    pub lock_timeout: Duration,
+    pub deadline: Duration,
+}
+
+impl Lane {
+    /// Opens no session yet.
+    pub fn bulkhead(self, options: &MySqlConnectOptions) -> Bulkhead {
+        let Self { name, sessions_max, lock_timeout, deadline } = self;
+        let sessions = Sessions { options: options.clone(), lock_timeout };
+        Bulkhead::new(sessions, BulkheadLimits { name, sessions_max, deadline })
+    }
+}

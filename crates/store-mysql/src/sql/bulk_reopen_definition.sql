@@ -1,0 +1,6 @@
+-- Timers that had ended are tried again. Their due times stay; only the next attempts are placed
+-- anew.
+-- rows with id; now, now
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id CHAR(32) PATH '$.id')) w
+STRAIGHT_JOIN definition f ON f.id = UNHEX(w.id)
+SET f.due_at = ?, f.updated_at = ?, f.revision = f.revision + 1

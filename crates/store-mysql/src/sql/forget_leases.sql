@@ -1,0 +1,4 @@
+-- Forgets which shards a node has held.
+-- node
+DELETE FROM tenure
+WHERE node = ?

@@ -1,0 +1,4 @@
+-- Forgets a node.
+-- node
+DELETE FROM node
+WHERE id = ?

@@ -1,0 +1,4 @@
+-- Removes what was written earlier.
+-- when
+DELETE FROM receiver
+WHERE written_at < ?

@@ -1,0 +1,3 @@
+-- Up to where all has been told.
+SELECT COALESCE(MAX(n), 0)
+FROM nudge

@@ -1,0 +1,5 @@
+-- The nodes whose lease has not run out.
+-- now
+SELECT id
+FROM node
+WHERE lease_until > ?

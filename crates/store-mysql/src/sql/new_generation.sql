@@ -1,0 +1,3 @@
+-- Begins a generation.
+INSERT INTO generation (n)
+VALUES (NULL)

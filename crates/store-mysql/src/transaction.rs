@@ -1,0 +1,125 @@
+//! Transactions: how they begin, what they hold from then on, and how they end.
+//!
+//! ```text
+//!   roll back what was left ──▶ begin ──▶ [lock a generation] ──▶ [lock shard leases] ──▶ the clock        one round trip
+//! ```
+//!
+//! A transaction that is dropped stays open until the next one on its session, or until the bulkhead asks the session whether it
+//! answers: both roll it back first.
+
+use std::{collections::HashMap, fmt::Write};
+
+use domain::Timestamp;
+use sqlx::{AssertSqlSafe, MySqlConnection, Row};
+use store::is_prompt;
+use store_sql::sql;
+
+use crate::failure::{Failure, Step};
+
+const BEGIN: &str = "ROLLBACK; START TRANSACTION";
+const LOCK_GENERATION: &str = sql!("sql/lock_generation.sql");
+/// The moment, in microseconds since 1970. No setting of a time zone changes it.
+const NOW: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now";
+/// How often a generation may be over between its choice and its lock.
+const CHASES_MAX: usize = 8;
+
+/// What a transaction holds from its beginning to its end.
+#[derive(Debug, Default, Clone)]
+pub struct Holds {
+    /// It records events: a reader of events waits for it, see `events.rs`.
+    pub generation: bool,
+    /// The epochs of these shards stay what they are.
+    pub shards: Vec<i16>,
+}
+
+/// A transaction that is open.
+#[derive(Debug)]
+pub struct Transaction<'s> {
+    session: &'s mut MySqlConnection,
+    /// The moment at which it began, by the server's clock and after it held what it holds, in microseconds.
+    pub now: i64,
+    epochs: HashMap<i16, i64>,
+}
+
+impl<'s> Transaction<'s> {
+    /// Begins one that records events.
+    pub async fn recording(session: &'s mut MySqlConnection) -> Result<Self, Failure> {
+        Self::begin(session, Holds { generation: true, shards: Vec::new() }).await
+    }
+
+    pub async fn begin(session: &'s mut MySqlConnection, mut holds: Holds) -> Result<Self, Failure> {
+        // In the order of the key, so that no two transactions wait for each other in a circle.
+        holds.shards.sort_unstable();
+        holds.shards.dedup();
+        let text = text(&holds);
+        for _ in 0..CHASES_MAX {
+            let rows = sqlx::raw_sql(AssertSqlSafe(text.clone())).fetch_all(&mut *session).await.or_not_done()?;
+            let (mut now, mut is_recorded, mut epochs) = (0, false, HashMap::with_capacity(holds.shards.len()));
+            for row in rows {
+                if let Ok(moment) = row.try_get("now") {
+                    now = moment;
+                } else if let Ok(shard) = row.try_get::<i16, _>("shard") {
+                    epochs.insert(shard, row.try_get("epoch").or_not_done()?);
+                } else {
+                    is_recorded = true;
+                }
+            }
+            if is_recorded || !holds.generation {
+                return Ok(Self { session, now, epochs });
+            }
+        }
+        Err(Failure::contention("generations are over faster than they can be locked"))
+    }
+
+    pub fn session(&mut self) -> &mut MySqlConnection {
+        self.session
+    }
+
+    /// Whether this is the current epoch of the shard, and stays so until the end.
+    pub fn holds(&self, shard: i16, epoch: i64) -> bool {
+        self.epochs.get(&shard) == Some(&epoch)
+    }
+
+    /// Whether a moment is near enough to this write to be found by it. One that is not has an entry in the journal as well.
+    pub const fn is_prompt(&self, at: Timestamp) -> bool {
+        is_prompt(at, Timestamp::from_micros(self.now))
+    }
+
+    /// Ends it without a change. One that is only dropped holds its locks a little longer.
+    pub async fn rollback(self) -> Result<(), Failure> {
+        sqlx::raw_sql("ROLLBACK").execute(self.session).await.or_not_done()?;
+        Ok(())
+    }
+
+    pub async fn commit(self) -> Result<(), Failure> {
+        sqlx::raw_sql("COMMIT").execute(self.session).await.or_unknown()?;
+        Ok(())
+    }
+}
+
+fn text(holds: &Holds) -> String {
+    let mut text = BEGIN.to_owned();
+    if holds.generation {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "; {LOCK_GENERATION}");
+    }
+    if !holds.shards.is_empty() {
+        let shards: Vec<_> = holds.shards.iter().map(i16::to_string).collect();
+        let _ = write!(text, "; SELECT shard, epoch FROM shard WHERE shard IN ({}) LOCK IN SHARE MODE", shards.join(", "));
+    }
+    let _ = write!(text, "; {NOW}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_takes_what_it_is_to_hold() {
+        let begin = |generation, shards| text(&Holds { generation, shards });
+        assert_eq!(begin(false, Vec::new()), format!("{BEGIN}; {NOW}"));
+        let both = begin(true, vec![1, 7]);
+        assert!(both.contains(LOCK_GENERATION) && both.contains("shard IN (1, 7) LOCK IN SHARE MODE"), "{both}");
+    }
+}

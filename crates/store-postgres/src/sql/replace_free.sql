@@ -1,0 +1,52 @@
+-- Replaces the definitions of many pending timers, each for a caller of its own, if they still have
+-- the revision that the caller has read. Passes over rows that another session holds, so that no
+-- caller waits for what another one waits for. A timer with a new time starts its attempts over;
+-- another one waits for the attempt that it waits for, or for its expiry.
+-- Locks `due` before `definition`, as every change does. The revision is compared with the newest
+-- definition, and `due` is changed only where it fits.
+-- $1 ids, $2 to $16 the definitions, among them $5 execute at, $17 revisions before, $18
+-- destinations, $19 shards, $20 when they expire
+WITH wanted AS MATERIALIZED (
+    SELECT w.*, coalesce(f.due_at, f.execute_at) AS at, w.execute_at = f.execute_at AS is_same_time
+    FROM (
+        SELECT
+            unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key,
+            unnest($4::bigint[]) AS asked, unnest($5::bigint[]) AS execute_at, unnest($6::text[]) AS callback_type,
+            unnest($7::text[]) AS callback_config, unnest($8::text[]) AS metadata, unnest($9::text[]) AS correlation_id,
+            unnest($10::text[]) AS retry_policy, unnest($11::text[]) AS delivery, unnest($12::bytea[]) AS fingerprint,
+            unnest($13::bigint[]) AS updated_at, unnest($14::text[]) AS options, unnest($15::text[]) AS group_name,
+            unnest($16::bigint[]) AS revision, unnest($17::bigint[]) AS revision_before,
+            unnest($18::bigint[]) AS destination, unnest($19::smallint[]) AS shard, unnest($20::bigint[]) AS expires_at
+    ) w
+    JOIN definition f ON f.id = ANY (ARRAY[w.id])
+), held AS MATERIALIZED (
+    SELECT
+        w.*, d.attempt, d.last_error,
+        CASE
+            WHEN NOT w.is_same_time THEN w.execute_at
+            WHEN d.at > w.execute_at THEN least(d.at, w.expires_at)
+            ELSE d.at
+        END AS next_at
+    FROM wanted w
+    JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = w.at AND d.id = w.id
+    WHERE d.claim IS NULL
+    FOR UPDATE OF d SKIP LOCKED
+), changed AS (
+    UPDATE definition f
+    SET namespace = h.namespace, key = h.key, asked = h.asked, execute_at = h.execute_at,
+        due_at = CASE WHEN h.is_same_time THEN h.next_at END, callback_type = h.callback_type,
+        callback_config = h.callback_config, metadata = h.metadata, correlation_id = h.correlation_id,
+        retry_policy = h.retry_policy, delivery = h.delivery, fingerprint = h.fingerprint, updated_at = h.updated_at,
+        revision = h.revision, options = h.options, group_name = h.group_name
+    FROM held h
+    WHERE f.id = ANY (ARRAY[h.id]) AND f.revision = h.revision_before
+    RETURNING
+        h.shard, h.at, h.id, h.next_at, h.destination, f.created_at,
+        CASE WHEN h.is_same_time THEN h.attempt ELSE 0 END AS attempt,
+        CASE WHEN h.is_same_time THEN h.last_error END AS last_error
+)
+UPDATE due d
+SET at = c.next_at, attempt = c.attempt, last_error = c.last_error, destination = c.destination
+FROM changed c
+WHERE d.shard = ANY (ARRAY[c.shard]) AND d.at = c.at AND d.id = c.id
+RETURNING c.id, c.created_at, c.attempt, c.last_error

@@ -1,0 +1,227 @@
+//! One MariaDB or MySQL server in a temporary directory.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::home;
+use crate::keeper::{self, KILLED_WITH_KEEPER};
+use crate::port::free_port;
+use crate::server_user::ServerUser;
+
+/// Put there by `scripts/setup.sh`.
+const MYSQL_OF_THIS_CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/mysql");
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The limit of polls, about a minute: crash recovery on a busy machine takes seconds, and a hang should still fail the test.
+const POLLS_MAX: u32 = 3_000;
+const LAUNCH_ATTEMPTS_MAX: u32 = 5;
+const READY: &str = "ready for connections";
+
+/// The user that tests log in as, without a password. By its address, so that no name has to be resolved.
+const CREATE_USER: &str = "CREATE USER IF NOT EXISTS 'timer'@'127.0.0.1' IDENTIFIED BY '';
+GRANT ALL PRIVILEGES ON *.* TO 'timer'@'127.0.0.1' WITH GRANT OPTION;
+";
+
+/// The two kinds of server that speak this protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Mariadb,
+    Mysql { root: PathBuf },
+}
+
+/// A server of its own, from its start to `drop`.
+#[derive(Debug)]
+pub struct Mysql {
+    kind: Kind,
+    user: ServerUser,
+    home: TempDir,
+    port: u16,
+    server: Mutex<Option<Child>>,
+    databases_made: AtomicU32,
+}
+
+impl Mysql {
+    /// Sets up a new, empty MariaDB and starts it; returns once it takes connections.
+    pub fn start_mariadb() -> Self {
+        Self::start(Kind::Mariadb)
+    }
+
+    /// The same with a MySQL; `None` where there is none to be had.
+    pub fn start_mysql() -> Option<Self> {
+        let root = fs::canonicalize(MYSQL_OF_THIS_CHECKOUT).ok()?;
+        root.join("bin/mysqld").is_file().then(|| Self::start(Kind::Mysql { root }))
+    }
+
+    fn start(kind: Kind) -> Self {
+        let home = home::make("mysql");
+        let user = ServerUser::choose();
+        user.give(home.path());
+        let mut mysql = Self { kind, user, home, port: free_port(), server: Mutex::new(None), databases_made: AtomicU32::new(0) };
+        mysql.initialise();
+        let child = (0..LAUNCH_ATTEMPTS_MAX)
+            .find_map(|_| {
+                // Another process can take a port between finding it and listening on it; then another port will do.
+                mysql.launch().or_else(|| {
+                    mysql.port = free_port();
+                    None
+                })
+            })
+            .expect("the MySQL server found every port taken that was free a moment before");
+        *mysql.server() = Some(child);
+        mysql
+    }
+
+    /// The URL of `database`. Every user of this machine may log in without a password.
+    pub fn url(&self, database: &str) -> String {
+        let scheme = if self.kind == Kind::Mariadb { "mariadb" } else { "mysql" };
+        format!("{scheme}://timer@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Creates an empty database and returns its URL. Its texts have another character set than ours, as on many servers.
+    pub fn create_database(&self) -> String {
+        let database = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
+        self.query(&self.url(""), &format!("CREATE DATABASE {database} DEFAULT CHARACTER SET latin1"));
+        self.url(&database)
+    }
+
+    /// Runs `sql` through the command line client and returns its rows, columns separated by tabs. For tests that check the
+    /// database from outside.
+    pub fn query(&self, url: &str, sql: &str) -> String {
+        let database = url.rsplit_once('/').map_or("", |(_, database)| database);
+        let mut client = Command::new("mariadb");
+        client.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=timer", "--batch", "--skip-column-names"]);
+        client.args(["--default-character-set=utf8mb4", "--port", &self.port.to_string(), "--execute", sql]);
+        if !database.is_empty() {
+            client.arg(database);
+        }
+        run(client, sql).trim_end().to_owned()
+    }
+
+    /// Kills the server: connections break, nothing is written any more. No effect on a stopped server.
+    pub fn stop_immediate(&self) {
+        if let Some(mut child) = self.server().take() {
+            // It may have ended by itself; only that it is gone counts.
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+
+    /// Starts a stopped server again, on the same port and with the same data. No effect on a running server.
+    pub fn start_again(&self) {
+        let mut server = self.server();
+        if server.is_none() {
+            *server = Some(self.launch().expect("another process has taken the port of the stopped MySQL server"));
+        }
+    }
+
+    /// The directory that belongs to this server.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.home.path().join("log")
+    }
+
+    /// A test that panicked elsewhere must not keep this one from stopping its server.
+    fn server(&self) -> MutexGuard<'_, Option<Child>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A command of the server's own user; `options` are those of setpriv(1).
+    fn command(&self, program: &Path, options: &[&str]) -> Command {
+        let mut command = self.user.command(program, self.home.path(), options);
+        command.arg("--no-defaults").arg(format!("--datadir={}", self.data().display()));
+        if let Kind::Mysql { root } = &self.kind {
+            command.arg(format!("--basedir={}", root.display()));
+        }
+        command.arg("--innodb-log-file-size=48M");
+        command
+    }
+
+    fn program(&self) -> PathBuf {
+        match &self.kind {
+            Kind::Mariadb => PathBuf::from("/usr/sbin/mariadbd"),
+            Kind::Mysql { root } => root.join("bin/mysqld"),
+        }
+    }
+
+    fn initialise(&self) {
+        let mut command = match self.kind {
+            Kind::Mariadb => {
+                let mut command = self.command(Path::new("mariadb-install-db"), &[]);
+                command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+                command
+            }
+            Kind::Mysql { .. } => {
+                let mut command = self.command(&self.program(), &[]);
+                command.arg("--initialize-insecure");
+                command
+            }
+        };
+        command.stdin(Stdio::null());
+        run(command, "setting up a MySQL server (scripts/setup.sh installs what it needs)");
+        fs::write(self.home.path().join("init.sql"), CREATE_USER).expect("a file could not be written for a MySQL server");
+    }
+
+    /// Starts the server and waits until it takes connections. `None` when another process listens on its port.
+    fn launch(&self) -> Option<Child> {
+        let log = File::create(self.log()).expect("the log of a MySQL server could not be made");
+        let mut command = self.command(&self.program(), &KILLED_WITH_KEEPER);
+        command.arg(format!("--socket={}", self.home.path().join("socket").display()));
+        command.arg(format!("--pid-file={}", self.home.path().join("pid").display()));
+        command.arg(format!("--init-file={}", self.home.path().join("init.sql").display()));
+        command.arg(format!("--port={}", self.port));
+        command.args([
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--skip-ssl",
+            "--skip-log-bin",
+            "--max-connections=400",
+        ]);
+        if let Kind::Mysql { .. } = self.kind {
+            command.args(["--mysqlx=OFF", "--max-prepared-stmt-count=100000"]);
+        }
+        command.stdout(Stdio::null()).stderr(log);
+        let mut child = keeper::spawn(command).expect("setpriv (package `util-linux`) could not be run");
+        for _ in 0..POLLS_MAX {
+            let log = fs::read_to_string(self.log()).unwrap_or_default();
+            if log.contains(READY) {
+                return Some(child);
+            }
+            if child.try_wait().expect("the state of a MySQL server could not be read").is_some() {
+                assert!(log.contains("Address already in use"), "a MySQL server ended while starting:\n{log}");
+                return None;
+            }
+            sleep(POLL_INTERVAL);
+        }
+        drop(child.kill());
+        panic!(
+            "a MySQL server takes no connections a minute after its start:\n{}",
+            fs::read_to_string(self.log()).unwrap_or_default()
+        );
+    }
+}
+
+impl Drop for Mysql {
+    fn drop(&mut self) {
+        self.stop_immediate();
+    }
+}
+
+fn run(mut command: Command, what: &str) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} could not be run: {error}"));
+    let (answer, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what} failed: {answer}{complaint}");
+    answer.into_owned()
+}

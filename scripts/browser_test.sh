@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The console in a real browser, on both stores: tests/browser in several processes, each with Chromium and services of its own.
+#
+#   scripts/browser_test.sh [BINARY] [PYTEST-OPTION…]     without a binary: target/debug/timer
+#
+#   --screenshots DIRECTORY    pictures of every page at three widths, in both themes
+#   --many-timers COUNT        how many timers the budgets are checked with, 200,000 unless given
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+binary=${CARGO_TARGET_DIR:-target}/debug/timer
+if [[ $# -gt 0 && $1 != -* && -x $1 ]]; then
+  binary=$1
+  shift
+fi
+
+scripts/setup.sh
+
+# What pip installed for this checkout, and nothing that a developer has beside it.
+export PYTHONPATH=$PWD/target/tools/python
+export PYTHONDONTWRITEBYTECODE=1
+TIMER_BINARY=$(realpath "$binary")
+export TIMER_BINARY
+exec python3 -m pytest tests/browser --quiet --numprocesses "${BROWSER_PROCESSES:-4}" --dist loadgroup "$@"

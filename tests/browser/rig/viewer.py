@@ -1,0 +1,82 @@
+"""A browser that looks at the console, and watches what happens while it does."""
+
+import os
+import shutil
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Page, Playwright, Response
+
+from .service import Service
+
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "connect-src": "'self'",
+    "img-src": "'self' data:",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+    "base-uri": "'none'",
+}
+# How long the slowest thing may take that a page does, on a machine that compiles beside it.
+PATIENCE_MS = 20_000
+
+
+def start_browser(playwright: Playwright) -> Browser:
+    """Chromium of this machine: playwright's own is never fetched."""
+    program = os.environ.get("CHROMIUM_BIN") or shutil.which("chromium") or shutil.which("chromium-browser")
+    assert program, "no chromium on PATH: scripts/setup.sh installs it"
+    # Its sandbox does not run as root.
+    return playwright.chromium.launch(executable_path=program, chromium_sandbox=os.getuid() != 0)
+
+
+def policy_of(headers: dict[str, str]) -> dict[str, str]:
+    parts = [part.strip() for part in headers.get("content-security-policy", "").split(";")]
+    return {name: value for name, _, value in (part.partition(" ") for part in parts) if name}
+
+
+class Viewer:
+    """One context, with a page. What it must never see is collected; `check` looks at it."""
+
+    def __init__(self, browser: Browser, service: Service, cookie: str = "", *, theme="light", width=1_280, height=900, script=True):
+        self.service = service
+        self.context = browser.new_context(
+            color_scheme=theme,
+            viewport={"width": width, "height": height},
+            java_script_enabled=script,
+            timezone_id="Europe/Berlin",
+            locale="en-GB",
+            accept_downloads=True,
+        )
+        self.context.set_default_timeout(PATIENCE_MS)
+        if cookie:
+            name, value = cookie.split("=", 1)
+            where = {"domain": "127.0.0.1", "path": f"{service.base_path}/console", "httpOnly": True, "sameSite": "Strict"}
+            self.context.add_cookies([{"name": name, "value": value, **where}])
+        self.errors: list[str] = []
+        self.foreign: list[str] = []
+        self.unguarded: list[str] = []
+        self.context.on("console", lambda said: self.errors.append(f"{said.type}: {said.text}") if said.type == "error" else None)
+        self.context.on("weberror", lambda error: self.errors.append(f"uncaught: {error.error}"))
+        self.context.on("request", lambda request: self.saw_request(request.url))
+        self.context.on("response", self.saw_response)
+        self.page: Page = self.context.new_page()
+
+    def saw_request(self, url: str):
+        if not url.startswith((f"{self.service.origin}/", "data:", "blob:", "about:")):
+            self.foreign.append(url)
+
+    def saw_response(self, response: Response):
+        if urlsplit(response.url).path.startswith(f"{self.service.base_path}/console") and policy_of(response.headers) != POLICY:
+            self.unguarded.append(f"{response.status} {response.url}")
+
+    def open(self, path: str = "") -> Response:
+        return self.page.goto(self.service.console + path)
+
+    def check(self):
+        assert not self.errors, self.errors
+        assert not self.foreign, f"asked of another origin: {self.foreign}"
+        assert not self.unguarded, f"without the content security policy: {self.unguarded}"
+
+    def close(self):
+        self.context.close()

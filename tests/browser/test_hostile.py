@@ -1,0 +1,116 @@
+"""Texts that want to be markup, script or something else than they are."""
+
+import json
+
+import pytest
+
+from rig.receiver import Receiver
+from rig.service import Service
+
+HOSTILE = (
+    "</script><script>window.pwned=1</script>",
+    "\"><img src=x onerror=window.pwned=1>",
+    "'-window.pwned-'",
+    "</pre></td></table></main><svg onload=window.pwned=1>",
+    "{{constructor.constructor('window.pwned=1')()}}",
+    "&lt;b&gt;&#x3c;script&#x3e;",
+    "\u202eevil\u2066 right to left \u200f",
+    "a\u0000".replace("\u0000", "\u0001") + "\u2028\u2029",
+    "=HYPERLINK(\"http://127.0.0.1:9/x\")",
+)
+
+
+@pytest.fixture
+def hostile(start):
+    """A service in which every text that a client chooses is hostile."""
+    service: Service = start(ATTEMPTS_BODY="1k")
+    receiver = Receiver()
+    ids = []
+    for n, text in enumerate(HOSTILE):
+        printable = "".join(c for c in text if c.isprintable())
+        fields = {
+            "key": f"{printable}{n}"[:200],
+            "namespace": "hostile",
+            "group": printable[:100],
+            "correlation_id": printable[:100],
+            "metadata": {text: {"deep": text}},
+        }
+        for name in ("key", "group", "correlation_id"):
+            # What the API refuses cannot be shown.
+            probe = service.api("POST", "/timers", {"delay": "1h", "callback": {"type": "http", "url": receiver.url}, name: fields[name], "namespace": "probe"})
+            if probe.status >= 300:
+                del fields[name]
+        callback = {"type": "http", "url": f"{receiver.url}/500/{'%3Cscript%3E' if n else 'x'}", "payload": {"text": text, text: [text]}}
+        answer = service.api("POST", "/timers", {"delay": "0s" if n % 2 else "1h", "callback": callback, **fields})
+        ids.append(answer.data["id"])
+        if not n % 2:
+            service.api("POST", f"/timers/{ids[-1]}/pause", {"note": printable[:200]})
+        service.api("POST", "/keys", {"name": printable[:100], "namespaces": None, "rights": "read"})
+    for id in ids[1::2]:
+        service.wait_for_status(id, "failed")
+    return service, ids
+
+
+def test_hostile_texts_are_shown_and_do_nothing(hostile, look):
+    service, ids = hostile
+    viewer = look(service, service.log_in("administrators-key-of-the-browser-tests"))
+    page = viewer.page
+    dialogs = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    paths = ["", "/timers", "/failed", "/keys", "/namespaces", "/destinations"]
+    paths += [f"/timers/{id}" for id in ids] + [f"/timers/{id}/edit" for id in ids[:3]]
+    for path in paths:
+        viewer.open(path)
+        state = page.evaluate(
+            """() => ({ pwned: window.pwned, scripts: document.scripts.length, images: document.images.length,
+              handlers: document.querySelectorAll("[onerror], [onload], [onclick]").length })"""
+        )
+        assert state == {"scripts": 1, "images": 0, "handlers": 0}, f"{path}: {state}"
+    assert not dialogs
+    viewer.check()
+
+
+def test_a_payload_is_shown_exactly_as_it_is(hostile, look):
+    service, ids = hostile
+    viewer = look(service, service.log_in("administrators-key-of-the-browser-tests"))
+    for id, text in zip(ids, HOSTILE):
+        viewer.open(f"/timers/{id}")
+        shown = viewer.page.locator("#timer-content details", has_text="Payload").first.locator("pre").text_content()
+        assert json.loads(shown) == {"text": text, text: [text]}
+
+
+def test_what_is_searched_for_is_text_too(hostile, look):
+    service, _ = hostile
+    viewer = look(service, service.log_in("administrators-key-of-the-browser-tests"))
+    for text in HOSTILE:
+        viewer.page.goto(f"{service.console}/timers")
+        viewer.page.locator("#filter").fill(text)
+        viewer.page.locator("#filter").press("Enter")
+        viewer.page.wait_for_url("**/timers?q=**")
+        assert viewer.page.evaluate("window.pwned") is None
+        assert viewer.page.evaluate("document.scripts.length") == 1
+    assert not viewer.foreign
+
+
+def test_64_kib_are_folded_and_complete(seeds, look):
+    text = "</pre>" + "ä" * 32_000 + "<b>end"
+    number = "1" + "0" * 400
+    raw = '{"text": %s, "number": %s}' % (json.dumps(text, ensure_ascii=False), number)
+    body = '{"delay": "1h", "namespace": "shop", "callback": {"type": "http", "url": "http://127.0.0.1:9/x", "payload": %s}}' % raw
+    answer = seeds.service.request(
+        "POST", "/timers", body.encode(), {"X-API-Key": seeds.keys["scoped"], "Content-Type": "application/json"}
+    )
+    assert answer.status == 201, answer.text[:300]
+    viewer = look(seeds.service, seeds.cookies["scoped"], width=900)
+    viewer.open(f"/timers/{answer.data['id']}")
+    details = viewer.page.locator("#timer-content details", has_text="Payload").first
+    assert details.get_attribute("open") is None
+    assert details.locator("pre").text_content() == raw
+    details.locator("summary").click()
+    assert viewer.page.evaluate("document.documentElement.scrollWidth") <= 900
+    viewer.open(f"/timers/{answer.data['id']}/edit")
+    assert viewer.page.get_by_label("Payload").input_value() == raw
+    viewer.page.get_by_role("button", name="Save").click()
+    viewer.page.get_by_text("The timer was changed.").wait_for()
+    assert raw.encode() in seeds.service.api("GET", f"/timers/{answer.data['id']}").body
+    viewer.check()
