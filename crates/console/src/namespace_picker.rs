@@ -71,7 +71,7 @@ pub(crate) fn picker(visitor: &Visitor, section: Option<Section>) -> Markup {
                 @for name in ["q", "range", "sort", "order"] {
                     @if let Some(value) = fields.get(name) { input type="hidden" name=(name) value=(value); }
                 }
-                select name="ns" aria-label="Namespace" data-submit {
+                select name="ns" aria-label="Limit to" data-submit {
                     option value="" { "All namespaces" }
                     @if let Some(chosen) = chosen.as_deref().filter(|chosen| !visitor.namespaces.iter().any(|name| name.as_str() == *chosen)) {
                         option value=(chosen) selected { (chosen) }
