@@ -119,7 +119,11 @@ function showKinds() {
     all(`[data-kind^="${choice.name}:"]`).forEach((part) => (part.hidden = part.dataset.kind !== `${choice.name}:${kind}`));
   }
 }
-document.addEventListener("change", showKinds);
+document.addEventListener("change", (event) => {
+  showKinds();
+  if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
+});
+all("[data-submitted]").forEach((button) => (button.hidden = true));
 
 // Live regions.
 

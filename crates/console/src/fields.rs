@@ -29,6 +29,11 @@ impl Fields {
         self.0.iter().find(|(named, _)| named == name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// Whether there is such a field, empty or not.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(named, _)| named == name)
+    }
+
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(named, _)| named == name).map(|(_, value)| value.as_str())
     }

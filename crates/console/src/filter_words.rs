@@ -56,11 +56,22 @@ impl FilterWords {
         rest.collect::<Vec<_>>().join(" ")
     }
 
+    /// The namespace, where exactly one is meant.
+    pub(crate) fn namespace(&self) -> Option<&Namespace> {
+        match self.filter.namespaces.as_slice() {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    /// The same without those that ask about this.
+    pub(crate) fn without_any(&self, name: &str) -> String {
+        self.words.iter().filter(|word| !word.starts_with(name)).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
     /// The same with one more word, in place of those that ask about the same.
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
-        let others = self.words.iter().filter(|word| !word.starts_with(name)).map(String::as_str);
-        let added = word(name, value);
-        others.chain([added.as_str()]).collect::<Vec<_>>().join(" ")
+        format!("{} {}", self.without_any(name), word(name, value)).trim_start().to_owned()
     }
 }
 

@@ -8,6 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::{
     Shared,
     assets::{ICON_FILE, SCRIPT_FILE, STYLE_FILE},
+    namespace_picker,
     preferences::{self, Preferences},
     visitor::Visitor,
 };
@@ -68,7 +69,7 @@ pub(crate) fn page(visitor: &Visitor, section: Option<Section>, title: &str, bod
         div.frame {
             nav.rail aria-label="Pages" { (rail(visitor, section)) }
             div.sheet {
-                div.bar role="banner" { (bar(visitor)) }
+                div.bar role="banner" { (bar(visitor, section)) }
                 main #main tabindex="-1" { (body) }
             }
         }
@@ -149,13 +150,14 @@ fn rights(visitor: &Visitor) -> String {
     }
 }
 
-fn bar(visitor: &Visitor) -> Markup {
+fn bar(visitor: &Visitor, section: Option<Section>) -> Markup {
     html! {
         form.search role="search" action=(visitor.link("/timers")) {
             input #search type="search" name="q" aria-label="Search timers" autocomplete="off" spellcheck="false"
                 placeholder="Search: an id, a key, or status:failed ns:billing …";
         }
         span.spacer {}
+        (namespace_picker::picker(visitor, section))
         (health(visitor))
         (preferences::zone_switch(visitor))
         button #live .quiet type="button" hidden aria-pressed="true" title="Live updates (l)" { "● Live" }

@@ -15,7 +15,7 @@ use maud::{DOCTYPE, html};
 use crate::{
     ConsoleMode, Shared, cookie,
     fields::Fields,
-    login,
+    login, namespace_picker,
     origin::{self, Transport},
     preferences::Preferences,
     problem::{self, Problem},
@@ -27,6 +27,7 @@ use crate::{
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 const LOGIN: &str = "/console/login";
+const LIVE: &str = "/console/live";
 const ASSETS: &str = "/console/assets/";
 
 pub(crate) async fn around(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
@@ -60,12 +61,15 @@ async fn admit(shared: &Arc<Shared>, head: &mut Parts) -> Result<Option<Visitor>
     if path == LOGIN || path.starts_with(ASSETS) {
         return Ok(None);
     }
-    let Some(visitor) = visitor(shared, head).await.map_err(|error| refused(error.into()))? else {
+    let Some(mut visitor) = visitor(shared, head).await.map_err(|error| refused(error.into()))? else {
         return Err(Box::new(logged_out(shared, head)));
     };
     let changes_nothing_stored = ["/console/logout", "/console/preferences"].contains(&path.as_str());
     if !is_safe && !changes_nothing_stored && shared.config.mode == ConsoleMode::ReadOnly {
         return Err(Box::new(problem::worded(Problem::ReadOnlyConsole.into_response(), Some(&visitor), shared)));
+    }
+    if is_safe && path != LIVE {
+        visitor.namespaces = namespace_picker::names(&visitor).await;
     }
     head.extensions.insert(visitor.clone());
     Ok(Some(visitor))
@@ -86,6 +90,7 @@ pub(crate) async fn visitor(shared: &Arc<Shared>, head: &Parts) -> Result<Option
         preferences: Preferences::read(headers),
         origin: origin::opened_under(headers, config.url.as_ref()),
         path: head.uri.path_and_query().map_or("/console", PathAndQuery::as_str).to_owned(),
+        namespaces: Arc::default(),
         is_live: false,
     }))
 }

@@ -24,6 +24,7 @@ mod frame;
 mod guard;
 mod live;
 mod login;
+mod namespace_picker;
 mod origin;
 mod pages;
 mod preferences;
@@ -48,7 +49,7 @@ use domain::Caller;
 
 pub use config::{ConsoleConfig, ConsoleMode, ConsoleUrl, Development, Export, HealthProbe, HealthReading, Payloads};
 
-use crate::{live::Live, login::LoginLimit, session::Sessions};
+use crate::{live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions};
 
 /// What every page can reach.
 pub(crate) struct Shared {
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     sessions: Sessions,
     login_limit: LoginLimit,
     live: Live,
+    known_namespaces: KnownNamespaces,
     /// Until it was used.
     login_token: Mutex<Option<String>>,
 }
@@ -70,6 +72,7 @@ pub fn router(config: ConsoleConfig, commands: &Commands) -> Router {
         sessions: Sessions::new(&config.api_key),
         login_limit: LoginLimit::default(),
         live: Live::default(),
+        known_namespaces: KnownNamespaces::default(),
         login_token: Mutex::new(config.development.as_ref().and_then(|development| development.login_token.clone())),
         unrestricted: commands.on_behalf_of(Caller::Administrator),
         config,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -64,6 +64,17 @@ impl LoginLimit {
     }
 }
 
+/// One client, as far as an address tells: the owner of an IPv6 network has all addresses of it.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+        v4 => v4,
+    }
+}
+
 fn is_remembered(at: Duration, now: Duration) -> bool {
     now.saturating_sub(at) < REMEMBERED
 }
@@ -90,7 +101,7 @@ pub(crate) async fn log_in(
     }
     let next = form.get("next").filter(|next| is_own_path(next));
     let (clock, now) = (shared.unrestricted.clock.monotonic(), shared.unrestricted.clock.now());
-    let address = peer.map(|peer| peer.to_canonical());
+    let address = peer.map(network);
     let refuse =
         |status: StatusCode, text| (status, page(&shared, &Preferences::read(&headers), next, Some(text))).into_response();
     if address.is_some_and(|address| shared.login_limit.is_exceeded(address, clock)) {
@@ -179,6 +190,18 @@ pub(crate) fn page(shared: &Arc<Shared>, preferences: &Preferences, next: Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ipv6_network_is_one_client() {
+        for (one, other, same) in [
+            ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true),
+            ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
+            ("::ffff:10.0.0.1", "10.0.0.1", true),
+            ("10.0.0.1", "10.0.0.2", false),
+        ] {
+            assert_eq!(network(one.parse().unwrap()) == network(other.parse().unwrap()), same, "{one} {other}");
+        }
+    }
 
     #[test]
     fn after_five_failures_an_address_waits_for_a_minute() {

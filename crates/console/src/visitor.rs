@@ -4,7 +4,7 @@ use std::{convert::Infallible, net::IpAddr, sync::Arc};
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use commands::Commands;
-use domain::{Caller, Timestamp};
+use domain::{Caller, Namespace, Timestamp};
 use http::{Extensions, request::Parts};
 
 use crate::{ConsoleMode, Shared, config::Payloads, fields::Fields, preferences::Preferences, problem::Problem};
@@ -19,6 +19,8 @@ pub(crate) struct Visitor {
     pub(crate) origin: String,
     /// The page that is asked for, behind the base path, with its query.
     pub(crate) path: String,
+    /// The namespaces that it can choose from, as far as they are known.
+    pub(crate) namespaces: Arc<[Namespace]>,
     /// Whether this is a region of a page that is sent again because something has changed. What only counts time is left to the
     /// script then, so that nothing is sent for the passing of time.
     pub(crate) is_live: bool,

@@ -118,7 +118,7 @@ fn clock_form(visitor: &Visitor) -> Markup {
 fn answers_form(visitor: &Visitor) -> Markup {
     html! {
         form.stack method="post" action=(visitor.link("/inbox/answers")) {
-            div.pair {
+            div.pair.tight {
                 label { "Path" span.hint { "Empty for every path" } input type="text" name="path" placeholder="/hello" autocomplete="off"; }
                 label { "Status" input type="number" name="status" value="503" min="200" max="599"; }
                 label { "Times" span.hint { "Empty for every call" } input type="number" name="times" value="2" min="1"; }

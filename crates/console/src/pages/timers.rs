@@ -95,6 +95,15 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Response, P
             return Ok((StatusCode::BAD_REQUEST, frame::page(&visitor, Some(Section::Timers), "Timers", body)).into_response());
         }
     };
+    // A choice of the bar becomes a word of the filter.
+    if fields.has("ns") {
+        let words = match fields.get("ns") {
+            Some(namespace) => asked.words.with("ns:", namespace),
+            None => asked.words.without_any("ns:"),
+        };
+        let fields = sorted(&fields).with("ns", None).with("q", Some(&words));
+        return Ok(Redirect::to(&visitor.link_to("/timers", &fields)).into_response());
+    }
     let region = list(&visitor, &fields, &asked).await?;
     let body = layout(&visitor, &fields, Some(&asked.words), &html! { (region) });
     Ok(frame::page(&visitor, Some(Section::Timers), "Timers", body).into_response())

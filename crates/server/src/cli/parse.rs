@@ -35,7 +35,12 @@ pub fn try_parse(args: impl IntoIterator<Item = impl Into<OsString>>) -> Result<
     let args = without_empty_flags(args.into_iter().map(Into::into), &setting_flags(&Cli::command()));
     let matches = command.try_get_matches_from_mut(args)?;
     let mut parsed = Cli::from_arg_matches(&matches)?.command;
-    if let Command::Serve(options) | Command::Dev(options) = &mut parsed {
+    let options = match &mut parsed {
+        Command::Serve(options) => Some(options),
+        Command::Dev(options) => Some(&mut options.service),
+        _ => None,
+    };
+    if let Some(options) = options {
         options.effective = effective(&command, &matches);
     }
     Ok(parsed)

@@ -38,6 +38,7 @@ mod command_line;
 mod compare_and_set;
 mod configuration;
 mod conflicts;
+mod console;
 mod crash;
 mod damaged_rows;
 mod database_file;
