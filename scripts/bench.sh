@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures the service on both stores, in less than ten minutes after the build, and writes bench/results/<day>.md with its charts.
+# Measures the service on SQLite and PostgreSQL, in less than ten minutes after the build, and writes bench/results/<day>.md with its charts.
+# BENCH_STORES="sqlite postgres mariadb" says on which stores (default: the first two; MariaDB takes five minutes more).
 # BENCH_PENDING=5000000 adds that many pending timers to w4, and takes longer. BENCH_DIRECTORY says on which disk (default: /var/tmp).
 # BENCH_QUICK=1 is a short run that shows that it works, not how well. BENCH_RESULTS is the directory of the page.
 #
@@ -38,7 +39,12 @@ find_postgres() {
 programs=$(find_postgres)
 data=$home/postgres/data
 
+stores=${BENCH_STORES:-sqlite postgres}
+
 clean_up() {
+  if [[ -f $home/mariadb/pid ]]; then
+    kill -KILL "$(cat "$home/mariadb/pid")" || true
+  fi
   if [[ -f $data/postmaster.pid ]]; then
     (cd "$home/postgres" && "${as_server[@]}" "$programs/pg_ctl" --pgdata "$data" --mode=immediate --silent stop) || true
   fi
@@ -72,6 +78,34 @@ start_postgres() {
   server=postgres://timer@127.0.0.1:$port
 }
 
+# With as much memory for pages as PostgreSQL gets for its buffers, and durable as it is by default.
+start_mariadb() {
+  mkdir "$home/mariadb"
+  chmod a+rx "$home"
+  if [[ $EUID == 0 ]]; then
+    chown postgres "$home/mariadb"
+  fi
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  echo "CREATE USER IF NOT EXISTS 'timer'@'127.0.0.1'; GRANT ALL ON *.* TO 'timer'@'127.0.0.1';" >"$home/mariadb/init.sql"
+  (
+    cd "$home/mariadb"
+    "${as_server[@]}" mariadb-install-db --no-defaults --datadir="$home/mariadb/data" --skip-test-db \
+      --auth-root-authentication-method=normal >/dev/null
+    "${as_server[@]}" /usr/sbin/mariadbd --no-defaults --datadir="$home/mariadb/data" --port="$port" --bind-address=127.0.0.1 \
+      --socket="$home/mariadb/socket" --pid-file="$home/mariadb/pid" --init-file="$home/mariadb/init.sql" --skip-name-resolve \
+      --skip-ssl --skip-log-bin --innodb-buffer-pool-size="${shared_buffers_mib}M" --innodb-log-file-size=1G \
+      >"$home/mariadb/log" 2>&1 &
+  )
+  for _ in {1..300}; do
+    if grep --quiet 'ready for connections' "$home/mariadb/log"; then
+      break
+    fi
+    sleep 0.2
+  done
+  server=mariadb://timer@127.0.0.1:$port
+  settings="innodb_buffer_pool_size=${shared_buffers_mib}M innodb_log_file_size=1G innodb_flush_log_at_trx_commit=1"
+}
+
 # Quick workloads are run three times, the rest once. What a million timers take is measured in a fresh process.
 measure() {
   local store=$1 options=(--embedded --directory "$home" --json "$home/$1-$2.json" ${BENCH_QUICK:+--quick})
@@ -84,18 +118,26 @@ measure() {
   "$timer" bench "${options[@]}" --leave --database-url "$server/bench" --note "$settings" "$@"
   ask "DROP DATABASE bench"
 }
-ask() { "$programs/psql" --no-psqlrc --quiet --dbname "$server/postgres" --command "$1"; }
+ask() {
+  if [[ $store == mariadb ]]; then
+    mariadb --no-defaults --protocol=tcp --host=127.0.0.1 --port="$port" --user=timer --execute="$1"
+  else
+    "$programs/psql" --no-psqlrc --quiet --dbname "$server/postgres" --command "$1"
+  fi
+}
 
 # A database that the environment names must not be used here.
 unset BENCH_DATABASE_URL
-for store in sqlite postgres; do
-  if [[ $store == postgres ]]; then
-    start_postgres
+measured=()
+for store in $stores; do
+  if [[ $store != sqlite ]]; then
+    "start_$store"
   fi
   measure "$store" w1 w1c w1b w2 --runs 3
   measure "$store" w2x w3 w5
   measure "$store" w4 --sizes "$sizes"
+  measured+=("$home/$store"-{w1,w2x,w4}.json)
 done
 
-"$timer" bench report "$home"/{sqlite,postgres}-{w1,w2x,w4}.json --out "$results"
+"$timer" bench report "${measured[@]}" --out "$results"
 echo "Measured in $(((SECONDS - begun) / 60)) min $(((SECONDS - begun) % 60)) s."

@@ -11,7 +11,8 @@ use std::{
 
 /// `USER_HZ`, the unit of the times in `/proc`: 100 on every architecture that Linux runs on today.
 const TICKS_PER_SECOND: f64 = 100.0;
-const DATABASE_PROGRAM: &str = "postgres";
+/// The programs of database servers, and what they are called.
+const DATABASES: [(&str, &str); 3] = [("postgres", "PostgreSQL"), ("mariadbd", "MariaDB"), ("mysqld", "MySQL")];
 const SQLITE_VERSION_OFFSET: u64 = 96;
 const CONNECTED: &str = "01";
 const LISTENING: &str = "0A";
@@ -20,12 +21,12 @@ const LISTENING: &str = "0A";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watched {
     pub service: Option<u32>,
-    /// The parent of all processes of the PostgreSQL server.
+    /// The server, or the parent of all its processes.
     pub database: Option<u32>,
 }
 
 impl Watched {
-    /// Finds the process that listens at `address`, and the PostgreSQL server that it is connected to.
+    /// Finds the process that listens at `address`, and the database server that it is connected to.
     pub fn find(address: SocketAddr) -> Self {
         if !address.ip().is_loopback() {
             return Self::default();
@@ -52,6 +53,7 @@ impl Watched {
         memory(self.service?)
     }
 
+<<<<<<< HEAD
     /// The memory of the database server and all its processes. What they share, its buffers above all, counts once.
     pub fn database_memory_bytes(self) -> Option<u64> {
         let server = self.database?;
@@ -63,9 +65,17 @@ impl Watched {
 
     /// The size of the store's files: an SQLite database with its log, or everything that the PostgreSQL server keeps for
     /// tables.
+=======
+    /// The size of the store's files: an SQLite database with its log, everything that a PostgreSQL server keeps for tables, or
+    /// everything that a MariaDB or MySQL server keeps.
+>>>>>>> mysql
     pub fn store_bytes(self) -> Option<u64> {
         match self.database {
-            Some(server) => Some(tree_bytes(&fs::read_link(format!("/proc/{server}/cwd")).ok()?.join("base"))),
+            Some(server) => {
+                let directory = fs::read_link(format!("/proc/{server}/cwd")).ok()?;
+                let tables = directory.join("base");
+                Some(tree_bytes(if tables.is_dir() { &tables } else { &directory }))
+            }
             None => {
                 let database = sqlite_file(self.service?)?;
                 let bytes = |suffix: &str| {
@@ -83,7 +93,8 @@ impl Watched {
         if let Some(server) = self.database {
             let directory = fs::read_link(format!("/proc/{server}/cwd")).ok();
             let version = directory.and_then(|directory| fs::read_to_string(directory.join("PG_VERSION")).ok());
-            return Some(format!("PostgreSQL {}", version.unwrap_or_default().trim()).trim_end().to_owned());
+            let name = name(server).and_then(|program| database_called(&program))?;
+            return Some(format!("{name} {}", version.unwrap_or_default().trim()).trim_end().to_owned());
         }
         let version = sqlite_version(&sqlite_file(self.service?)?);
         Some(version.map_or("SQLite".to_owned(), |version| format!("SQLite {version}")))
@@ -187,7 +198,14 @@ fn database_of(sockets: &[Socket], service: u32) -> Option<u32> {
     let held = held_sockets(service);
     let connected = sockets.iter().filter(|socket| socket.state == CONNECTED && held.contains(&socket.inode));
     let ports: BTreeSet<u16> = connected.map(|socket| socket.remote_port).collect();
-    ports.into_iter().filter_map(|port| listener(sockets, port)).find(|id| name(*id).as_deref() == Some(DATABASE_PROGRAM))
+    ports
+        .into_iter()
+        .filter_map(|port| listener(sockets, port))
+        .find(|id| name(*id).is_some_and(|program| database_called(&program).is_some()))
+}
+
+fn database_called(program: &str) -> Option<&'static str> {
+    DATABASES.iter().find(|(known, _)| *known == program).map(|(_, name)| *name)
 }
 
 fn processes() -> impl Iterator<Item = u32> {

@@ -11,7 +11,7 @@ export interface ClientOptions {
   url?: string;
   /** Else `TIMER_API_KEY`, then `API_KEY`. */
   apiKey?: string;
-  /** The deadline of a call over all of its tries, in milliseconds; 30 seconds unless given. */
+  /** The deadline of a call over all of its tries, in milliseconds; 10 seconds unless given. */
   timeout?: number;
   /** How often an idempotent call is tried again; 3 unless given. */
   retries?: number;
@@ -45,7 +45,7 @@ export class Transport {
   constructor(options: ClientOptions) {
     this.url = (options.url ?? environment("TIMER_URL") ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
     this.apiKey = options.apiKey ?? environment("TIMER_API_KEY") ?? environment("API_KEY") ?? "";
-    this.timeout = options.timeout ?? 30_000;
+    this.timeout = options.timeout ?? 10_000;
     this.retries = options.retries ?? 3;
     this.trace = options.trace ?? currentTrace;
     this.fetch = options.fetch ?? globalThis.fetch.bind(globalThis);

@@ -24,7 +24,7 @@ const FIRST_AT: &str = "2099-01-01T00:00:00Z";
 const SECOND_AFTER_MICROS: i64 = 3_000_000;
 const NAMESPACE: &str = "conflicts";
 
-for_each_store!(the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver);
+for_each_store!(mariadb too: the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver);
 
 /// Through which API, and with which mode, the second request comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

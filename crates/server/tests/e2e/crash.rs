@@ -18,7 +18,7 @@ const CALL_TIME: Duration = Duration::from_millis(15);
 const TAKE_OVER: Duration = Duration::from_secs(15);
 const DRAIN: Duration = Duration::from_secs(60);
 
-for_each_store!(what_was_acknowledged_survives_kills_at_random_under_load);
+for_each_store!(mariadb too: what_was_acknowledged_survives_kills_at_random_under_load);
 
 async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Backend) {
     let _machine = heavy().await;

@@ -1,7 +1,8 @@
-//! Several services on one PostgreSQL: they share the work, and no receiver is called twice for it.
+//! Several services on one database server: they share the work, and no receiver is called twice for it.
 
 mod division;
 mod lateness;
+mod mariadb;
 mod pauses;
 mod skew;
 mod status;

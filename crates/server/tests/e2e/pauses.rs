@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::rig::{Backend, Receiver, Service, callback_to, for_each_store};
 
-for_each_store!(a_paused_timer_waits_through_a_restart_and_fires_when_it_is_resumed);
+for_each_store!(mariadb too: a_paused_timer_waits_through_a_restart_and_fires_when_it_is_resumed);
 
 async fn a_paused_timer_waits_through_a_restart_and_fires_when_it_is_resumed(backend: Backend) {
     let receiver = Receiver::start();

@@ -19,7 +19,7 @@ const AROUND_MICROS: i64 = 50_000;
 const CERTAIN_ONE_IN: usize = 20;
 const CERTAIN_MICROS: i64 = 1_500_000;
 
-for_each_store!(
+for_each_store!(mariadb too:
     an_acknowledged_cancel_is_never_followed_by_a_call_however_close_it_was,
     an_acknowledged_pause_is_never_followed_by_a_call_however_close_it_was,
     the_old_version_never_fires_after_an_acknowledged_update_however_close_it_was,

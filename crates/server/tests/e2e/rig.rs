@@ -37,10 +37,13 @@ pub use service::{API_KEY, Service, timer, with_commands};
 pub use tolerance::{by_tier, tolerated};
 
 /// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`. With `soak:` before
-/// the names, `make soak` runs them and a build does not.
+/// the names, `make soak` runs them and a build does not. With `mariadb too:` there is `name::on_mariadb` as well.
 macro_rules! for_each_store {
     (soak: $($name:ident),+ $(,)?) => {
         $(mod $name { $crate::rig::on_each_store!($name, #[ignore = "soak: measures, or takes minutes"]); })+
+    };
+    (mariadb too: $($name:ident),+ $(,)?) => {
+        $(mod $name { $crate::rig::on_mariadb_too!($name,); })+
     };
     ($($name:ident),+ $(,)?) => {
         $(mod $name { $crate::rig::on_each_store!($name,); })+
@@ -56,7 +59,7 @@ macro_rules! on_store {
         }
     };
 }
-pub(crate) use {backend::on_each_store, for_each_store, on_store};
+pub(crate) use {backend::on_each_store, backend::on_mariadb_too, for_each_store, on_store};
 
 /// For what blocks the thread, such as starting or stopping a server: the other tasks of the test go on meanwhile.
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {

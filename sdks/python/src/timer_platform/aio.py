@@ -131,7 +131,7 @@ class AsyncTimerClient:
         url: str | None = None,
         api_key: str | None = None,
         *,
-        timeout: timedelta = timedelta(seconds=30),
+        timeout: timedelta = timedelta(seconds=10),
         retries: int = 3,
         trace: Trace = current_trace,
         transport: httpx.AsyncBaseTransport | None = None,

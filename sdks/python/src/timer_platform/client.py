@@ -136,7 +136,7 @@ class TimerClient:
         url: str | None = None,
         api_key: str | None = None,
         *,
-        timeout: timedelta = timedelta(seconds=30),
+        timeout: timedelta = timedelta(seconds=10),
         retries: int = 3,
         trace: Trace = current_trace,
         transport: httpx.BaseTransport | None = None,

@@ -1,3 +1,4 @@
+mod mariadb;
 mod postgres;
 mod sqlite;
 
@@ -5,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use mariadb::Mariadb;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -16,7 +18,7 @@ pub struct Backend {
 
 /// What tests do to a database past the service: for what would take a service days, or what it never does.
 ///
-/// A further database is an implementation of this, a constructor of [`Backend`] and a line in `on_each_store!`.
+/// A further database is an implementation of this, a constructor of [`Backend`] and a line in `on_each_store!` or `on_mariadb_too!`.
 trait Database: Send + Sync {
     /// For printed measurements, and as `timer bench` names it.
     fn name(&self) -> &'static str;
@@ -29,6 +31,11 @@ trait Database: Send + Sync {
     }
 
     fn execute(&self, statements: &str);
+
+    /// How many timers there are, and how many different keys they have. Only servers, which several nodes share, are asked.
+    fn timers_and_keys(&self) -> (usize, usize) {
+        panic!("several nodes do not share a file");
+    }
 
     /// Everything that it keeps: where, and the bytes.
     fn contents(&self) -> Vec<(String, Vec<u8>)>;
@@ -83,6 +90,15 @@ macro_rules! on_each_store {
 }
 pub(crate) use on_each_store;
 
+/// The same on MariaDB as well, for the promises that rest on a store most. Conformance holds it to all else, in less time.
+macro_rules! on_mariadb_too {
+    ($name:ident, $($tier:tt)*) => {
+        $crate::rig::on_each_store!($name, $($tier)*);
+        $crate::rig::on_store!($name, on_mariadb, mariadb, $($tier)*);
+    };
+}
+pub(crate) use on_mariadb_too;
+
 impl Backend {
     pub fn sqlite() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
@@ -101,6 +117,10 @@ impl Backend {
     /// A database of a server that the test has for itself.
     pub fn postgres_at(url: String) -> Self {
         Self::on(Postgres::at(url))
+    }
+
+    pub fn mariadb() -> Self {
+        Self::on(Mariadb::new())
     }
 
     fn on(database: impl Database + 'static) -> Self {
@@ -129,6 +149,10 @@ impl Backend {
         self.database.execute(statements);
     }
 
+    pub fn timers_and_keys(&self) -> (usize, usize) {
+        self.database.timers_and_keys()
+    }
+
     pub fn contents(&self) -> Vec<(String, Vec<u8>)> {
         self.database.contents()
     }
@@ -151,4 +175,10 @@ impl Backend {
     pub fn damage(&self, id: &str) {
         self.database.execute(&self.database.damage(id));
     }
+}
+
+/// Two numbers that a client of a server printed.
+fn two_numbers(printed: &str, between: char) -> (usize, usize) {
+    let (first, second) = printed.split_once(between).expect("two columns");
+    (first.parse().expect("a number"), second.parse().expect("a number"))
 }

@@ -1,4 +1,4 @@
-use super::{COPIED, Database, FORGET_THE_COPIED, Finished, Pending};
+use super::{COPIED, Database, FORGET_THE_COPIED, Finished, Pending, two_numbers};
 
 pub struct Postgres {
     url: String,
@@ -21,6 +21,11 @@ impl Database for Postgres {
 
     fn execute(&self, statements: &str) {
         drop(throwaway::postgres().query(&self.url, statements));
+    }
+
+    fn timers_and_keys(&self) -> (usize, usize) {
+        let counts = "SELECT count(*), count(DISTINCT key) FROM definition";
+        two_numbers(&throwaway::postgres().query(&self.url, counts), '|')
     }
 
     fn contents(&self) -> Vec<(String, Vec<u8>)> {
