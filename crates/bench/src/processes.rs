@@ -53,7 +53,6 @@ impl Watched {
         memory(self.service?)
     }
 
-<<<<<<< HEAD
     /// The memory of the database server and all its processes. What they share, its buffers above all, counts once.
     pub fn database_memory_bytes(self) -> Option<u64> {
         let server = self.database?;
@@ -63,12 +62,8 @@ impl Watched {
         Some(own + children)
     }
 
-    /// The size of the store's files: an SQLite database with its log, or everything that the PostgreSQL server keeps for
-    /// tables.
-=======
     /// The size of the store's files: an SQLite database with its log, everything that a PostgreSQL server keeps for tables, or
     /// everything that a MariaDB or MySQL server keeps.
->>>>>>> mysql
     pub fn store_bytes(self) -> Option<u64> {
         match self.database {
             Some(server) => {
