@@ -1,6 +1,6 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run check test soak fault bench deploy-check lint fmt
+.PHONY: help run check test browser soak fault bench deploy-check lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ check: ## after each small change: format, lints, unit tests, conformance on SQL
 
 test: ## set up what is missing, then lint and run every test, as CI does
 	@scripts/test.sh
+
+browser: ## the console in Chromium on both stores, with what is built; part of `make test`
+	@scripts/browser_test.sh
 
 fault: ## the fault suite for about an hour and a half; FAULT_SCALE=1 is what `make test` runs of it
 	@scripts/fault.sh

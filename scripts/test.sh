@@ -30,6 +30,10 @@ cargo test --workspace --locked --doc
 heading "promises"
 cargo test --workspace --locked --test e2e -- --test-threads "${E2E_THREADS:-12}"
 
+# Not beside the promises: both want all of the machine, and pages are held to limits of time.
+heading "the console in a browser"
+scripts/browser_test.sh
+
 heading "licences, bans and sources of dependencies"
 wait "$checking" || { cat "$dependencies"; exit 1; }
 cat "$dependencies"

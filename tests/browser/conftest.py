@@ -8,14 +8,15 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from rig import seeds as seeds_of_tests
 from rig.postgres import Postgres
 from rig.service import STORES, Service
-from rig.viewer import Viewer, start_browser
+from rig.viewer import PATIENCE_MS, Viewer, start_browser
 
 postgres: Postgres | None = None
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_addoption(parser):

@@ -102,3 +102,36 @@ def test_the_first_byte_comes_soon_with_very_many_timers(crowded, look):
     )
     assert paint / 1_000 < seconds(LARGEST_PAINT_SECONDS), f"{paint} ms"
     viewer.check()
+
+
+CONSOLES, CONSOLES_SECONDS, CORE_PART_MAX = 100, 30, 0.05
+
+
+@pytest.mark.skipif(not IS_SOAK, reason="soak: measures the processor, on an idle machine")
+def test_a_hundred_open_consoles_cost_little(start):
+    import http.client
+    import os
+
+    service = start(CONNECTIONS_PER_ADDRESS_MAX="256")
+    create_many(service, [crowd(n) for n in range(1_000)])
+    cookie = service.log_in(ADMINISTRATOR)
+    streams = []
+    for n in range(CONSOLES):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection.request("GET", f"/console/live?view={'%2Ftimers' if n % 2 else ''}", headers={"Cookie": cookie})
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.readline().startswith(b"retry")
+        streams.append(connection)
+
+    def processor_seconds() -> float:
+        with open(f"/proc/{service.process.pid}/stat", encoding="utf-8") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = processor_seconds()
+    # What is measured is what the passing of time costs.
+    time.sleep(CONSOLES_SECONDS)
+    part = (processor_seconds() - before) / CONSOLES_SECONDS
+    print(f"{CONSOLES} open consoles: {part:.1%} of a core")
+    assert part < CORE_PART_MAX

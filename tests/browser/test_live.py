@@ -25,7 +25,7 @@ def test_a_timer_is_created_counts_down_and_fires_before_the_eyes_of_its_viewer(
     viewer = look(seeds.service, seeds.cookies["scoped"])
     page = viewer.page
     viewer.open("/timers/new")
-    page.get_by_label("Delay", exact=False).first.fill("6s")
+    page.locator("[name=delay]").fill("6s")
     page.get_by_label("URL").fill(f"{seeds.receiver.url}/200/live")
     page.get_by_label("Namespace").fill("shop")
     page.get_by_label("Payload").fill('{"n": 12345678901234567890}')

@@ -125,7 +125,7 @@ def test_a_scoped_key_sees_nothing_of_other_namespaces(seeds, look):
 def test_a_scoped_key_hears_nothing_of_other_namespaces(seeds, look):
     viewer = look(seeds.service, seeds.cookies["scoped"])
     heard = []
-    viewer.page.expose_function("hear", heard.append)
+    viewer.page.expose_function("hear", lambda text: heard.append(text))
     viewer.open("/about")
     for view in ("", "/timers", "/failed", "/destinations", "/namespaces", "/operations", f"/timers/{seeds.others['pending']}"):
         viewer.page.evaluate(
