@@ -1,6 +1,8 @@
 """How heavy a page is, and how long it takes with very many timers."""
 
 import gzip
+import http.client
+import os
 import statistics
 import time
 
@@ -8,7 +10,7 @@ import pytest
 
 from rig.crawl import Found
 from rig.seeds import create_many
-from rig.service import ADMINISTRATOR
+from rig.service import ADMINISTRATOR, Service
 from rig.tolerance import IS_SOAK, seconds
 
 pytestmark = pytest.mark.group("budgets")
@@ -45,8 +47,6 @@ def test_a_first_visit_is_light(path, seeds):
 @pytest.fixture(scope="module")
 def crowded(store, request):
     """A service with very many timers."""
-    from rig.service import Service
-
     service = Service(store)
     for first in range(0, request.config.getoption("--many-timers"), 1_000):
         create_many(service, [crowd(n) for n in range(first, first + 1_000)])
@@ -109,9 +109,6 @@ CONSOLES, CONSOLES_SECONDS, CORE_PART_MAX = 100, 30, 0.05
 
 @pytest.mark.skipif(not IS_SOAK, reason="soak: measures the processor, on an idle machine")
 def test_a_hundred_open_consoles_cost_little(start):
-    import http.client
-    import os
-
     service = start(CONNECTIONS_PER_ADDRESS_MAX="256")
     create_many(service, [crowd(n) for n in range(1_000)])
     cookie = service.log_in(ADMINISTRATOR)
