@@ -13,8 +13,6 @@ from rig.seeds import create_many
 from rig.service import ADMINISTRATOR, Service
 from rig.tolerance import IS_SOAK, seconds
 
-pytestmark = pytest.mark.group("budgets")
-
 KB = 1_000
 FIRST_VISIT_RAW, FIRST_VISIT_GZIP = 150 * KB, 40 * KB
 SCRIPT_RAW, STYLE_RAW = 15 * KB, 25 * KB

@@ -9,8 +9,6 @@ from rig import axe
 from rig.service import ADMINISTRATOR, Service
 from rig.tolerance import seconds
 
-pytestmark = pytest.mark.group("login")
-
 
 @pytest.fixture
 def dev():

@@ -8,8 +8,6 @@ from playwright.sync_api import expect
 
 from rig.service import ADMINISTRATOR
 
-pytestmark = pytest.mark.group("login")
-
 
 def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(start, look):
     service = start()

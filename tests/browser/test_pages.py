@@ -8,7 +8,6 @@ from rig import axe
 from rig.pages import PAGES, RIGHTS
 from rig.service import ADMINISTRATOR
 
-pytestmark = pytest.mark.group("pages")
 KNOWN = {page.name: page for page in PAGES}
 
 
