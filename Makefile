@@ -1,6 +1,6 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run check test sdk-test soak fault bench deploy-check lint fmt
+.PHONY: help run check test sdk-test browser soak fault bench deploy-check lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ test: ## set up what is missing, then lint and run every test, as CI does
 
 sdk-test: ## the SDKs: lints, tests, examples, the table scenario × language, and whether they cover the API
 	@scripts/sdk_test.sh
+
+browser: ## the console in Chromium on both stores, with what is built; part of `make test`
+	@scripts/browser_test.sh
 
 fault: ## the fault suite for about an hour and a half; FAULT_SCALE=1 is what `make test` runs of it
 	@scripts/fault.sh

@@ -21,4 +21,4 @@ export PYTHONPATH=$PWD/target/tools/python
 export PYTHONDONTWRITEBYTECODE=1
 TIMER_BINARY=$(realpath "$binary")
 export TIMER_BINARY
-exec python3 -m pytest tests/browser --quiet --numprocesses "${BROWSER_PROCESSES:-4}" --dist loadgroup "$@"
+exec python3 -m pytest tests/browser --quiet --numprocesses "${BROWSER_PROCESSES:-4}" --dist loadscope "$@"

@@ -27,8 +27,11 @@ fi
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1
 
-heading "fairness between tenants"
+heading "the console in a browser, with a million timers"
 cargo build --release --locked --package server
+SOAK=1 scripts/browser_test.sh "${CARGO_TARGET_DIR:-target}/release/timer" --many-timers 1000000
+
+heading "fairness between tenants"
 scripts/fairness.py "${CARGO_TARGET_DIR:-target}/release/timer"
 
 heading "instructions of a create and of a fire"

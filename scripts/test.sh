@@ -33,6 +33,10 @@ scripts/try_again.py --workspace --locked --test e2e -- --test-threads "${E2E_TH
 # After the promises, whose limits of time they would strain.
 scripts/sdk_test.sh
 
+# Not beside the promises: both want all of the machine, and pages are held to limits of time.
+heading "the console in a browser"
+scripts/browser_test.sh
+
 heading "licences, bans and sources of dependencies"
 wait "$checking" || { cat "$dependencies"; exit 1; }
 cat "$dependencies"

@@ -8,14 +8,23 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
+from xdist.scheduler import LoadScopeScheduling
 
 from rig import seeds as seeds_of_tests
 from rig.postgres import Postgres
 from rig.service import STORES, Service
-from rig.viewer import Viewer, start_browser
+from rig.viewer import PATIENCE_MS, Viewer, start_browser
+
+# What is not named here is a part of its own.
+PARTS = {
+    "pages": ("pages", "screenshots"),
+    "access": ("rights", "login", "base_path", "hostile", "dev"),
+    "budgets": ("budgets",),
+}
 
 postgres: Postgres | None = None
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_addoption(parser):
@@ -24,7 +33,6 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "group(name): tests that share a process with others of that name")
     is_worker = hasattr(config, "workerinput")
     if not is_worker and "BROWSER_POSTGRES" not in os.environ and not config.option.collectonly:
         global postgres
@@ -37,13 +45,20 @@ def pytest_unconfigure(config):
         postgres.stop()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """One process for each store and part of the suite: the services with seeds are started once in each."""
-    for item in items:
-        store = item.callspec.params.get("store", "any") if hasattr(item, "callspec") else "any"
-        group = item.get_closest_marker("group")
-        item.add_marker(pytest.mark.xdist_group(f"{store}-{group.args[0] if group else 'all'}"))
+class ByStoreAndPart(LoadScopeScheduling):
+    """Gives one process the tests of one store and part of the suite, so that a service with seeds is started once for them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.split("::")[0].removesuffix(".py").split("test_")[-1]
+        part = next((part for part, modules in PARTS.items() if module in modules), "use")
+        if part == "pages":
+            part += "-of-administrator" if "administrator" in nodeid else ""
+        store = next((store for store in STORES if store in nodeid.split("[")[-1]), "any")
+        return f"{store}-{part}"
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return ByStoreAndPart(config, log)
 
 
 @pytest.fixture(scope="session", params=STORES)

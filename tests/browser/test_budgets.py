@@ -1,6 +1,8 @@
 """How heavy a page is, and how long it takes with very many timers."""
 
 import gzip
+import http.client
+import os
 import statistics
 import time
 
@@ -8,10 +10,8 @@ import pytest
 
 from rig.crawl import Found
 from rig.seeds import create_many
-from rig.service import ADMINISTRATOR
+from rig.service import ADMINISTRATOR, Service
 from rig.tolerance import IS_SOAK, seconds
-
-pytestmark = pytest.mark.group("budgets")
 
 KB = 1_000
 FIRST_VISIT_RAW, FIRST_VISIT_GZIP = 150 * KB, 40 * KB
@@ -45,8 +45,6 @@ def test_a_first_visit_is_light(path, seeds):
 @pytest.fixture(scope="module")
 def crowded(store, request):
     """A service with very many timers."""
-    from rig.service import Service
-
     service = Service(store)
     for first in range(0, request.config.getoption("--many-timers"), 1_000):
         create_many(service, [crowd(n) for n in range(first, first + 1_000)])
@@ -102,3 +100,33 @@ def test_the_first_byte_comes_soon_with_very_many_timers(crowded, look):
     )
     assert paint / 1_000 < seconds(LARGEST_PAINT_SECONDS), f"{paint} ms"
     viewer.check()
+
+
+CONSOLES, CONSOLES_SECONDS, CORE_PART_MAX = 100, 30, 0.05
+
+
+@pytest.mark.skipif(not IS_SOAK, reason="soak: measures the processor, on an idle machine")
+def test_a_hundred_open_consoles_cost_little(start):
+    service = start(CONNECTIONS_PER_ADDRESS_MAX="256")
+    create_many(service, [crowd(n) for n in range(1_000)])
+    cookie = service.log_in(ADMINISTRATOR)
+    streams = []
+    for n in range(CONSOLES):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection.request("GET", f"/console/live?view={'%2Ftimers' if n % 2 else ''}", headers={"Cookie": cookie})
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.readline().startswith(b"retry")
+        streams.append(connection)
+
+    def processor_seconds() -> float:
+        with open(f"/proc/{service.process.pid}/stat", encoding="utf-8") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = processor_seconds()
+    # What is measured is what the passing of time costs.
+    time.sleep(CONSOLES_SECONDS)
+    part = (processor_seconds() - before) / CONSOLES_SECONDS
+    print(f"{CONSOLES} open consoles: {part:.1%} of a core")
+    assert part < CORE_PART_MAX

@@ -33,12 +33,12 @@ def test_a_conflict_shows_both_versions_and_overwrites_nothing(seeds, look):
     both = page.get_by_role("region", name="Both versions")
     expect(both).to_contain_text("/200/theirs")
     expect(both).to_contain_text("/200/mine")
-    assert service.timer(id)["callback"]["url"].endswith("/200/theirs")
+    assert service.timer(id)["callback_config"]["url"].endswith("/200/theirs")
     # What was written is not lost, and can be saved now that both were seen.
     assert page.get_by_label("URL").input_value().endswith("/200/mine")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("The timer was changed.")).to_be_visible()
-    assert service.timer(id)["callback"]["url"].endswith("/200/mine")
+    assert service.timer(id)["callback_config"]["url"].endswith("/200/mine")
 
 
 def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(seeds, look):

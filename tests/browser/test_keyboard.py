@@ -70,9 +70,15 @@ def test_a_timer_is_created_without_a_mouse(seeds, look):
     tab_to("a[href$='/timers/new']")
     page.keyboard.press("Enter")
     page.wait_for_url("**/timers/new")
-    for selector, text in (("[name=delay]", "1h"), ("[name=url]", "http://127.0.0.1:9/x"), ("[name=namespace]", "shop"), ("[name=key]", "by-keyboard")):
+    for selector, text in (
+        ("[name=delay]", "1h"),
+        ("[name=url]", "http://127.0.0.1:9/x"),
+        ("[name=namespace]", "shop"),
+        ("[name=key]", "by-keyboard"),
+    ):
         tab_to(selector)
         page.keyboard.type(text)
+    tab_to("button.main")
     page.keyboard.press("Enter")
     expect(page.get_by_text("The timer was created.")).to_be_visible()
     viewer.check()

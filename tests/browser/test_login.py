@@ -8,8 +8,6 @@ from playwright.sync_api import expect
 
 from rig.service import ADMINISTRATOR
 
-pytestmark = pytest.mark.group("login")
-
 
 def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(start, look):
     service = start()
@@ -50,14 +48,18 @@ def test_after_five_wrong_keys_an_address_waits_also_with_the_right_one(start):
     assert connection.getresponse().status == 303
 
 
-@pytest.mark.parametrize("next", ("//evil.example", "https://evil.example", "/console/../docs", "/\\evil.example", "/console\\@evil", "javascript:alert(1)"))
+@pytest.mark.parametrize(
+    "next", ("//evil.example", "https://evil.example", "/console/../docs", "/\\evil.example", "/console\\@evil", "javascript:alert(1)")
+)
 def test_a_login_leads_nowhere_else(next, seeds):
     answer = seeds.service.submit("/login", {"key": ADMINISTRATOR, "next": next})
     assert answer.status == 303
     assert answer.headers["location"].startswith("/console") and "evil" not in answer.headers["location"]
 
 
-@pytest.mark.parametrize("forge", (lambda cookie: cookie[:-1], lambda cookie: cookie + "A", lambda cookie: "timer=administrator.1.x", lambda cookie: "timer="))
+@pytest.mark.parametrize(
+    "forge", (lambda cookie: cookie[:-1], lambda cookie: cookie + "A", lambda cookie: "timer=administrator.1.x", lambda cookie: "timer=")
+)
 def test_a_forged_cookie_opens_nothing(forge, seeds):
     answer = seeds.service.open("/timers", forge(seeds.cookies["read-only"]))
     assert answer.status == 303 and "/console/login" in answer.headers["location"]

@@ -6,8 +6,8 @@ import pytest
 
 from rig import axe
 from rig.pages import PAGES, RIGHTS
+from rig.service import ADMINISTRATOR
 
-pytestmark = pytest.mark.group("pages")
 KNOWN = {page.name: page for page in PAGES}
 
 
@@ -56,7 +56,7 @@ def test_the_login_and_a_refusal_are_accessible(theme, seeds, look):
 @pytest.mark.parametrize("theme", ("light", "dark"))
 def test_an_empty_service_is_accessible(theme, start, look):
     service = start()
-    viewer = look(service, service.log_in("administrators-key-of-the-browser-tests"), theme=theme)
+    viewer = look(service, service.log_in(ADMINISTRATOR), theme=theme)
     for path in ("", "/timers", "/failed", "/operations", "/destinations", "/namespaces", "/keys", "/cluster"):
         assert viewer.open(path).status == 200, path
         assert not axe.violations(viewer.page), path

@@ -1,5 +1,7 @@
 """Headers of every answer of the console, whatever it is."""
 
+import re
+
 import pytest
 
 from rig.pages import PAGES
@@ -19,7 +21,18 @@ def test_every_page_and_every_refusal_has_the_policy(seeds):
         guarded(service.open(page.path(seeds), cookie), page.name)
         guarded(service.open(page.path(seeds), ""), f"{page.name}, logged out")
         guarded(service.open(page.path(seeds), seeds.cookies["read-only"]), f"{page.name}, read-only")
-    for path in ("/nowhere", "/timers/x", "/timers?q=status:wrong", "/assets/nothing.js", "/login", "/timers.csv", "/timers.ndjson", "/operations/x", "/%00", "/..%2f"):
+    for path in (
+        "/nowhere",
+        "/timers/x",
+        "/timers?q=status:wrong",
+        "/assets/nothing.js",
+        "/login",
+        "/timers.csv",
+        "/timers.ndjson",
+        "/operations/x",
+        "/%00",
+        "/..%2f",
+    ):
         guarded(service.open(path, cookie), path)
     guarded(service.submit("/timers/x/cancel", {}, cookie), "a form for what is not there")
     guarded(service.submit("/timers/x/cancel", {}, cookie, **{"Sec-Fetch-Site": "cross-site"}), "a forged form")
@@ -34,8 +47,6 @@ def test_pages_are_not_stored_and_files_are_kept(seeds):
     service = seeds.service
     page = service.open("/timers", seeds.cookies["administrator"])
     assert "no-store" in page.headers["cache-control"]
-    import re
-
     assets = re.findall(r'(?:href|src)="(/console/assets/[^"]+)"', page.text)
     assert len(assets) >= 3
     for asset in assets:

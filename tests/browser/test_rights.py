@@ -1,10 +1,12 @@
 """What a key may see and do is decided by the commands; the console adds nothing to it."""
 
 import json
+import time
 
 import pytest
 from playwright.sync_api import expect
 
+from rig import seeds as seeds_of_tests
 from rig.crawl import Found, crawl
 from rig.pages import PAGES
 from rig.seeds import OTHER, OTHER_ADDRESS
@@ -16,18 +18,16 @@ ACTIONS = ("fire", "retry", "pause", "resume", "cancel")
 
 
 def forms_that_change(html: str, base: str = "") -> list[str]:
-    return [
-        form["action"]
-        for form in Found(html).forms
-        if form["method"] == "post" and form["action"].removeprefix(base) not in HARMLESS
-    ]
+    return [form["action"] for form in Found(html).forms if form["method"] == "post" and form["action"].removeprefix(base) not in HARMLESS]
 
 
 def state(service) -> list:
     """Every timer with its revision, and every key."""
     timers = [json.loads(line) for line in service.api("GET", "/timers.ndjson").text.splitlines()]
     keys = service.api("GET", "/keys").data["keys"]
-    return sorted((one["id"], one["status"], one["revision"]) for one in timers) + sorted((one["id"], str(one.get("revoked_at"))) for one in keys)
+    return sorted((one["id"], one["status"], one["revision"]) for one in timers) + sorted(
+        (one["id"], str(one.get("revoked_at"))) for one in keys
+    )
 
 
 def crafted(seeds, timer: str) -> list[tuple[str, dict]]:
@@ -58,8 +58,6 @@ def test_a_key_that_only_reads_finds_no_form_that_changes_anything(seeds):
 
 
 def test_a_key_that_only_reads_changes_nothing_by_crafted_requests(start):
-    from rig import seeds as seeds_of_tests
-
     seeds = seeds_of_tests.plant(start())
     before = state(seeds.service)
     for timer in (seeds.others["pending"], seeds.others["failed"], seeds.others["paused"]):
@@ -70,8 +68,6 @@ def test_a_key_that_only_reads_changes_nothing_by_crafted_requests(start):
 
 
 def test_a_key_changes_nothing_of_other_namespaces_by_crafted_requests(start):
-    from rig import seeds as seeds_of_tests
-
     seeds = seeds_of_tests.plant(start())
     before = state(seeds.service)
     for timer in (seeds.others["pending"], seeds.others["failed"], seeds.others["paused"]):
@@ -83,8 +79,6 @@ def test_a_key_changes_nothing_of_other_namespaces_by_crafted_requests(start):
 
 
 def test_a_console_that_only_reads_does_so_for_the_administrator_too(start):
-    from rig import seeds as seeds_of_tests
-
     seeds = seeds_of_tests.plant(start(CONSOLE="read-only"))
     before = state(seeds.service)
     cookie = seeds.cookies["administrator"]
@@ -95,7 +89,7 @@ def test_a_console_that_only_reads_does_so_for_the_administrator_too(start):
         assert not forms_that_change(seeds.service.open(path, cookie).text), path
 
 
-def test_a_scoped_key_sees_nothing_of_other_namespaces(seeds, look):
+def test_a_scoped_key_sees_nothing_of_other_namespaces(seeds):
     service, cookie = seeds.service, seeds.cookies["scoped"]
     found = crawl(service, cookie, [f"/console{page.path(seeds)}" for page in PAGES])
     assert len(found) > 30
@@ -125,7 +119,7 @@ def test_a_scoped_key_sees_nothing_of_other_namespaces(seeds, look):
 def test_a_scoped_key_hears_nothing_of_other_namespaces(seeds, look):
     viewer = look(seeds.service, seeds.cookies["scoped"])
     heard = []
-    viewer.page.expose_function("hear", heard.append)
+    viewer.page.expose_function("hear", lambda text: heard.append(text))
     viewer.open("/about")
     for view in ("", "/timers", "/failed", "/destinations", "/namespaces", "/operations", f"/timers/{seeds.others['pending']}"):
         viewer.page.evaluate(
@@ -158,8 +152,6 @@ def test_a_revoked_key_ends_its_cookie_within_a_second(start, look):
 
 
 def test_a_cookie_of_a_revoked_key_is_refused_from_the_first_second(start):
-    import time
-
     service = start()
     issued = service.issue_key("soon revoked", "read", None)
     cookie = service.log_in(issued["key"])

@@ -4,8 +4,6 @@ import pytest
 
 from rig.pages import PAGES
 
-pytestmark = pytest.mark.group("pages")
-
 
 @pytest.mark.parametrize("theme", ("light", "dark"))
 @pytest.mark.parametrize("width", (320, 900, 1_600))

@@ -28,6 +28,7 @@ def violations(page: Page, rules: list[str] | None = None) -> list[str]:
         options["runOnly"] = {"type": "rule", "values": rules}
     found = page.evaluate("([context, options]) => axe.run(context, options)", [{"exclude": REPEATED}, options])["violations"]
     return [
-        f"{one['id']}: {one['help']}: " + "; ".join(f"{node['html'][:160]} ({(node.get('failureSummary') or '')[:200]})" for node in one["nodes"][:4])
+        f"{one['id']}: {one['help']}: "
+        + "; ".join(f"{node['html'][:160]} ({(node.get('failureSummary') or '')[:200]})" for node in one["nodes"][:4])
         for one in found
     ]

@@ -14,7 +14,6 @@ class Page:
     name: str
     path: Callable[[Seeds], str]
     rights: tuple[str, ...] = RIGHTS
-    heading: str = ""
 
 
 def at(path: str) -> Callable[[Seeds], str]:

@@ -1,0 +1,79 @@
+"""`timer dev`: a link that logs in, the first timer, and the inbox of its receiver."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from rig import axe
+from rig.service import ADMINISTRATOR, Service
+from rig.tolerance import seconds
+
+
+@pytest.fixture
+def dev():
+    service = Service("sqlite", command="dev")
+    yield service
+    service.stop()
+
+
+def printed(service: Service, name: str) -> str:
+    return re.search(rf"{name} +(http\S+)", service.log)[1]
+
+
+def test_the_first_timer_of_a_developer_fires_in_five_seconds(dev, look):
+    link = printed(dev, "Console")
+    viewer = look(dev)
+    viewer.page.goto(link)
+    expect(viewer.page.get_by_role("heading", name="Overview")).to_be_visible()
+    assert "once" not in viewer.page.url
+    assert not axe.violations(viewer.page)
+    viewer.page.get_by_role("button", name="Create one that fires in 5 s").click()
+    expect(viewer.page.locator("#timer-head .status")).to_have_text("completed", timeout=seconds(8) * 1_000)
+    viewer.check()
+    # The token counts once.
+    stranger = look(dev)
+    stranger.page.goto(link)
+    expect(stranger.page.get_by_role("alert")).to_be_visible()
+    assert dev.open("", "").status == 303
+    assert dev.submit("/login", {"key": ADMINISTRATOR}).status == 303
+
+
+def test_the_inbox_shows_calls_answers_as_it_is_told_and_moves_the_clock(dev, look):
+    receiver = printed(dev, "Receiver")
+    viewer = look(dev, dev.log_in(ADMINISTRATOR))
+    page = viewer.page
+    viewer.open("/inbox")
+    expect(page.get_by_text("No calls yet")).to_be_visible()
+    page.locator("[name=path]").fill("/told")
+    page.locator("[name=status]").fill("503")
+    page.locator("[name=times]").fill("1")
+    page.get_by_role("button", name="Answer so").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    hostile = "</pre><script>window.pwned=1</script>"
+    id = dev.create(f"{receiver}/told", delay="0s", payload={"text": hostile}, retries=1)
+    calls = page.locator("#inbox-calls tbody tr")
+    expect(calls).to_have_count(1)
+    expect(calls.first).to_contain_text("503")
+    # The retry is an hour away.
+    page.get_by_role("button", name="To the next fire").click()
+    expect(page.get_by_role("status")).to_contain_text("1 call was made")
+    expect(calls).to_have_count(2)
+    dev.wait_for_status(id, "completed")
+    calls.first.locator("summary").click()
+    expect(calls.first.locator("pre")).to_contain_text(hostile)
+    assert page.evaluate("'pwned' in window") is False
+    broken = axe.violations(page)
+    page.emulate_media(color_scheme="dark")
+    assert not broken + axe.violations(page, axe.OF_COLOURS)
+    page.get_by_role("button", name="Empty").click()
+    expect(page.get_by_text("No calls yet")).to_be_visible()
+    viewer.check()
+
+
+def test_the_inbox_is_for_the_administrator(dev):
+    cookie = dev.log_in(dev.issue_key("a tenant", "write", ["shop"])["key"])
+    assert dev.open("/inbox", cookie).status == 403
+    for path in ("answers", "clock", "clear"):
+        assert dev.submit(f"/inbox/{path}", {"to": "1d"}, cookie).status == 403
+    assert ">Inbox<" not in dev.open("", cookie).text
