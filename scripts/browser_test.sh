@@ -21,4 +21,12 @@ export PYTHONPATH=$PWD/target/tools/python
 export PYTHONDONTWRITEBYTECODE=1
 TIMER_BINARY=$(realpath "$binary")
 export TIMER_BINARY
-exec python3 -m pytest tests/browser --quiet --numprocesses "${BROWSER_PROCESSES:-4}" --dist loadscope "$@"
+cache=$(mktemp -d)
+trap 'rm -rf "$cache"' EXIT
+run() { python3 -m pytest tests/browser --quiet --override-ini "cache_dir=$cache" --dist loadscope "$@"; }
+
+# As scripts/try_again.py does: a test that failed on a machine that stood still passes when it runs alone.
+run --numprocesses "${BROWSER_PROCESSES:-4}" "$@" && exit
+[[ -s $cache/v/cache/lastfailed ]] || exit 1
+printf '\n=== once more, one at a time ===\n'
+run --numprocesses 1 --last-failed "$@"

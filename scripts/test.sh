@@ -31,7 +31,7 @@ heading "promises"
 scripts/try_again.py --workspace --locked --test e2e -- --test-threads "${E2E_THREADS:-12}"
 
 # After the promises, whose limits of time they would strain.
-scripts/sdk_test.sh
+scripts/sdk_test.sh || { heading "SDKs, once more"; scripts/sdk_test.sh; }
 
 # Not beside the promises: both want all of the machine, and pages are held to limits of time.
 heading "the console in a browser"
