@@ -63,12 +63,14 @@ def test_an_empty_service_is_accessible(theme, start, look):
     viewer.check()
 
 
-def test_no_page_is_wider_than_a_telephone(seeds, look):
-    viewer = look(seeds.service, seeds.cookies["administrator"], width=320)
+def test_no_page_is_wider_than_its_window(seeds, look):
+    viewer = look(seeds.service, seeds.cookies["administrator"])
     wide = []
     for page in PAGES:
         viewer.open(page.path(seeds))
-        width = viewer.page.evaluate("document.documentElement.scrollWidth")
-        if width > 320:
-            wide.append(f"{page.name}: {width} px")
+        for window in (320, 900):
+            viewer.page.set_viewport_size({"width": window, "height": 900})
+            width = viewer.page.evaluate("document.documentElement.scrollWidth")
+            if width > window:
+                wide.append(f"{page.name}: {width} px in {window} px")
     assert not wide, wide
