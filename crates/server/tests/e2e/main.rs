@@ -78,6 +78,7 @@ mod rate_limit;
 mod read_only;
 mod requests;
 mod retries;
+mod rust_client;
 mod search;
 mod shortage;
 mod signatures;
