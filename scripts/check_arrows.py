@@ -40,6 +40,8 @@ ALLOWED = {
     "bench": {"domain"},
     # The Rust SDK: knows a service from outside only.
     "client": set(),
+    # The commands of the command line that ask a service.
+    "terminal": {"client", "domain"},
     "server": EVERYTHING,
     "throwaway": set(),
 }

@@ -13,7 +13,8 @@ impl TimerRef {
         Self::Key { namespace: namespace.into(), key: key.into() }
     }
 
-    pub(crate) fn path(&self) -> String {
+    /// Its path at the service.
+    pub fn path(&self) -> String {
         match self {
             Self::Id(id) => format!("/timers/{}", encoded(id)),
             Self::Key { namespace, key } => format!("/namespaces/{}/timers/{}", encoded(namespace), encoded(key)),

@@ -11,10 +11,11 @@ impl Filter {
         Self::default()
     }
 
-    /// Any condition by the name of its parameter.
+    /// Any condition by the name of its parameter, in place of one with the same name.
     #[must_use]
     pub fn with(self, name: impl Into<std::borrow::Cow<'static, str>>, value: impl Into<String>) -> Self {
-        Self(self.0.with(name, value))
+        let name = name.into();
+        Self(self.0.without(&name).with(name, value))
     }
 
     /// With one of these, separated by commas.
@@ -99,7 +100,12 @@ mod tests {
 
     #[test]
     fn a_filter_is_the_same_as_parameters_and_as_an_object() {
-        let filter = Filter::new().status("failed,expired").key_prefix("a b").metadata("customer.id", "42").metadata("x", "y");
+        let filter = Filter::new()
+            .status("pending")
+            .status("failed,expired")
+            .key_prefix("a b")
+            .metadata("customer.id", "42")
+            .metadata("x", "y");
         assert_eq!(
             filter.query().on("/timers"),
             "/timers?status=failed%2Cexpired&key_prefix=a+b&metadata.customer.id=42&metadata.x=y"

@@ -263,7 +263,7 @@ impl NewTimer {
     }
 
     /// The body of a request, which may be repeated.
-    pub(crate) fn body(&self) -> Result<Json, Error> {
+    pub fn body(&self) -> Result<Json, Error> {
         if self.id.is_some() || self.key.is_some() {
             return Json::of(self);
         }

@@ -27,6 +27,13 @@ impl Query {
         }
     }
 
+    /// The same without this parameter.
+    #[must_use]
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.0.retain(|(known, _)| known != name);
+        self
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value.as_str()))
     }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use futures_util::{Stream, StreamExt};
 use http::{Method, header};
 use serde::Deserialize;
@@ -76,13 +78,22 @@ impl Timers<'_> {
 
     /// Registers what the texts say, which must each have an id or a key.
     pub async fn create_many_raw(&self, bodies: &[Json]) -> Result<Vec<BatchResult>, Error> {
+        self.create_batch(bodies, |request| request).await
+    }
+
+    /// The same with another deadline than that of the client.
+    pub async fn create_many_within(&self, bodies: &[Json], timeout: Duration) -> Result<Vec<BatchResult>, Error> {
+        self.create_batch(bodies, |request| request.timeout(timeout)).await
+    }
+
+    async fn create_batch(&self, bodies: &[Json], with: impl FnOnce(Request) -> Request) -> Result<Vec<BatchResult>, Error> {
         #[derive(Deserialize)]
         struct Results {
             results: Vec<BatchResult>,
         }
         let body = Json::of(&json_object("timers", bodies)?)?;
         let request = Request::post("/timers/batch").json(body.to_string()).repeatable();
-        Ok(self.0.call(&request).await?.data.parse::<Results>()?.results)
+        Ok(self.0.call(&with(request)).await?.data.parse::<Results>()?.results)
     }
 
     pub async fn get(&self, timer: impl Into<TimerRef>) -> Result<TimerDetail, Error> {
@@ -121,8 +132,23 @@ impl Timers<'_> {
     }
 
     pub async fn update(&self, timer: impl Into<TimerRef>, update: &Update) -> Result<Timer, Error> {
+        self.update_raw(timer, update).await?.parse()
+    }
+
+    /// The changed timer as the service sent it.
+    pub async fn update_raw(&self, timer: impl Into<TimerRef>, update: &Update) -> Result<Json, Error> {
         let request = Request::new(Method::PUT, timer.into().path()).json(update.fields.to_string());
-        self.0.call(&if_match(request, update.if_revision)).await?.data.parse()
+        Ok(self.0.call(&if_match(request, update.if_revision)).await?.data)
+    }
+
+    /// `cancel`, `fire`, `retry`, `ping`, `pause` or `resume`; the timer as the service sent it.
+    pub async fn act_raw(&self, timer: impl Into<TimerRef>, action: &str) -> Result<Json, Error> {
+        let path = timer.into().path();
+        let request = match action {
+            "cancel" => Request::new(Method::DELETE, path),
+            action => Request::post(format!("{path}/{action}")),
+        };
+        Ok(self.0.call(&request).await?.data)
     }
 
     pub async fn cancel(&self, timer: impl Into<TimerRef>) -> Result<Timer, Error> {

@@ -14,13 +14,13 @@ use std::{
 
 use bench::{Campaign, Embedded, Failed, Note, Record, Session, Target, Wanted, Workload};
 use domain::{Clock, Span, SystemClock};
+use terminal::table;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::{BenchCommand, BenchOptions, MeasureOptions, ReportOptions},
     exit::{Failure, print, say},
     signals::stop_on_signal,
-    table::table,
 };
 
 /// Clocks of two machines are not the same to the millisecond, and a request takes its time.
