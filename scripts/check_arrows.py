@@ -40,6 +40,10 @@ ALLOWED = {
     "broker": {"commands", "nats", "domain"},
     # Knows a service from outside only.
     "bench": {"domain"},
+    # The Rust SDK: knows a service from outside only.
+    "client": set(),
+    # The commands of the command line that ask a service.
+    "terminal": {"client", "domain"},
     "server": EVERYTHING,
     "throwaway": set(),
 }

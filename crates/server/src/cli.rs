@@ -48,6 +48,8 @@ pub enum Command {
     /// Issue, list and revoke API keys, at a running service
     #[command(subcommand)]
     Keys(KeysCommand),
+    #[command(flatten)]
+    Terminal(terminal::Command),
     /// Put a service under load, and show how fast and how late it is
     #[cfg(feature = "bench")]
     Bench(BenchOptions),

@@ -68,6 +68,11 @@ fn data(base: &str, text: &[u8]) -> Result<Value, Failure> {
     Ok(envelope.map(|mut envelope| envelope["data"].take()).unwrap_or_default())
 }
 
+/// The text of a string, and nothing for anything else.
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 /// The innermost error says what happened; those around it only where.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;

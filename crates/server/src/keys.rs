@@ -1,13 +1,13 @@
-//! `timer keys`: keys for others, issued, listed and revoked at a running service.
+//! `timer keys`: keys for tenants, issued, listed and revoked at a running service.
 
 use http::Method;
 use serde_json::{Value, json};
+use terminal::table;
 
 use crate::{
     cli::{CreateKeyOptions, KeysCommand, ListKeysOptions, RevokeKeyOptions},
-    client,
+    client::{self, text},
     exit::{Failure, print, say},
-    table::{table, text},
 };
 
 pub fn main(command: &KeysCommand) -> Result<(), Failure> {

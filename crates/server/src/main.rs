@@ -24,9 +24,10 @@ mod statistics;
 mod status;
 mod storage;
 mod stores;
-mod table;
 mod telemetry;
 mod values;
+
+use std::sync::Arc;
 
 use cli::Command;
 
@@ -34,7 +35,13 @@ use cli::Command;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    let result = cli::read_dotenv().and_then(|()| cli::parse()).and_then(|command| match command {
+    let command = match cli::read_dotenv().and_then(|()| cli::parse()) {
+        Ok(Command::Terminal(command)) => return terminal::run(command, &terminal_context()),
+        parsed => parsed,
+    };
+    let result = command.and_then(|command| match command {
+        // Has exit codes of its own.
+        Command::Terminal(_) => Ok(()),
         Command::Serve(options) => serve::main(&options),
         Command::Dev(options) => dev::main(&options),
         Command::Migrate(options) => migrate::main(&options),
@@ -47,4 +54,12 @@ fn main() -> std::process::ExitCode {
         Command::Bench(options) => bench::main(&options),
     });
     exit::code(result)
+}
+
+fn terminal_context() -> terminal::Context {
+    terminal::Context {
+        clock: Arc::new(domain::SystemClock::default()),
+        surroundings: terminal::Surroundings::of_process(),
+        command_line: <cli::Cli as clap::CommandFactory>::command(),
+    }
 }

@@ -2,12 +2,12 @@
 
 use http::Method;
 use serde_json::Value;
+use terminal::table;
 
 use crate::{
     cli::StatusOptions,
-    client,
+    client::{self, text},
     exit::{Failure, print},
-    table::{table, text},
 };
 
 pub fn main(options: &StatusOptions) -> Result<(), Failure> {

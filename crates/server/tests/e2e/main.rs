@@ -79,6 +79,7 @@ mod rate_limit;
 mod read_only;
 mod requests;
 mod retries;
+mod rust_client;
 mod search;
 mod shortage;
 mod signatures;

@@ -1,0 +1,51 @@
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{Client, Error, Request, by::encoded};
+
+/// The calls about API keys, for the administrator.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'a>(pub(crate) &'a Client);
+
+/// A key that was issued, without what opens anything.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct Key {
+    pub id: String,
+    pub name: String,
+    /// `None`: all of them.
+    pub namespaces: Option<Vec<String>>,
+    /// `read` or `write`.
+    pub rights: String,
+    pub created_at: String,
+    pub revoked_at: Option<String>,
+}
+
+/// A new key: the only time that it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct IssuedKey {
+    pub id: String,
+    pub key: String,
+}
+
+impl Keys<'_> {
+    /// Issues a key for these namespaces, or for all.
+    pub async fn create(&self, name: &str, namespaces: Option<&[&str]>, rights: &str) -> Result<IssuedKey, Error> {
+        let body = json!({"name": name, "namespaces": namespaces, "rights": rights});
+        self.0.call(&Request::post("/keys").json(body.to_string())).await?.data.parse()
+    }
+
+    pub async fn list(&self) -> Result<Vec<Key>, Error> {
+        #[derive(Deserialize)]
+        struct List {
+            keys: Vec<Key>,
+        }
+        Ok(self.0.call(&Request::get("/keys")).await?.data.parse::<List>()?.keys)
+    }
+
+    pub async fn revoke(&self, id: &str) -> Result<(), Error> {
+        self.0.call(&Request::new(Method::DELETE, format!("/keys/{}", encoded(id)))).await.map(drop)
+    }
+}
