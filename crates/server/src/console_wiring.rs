@@ -4,14 +4,20 @@ use std::sync::Arc;
 
 use api::{ApiConfig, Exporter, HealthItem};
 use axum::Router;
-use commands::Commands;
+use commands::{Commands, KeyRing};
 use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{Console, Settings, Switch};
 
 /// The pages, unless there are to be none.
-pub fn router(settings: &Settings, api: &ApiConfig, commands: &Commands, stop: &CancellationToken) -> Option<Router> {
+pub fn router(
+    settings: &Settings,
+    api: &ApiConfig,
+    commands: &Commands,
+    keyring: &Arc<KeyRing>,
+    stop: &CancellationToken,
+) -> Option<Router> {
     let Console::Served(mode) = settings.console.console else { return None };
     let exporter = Exporter::default();
     let payloads = if settings.development.is_some() { Payloads::Shown } else { Payloads::Hidden };
@@ -30,7 +36,7 @@ pub fn router(settings: &Settings, api: &ApiConfig, commands: &Commands, stop: &
         dev: api.dev.clone(),
         stop: stop.clone(),
     };
-    Some(console::router(config, commands))
+    Some(console::router(config, commands, Arc::clone(keyring)))
 }
 
 /// The same that `/healthz` tells.
