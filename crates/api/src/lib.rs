@@ -138,7 +138,7 @@ pub(crate) type Api = Arc<Shared>;
 pub(crate) struct Shared {
     /// On behalf of the administrator.
     unrestricted: Arc<Commands>,
-    keyring: KeyRing,
+    keyring: Arc<KeyRing>,
     rate: Rates,
     wrong_keys: WrongKeys,
     config: ApiConfig,
@@ -184,11 +184,11 @@ impl Pages {
     }
 }
 
-/// The whole API.
-pub fn router(config: ApiConfig, commands: Commands) -> Router {
+/// The whole API. It shares the keyring with all that log clients in, so that a key that is revoked in one place is unknown to all at once.
+pub fn router(config: ApiConfig, commands: Commands, keyring: Arc<KeyRing>) -> Router {
     let base_path = config.base_path.clone();
     let api = Arc::new(Shared {
-        keyring: KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)),
+        keyring,
         rate: Rates::new(config.rate_limit),
         wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body, extract::Request};
-use commands::{Commands, Filter, Rules, Searches, Stats, Stores};
+use commands::{Commands, Filter, KeyRing, Rules, Searches, Stats, Stores};
 use domain::{CallbackKind, Caller, Clock, Endpoint, Horizon, Invalid, KindSet, ManualClock, Next, Shard, Span, Timestamp};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -124,7 +124,8 @@ impl Rig {
             searches: Searches::default(),
             stats: Stats::default(),
         };
-        Self { router: crate::router(config, commands), store, clock, nudged }
+        let keyring = Arc::new(KeyRing::new(store.clone(), clock.clone()));
+        Self { router: crate::router(config, commands, keyring), store, clock, nudged }
     }
 
     pub(crate) async fn send(&self, request: Request) -> Reply {

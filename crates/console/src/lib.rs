@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     config: ConsoleConfig,
     /// On behalf of the administrator; pages have those of their [`visitor::Visitor`].
     unrestricted: Commands,
-    keyring: KeyRing,
+    keyring: Arc<KeyRing>,
     sessions: Sessions,
     login_limit: LoginLimit,
     live: Live,
@@ -66,9 +66,9 @@ pub(crate) struct Shared {
 }
 
 /// The whole console. Its paths begin with `/console`, behind the base path.
-pub fn router(config: ConsoleConfig, commands: &Commands) -> Router {
+pub fn router(config: ConsoleConfig, commands: &Commands, keyring: Arc<KeyRing>) -> Router {
     let shared = Arc::new(Shared {
-        keyring: KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)),
+        keyring,
         sessions: Sessions::new(&config.api_key),
         login_limit: LoginLimit::default(),
         live: Live::default(),

@@ -34,9 +34,9 @@ use crate::{
     visitor::Visitor,
 };
 
-/// How often a view is rendered. A view that takes long is rendered less often, so that it takes a part of the time only.
+/// How often a view is rendered. One that takes long is rendered less often, so that no view takes more than a twentieth of the time.
 const PAUSE: Duration = Duration::from_secs(1);
-const PAUSE_FACTOR: u32 = 4;
+const PAUSE_FACTOR: u32 = 20;
 /// How often a stream shows that it is alive, and its session is looked at again.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const COMMENT_AFTER: Duration = Duration::from_secs(10);
@@ -227,7 +227,7 @@ impl Feed {
                 return None;
             }
             if std::mem::take(&mut self.is_new) {
-                // Whoever comes later is shown what there is.
+                // A viewer that comes later is shown what there is.
                 self.snapshots.mark_changed();
                 return Some(Bytes::from_static(b"retry: 2000\n: live\n\n"));
             }

@@ -7,7 +7,7 @@ use axum::{
     body::Body,
     extract::{ConnectInfo, Request},
 };
-use commands::{Commands, Rules, Searches, Stats, Stores};
+use commands::{Commands, KeyRing, Rules, Searches, Stats, Stores};
 use domain::{
     Access, AccessKeyId, Callback, CallbackKind, Caller, Clock, Horizon, Key, KindSet, ManualClock, Namespace, Namespaces, Next,
     RequestedTime, Rights, Shard, Span, TimerId, Timestamp,
@@ -101,7 +101,8 @@ impl Rig {
         };
         let sessions = crate::session::Sessions::new(&config.api_key);
         let cookie = format!("timer={}", sessions.issue(crate::session::Holder::Administrator, NOW));
-        Self { router: crate::router(config, &commands), commands, store, clock, cookie }
+        let keyring = Arc::new(KeyRing::new(store.clone(), clock.clone()));
+        Self { router: crate::router(config, &commands, keyring), commands, store, clock, cookie }
     }
 
     pub(crate) async fn send(&self, mut request: Request) -> Reply {

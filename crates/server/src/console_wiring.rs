@@ -4,23 +4,30 @@ use std::sync::Arc;
 
 use api::{ApiConfig, Exporter, HealthItem};
 use axum::Router;
-use commands::Commands;
-use console::{ConsoleConfig, HealthProbe, HealthReading};
+use commands::{Commands, KeyRing};
+use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{Console, Settings, Switch};
 
 /// The pages, unless there are to be none.
-pub fn router(settings: &Settings, api: &ApiConfig, commands: &Commands, stop: &CancellationToken) -> Option<Router> {
+pub fn router(
+    settings: &Settings,
+    api: &ApiConfig,
+    commands: &Commands,
+    keyring: &Arc<KeyRing>,
+    stop: &CancellationToken,
+) -> Option<Router> {
     let Console::Served(mode) = settings.console.console else { return None };
     let exporter = Exporter::default();
+    let payloads = if settings.development.is_some() { Payloads::Shown } else { Payloads::Hidden };
     let config = ConsoleConfig {
         api_key: settings.api_key.expose().to_owned(),
         base_path: settings.base_path.as_str().to_owned(),
         mode,
         url: settings.console.console_url.clone(),
         insecure_cookie: settings.console.console_insecure_cookie == Switch::On,
-        payloads: settings.console.console_payloads,
+        payloads: settings.console.console_payloads.unwrap_or(payloads),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: settings.effective.clone(),
         health: api.health.iter().cloned().map(probe).collect(),
@@ -29,7 +36,7 @@ pub fn router(settings: &Settings, api: &ApiConfig, commands: &Commands, stop: &
         dev: api.dev.clone(),
         stop: stop.clone(),
     };
-    Some(console::router(config, commands))
+    Some(console::router(config, commands, Arc::clone(keyring)))
 }
 
 /// The same that `/healthz` tells.

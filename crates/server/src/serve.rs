@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Reading};
-use commands::{Commands, Events, OperationRunner, Rules, Searches, Stats, Stores};
+use commands::{Commands, Events, KeyRing, OperationRunner, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
 use dev::DevTools;
 use domain::{Caller, Clock, SystemClock};
@@ -167,10 +167,11 @@ async fn run_until_stopped(
     let mut api_config = ApiConfig { dev, ..api_config(settings, files, metrics, scheduler) };
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
-    api_config.console = console_wiring::router(settings, &api_config, &commands, &stop);
+    let keyring = Arc::new(KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)));
+    api_config.console = console_wiring::router(settings, &api_config, &commands, &keyring, &stop);
     let limits = api_config.limits;
     let base_path = settings.base_path.clone();
-    api::serve(listener, api::router(api_config, commands), base_path, limits, stop.clone()).await;
+    api::serve(listener, api::router(api_config, commands, keyring), base_path, limits, stop.clone()).await;
     // A consumer that closed by itself must not leave a service that only looks alive.
     stop.cancel();
     watching.abort();

@@ -119,7 +119,7 @@ pub(crate) async fn confirm(visitor: Visitor, Path(id): Path<String>, headers: H
             form #confirm .stack method="post" action=(visitor.link(&format!("/keys/{id}/revoke"))) aria-labelledby="confirm-title" {
                 (heading)
                 p { strong { (key.name) } span.muted { ", " (key.access.namespaces) } }
-                p { "Whoever uses it is refused within a second, here and on every other node. This cannot be undone." }
+                p { "A client that uses it is refused within a second, here and on every other node. This cannot be undone." }
                 div.actions { a.button data-close href=(visitor.link("/keys")) { "Back" } button.danger { "Revoke key" } }
             }
         }

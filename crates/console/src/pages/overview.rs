@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Redirect, Response};
 use commands::{
-    Count, DestinationHealth, DestinationStatus, DueBuckets, Filter, FiredBuckets, ListQuery, NewTimerRequest, Order,
+    Count, DestinationHealth, DestinationStatus, Digest, DueBuckets, Filter, FiredBuckets, ListQuery, NewTimerRequest, Order,
     PeriodRequest, Sort, Target,
 };
 use domain::{Callback, Namespace, RequestedTime, Span, Status, Timestamp};
@@ -262,14 +262,17 @@ fn hour_labels() -> Vec<String> {
 }
 
 fn lateness(fired: &FiredBuckets) -> Markup {
-    let line = |class, of: &dyn Fn(&commands::Digest) -> Option<u64>| Line {
+    let line = |class, of: &dyn Fn(&Digest) -> Option<u64>| Line {
         class,
         values: fired.buckets.iter().map(|(_, digest)| of(digest).map(|micros| micros as f64)).collect(),
     };
+    // A histogram is less exact than the latest of all.
+    let quantile =
+        |digest: &Digest, part: f64| digest.lateness.quantile(part).map(|micros| micros.min(digest.lateness_max_micros));
     let lines = [
         line("line-3", &|digest| (digest.fired > 0).then_some(digest.lateness_max_micros)),
-        line("line-2", &|digest| digest.lateness.quantile(0.99)),
-        line("line-1", &|digest| digest.lateness.quantile(0.5)),
+        line("line-2", &|digest| quantile(digest, 0.99)),
+        line("line-1", &|digest| quantile(digest, 0.5)),
     ];
     html! {
         header { h2 { "Lateness" } span.aside.legend { span { i {} "p50" } span { i.two {} "p99" } span { i.three {} "max" } } }
@@ -278,7 +281,7 @@ fn lateness(fired: &FiredBuckets) -> Markup {
 }
 
 fn throughput(fired: &FiredBuckets) -> Markup {
-    let line = |class, of: &dyn Fn(&commands::Digest) -> u64| Line {
+    let line = |class, of: &dyn Fn(&Digest) -> u64| Line {
         class,
         values: fired.buckets.iter().map(|(_, digest)| Some(of(digest) as f64)).collect(),
     };

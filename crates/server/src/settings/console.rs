@@ -12,9 +12,9 @@ pub struct ConsoleOptions {
     /// The address under which people open the console, where a proxy stands in between, such as https://timers.example; with https, cookies are marked as secure
     #[arg(long, env = "CONSOLE_URL", value_name = "URL", value_parser = url())]
     pub console_url: Option<ConsoleUrl>,
-    /// What the console shows of payloads, metadata and headers: shown, hidden (folded until they are opened) or off (never sent to a browser)
-    #[arg(long, env = "CONSOLE_PAYLOADS", value_name = "MODE", value_parser = payloads(), default_value = "hidden")]
-    pub console_payloads: Payloads,
+    /// What the console shows of payloads, metadata and headers: shown, hidden (folded until they are opened) or off (never sent to a browser); unset means hidden, and shown for `timer dev`
+    #[arg(long, env = "CONSOLE_PAYLOADS", value_name = "MODE", value_parser = payloads())]
+    pub console_payloads: Option<Payloads>,
     /// Lets people log in over plain HTTP from other machines, where keys and cookies can be read on their way
     #[arg(long, env = "CONSOLE_INSECURE_COOKIE", value_name = "MODE", value_parser = switch(), default_value = "off")]
     pub console_insecure_cookie: Switch,

@@ -122,7 +122,9 @@ async fn a_session_has_the_rights_of_its_key_and_ends_with_it() {
         assert_eq!(browser.post(&path, form).await.status, 403, "{path}");
     }
     assert_eq!(client.get(&format!("/timers/{own}")).await.json()["data"]["revision"], 1);
-    assert_eq!(client.send("DELETE", &format!("/keys/{id}"), None).await.status, 200);
+    let administrator = Browser::of(&service, client.clone()).log_in(API_KEY).await;
+    assert_eq!(administrator.post(&format!("/console/keys/{id}/revoke"), "").await.status, 303);
+    assert_eq!(client.with_key(&key).get("/whoami").await.status, 401, "the API knows it at once");
     eventually("the session ends", WITHIN, async || (browser.get("/console").await.status == 303).then_some(())).await;
     service.stop().await;
 }
