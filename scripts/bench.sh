@@ -86,7 +86,9 @@ start_mariadb() {
     chown postgres "$home/mariadb"
   fi
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  echo "CREATE USER IF NOT EXISTS 'timer'@'127.0.0.1'; GRANT ALL ON *.* TO 'timer'@'127.0.0.1';" >"$home/mariadb/init.sql"
+  # A statement a line.
+  printf '%s\n' "CREATE USER IF NOT EXISTS 'timer'@'127.0.0.1';" "GRANT ALL ON *.* TO 'timer'@'127.0.0.1';" \
+    >"$home/mariadb/init.sql"
   (
     cd "$home/mariadb"
     "${as_server[@]}" mariadb-install-db --no-defaults --datadir="$home/mariadb/data" --skip-test-db \

@@ -56,7 +56,7 @@ impl Call<Sessions> for Update {
         } else {
             NextAttempt::AtTheNewTime
         };
-        replace(&mut transaction, &held, &timer, timer.definition.fingerprint(), next, self.shards).await?;
+        replace(&mut transaction, &held, &timer, timer.definition.fingerprint(), next, self.shards)?;
         transaction.commit().await?;
         Ok(Changed::Done(timer))
     }
@@ -81,7 +81,7 @@ impl Call<Sessions> for Cancel {
         };
         let status = Status::Canceled;
         let step = BulkStep::End { status, error: None };
-        apply(&mut transaction, step, &Rows::of(&held, 0, self.shards), None, self.now).await?;
+        apply(&mut transaction, step, &Rows::of(&held, 0, self.shards), None, self.now)?;
         transaction.commit().await?;
         Ok(Changed::Done(Timer { status, updated_at: self.now, pause: None, ..held.timer }))
     }
@@ -107,7 +107,7 @@ impl Call<Sessions> for Reopen {
         };
         let timer = renewed(&held, held.timer.definition.clone(), held.timer.execute_at, self.now);
         let destination = destination_column(timer.definition.destination());
-        apply(&mut transaction, BulkStep::Reopen, &Rows::of(&held, destination, self.shards), None, self.now).await?;
+        apply(&mut transaction, BulkStep::Reopen, &Rows::of(&held, destination, self.shards), None, self.now)?;
         transaction.commit().await?;
         Ok(Changed::Done(timer))
     }
@@ -134,7 +134,7 @@ impl Call<Sessions> for Revive {
         let renewed = renewed(&held, self.changed.definition.clone(), self.changed.execute_at, self.now);
         let timer = Timer { created_at: self.now, ..renewed };
         let fingerprint = timer.definition.fingerprint();
-        replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, self.shards).await?;
+        replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, self.shards)?;
         transaction.commit().await?;
         Ok(Changed::Done(timer))
     }

@@ -18,6 +18,7 @@ use crate::{
     conflict::Held,
     failure::{Failure, Step},
     journal::Entries,
+    literal::{self, placed},
     operation::{LOCK_OPERATION, PROGRESS},
     read::Read,
     rows::{DueKey, Hex, destination, destination_column, json, shard_column},
@@ -102,16 +103,16 @@ impl Rows {
     }
 }
 
-/// Carries out one kind of step for timers that are locked, and records it. What a step says of one timer, such as its new time, is taken
-/// from the rows.
-pub async fn apply(
+/// Has one kind of step carried out for timers that are locked, and recorded, with the commit. What a step says of one timer, such as its
+/// new time, is taken from the rows.
+pub fn apply(
     transaction: &mut Transaction<'_>,
     step: BulkStep,
     rows: &Rows,
     note: Option<&str>,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    write(transaction.session(), step, rows, note, now.as_micros()).await?;
+    write(transaction, step, rows, note, now.as_micros())?;
     let mut entries = Entries::default();
     for Row { was: Was { id, revision, status, finished_at }, .. } in rows.all() {
         match step {
@@ -124,55 +125,54 @@ pub async fn apply(
             BulkStep::Remove => {}
         }
     }
-    entries.write(transaction).await
+    entries.write(transaction)
 }
 
-async fn write(session: &mut MySqlConnection, step: BulkStep, rows: &Rows, note: Option<&str>, now: i64) -> Result<(), Failure> {
-    let (pending, others) = (json(&rows.pending)?, json(&rows.others)?);
-    let all = json(&rows.all().collect::<Vec<_>>())?;
-    let mut queries = Vec::new();
+fn write(transaction: &mut Transaction<'_>, step: BulkStep, rows: &Rows, note: Option<&str>, now: i64) -> Result<(), Failure> {
+    let (pending, others) = (literal::text(&json(&rows.pending)?), literal::text(&json(&rows.others)?));
+    let all = literal::text(&json(&rows.all().collect::<Vec<_>>())?);
+    let now = || literal::number(now);
     match step {
         BulkStep::End { status, error } => {
+            let (status, error) = (literal::text(status.as_str()), literal::optional_text(error));
             if !rows.pending.is_empty() {
-                queries.push(sqlx::query(END_DUE).bind(status.as_str()).bind(error).bind(now).bind(&pending));
-                queries.push(sqlx::query(DELETE_DUE).bind(&pending));
+                transaction.then(placed(END_DUE, [status.clone(), error.clone(), now(), pending.clone()]));
+                transaction.then(placed(DELETE_DUE, [pending]));
             }
             if !rows.others.is_empty() {
-                queries.push(sqlx::query(END_PAUSED).bind(status.as_str()).bind(error).bind(now).bind(&others));
-                queries.push(sqlx::query(DELETE_PAUSED).bind(&others));
+                transaction.then(placed(END_PAUSED, [status, error, now(), others.clone()]));
+                transaction.then(placed(DELETE_PAUSED, [others]));
             }
         }
         BulkStep::Move { .. } => {
             if !rows.pending.is_empty() {
-                queries.push(sqlx::query(MOVE_DUE).bind(&pending));
+                transaction.then(placed(MOVE_DUE, [pending]));
             }
             if !rows.others.is_empty() {
-                queries.push(sqlx::query(MOVE_PAUSED).bind(&others));
+                transaction.then(placed(MOVE_PAUSED, [others]));
             }
-            queries.push(sqlx::query(MOVE_DEFINITION).bind(&all).bind(now));
+            transaction.then(placed(MOVE_DEFINITION, [all, now()]));
         }
         BulkStep::Pause => {
-            queries.push(sqlx::query(PAUSE).bind(now).bind(note).bind(&all));
-            queries.push(sqlx::query(DELETE_DUE).bind(&all));
-            queries.push(sqlx::query(TOUCH_DEFINITION).bind(&all).bind(now));
+            transaction.then(placed(PAUSE, [now(), literal::optional_text(note), all.clone()]));
+            transaction.then(placed(DELETE_DUE, [all.clone()]));
+            transaction.then(placed(TOUCH_DEFINITION, [all, now()]));
         }
         BulkStep::Resume { .. } => {
-            queries.push(sqlx::query(RESUME).bind(&all));
-            queries.push(sqlx::query(DELETE_PAUSED).bind(&all));
-            queries.push(sqlx::query(RESUME_DEFINITION).bind(&all).bind(now));
+            transaction.then(placed(RESUME, [all.clone()]));
+            transaction.then(placed(DELETE_PAUSED, [all.clone()]));
+            transaction.then(placed(RESUME_DEFINITION, [all, now()]));
         }
         BulkStep::Reopen => {
-            queries.push(sqlx::query(DELETE_OUTCOME).bind(&all));
-            queries.push(sqlx::query(PLACE).bind(now).bind(&all));
-            queries.push(sqlx::query(REOPEN_DEFINITION).bind(&all).bind(now).bind(now));
+            transaction.then(placed(DELETE_OUTCOME, [all.clone()]));
+            transaction.then(placed(PLACE, [now(), all.clone()]));
+            transaction.then(placed(REOPEN_DEFINITION, [all, now(), now()]));
         }
         BulkStep::Remove => {
-            queries
-                .extend([DELETE_OUTCOME, DELETE_ATTEMPTS, DELETE_DEFINITIONS].map(|statement| sqlx::query(statement).bind(&all)));
+            for statement in [DELETE_OUTCOME, DELETE_ATTEMPTS, DELETE_DEFINITIONS] {
+                transaction.then(placed(statement, [all.clone()]));
+            }
         }
-    }
-    for query in queries {
-        query.execute(&mut *session).await.or_not_done()?;
     }
     Ok(())
 }
@@ -317,7 +317,7 @@ impl ChangeAll {
             changes.push(change_of(item.id, step, status, destination, self.now));
         }
         for (step, rows) in steps {
-            apply(transaction, step, &rows, self.action.note(), self.now).await?;
+            apply(transaction, step, &rows, self.action.note(), self.now)?;
         }
         Ok(changes)
     }

@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     due::entry,
     failure::{Failure, Step},
+    literal,
     rows::{self, DueKey, Standing, json, shard_column},
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
@@ -135,8 +136,8 @@ impl Call<Sessions> for Take {
         if !locked.is_empty() {
             // The lease counts from the beginning of the transaction, which is a moment ago.
             let lease_until = transaction.now.saturating_add(*lease_micros);
-            let query = sqlx::query(CLAIM).bind(json(&locked)?).bind(token.0).bind(lease_until);
-            query.execute(transaction.session()).await.or_not_done()?;
+            let values = [literal::text(&json(&locked)?), literal::number(token.0), literal::number(lease_until)];
+            transaction.then(literal::placed(CLAIM, values));
         }
         let mut passed_over = 0;
         if !rest.is_empty() {

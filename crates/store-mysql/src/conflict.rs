@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use domain::{Definition, Fingerprint, NewTimer, Pause, Resolution, Status, Timer, TimerId, Times, Timestamp, resolve};
-use sqlx::{MySqlConnection, Row};
+use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow};
 use store::Created;
 use store_sql::{Call, as_created, sql};
 
@@ -14,6 +14,7 @@ use crate::{
     create::INSERT_DUE,
     failure::{Failure, Step},
     journal::Entries,
+    literal::{self, placed},
     rows::{self, DefinitionColumns, Standing, shard_column},
     sessions::Sessions,
     transaction::Transaction,
@@ -53,15 +54,17 @@ pub struct Held {
 
 /// Locks the timer, inside a transaction. `None` when there is none.
 pub async fn hold(session: &mut MySqlConnection, id: TimerId, shards: u16) -> Result<Option<Held>, Failure> {
+    let text = hold_text(id, shards);
     for _ in 0..CHASES_MAX {
-        let locked = match lock_due(session, id, shards).await? {
-            Some((at, standing)) => Some((Some(at), standing)),
-            None => match lock_outcome(session, id).await? {
-                Some(standing) => Some((None, standing)),
-                None => lock_paused(session, id).await?.map(|(at, standing)| (Some(at), standing)),
-            },
-        };
-        let definition = sqlx::query(READ_DEFINITION).bind(id.as_uuid()).fetch_optional(&mut *session).await.or_not_done()?;
+        let rows = sqlx::raw_sql(AssertSqlSafe(text.clone())).fetch_all(&mut *session).await.or_not_done()?;
+        let (mut locked, mut definition) = (None, None);
+        for row in rows {
+            if has(&row, "callback_config") {
+                definition = Some(row);
+            } else {
+                locked = locked.or(Some(locked_standing(&row)?));
+            }
+        }
         match (definition, locked) {
             (None, _) => return Ok(None),
             // It moved from one table to another while we looked at each.
@@ -75,52 +78,46 @@ pub async fn hold(session: &mut MySqlConnection, id: TimerId, shards: u16) -> Re
     Err(Failure::contention("other sessions keep moving this timer"))
 }
 
-async fn lock_due(session: &mut MySqlConnection, id: TimerId, shards: u16) -> Result<Option<(i64, Standing)>, Failure> {
-    let query = sqlx::query(LOCK_DUE).bind(shard_column(id, shards)).bind(id.as_uuid()).bind(id.as_uuid());
-    let Some(row) = query.fetch_optional(session).await.or_not_done()? else { return Ok(None) };
-    let claimed: bool = row.try_get("claimed").or_not_done()?;
-    let standing = Standing {
-        status: if claimed { Status::Executing } else { Status::Pending },
+/// All that is needed to hold a timer, in one round trip: its row is in one of three tables, and the definition is read after it is locked.
+fn hold_text(id: TimerId, shards: u16) -> String {
+    let (shard, id) = (shard_column(id, shards).to_string(), format!("X'{}'", id.as_uuid().simple()));
+    let text = [LOCK_DUE, LOCK_OUTCOME, LOCK_PAUSED, READ_DEFINITION].join("; ");
+    text.replacen('?', &shard, 1).replace('?', &id)
+}
+
+fn has(row: &MySqlRow, column: &str) -> bool {
+    row.try_column(column).is_ok()
+}
+
+/// When the next attempt is due, and how the timer stands, by the row that was locked. Each table has columns of its own.
+fn locked_standing(row: &MySqlRow) -> Result<(Option<i64>, Standing), Failure> {
+    let mut standing = Standing {
+        status: Status::Pending,
         attempt: row.try_get("attempt").or_not_done()?,
         last_error: row.try_get("last_error").or_not_done()?,
         executed_at: None,
         finished_at: None,
         pause: None,
     };
-    Ok(Some((row.try_get("at").or_not_done()?, standing)))
+    if has(row, "finished_at") {
+        let status: String = row.try_get("status").or_not_done()?;
+        standing.status = Status::parse(&status).ok_or_else(|| store::Unreadable("its status is not known".to_owned()))?;
+        standing.executed_at = row.try_get("executed_at").or_not_done()?;
+        standing.finished_at = row.try_get("finished_at").or_not_done()?;
+        return Ok((None, standing));
+    }
+    if has(row, "paused_at") {
+        let at = Timestamp::from_micros(row.try_get("paused_at").or_not_done()?);
+        standing.status = Status::Paused;
+        standing.pause = Some(Pause { at, note: row.try_get("note").or_not_done()? });
+    } else if row.try_get("claimed").or_not_done()? {
+        standing.status = Status::Executing;
+    }
+    Ok((Some(row.try_get("at").or_not_done()?), standing))
 }
 
-async fn lock_outcome(session: &mut MySqlConnection, id: TimerId) -> Result<Option<Standing>, Failure> {
-    let query = sqlx::query(LOCK_OUTCOME).bind(id.as_uuid());
-    let Some(row) = query.fetch_optional(session).await.or_not_done()? else { return Ok(None) };
-    let status: String = row.try_get("status").or_not_done()?;
-    Ok(Some(Standing {
-        status: Status::parse(&status).ok_or_else(|| store::Unreadable("its status is not known".to_owned()))?,
-        attempt: row.try_get("attempt").or_not_done()?,
-        last_error: row.try_get("last_error").or_not_done()?,
-        executed_at: row.try_get("executed_at").or_not_done()?,
-        finished_at: row.try_get("finished_at").or_not_done()?,
-        pause: None,
-    }))
-}
-
-async fn lock_paused(session: &mut MySqlConnection, id: TimerId) -> Result<Option<(i64, Standing)>, Failure> {
-    let query = sqlx::query(LOCK_PAUSED).bind(id.as_uuid());
-    let Some(row) = query.fetch_optional(session).await.or_not_done()? else { return Ok(None) };
-    let at = Timestamp::from_micros(row.try_get("paused_at").or_not_done()?);
-    let standing = Standing {
-        status: Status::Paused,
-        attempt: row.try_get("attempt").or_not_done()?,
-        last_error: row.try_get("last_error").or_not_done()?,
-        executed_at: None,
-        finished_at: None,
-        pause: Some(Pause { at, note: row.try_get("note").or_not_done()? }),
-    };
-    Ok(Some((row.try_get("at").or_not_done()?, standing)))
-}
-
-/// Replaces the timer that is held with `timer`: one that had ended is pending then, a paused one stays paused.
-pub async fn replace(
+/// Has the timer that is held replaced with `timer` by the commit: one that had ended is pending then, a paused one stays paused.
+pub fn replace(
     transaction: &mut Transaction<'_>,
     held: &Held,
     timer: &Timer,
@@ -129,29 +126,30 @@ pub async fn replace(
     shards: u16,
 ) -> Result<(), Failure> {
     let columns = DefinitionColumns::of(&timer.definition, timer.execute_at, fingerprint, shards);
-    let due_at = place(transaction, held, timer, &columns, next).await?;
-    sqlx::query(UPDATE_DEFINITION)
-        .bind(&columns.namespace)
-        .bind(&columns.key)
-        .bind(columns.asked)
-        .bind(columns.execute_at)
-        .bind(due_at)
-        .bind(columns.callback_type)
-        .bind(&columns.callback_config)
-        .bind(&columns.metadata)
-        .bind(&columns.correlation_id)
-        .bind(&columns.retry_policy)
-        .bind(columns.delivery)
-        .bind(columns.fingerprint.as_slice())
-        .bind(timer.created_at.as_micros())
-        .bind(timer.updated_at.as_micros())
-        .bind(i64::from(timer.revision))
-        .bind(&columns.options)
-        .bind(&columns.group)
-        .bind(columns.id)
-        .execute(transaction.session())
-        .await
-        .or_not_done()?;
+    let due_at = place(transaction, held, timer, &columns, next);
+    transaction.then(placed(
+        UPDATE_DEFINITION,
+        [
+            literal::text(&columns.namespace),
+            literal::optional_text(columns.key.as_deref()),
+            literal::number(columns.asked),
+            literal::number(columns.execute_at),
+            literal::optional_number(due_at),
+            literal::text(columns.callback_type),
+            literal::text(&columns.callback_config),
+            literal::optional_text(columns.metadata.as_deref()),
+            literal::optional_text(columns.correlation_id.as_deref()),
+            literal::optional_text(columns.retry_policy.as_deref()),
+            literal::text(columns.delivery),
+            literal::bytes(&columns.fingerprint),
+            literal::number(timer.created_at.as_micros()),
+            literal::number(timer.updated_at.as_micros()),
+            literal::number(i64::from(timer.revision)),
+            literal::optional_text(columns.options.as_deref()),
+            literal::optional_text(columns.group.as_deref()),
+            literal::id(columns.id),
+        ],
+    ));
     let (id, former) = (timer.id(), &held.timer);
     let mut entries = Entries::default();
     if former.status.is_finished() {
@@ -162,40 +160,38 @@ pub async fn replace(
         entries.created(transaction, id, timer.created_at);
     }
     entries.changed(id, timer.revision);
-    entries.write(transaction).await
+    entries.write(transaction)
 }
 
 /// Places the next attempt of a timer that is held. Answers with where its row in `due` is, if not at its due time.
-async fn place(
+fn place(
     transaction: &mut Transaction<'_>,
     held: &Held,
     timer: &Timer,
     columns: &DefinitionColumns,
     next: NextAttempt,
-) -> Result<Option<i64>, Failure> {
+) -> Option<i64> {
     let is_paused = held.timer.status == Status::Paused;
-    let (id, shard, destination) = (columns.id, columns.shard, columns.destination);
+    let number = |number: i64| literal::number(number);
+    let (id, destination) = (literal::id(columns.id), number(columns.destination));
+    let (shard, execute_at) = (number(i64::from(columns.shard)), number(columns.execute_at));
     let mut due_at = None;
-    let query = match (held.at, next) {
-        (Some(_), NextAttempt::AsItWas) if is_paused => sqlx::query(READDRESS_PAUSED).bind(destination).bind(id),
-        (Some(_), NextAttempt::AtTheNewTime) if is_paused => {
-            sqlx::query(MOVE_PAUSED).bind(columns.execute_at).bind(destination).bind(id)
-        }
+    let statement = match (held.at, next) {
+        (Some(_), NextAttempt::AsItWas) if is_paused => placed(READDRESS_PAUSED, [destination, id]),
+        (Some(_), NextAttempt::AtTheNewTime) if is_paused => placed(MOVE_PAUSED, [execute_at, destination, id]),
         (Some(at), NextAttempt::AsItWas) => {
             let next = timer.next_look(Timestamp::from_micros(at)).as_micros();
             due_at = Some(next);
-            sqlx::query(READDRESS_DUE).bind(next).bind(destination).bind(shard).bind(at).bind(id)
+            placed(READDRESS_DUE, [number(next), destination, shard, number(at), id])
         }
-        (Some(at), NextAttempt::AtTheNewTime) => {
-            sqlx::query(MOVE_DUE).bind(columns.execute_at).bind(destination).bind(shard).bind(at).bind(id)
-        }
+        (Some(at), NextAttempt::AtTheNewTime) => placed(MOVE_DUE, [execute_at, destination, shard, number(at), id]),
         (None, _) => {
-            sqlx::query(DELETE_OUTCOME).bind(id).execute(transaction.session()).await.or_not_done()?;
-            sqlx::query(INSERT_DUE).bind(shard).bind(columns.execute_at).bind(id).bind(destination)
+            transaction.then(placed(DELETE_OUTCOME, [id.clone()]));
+            placed(INSERT_DUE, [shard, execute_at, id, destination])
         }
     };
-    query.execute(transaction.session()).await.or_not_done()?;
-    Ok(due_at)
+    transaction.then(statement);
+    due_at
 }
 
 /// A timer that takes the new content or time, and starts its attempts over. A paused one stays paused.
@@ -255,8 +251,22 @@ impl Call<Sessions> for Resolve {
                 (Timer { revision: held.timer.revision.saturating_add(1), ..as_created(new) }, *fingerprint)
             }
         };
-        replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, *shards).await?;
+        replace(&mut transaction, &held, &timer, fingerprint, NextAttempt::AtTheNewTime, *shards)?;
         transaction.commit().await?;
         Ok(Some(Created::Replaced(timer)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_is_held_in_one_round_trip() {
+        let id = TimerId::parse("id", "0190163d-8694-739b-aea5-966c26f8ad91").unwrap();
+        let text = hold_text(id, 64);
+        assert!(!text.contains('?'), "{text}");
+        assert_eq!(text.matches("X'0190163d8694739baea5966c26f8ad91'").count(), 5, "{text}");
+        assert!(text.contains("shard = 17 AND id = X'"), "{text}");
     }
 }

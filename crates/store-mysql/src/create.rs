@@ -124,7 +124,7 @@ impl Call<Sessions> for Insert {
         for (new, _) in &timers {
             entries.created(&transaction, new.definition.id, new.created_at);
         }
-        entries.write(&mut transaction).await?;
+        entries.write(&mut transaction)?;
         transaction.commit().await?;
         if !self.asks_first {
             return Ok(Inserted::All);

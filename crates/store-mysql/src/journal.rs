@@ -6,7 +6,8 @@ use store::{Happened, JOURNAL_KEPT};
 use store_sql::sql;
 
 use crate::{
-    failure::{Failure, Step},
+    failure::Failure,
+    literal,
     rows::{Hex, json},
     transaction::Transaction,
 };
@@ -66,13 +67,12 @@ impl Entries {
         }
     }
 
-    /// Writes them, if there are any.
-    pub async fn write(self, transaction: &mut Transaction<'_>) -> Result<(), Failure> {
-        if self.0.is_empty() {
-            return Ok(());
+    /// Has them written with the commit, if there are any.
+    pub fn write(self, transaction: &mut Transaction<'_>) -> Result<(), Failure> {
+        if !self.0.is_empty() {
+            let values = [literal::number(transaction.now), literal::text(&json(&self.0)?)];
+            transaction.then(literal::placed(JOURNAL, values));
         }
-        let query = sqlx::query(JOURNAL).bind(transaction.now).bind(json(&self.0)?);
-        query.execute(transaction.session()).await.or_not_done()?;
         Ok(())
     }
 }

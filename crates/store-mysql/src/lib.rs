@@ -33,6 +33,7 @@ mod expired;
 mod failure;
 mod groups;
 mod journal;
+mod literal;
 mod membership;
 mod migrate;
 mod nudge;
@@ -86,7 +87,7 @@ const SHARDS: u16 = 64;
 /// How long a row is waited for that another session holds, except where a call says otherwise.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-const CALLERS: Lane = Lane { name: "callers", sessions_max: 4, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
+const CALLERS: Lane = Lane { name: "callers", sessions_max: 8, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
 const LISTS: Lane = Lane { name: "lists", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(8) };
 /// Bulk changes hold many rows for a while: they take no session from those that ask for one timer.
 const BULK: Lane = Lane { name: "bulk", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(9) };

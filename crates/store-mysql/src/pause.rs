@@ -33,7 +33,7 @@ impl Call<Sessions> for Pause {
             Err(refusal) => return transaction.rollback().await.map(|()| refusal),
         };
         let rows = Rows::of(&held, 0, self.shards);
-        apply(&mut transaction, BulkStep::Pause, &rows, self.note.as_deref(), self.now).await?;
+        apply(&mut transaction, BulkStep::Pause, &rows, self.note.as_deref(), self.now)?;
         transaction.commit().await?;
         let pause = Some(Paused { at: self.now, note: self.note.clone() });
         let revision = held.timer.revision.saturating_add(1);
@@ -62,7 +62,7 @@ impl Call<Sessions> for Resume {
         let at = held.at.map_or(self.now, Timestamp::from_micros);
         let step = store::resume(at, self.missed, self.now);
         let next = if let BulkStep::Resume { at } = step { at.as_micros() } else { 0 };
-        apply(&mut transaction, step, &Rows::of(&held, next, self.shards), None, self.now).await?;
+        apply(&mut transaction, step, &Rows::of(&held, next, self.shards), None, self.now)?;
         transaction.commit().await?;
         let timer = Timer { pause: None, updated_at: self.now, ..held.timer };
         Ok(Changed::Done(match step {

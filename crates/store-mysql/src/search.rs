@@ -13,6 +13,7 @@
 //! wrong guess reads everything. Each statement looks at a stretch of a known length, and between two of them there is a look at
 //! the clock. What SQL cannot decide safely, such as the meaning of a JSON text, it only narrows; the rest is decided here.
 
+mod few;
 mod parameters;
 mod source;
 mod statement;

@@ -165,7 +165,7 @@ impl Settle {
         };
         let attempts: Vec<_> = counted.iter().filter_map(attempt).collect();
         remember(transaction, &attempts, &mut entries).await?;
-        entries.write(transaction).await
+        entries.write(transaction)
     }
 
     async fn try_to_settle(&self, session: &mut MySqlConnection, finish: &'static str) -> Result<Vec<bool>, Failure> {

@@ -39,6 +39,8 @@ pub struct Transaction<'s> {
     /// The moment at which it began, by the server's clock and after it held what it holds, in microseconds.
     pub now: i64,
     epochs: HashMap<i16, i64>,
+    /// Statements that are sent with the commit.
+    last: Vec<String>,
 }
 
 impl<'s> Transaction<'s> {
@@ -65,7 +67,7 @@ impl<'s> Transaction<'s> {
                 }
             }
             if is_recorded || !holds.generation {
-                return Ok(Self { session, now, epochs });
+                return Ok(Self { session, now, epochs, last: Vec::new() });
             }
         }
         Err(Failure::contention("generations are over faster than they can be locked"))
@@ -85,14 +87,22 @@ impl<'s> Transaction<'s> {
         is_prompt(at, Timestamp::from_micros(self.now))
     }
 
+    /// Adds a statement whose answer is not needed: it is sent with the commit, in the same round trip. Its values are written into it,
+    /// see `literal.rs`.
+    pub fn then(&mut self, statement: String) {
+        self.last.push(statement);
+    }
+
     /// Ends it without a change. One that is only dropped holds its locks a little longer.
     pub async fn rollback(self) -> Result<(), Failure> {
         sqlx::raw_sql("ROLLBACK").execute(self.session).await.or_not_done()?;
         Ok(())
     }
 
-    pub async fn commit(self) -> Result<(), Failure> {
-        sqlx::raw_sql("COMMIT").execute(self.session).await.or_unknown()?;
+    /// Sends what was added, and commits. The server stops at the first statement that fails, and then commits nothing.
+    pub async fn commit(mut self) -> Result<(), Failure> {
+        self.last.push("COMMIT".to_owned());
+        sqlx::raw_sql(AssertSqlSafe(self.last.join("; "))).execute(self.session).await.or_unknown()?;
         Ok(())
     }
 }

@@ -129,6 +129,10 @@ impl Mysql {
         self.home.path().join("data")
     }
 
+    fn temporary(&self) -> PathBuf {
+        self.home.path().join("tmp")
+    }
+
     fn log(&self) -> PathBuf {
         self.home.path().join("log")
     }
@@ -142,6 +146,8 @@ impl Mysql {
     fn command(&self, program: &Path, options: &[&str]) -> Command {
         let mut command = self.user.command(program, self.home.path(), options);
         command.arg("--no-defaults").arg(format!("--datadir={}", self.data().display()));
+        // Its own: a server removes what it takes for its temporary files when it starts, and would remove those of another.
+        command.arg(format!("--tmpdir={}", self.temporary().display()));
         if let Kind::Mysql { root } = &self.kind {
             command.arg(format!("--basedir={}", root.display()));
         }
@@ -158,6 +164,8 @@ impl Mysql {
     }
 
     fn initialise(&self) {
+        fs::create_dir(self.temporary()).expect("a directory could not be made for a MySQL server");
+        self.user.give(&self.temporary());
         let mut command = match self.kind {
             Kind::Mariadb => {
                 let mut command = self.command(Path::new("mariadb-install-db"), &[]);

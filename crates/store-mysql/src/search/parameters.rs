@@ -1,37 +1,37 @@
 //! The values that a text names as `$0`, `$1`…, as often as it likes.
 //!
-//! They are written into the text, as numbers or in hexadecimal, so that nothing in them can be taken for SQL. Each search has a text of
+//! They are written into the text, see `literal.rs`. Each search has a text of
 //! its own: to prepare it would cost a round trip more, and push out the statements that are always the same.
 
-use std::fmt::Write;
-
 use domain::TimerId;
+
+use crate::literal;
 
 #[derive(Debug, Default)]
 pub struct Parameters(Vec<String>);
 
 impl Parameters {
     pub fn number(&mut self, number: i64) -> String {
-        self.push(number.to_string())
+        self.push(literal::number(number))
     }
 
     /// For a column that keeps a text as bytes.
     pub fn bytes(&mut self, text: &str) -> String {
-        self.push(hexadecimal(text.as_bytes()))
+        self.push(literal::bytes(text.as_bytes()))
     }
 
     pub fn id(&mut self, id: TimerId) -> String {
-        self.push(hexadecimal(id.as_uuid().as_bytes()))
+        self.push(literal::id(id.as_uuid()))
     }
 
     pub fn text(&mut self, text: &str) -> String {
-        self.push(literal(text))
+        self.push(literal::text(text))
     }
 
     /// Gives a value that is there another text.
     pub fn set_text(&mut self, place: usize, text: &str) {
         if let Some(value) = self.0.get_mut(place) {
-            *value = literal(text);
+            *value = literal::text(text);
         }
     }
 
@@ -58,21 +58,6 @@ impl Parameters {
         }
         placed
     }
-}
-
-fn literal(text: &str) -> String {
-    format!("_utf8mb4 {}", hexadecimal(text.as_bytes()))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2 + 3);
-    text.push_str("X'");
-    for byte in bytes {
-        // Writing to a text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\'');
-    text
 }
 
 #[cfg(test)]

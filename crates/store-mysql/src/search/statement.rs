@@ -11,7 +11,7 @@ use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, Timestamp};
 use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
 
-use super::{FEW, Few, Source, cursor, parameters::Parameters};
+use super::{FEW, Few, Source, cursor, few::ids_of, parameters::Parameters};
 use crate::{
     failure::{Failure, Step},
     rows::{Hex, json},
@@ -287,13 +287,13 @@ fn range(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, param
     range
 }
 
-fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
+pub fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
     let from = period.from.map(|from| format!(" AND {time} >= {}", parameters.number(from.as_micros())));
     let to = period.to.map(|to| format!(" AND {time} < {}", parameters.number(to.as_micros())));
     format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
 }
 
-fn in_namespaces(namespaces: &[Namespace], parameters: &mut Parameters) -> String {
+pub fn in_namespaces(namespaces: &[Namespace], parameters: &mut Parameters) -> String {
     let names: Vec<_> = namespaces.iter().map(|namespace| parameters.bytes(namespace.as_str())).collect();
     format!("f.namespace IN ({})", names.join(", "))
 }
@@ -378,60 +378,4 @@ fn stands(filter: &Filter, parameters: &mut Parameters) -> String {
         places.push(format!("(o.status IN ({}){})", ended.join(", "), error("o")));
     }
     format!("({})", places.join(" OR "))
-}
-
-/// Ids from a small index with whether they may match, at most one more than a few of each part.
-fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
-    let most = FEW + 1;
-    match few {
-        Few::Ids(ids) => {
-            let ids: Vec<_> = ids.iter().map(|id| parameters.id(*id)).collect();
-            format!("SELECT f.id, TRUE AS fits FROM definition f WHERE f.id IN ({})", ids.join(", "))
-        }
-        Few::Statuses(statuses) => {
-            let mut statuses = statuses.clone();
-            statuses.sort_unstable();
-            statuses.dedup();
-            let of_each: Vec<_> = statuses.into_iter().map(|status| ids_in(status, shards, most)).collect();
-            format!("SELECT x.id, x.fits FROM ({}) x", of_each.join(" UNION ALL "))
-        }
-        Few::Group(namespaces, group) => {
-            let (names, group) = (in_namespaces(namespaces, parameters), parameters.bytes(group.as_str()));
-            format!("SELECT f.id, TRUE AS fits FROM definition f WHERE f.group_name = {group} AND {names}")
-        }
-        Few::Namespaces(namespaces) => {
-            let names = in_namespaces(namespaces, parameters);
-            format!("SELECT f.id, TRUE AS fits FROM definition f FORCE INDEX (definition_namespace) WHERE {names}")
-        }
-        Few::Due(period) => {
-            let due = within("f.execute_at", *period, parameters);
-            format!("SELECT f.id, TRUE AS fits FROM definition f FORCE INDEX (definition_execute) WHERE TRUE{due}")
-        }
-        Few::Created(period) => {
-            let created = within("f.created_at", *period, parameters);
-            format!("SELECT f.id, TRUE AS fits FROM definition f FORCE INDEX (definition_created) WHERE TRUE{created}")
-        }
-    }
-}
-
-fn ids_in(status: Status, shards: u16, most: u64) -> String {
-    match status {
-        Status::Pending => format!("(SELECT d.id, d.claim IS NULL AS fits FROM due d ORDER BY d.shard, d.at, d.id LIMIT {most})"),
-        // What is claimed was due, by the clock of a node; no index could tell more without making every claim dearer.
-        Status::Executing => {
-            let until = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000
-                 + GREATEST(0, COALESCE((SELECT MAX(skew_micros) FROM node), 0))";
-            let of_each: Vec<_> = (0..shards)
-                .map(|shard| {
-                    format!(
-                        "(SELECT d.id, d.claim IS NOT NULL AS fits FROM due d WHERE d.shard = {shard} AND d.at <= {until}
-                          ORDER BY d.at, d.id LIMIT {most})"
-                    )
-                })
-                .collect();
-            of_each.join(" UNION ALL ")
-        }
-        Status::Paused => format!("(SELECT p.id, TRUE AS fits FROM paused p LIMIT {most})"),
-        ended => format!("(SELECT o.id, TRUE AS fits FROM outcome o WHERE o.status = '{ended}' LIMIT {most})"),
-    }
 }

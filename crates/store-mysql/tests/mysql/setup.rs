@@ -1,0 +1,54 @@
+//! Setting a database up, and what people see of it.
+
+use store::{KeyStore, TimerStore};
+use store_conformance::{secs, timer};
+use store_mysql::{MysqlOptions, MysqlStore, OpenError};
+
+fn migrations(url: &str) -> String {
+    throwaway::mariadb().query(url, "SELECT GROUP_CONCAT(version ORDER BY version) FROM timer_migration")
+}
+
+#[tokio::test]
+async fn a_migration_that_was_cut_short_is_completed_by_the_next_start() {
+    let url = throwaway::mariadb().create_database();
+    super::open(&url).await;
+    // As if the process had died in the middle of the migrations, each statement of which is committed by itself.
+    throwaway::mariadb()
+        .query(&url, "DELETE FROM timer_migration WHERE version > 1; DROP VIEW timers; DROP TABLE paused, digest");
+
+    let store = super::open(&url).await;
+
+    assert_eq!(migrations(&url), "1,2,3,4,5,6,7,8,9");
+    assert_eq!(store.keys().await.unwrap(), []);
+    assert_eq!(throwaway::mariadb().query(&url, "SELECT COUNT(*) FROM shard"), "64");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_is_refused() {
+    let url = throwaway::mariadb().create_database();
+    super::open(&url).await;
+    throwaway::mariadb().query(&url, "INSERT INTO timer_migration (version) VALUES (1000)");
+    let refused = MysqlStore::connect(&MysqlOptions(url)).await.unwrap_err();
+    assert!(matches!(&refused, OpenError::Unfit(why) if why.to_string().contains("version 1000")), "{refused}");
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_is_noticed() {
+    let server = throwaway::Mysql::start_mariadb();
+    let url = server.create_database();
+    let durability = async || MysqlStore::connect(&MysqlOptions(url.clone())).await.unwrap().durability().clone();
+    assert!(durability().await.is_full());
+    server.query(&url, "SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+    assert_eq!(durability().await.weak_settings, ["innodb_flush_log_at_trx_commit=2"]);
+}
+
+#[tokio::test]
+async fn people_read_timers_under_plain_names() {
+    let url = throwaway::mariadb().create_database();
+    let store = super::open(&url).await;
+    let draft = timer("http://a.example/").namespace("shop").key("größe 😀").due_in(secs(1));
+    let id = draft.id();
+    store.create(vec![draft.build()]).await.unwrap();
+    let seen = throwaway::mariadb().query(&url, "SELECT id, namespace, `key`, status, attempt, revision FROM timers");
+    assert_eq!(seen, format!("{id}\tshop\tgröße 😀\tpending\t0\t1"));
+}
