@@ -86,5 +86,6 @@ mod slow_clients;
 mod stats;
 mod stopping;
 mod tenants;
+mod terminal;
 mod trial;
 mod unrecorded;
