@@ -7,7 +7,7 @@ mod backup;
 #[cfg(feature = "bench")]
 mod bench;
 mod cli;
-mod client;
+
 mod dev;
 mod exit;
 mod healthcheck;
@@ -17,6 +17,7 @@ mod nats_wiring;
 mod restore;
 mod rlimit;
 mod serve;
+mod service_call;
 mod settings;
 mod signals;
 mod statistics;
