@@ -6,8 +6,8 @@ use terminal::table;
 
 use crate::{
     cli::{CreateKeyOptions, KeysCommand, ListKeysOptions, RevokeKeyOptions},
-    client::{self, text},
     exit::{Failure, print, say},
+    service_call::{ask, text},
 };
 
 pub fn main(command: &KeysCommand) -> Result<(), Failure> {
@@ -23,7 +23,7 @@ fn create(options: &CreateKeyOptions) -> Result<(), Failure> {
     let namespaces = (!options.all_namespaces).then_some(&options.namespaces);
     let rights = if options.read_only { "read" } else { "write" };
     let wanted = json!({"name": options.name, "namespaces": namespaces, "rights": rights});
-    let issued = client::ask(&options.service, Method::POST, "/keys", Some(&wanted))?;
+    let issued = ask(&options.service, Method::POST, "/keys", Some(&wanted))?;
     print(format_args!("{}", text(&issued["key"])));
     let opens = namespaces_of(&issued);
     let rights = if options.read_only { "to read" } else { "to read and write" };
@@ -32,7 +32,7 @@ fn create(options: &CreateKeyOptions) -> Result<(), Failure> {
 }
 
 fn list(options: &ListKeysOptions) -> Result<(), Failure> {
-    let data = client::ask(&options.service, Method::GET, "/keys", None)?;
+    let data = ask(&options.service, Method::GET, "/keys", None)?;
     if options.json {
         print(format_args!("{}", data["keys"]));
         return Ok(());
@@ -50,7 +50,7 @@ fn list(options: &ListKeysOptions) -> Result<(), Failure> {
 
 fn revoke(options: &RevokeKeyOptions) -> Result<(), Failure> {
     let id = domain::AccessKeyId::parse(&options.id)?;
-    client::ask(&options.service, Method::DELETE, &format!("/keys/{id}"), None)?;
+    ask(&options.service, Method::DELETE, &format!("/keys/{id}"), None)?;
     say(format_args!("Key {id} is revoked."));
     Ok(())
 }

@@ -7,7 +7,6 @@ mod backup;
 #[cfg(feature = "bench")]
 mod bench;
 mod cli;
-mod client;
 mod console_wiring;
 mod dev;
 mod exit;
@@ -18,6 +17,7 @@ mod nats_wiring;
 mod restore;
 mod rlimit;
 mod serve;
+mod service_call;
 mod settings;
 mod signals;
 mod statistics;

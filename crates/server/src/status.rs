@@ -6,12 +6,12 @@ use terminal::table;
 
 use crate::{
     cli::StatusOptions,
-    client::{self, text},
     exit::{Failure, print},
+    service_call::{ask, text},
 };
 
 pub fn main(options: &StatusOptions) -> Result<(), Failure> {
-    let cluster = client::ask(&options.service, Method::GET, "/cluster", None)?;
+    let cluster = ask(&options.service, Method::GET, "/cluster", None)?;
     if options.json {
         print(format_args!("{cluster}"));
     } else {

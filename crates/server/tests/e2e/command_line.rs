@@ -23,7 +23,10 @@ async fn version_and_help_read_well() {
     assert_eq!(said(&["--version"]), format!("timer {}\n", env!("CARGO_PKG_VERSION")));
     let help = said(&["--help"]);
     let bench = cfg!(feature = "bench").then_some("bench");
-    for command in ["serve", "dev", "migrate", "backup", "restore", "healthcheck", "status", "keys"].into_iter().chain(bench) {
+    let of_service = ["serve", "dev", "migrate", "backup", "restore", "healthcheck", "status", "keys"];
+    let of_timers = ["create", "get", "list", "attempts", "update", "cancel", "fire", "retry", "pause", "resume", "reschedule"];
+    let others = ["watch", "listen", "next", "top", "export", "import", "sign", "verify", "profile", "completion", "man"];
+    for command in of_service.into_iter().chain(of_timers).chain(others).chain(bench) {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
     }
     let help = said(&["serve", "--help"]);

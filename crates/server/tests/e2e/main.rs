@@ -87,5 +87,6 @@ mod slow_clients;
 mod stats;
 mod stopping;
 mod tenants;
+mod terminal;
 mod trial;
 mod unrecorded;
