@@ -7,7 +7,6 @@ mod backup;
 #[cfg(feature = "bench")]
 mod bench;
 mod cli;
-
 mod dev;
 mod exit;
 mod healthcheck;
