@@ -1,6 +1,6 @@
 //! Setting a database up, and what people see of it.
 
-use store::{KeyStore, TimerStore};
+use store::{DueStore, EventStore, HealthStore, KeyStore, MembershipStore, TimerStore};
 use store_conformance::{secs, timer};
 use store_mysql::{MysqlOptions, MysqlStore, OpenError};
 
@@ -51,4 +51,27 @@ async fn people_read_timers_under_plain_names() {
     store.create(vec![draft.build()]).await.unwrap();
     let seen = throwaway::mariadb().query(&url, "SELECT id, namespace, `key`, status, attempt, revision FROM timers");
     assert_eq!(seen, format!("{id}\tshop\tgröße 😀\tpending\t0\t1"));
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_create_tables_can_run_the_service() {
+    let url = throwaway::mariadb().create_database();
+    super::open(&url).await;
+    let (_, database) = url.rsplit_once('/').unwrap();
+    let grants =
+        format!("CREATE USER 'plain'@'127.0.0.1'; GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO 'plain'@'127.0.0.1'");
+    throwaway::mariadb().query(&url, &grants);
+
+    let store = super::open(&url.replace("timer@", "plain@")).await;
+
+    let shard_leases = super::acquire_all(&store).await;
+    let new = timer("http://a.example/").build();
+    let id = new.definition.id;
+    store.create(vec![new]).await.unwrap();
+    let due = super::everything_due(&store).await;
+    store.nudge(&due).await.unwrap();
+    assert_eq!(store.claim(&super::claim(1, &shard_leases), &due).await.unwrap().len(), 1);
+    store.probe().await.unwrap();
+    store.watermark().await.unwrap();
+    assert_eq!(store.get(id).await.unwrap().unwrap().status, domain::Status::Executing);
 }
