@@ -16,7 +16,6 @@ use std::{
 
 use bench::{Campaign, Comparison, Embedded, Failed, Pairs, Record, Session, Target, Wanted, Workload};
 use domain::{Clock, Span, SystemClock};
-use terminal::table;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

@@ -4,12 +4,10 @@ use std::{fs, path::Path};
 
 use bench::{Comparison, Disk, Memory, Note, Record, Side};
 use serde::Serialize;
+use terminal::table;
 
 use super::refuse;
-use crate::{
-    exit::{Failure, print, say},
-    table::table,
-};
+use crate::exit::{Failure, print, say};
 
 /// On a terminal one line that changes, elsewhere a line for each result.
 pub fn tell(note: &Note<'_>, is_terminal: bool) {
