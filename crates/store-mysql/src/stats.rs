@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn portions_grow_while_the_budget_lasts() {
-        let mut portions = Portions::of(8, Duration::from_millis(250));
+        let mut portions = Portions::of(8, Duration::from_millis(200));
         let mut sizes = Vec::new();
         while let Some(shards) = portions.next() {
             sizes.push(shards.len());
@@ -93,7 +93,7 @@ mod tests {
         }
         assert_eq!((sizes, portions.is_partly(), portions.of_all(10)), (vec![1, 1, 2, 4], false, 10));
 
-        let mut portions = Portions::of(8, Duration::from_millis(250));
+        let mut portions = Portions::of(8, Duration::from_millis(200));
         let mut sizes = Vec::new();
         while let Some(shards) = portions.next() {
             sizes.push(shards.len());
