@@ -1,7 +1,9 @@
 //! A filter in words: `status:failed ns:billing key:order-* due:<1h`.
 
 use commands::{Filter, Period};
-use domain::{CorrelationId, Group, Invalid, Key, MetadataPath, Namespace, Span, Status, Timestamp, limits};
+use domain::{
+    CorrelationId, FilterWord, Group, Invalid, Key, MetadataPath, Namespace, Span, Status, Timestamp, limits, split_filter_words,
+};
 
 /// The conditions that there are, with an example of each.
 pub(crate) const CONDITIONS: [(&str, &str); 10] = [
@@ -25,21 +27,13 @@ pub(crate) struct FilterWords {
     pub(crate) filter: Filter,
 }
 
-/// A word without its quotes.
-struct Word {
-    name: String,
-    value: String,
-    /// Then it has no wildcard.
-    is_quoted: bool,
-}
-
 impl FilterWords {
     /// What the words mean at this time: `due:<1h` is another hour tomorrow.
     pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Self, Invalid> {
-        let words = split(text)?;
+        let words = split_filter_words(text)?;
         let mut filter = Filter::default();
         for written in &words {
-            let word = Word::of(written);
+            let word = FilterWord::of(written);
             let refused = |invalid: Invalid| Invalid::new(format!("{written}: {}", invalid.field), invalid.rule);
             add(&mut filter, &word, now).map_err(refused)?;
         }
@@ -86,52 +80,7 @@ pub(crate) fn word(name: &str, value: &str) -> String {
     format!("{name}\"{escaped}\"")
 }
 
-/// Splits at blanks that are not in quotes.
-fn split(text: &str) -> Result<Vec<String>, Invalid> {
-    let (mut words, mut word, mut is_quoted, mut chars) = (Vec::new(), String::new(), false, text.chars());
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' if is_quoted => {
-                word.push(c);
-                word.extend(chars.next());
-            }
-            '"' => {
-                is_quoted = !is_quoted;
-                word.push(c);
-            }
-            c if c.is_whitespace() && !is_quoted => {
-                if !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-            }
-            c => word.push(c),
-        }
-    }
-    if is_quoted {
-        return Err(Invalid::new("the filter", "has a quote that is not closed"));
-    }
-    words.extend((!word.is_empty()).then_some(word));
-    Ok(words)
-}
-
-impl Word {
-    fn of(written: &str) -> Self {
-        let quoted_at = written.find('"').unwrap_or(written.len());
-        let colon = written.find(':').filter(|colon| *colon < quoted_at);
-        let (name, rest) = colon.map_or(("", written), |colon| (&written[..colon], &written[colon + 1..]));
-        let (mut value, mut is_quoted, mut chars) = (String::new(), false, rest.chars());
-        while let Some(c) = chars.next() {
-            match c {
-                '"' => is_quoted = true,
-                '\\' if is_quoted => value.extend(chars.next()),
-                c => value.push(c),
-            }
-        }
-        Self { name: name.to_owned(), value, is_quoted }
-    }
-}
-
-fn add(filter: &mut Filter, word: &Word, now: Timestamp) -> Result<(), Invalid> {
+fn add(filter: &mut Filter, word: &FilterWord, now: Timestamp) -> Result<(), Invalid> {
     let value = word.value.as_str();
     match word.name.as_str() {
         "" => add_key(filter, value, true),

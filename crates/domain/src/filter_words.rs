@@ -8,27 +8,29 @@ pub const FILTER_WORDS: &str = "status: ns: key: due: created: dest: error: meta
 /// What the words mean at this time, as parameters of a list: `due:<1h` is another hour tomorrow.
 pub fn filter_parameters(text: &str, now: Timestamp) -> Result<Vec<(String, String)>, Invalid> {
     let mut parameters = Parameters::default();
-    for written in split(text)? {
-        let word = Word::of(&written);
+    for written in split_filter_words(text)? {
+        let word = FilterWord::of(&written);
         let refused = |invalid: Invalid| Invalid::new(format!("{written}: {}", invalid.field), invalid.rule);
         parameters.add(&word, now).map_err(refused)?;
     }
     Ok(parameters.0)
 }
 
-/// A word without its quotes.
-struct Word {
-    name: String,
-    value: String,
+/// One condition of a filter in words, without its quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterWord {
+    /// Empty where nothing stands before a colon.
+    pub name: String,
+    pub value: String,
     /// Then it has no wildcard.
-    is_quoted: bool,
+    pub is_quoted: bool,
 }
 
 #[derive(Default)]
 struct Parameters(Vec<(String, String)>);
 
-/// Splits at blanks that are not in quotes.
-fn split(text: &str) -> Result<Vec<String>, Invalid> {
+/// The words as they were written, split at blanks that are not in quotes.
+pub fn split_filter_words(text: &str) -> Result<Vec<String>, Invalid> {
     let (mut words, mut word, mut is_quoted, mut chars) = (Vec::new(), String::new(), false, text.chars());
     while let Some(c) = chars.next() {
         match c {
@@ -55,8 +57,8 @@ fn split(text: &str) -> Result<Vec<String>, Invalid> {
     Ok(words)
 }
 
-impl Word {
-    fn of(written: &str) -> Self {
+impl FilterWord {
+    pub fn of(written: &str) -> Self {
         let quoted_at = written.find('"').unwrap_or(written.len());
         let colon = written.find(':').filter(|colon| *colon < quoted_at);
         let (name, rest) = colon.map_or(("", written), |colon| (&written[..colon], &written[colon + 1..]));
@@ -73,7 +75,7 @@ impl Word {
 }
 
 impl Parameters {
-    fn add(&mut self, word: &Word, now: Timestamp) -> Result<(), Invalid> {
+    fn add(&mut self, word: &FilterWord, now: Timestamp) -> Result<(), Invalid> {
         let value = word.value.as_str();
         if value.is_empty() {
             return Err(Invalid::new(&word.name, "must not be empty"));
