@@ -11,13 +11,14 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Hashes times and ids. No client chooses those, so that it need not be hard to foresee, only quick.
+/// Hashes times, ids, shards, tenants and receivers, quickly.
 #[derive(Default)]
 pub struct PositionHasher(u64);
 
-/// A map by tenant, receiver or both. A client chooses its receivers, so the hash begins with a secret of this process.
+/// A map by tenant, receiver or both.
 pub type Shares<K, V> = HashMap<K, V, Seed>;
 
+/// Clients choose their receivers and may choose their ids, so each hash begins with a secret of this process.
 #[derive(Debug, Clone, Copy)]
 pub struct Seed(u64);
 
@@ -46,6 +47,10 @@ impl Hasher for PositionHasher {
             word[..chunk.len()].copy_from_slice(chunk);
             self.write_u64(u64::from_le_bytes(word));
         }
+    }
+
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(u64::from(number));
     }
 
     fn write_u32(&mut self, number: u32) {

@@ -1,16 +1,13 @@
 //! The near term in memory.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    hash::BuildHasherDefault,
-};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use domain::{Destination, Shard, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
 
 use crate::{
     concurrency_limit::ConcurrencyLimit,
-    hash::PositionHasher,
+    hash::Seed,
     memory_budget::MemoryBudget,
     position::Position,
     ready::{Ready, Start},
@@ -26,13 +23,13 @@ pub struct Window {
     upcoming: BTreeMap<Position, Destination>,
     ready: Ready,
     /// What has left `upcoming`: it must not enter a second time.
-    known: HashMap<Position, Stage, BuildHasherDefault<PositionHasher>>,
+    known: HashMap<Position, Stage, Seed>,
     permits: ConcurrencyLimit,
     memory: MemoryBudget,
     unrecorded: usize,
     /// Something is due for which its tenant got no permit when it was last asked for.
     is_exhausted: bool,
-    reach: HashMap<Shard, Reach>,
+    reach: HashMap<Shard, Reach, Seed>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +68,7 @@ impl Window {
             memory: MemoryBudget::default(),
             unrecorded: 0,
             is_exhausted: false,
-            reach: HashMap::new(),
+            reach: HashMap::default(),
         }
     }
 
@@ -255,6 +252,8 @@ impl Window {
             Start::Now
         });
         self.is_exhausted = is_any_waiting || (self.permits.free() == 0 && self.ready.len() > 0);
+        // They all start together. Neighbours in time and id are neighbours in the store, which takes them quicker one after another.
+        taken.sort_unstable_by_key(|entry| (entry.at, entry.id));
         taken
     }
 
@@ -283,25 +282,36 @@ impl Window {
 
     /// The call of an entry in flight is over: its permit is free. It stays known until it is recorded. Saying so twice is harmless.
     pub fn called(&mut self, entry: &DueEntry) {
-        // The permit is that of the destination it was taken for; the timer may have got another one since.
         if let Some(stage) = self.known.get_mut(&(entry.at, entry.id))
             && let Stage::InFlight { destination, bytes } = *stage
         {
             *stage = Stage::Called;
             self.unrecorded += 1;
-            self.memory.remove(destination, bytes);
-            self.permits.give_back(destination);
-            self.ready.unpark(destination.receiver());
+            self.release(destination, bytes);
         }
     }
 
     /// An entry in flight or called is settled, or was not ours to take. Saying so twice is harmless.
     pub fn done(&mut self, entry: &DueEntry) {
-        self.called(entry);
-        if self.known.get(&(entry.at, entry.id)) == Some(&Stage::Called) {
-            self.unrecorded -= 1;
-            self.known.remove(&(entry.at, entry.id));
+        let Entry::Occupied(known) = self.known.entry((entry.at, entry.id)) else { return };
+        match *known.get() {
+            Stage::Ready => {}
+            Stage::InFlight { destination, bytes } => {
+                known.remove();
+                self.release(destination, bytes);
+            }
+            Stage::Called => {
+                known.remove();
+                self.unrecorded -= 1;
+            }
         }
+    }
+
+    /// The permit is that of the destination it was taken for; the timer may have got another one since.
+    fn release(&mut self, destination: Destination, bytes: usize) {
+        self.memory.remove(destination, bytes);
+        self.permits.give_back(destination);
+        self.ready.unpark(destination.receiver());
     }
 
     /// Entries in flight could not be claimed for now: they become due again.
