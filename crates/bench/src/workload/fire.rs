@@ -72,10 +72,13 @@ pub fn judge(round: &Round, numbers: Range<u64>, created: Answered) -> Run {
     }
 }
 
-/// Creates all timers of `fires` in time.
+/// Creates all timers of `fires` in time, as those of one tenant: those of several would be called in turns.
 pub async fn prepare_fires(session: &Session, fires: Fires) -> Result<(Round, i64, Answered), Failed> {
     let Fires { timers, destinations, gap_micros: gap } = fires;
-    let begin = |first| session.begin(timers, destinations, Plan::Every { first, gap });
+    let begin = |first| {
+        let round = session.begin(timers, destinations, Plan::Every { first, gap });
+        Round { is_one_namespace: true, ..round }
+    };
     prepare(session, timers, begin, async |round: &Round| session.create(round, 0..timers, LOAD).await).await
 }
 
