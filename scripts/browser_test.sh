@@ -25,7 +25,7 @@ cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 run() { python3 -m pytest tests/browser --quiet --override-ini "cache_dir=$cache" --dist loadscope "$@"; }
 
-# As scripts/try_again.py does: a test that failed on a machine that stood still passes when it runs alone.
+# As scripts/run_tests.py does: a test that failed on a machine that stood still passes when it runs alone.
 run --numprocesses "${BROWSER_PROCESSES:-4}" "$@" && exit
 [[ -s $cache/v/cache/lastfailed ]] || exit 1
 printf '\n=== once more, one at a time ===\n'

@@ -23,12 +23,12 @@ source scripts/lint_while_building.sh
 cargo test --workspace --locked --no-run
 
 heading "unit tests, conformance, brokers and databases"
-scripts/try_again.py --workspace --locked --no-fail-fast --lib --bins --examples --test '[!e]*'
+scripts/run_tests.py --workspace --locked --lib --bins --examples --test '[!e]*'
 cargo test --workspace --locked --doc
 
 # Most of these tests wait for a time to come; what limits those that work is in crates/server/tests/e2e/rig/machine.rs.
 heading "promises"
-scripts/try_again.py --workspace --locked --test e2e -- --test-threads "${E2E_THREADS:-12}"
+scripts/run_tests.py --workspace --locked --test e2e -- --test-threads "${E2E_THREADS:-12}"
 
 # After the promises, whose limits of time they would strain.
 scripts/sdk_test.sh || { heading "SDKs, once more"; scripts/sdk_test.sh; }
