@@ -2,7 +2,7 @@
 """Checks every link between files of this repository, offline: that the file is there, and the heading in it.
 
 Reads all Markdown, and in all other text files what looks like the path of a page or image of docs/. Pages of the book must be in its
-SUMMARY.md, and decisions in its list of them.
+SUMMARY.md and say in their first sentence for whom they are, and decisions must be in its list of them.
 """
 
 import pathlib
@@ -64,6 +64,8 @@ def main() -> None:
     for page in SOURCES.rglob("*.md"):
         if page.name != "SUMMARY.md" and f"({page.relative_to(SOURCES)})" not in summary:
             faults.append(f"{page.relative_to(ROOT)} is not in SUMMARY.md")
+        if page.name != "SUMMARY.md" and not re.match(r"# .+\n\n(?:<!--.*-->\n\n)?For ", page.read_text()):
+            faults.append(f"{page.relative_to(ROOT)} does not say first for whom it is (`For …`)")
     decisions = (SOURCES / "about/decisions.md").read_text()
     for page in (ROOT / "docs/adr").glob("*.md"):
         if f"/{page.name})" not in decisions:

@@ -111,7 +111,7 @@ fn reference() -> String {
     let mut text = format!(
         "# Settings\n\n\
          <!-- {GENERATED} -->\n\n\
-         Flags win over environment variables, variables over `.env` in the current directory or the nearest one above it. An\n\
+         For operators. Flags win over environment variables, variables over `.env` in the current directory or the nearest one above it. An\n\
          empty value counts as not set. A value that breaks its rule ends the start with one sentence that names the setting, and\n\
          exit code 2. The chapter [Run it](../run/production.md) says what the settings\n\
          mean in practice.\n"
