@@ -74,6 +74,24 @@ class Stage:
         (self.sources / place).write_text(text)
 
 
+def first_sentence(page: pathlib.Path) -> str:
+    """For whom a page is, or what it begins with."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text()).split("\n", 1)[1].strip()
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text.split("\n\n", 1)[0].replace("\n", " "))
+    return re.split(r"(?<=[.])\s", plain, maxsplit=1)[0]
+
+
+def write_llms(stage: Stage) -> None:
+    """llms.txt: the pages with a line each, for programs that read documentation."""
+    lines = ["# Timer Platform", "", "> A durable timer service: registers calls for later and makes them on time."]
+    for line in (stage.sources / "SUMMARY.md").read_text().splitlines()[1:]:
+        if line.startswith("# "):
+            lines += ["", f"## {line[2:]}", ""]
+        elif match := re.match(r" *- \[(.+)\]\((.+)\.md\)$", line):
+            lines.append(f"- [{match[1]}]({match[2]}.html): {first_sentence(stage.sources / f'{match[2]}.md')}")
+    (stage.sources / "llms.txt").write_text("\n".join(lines) + "\n")
+
+
 def main(directory: str) -> None:
     target = pathlib.Path(directory)
     shutil.rmtree(target, ignore_errors=True)
@@ -83,6 +101,7 @@ def main(directory: str) -> None:
         stage.write(page, str(page.relative_to(SOURCES)))
     for page, place in stage.joined.items():
         stage.write(page, place)
+    write_llms(stage)
 
 
 if __name__ == "__main__":
