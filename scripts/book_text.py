@@ -47,4 +47,4 @@ def anchors(text: str) -> set[str]:
         again = found.get(name, 0)
         found[name] = again + 1
         names.add(f"{name}-{again}" if again else name)
-    return names
+    return names | set(re.findall(r'<a id="([\w-]+)"></a>', text))
