@@ -1,6 +1,6 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run check test sdk-test browser soak fault bench deploy-check lint fmt
+.PHONY: help run check test sdk-test browser soak fault bench deploy-check book lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bench: ## measure both stores in ten minutes and write bench/results/; BENCH_PEN
 
 deploy-check: ## the Helm chart, alerts, dashboard, systemd unit and images, with their own linters
 	@scripts/check_deploy.sh
+
+book: ## build the book of docs/book into target/book/html
+	@scripts/book.sh
 
 lint: ## formatting, clippy, crate arrows, licences and sources of dependencies
 	@scripts/lint.sh

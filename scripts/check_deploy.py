@@ -2,7 +2,7 @@
 """Holds deploy/ against the program: check_deploy.py BINARY RULES_FILE.
 
 Every metric that an alert or the dashboard names must be among those of a started service, every alert must have its section in
-docs/operations.md, and the chart must know every setting. Writes the expressions of the dashboard as rules to RULES_FILE, so that
+docs/book/src/run/runbooks.md, and the chart must know every setting. Writes the expressions of the dashboard as rules to RULES_FILE, so that
 promtool can check their syntax.
 """
 
@@ -26,7 +26,7 @@ NOT_IN_CONFIG = {
     *("API_KEY", "DATABASE_URL", "PG_PASSWORD", "NATS_PASSWORD", "SIGNING_SECRET", "NATS_URL", "TIMER_BROKER_URL"),
     *("PORT", "BIND", "NODE_NAME", "NAMESPACES_FILE", "TIMER_DB_PATH", "TIMER_URL"),
 }
-# Metrics that exist only with NATS or PostgreSQL, which is not started here: docs/operations.md must name them.
+# Metrics that exist only with NATS or PostgreSQL, which is not started here: docs/book/src/run/monitoring.md must name them.
 ELSEWHERE = ("timer_nats_", "timer_postgres_", "timer_command", "timer_events_")
 
 
@@ -77,20 +77,21 @@ def camel(setting: str) -> str:
 
 def main(binary: str, rules_file: str) -> None:
     faults = []
-    operations = (ROOT / "docs/operations.md").read_text()
+    monitoring = (ROOT / "docs/book/src/run/monitoring.md").read_text()
+    runbooks = (ROOT / "docs/book/src/run/runbooks.md").read_text()
     rules = RULES.read_text()
     dashboard = expressions()
 
     known = metrics_of(binary)
     for name in sorted(named_metrics("\n".join([*re.findall(r"expr: [^\n]*(?:\n {10,}[^\n]*)*", rules), *dashboard]))):
-        elsewhere = name.startswith(ELSEWHERE) and name in operations
+        elsewhere = name.startswith(ELSEWHERE) and name in monitoring
         if name not in known and not elsewhere:
             faults.append(f"{name} is no metric of the service")
 
-    headings = {heading.lower() for heading in re.findall(r"^#+ (\w+)$", operations, re.MULTILINE)}
-    for alert, runbook in re.findall(r"alert: (\w+).*?runbook: docs/operations\.md#(\w+)", rules, re.DOTALL):
+    headings = {heading.lower() for heading in re.findall(r"^#+ (\w+)$", runbooks, re.MULTILINE)}
+    for alert, runbook in re.findall(r"alert: (\w+).*?runbook: docs/book/src/run/runbooks\.md#(\w+)", rules, re.DOTALL):
         if runbook != alert.lower() or runbook not in headings:
-            faults.append(f"{alert} has no section in docs/operations.md")
+            faults.append(f"{alert} has no section in docs/book/src/run/runbooks.md")
     if rules.count("alert: ") != rules.count("runbook: "):
         faults.append("an alert has no runbook")
 
@@ -99,7 +100,7 @@ def main(binary: str, rules_file: str) -> None:
         if copy.read_text() != original.read_text():
             faults.append(f"{copy.relative_to(ROOT)} differs from {original.relative_to(ROOT)}: copy it")
 
-    settings = set(re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs/settings.md").read_text(), re.MULTILINE))
+    settings = set(re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs/book/src/reference/settings.md").read_text(), re.MULTILINE))
     wanted = {camel(name) for name in settings - NOT_IN_CONFIG}
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"]["config"]["properties"]
     for name in sorted(wanted ^ set(schema)):

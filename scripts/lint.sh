@@ -14,6 +14,9 @@ heading "arrows between crates"
 scripts/check_arrows.py --self-test
 scripts/check_arrows.py
 
+heading "links and spelling"
+scripts/check_text.sh
+
 if [[ ${1:-} == text ]]; then
   exit
 fi

@@ -33,6 +33,9 @@ scripts/run_tests.py --workspace --locked --test e2e -- --test-threads "${E2E_TH
 # After the promises, whose limits of time they would strain.
 scripts/sdk_test.sh || { heading "SDKs, once more"; scripts/sdk_test.sh; }
 
+heading "the code of the book"
+scripts/book_test.py
+
 # Not beside the promises: both want all of the machine, and pages are held to limits of time.
 heading "the console in a browser"
 scripts/browser_test.sh

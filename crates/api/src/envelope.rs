@@ -24,7 +24,7 @@ pub(crate) enum Code {
 }
 
 impl Code {
-    const fn of(status: StatusCode) -> Self {
+    pub(crate) const fn of(status: StatusCode) -> Self {
         match status {
             StatusCode::NOT_FOUND => Self::NotFound,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Self::Unauthorized,

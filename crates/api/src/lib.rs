@@ -67,6 +67,8 @@ mod view;
 mod whoami;
 
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! The settings of the service. Each is declared once, in the file of its theme: flag, environment variable, type, rule, default
-//! and help. `.env.example` and `docs/settings.md` are generated from these declarations.
+//! and help. `.env.example` and `docs/book/src/reference/settings.md` are generated from these declarations.
 //!
 //! Here is what follows from all of them together.
 

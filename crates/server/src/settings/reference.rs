@@ -1,4 +1,4 @@
-//! `.env.example` and `docs/settings.md`, generated from the declarations of the settings. The test below compares them with
+//! `.env.example` and `docs/book/src/reference/settings.md`, generated from the declarations of the settings. The test below compares them with
 //! the files of the repository, or writes them.
 
 use std::{collections::BTreeSet, fmt::Write, path::Path};
@@ -111,9 +111,10 @@ fn reference() -> String {
     let mut text = format!(
         "# Settings\n\n\
          <!-- {GENERATED} -->\n\n\
-         Flags win over environment variables, variables over `.env` in the current directory or the nearest one above it. An\n\
+         For operators. Flags win over environment variables, variables over `.env` in the current directory or the nearest one above it. An\n\
          empty value counts as not set. A value that breaks its rule ends the start with one sentence that names the setting, and\n\
-         exit code 2. [operations.md](operations.md) says more about what the settings mean in practice.\n"
+         exit code 2. The chapter [Run it](../run/production.md) says what the settings\n\
+         mean in practice.\n"
     );
     let mut group = String::new();
     for setting in described() {
@@ -134,7 +135,7 @@ fn reference() -> String {
 #[test]
 fn generated_files_are_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (name, text) in [(".env.example", env_example()), ("docs/settings.md", reference())] {
+    for (name, text) in [(".env.example", env_example()), ("docs/book/src/reference/settings.md", reference())] {
         let file = root.join(name);
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&file, &text).expect("a file that can be written");

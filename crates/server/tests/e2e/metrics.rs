@@ -4,7 +4,7 @@ use throwaway::Nats;
 
 use crate::rig::{Backend, Service, beside_others, blocking, for_each_store, with_commands};
 
-const GUIDE: &str = include_str!("../../../../docs/operations.md");
+const GUIDE: &str = include_str!("../../../../docs/book/src/run/monitoring.md");
 
 for_each_store!(every_metric_that_an_operator_is_told_of_is_there_from_the_start);
 
