@@ -80,6 +80,7 @@ def test_failed_timers_are_grouped_and_retried(seeds, look):
     group.get_by_role("link", name="Retry all").click()
     page.get_by_role("button", name="Retry 3").click()
     expect(page.get_by_role("status")).to_contain_text("3 timers")
+    expect(group.get_by_role("link", name="Retry spread")).to_have_attribute("href", re.compile("over=10m"))
     for id in ids:
         service.wait_for_status(id, "failed")
     assert len([path for path, _ in seeds.receiver.calls if "/418/teapot" in path]) == 6
