@@ -72,6 +72,12 @@ def test_the_inbox_shows_calls_answers_as_it_is_told_and_moves_the_clock(dev, lo
 
 
 def test_the_inbox_is_for_the_administrator(dev):
+def test_a_session_outlives_a_clock_that_is_moved_by_a_month(dev):
+    cookie = dev.log_in(ADMINISTRATOR)
+    assert dev.api("POST", "/dev/clock/advance", {"by": "30d"}).status == 200
+    assert dev.open("/timers", cookie).status == 200
+
+
     cookie = dev.log_in(dev.issue_key("a tenant", "write", ["shop"])["key"])
     assert dev.open("/inbox", cookie).status == 403
     for path in ("answers", "clock", "clear"):

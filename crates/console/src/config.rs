@@ -1,11 +1,11 @@
 //! What the server brings.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use axum::response::Response;
 use commands::{Commands, Filter};
 use dev::DevTools;
-use domain::Invalid;
+use domain::{Caller, Clock, Invalid};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -29,6 +29,10 @@ pub struct ConsoleConfig {
     pub health: Vec<HealthProbe>,
     /// Writes exports; without it there are none.
     pub export: Option<Export>,
+    /// The clock of the machine, by which sessions end: `timer dev` moves that of the timers.
+    pub clock: Arc<dyn Clock>,
+    /// Counts one request of a key, as the API does; refused with how long to wait.
+    pub rate: RateCheck,
     /// There in `timer dev`, and only there.
     pub development: Option<Development>,
     /// The receiver and the clock of `timer dev`.
@@ -59,6 +63,8 @@ pub enum Payloads {
 
 /// Gives the timers that a caller may see and that match, as a file of this format; `None` if there is no such format.
 pub type Export = Arc<dyn Fn(Commands, Filter, &str) -> Option<Response> + Send + Sync>;
+
+pub type RateCheck = Arc<dyn Fn(&Caller) -> Result<(), Duration> + Send + Sync>;
 
 /// What `timer dev` adds.
 #[derive(Debug, Clone)]

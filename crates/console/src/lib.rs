@@ -47,7 +47,9 @@ use axum::{Router, middleware, routing};
 use commands::{Commands, KeyRing};
 use domain::Caller;
 
-pub use config::{ConsoleConfig, ConsoleMode, ConsoleUrl, Development, Export, HealthProbe, HealthReading, Payloads};
+pub use config::{
+    ConsoleConfig, ConsoleMode, ConsoleUrl, Development, Export, HealthProbe, HealthReading, Payloads, RateCheck,
+};
 
 use crate::{live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions};
 
