@@ -92,6 +92,7 @@ pub use listener::check_head;
 pub use listener::serve;
 pub use metrics::METRICS;
 pub use rate::{RateLimit, Rates};
+pub use request::{read_new_timer, read_patch};
 
 use page::Page;
 use permits::Permits;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use axum::response::Response;
-use commands::{Commands, Filter};
+use commands::{Commands, Filter, NewTimerRequest, Patch};
 use dev::DevTools;
 use domain::{Caller, Clock, Invalid};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,8 @@ pub struct ConsoleConfig {
     pub clock: Arc<dyn Clock>,
     /// Counts one request of a key, as the API does; refused with how long to wait.
     pub rate: RateCheck,
+    /// Reads timers as the API does, for those who write JSON instead of filling in a form.
+    pub reader: TimerReader,
     /// There in `timer dev`, and only there.
     pub development: Option<Development>,
     /// The receiver and the clock of `timer dev`.
@@ -65,6 +67,13 @@ pub enum Payloads {
 pub type Export = Arc<dyn Fn(Commands, Filter, &str) -> Option<Response> + Send + Sync>;
 
 pub type RateCheck = Arc<dyn Fn(&Caller) -> Result<(), Duration> + Send + Sync>;
+
+/// The bodies of `POST /timers` and `PUT /timers/{id}`.
+#[derive(Clone)]
+pub struct TimerReader {
+    pub new_timer: fn(&str) -> Result<NewTimerRequest, Invalid>,
+    pub patch: fn(&str) -> Result<Patch, Invalid>,
+}
 
 /// What `timer dev` adds.
 #[derive(Debug, Clone)]

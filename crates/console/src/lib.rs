@@ -32,6 +32,7 @@ mod problem;
 mod region;
 mod session;
 mod text;
+mod timer_draft;
 mod timer_form;
 mod timer_rows;
 mod visitor;
@@ -49,6 +50,7 @@ use domain::Caller;
 
 pub use config::{
     ConsoleConfig, ConsoleMode, ConsoleUrl, Development, Export, HealthProbe, HealthReading, Payloads, RateCheck,
+    TimerReader,
 };
 
 use crate::{live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions};

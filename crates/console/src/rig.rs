@@ -9,7 +9,7 @@ use axum::{
 };
 use commands::{Commands, KeyRing, Rules, Searches, Stats, Stores};
 use domain::{
-    Access, AccessKeyId, Callback, CallbackKind, Caller, Clock, Horizon, Key, KindSet, ManualClock, Namespace,
+    Access, AccessKeyId, Callback, CallbackKind, Caller, Clock, Horizon, Invalid, Key, KindSet, ManualClock, Namespace,
     Namespaces, Next, RequestedTime, Rights, Shard, Span, TimerId, Timestamp,
 };
 use http::{HeaderMap, StatusCode};
@@ -19,7 +19,7 @@ use store_testing::Model;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::{ConsoleConfig, ConsoleMode, Payloads};
+use crate::{ConsoleConfig, ConsoleMode, Payloads, TimerReader};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// 2030-01-01T00:00:00Z.
@@ -73,6 +73,10 @@ pub(crate) fn config() -> ConsoleConfig {
         export: None,
         clock: Arc::new(ManualClock::at(NOW)),
         rate: Arc::new(|_| Ok(())),
+        reader: TimerReader {
+            new_timer: |_| Err(Invalid::new("the body", "is not read here")),
+            patch: |_| Err(Invalid::new("the body", "is not read here")),
+        },
         development: None,
         dev: None,
         stop: CancellationToken::new(),

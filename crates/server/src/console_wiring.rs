@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::{ApiConfig, Exporter, HealthItem};
 use axum::Router;
 use commands::{Commands, KeyRing};
-use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads};
+use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads, TimerReader};
 use domain::SystemClock;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,7 @@ pub fn router(
         export: Some(Arc::new(move |commands, filter, format| exporter.export(commands, filter, format))),
         clock: Arc::new(SystemClock::default()),
         rate: Arc::new(move |caller| rates.take(caller, clock.monotonic())),
+        reader: TimerReader { new_timer: api::read_new_timer, patch: api::read_patch },
         development: settings.development.clone(),
         dev: api.dev.clone(),
         stop: stop.clone(),
