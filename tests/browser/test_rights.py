@@ -14,11 +14,13 @@ from rig.tolerance import seconds
 
 # Nothing stored changes by these.
 HARMLESS = ("/console/logout", "/console/preferences")
+VERIFIES = "/verify"
 ACTIONS = ("fire", "retry", "pause", "resume", "cancel")
 
 
 def forms_that_change(html: str, base: str = "") -> list[str]:
-    return [form["action"] for form in Found(html).forms if form["method"] == "post" and form["action"].removeprefix(base) not in HARMLESS]
+    actions = [form["action"].removeprefix(base) for form in Found(html).forms if form["method"] == "post"]
+    return [action for action in actions if action not in HARMLESS and not action.endswith(VERIFIES)]
 
 
 def state(service) -> list:

@@ -35,6 +35,8 @@ pub struct ConsoleConfig {
     pub rate: RateCheck,
     /// Reads timers as the API does, for those who write JSON instead of filling in a form.
     pub reader: TimerReader,
+    /// Verifies signatures of calls.
+    pub verify: VerifySignature,
     /// There in `timer dev`, and only there.
     pub development: Option<Development>,
     /// The receiver and the clock of `timer dev`.
@@ -74,6 +76,19 @@ pub struct TimerReader {
     pub new_timer: fn(&str) -> Result<NewTimerRequest, Invalid>,
     pub patch: fn(&str) -> Result<Patch, Invalid>,
 }
+
+/// What a receiver has got, and the secret that a viewer believes it was signed with.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedCall<'a> {
+    pub secret: &'a str,
+    pub webhook_id: &'a str,
+    pub timestamp: &'a str,
+    pub body: &'a str,
+    pub signature: &'a str,
+}
+
+/// Whether the signature is that of the call; refused where the secret is none.
+pub type VerifySignature = fn(&SignedCall<'_>) -> Result<bool, Invalid>;
 
 /// What `timer dev` adds.
 #[derive(Debug, Clone)]

@@ -66,7 +66,8 @@ async fn admit(shared: &Arc<Shared>, head: &mut Parts) -> Result<Option<Visitor>
     };
     (shared.config.rate)(&visitor.commands.caller)
         .map_err(|wait| Box::new(problem::worded(Problem::TooManyRequests(wait).into_response(), Some(&visitor), shared)))?;
-    let changes_nothing_stored = ["/console/logout", "/console/preferences"].contains(&path.as_str());
+    let changes_nothing_stored =
+        ["/console/logout", "/console/preferences"].contains(&path.as_str()) || path.ends_with("/verify");
     if !is_safe && !changes_nothing_stored && shared.config.mode == ConsoleMode::ReadOnly {
         return Err(Box::new(problem::worded(Problem::ReadOnlyConsole.into_response(), Some(&visitor), shared)));
     }

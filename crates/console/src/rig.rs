@@ -77,6 +77,7 @@ pub(crate) fn config() -> ConsoleConfig {
             new_timer: |_| Err(Invalid::new("the body", "is not read here")),
             patch: |_| Err(Invalid::new("the body", "is not read here")),
         },
+        verify: |call| Ok(call.secret == "whsec_right"),
         development: None,
         dev: None,
         stop: CancellationToken::new(),

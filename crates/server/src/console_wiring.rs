@@ -5,8 +5,9 @@ use std::sync::Arc;
 use api::{ApiConfig, Exporter, HealthItem};
 use axum::Router;
 use commands::{Commands, KeyRing};
-use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads, TimerReader};
-use domain::SystemClock;
+use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads, SignedCall, TimerReader};
+use delivery::SigningSecrets;
+use domain::{Invalid, SystemClock};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{Console, Settings, Switch};
@@ -37,11 +38,17 @@ pub fn router(
         clock: Arc::new(SystemClock::default()),
         rate: Arc::new(move |caller| rates.take(caller, clock.monotonic())),
         reader: TimerReader { new_timer: api::read_new_timer, patch: api::read_patch },
+        verify,
         development: settings.development.clone(),
         dev: api.dev.clone(),
         stop: stop.clone(),
     };
     Some(console::router(config, commands, Arc::clone(keyring)))
+}
+
+fn verify(call: &SignedCall<'_>) -> Result<bool, Invalid> {
+    let secrets = SigningSecrets::parse(call.secret).map_err(|invalid| invalid.named("secret"))?;
+    Ok(secrets.verifies(call.webhook_id, call.timestamp, call.body.as_bytes(), call.signature))
 }
 
 /// The same that `/healthz` tells.

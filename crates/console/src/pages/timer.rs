@@ -13,6 +13,7 @@ use crate::{
     frame::{self, Section},
     problem::Problem,
     region::Region,
+    pages::signature,
     text::{self, distance, exact_time, status},
     timer_rows,
     visitor::Visitor,
@@ -33,7 +34,12 @@ pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
     let body = html! {
         @if let Some(notice) = notice { p.notice role="status" { (notice) } }
         (regions[0])
-        div.grid { @for region in &regions[1..] { (region) } }
+        div.grid {
+            @for region in &regions[1..] { (region) }
+            @if !timer.definition.callback.is_event() {
+                details.card.span-12.folded { summary { h2 { "Verify a signature" } } div.body { (signature::form(&visitor, &timer, &Fields::default())) } }
+            }
+        }
     };
     Ok(frame::page(&visitor, Some(Section::Timers), &name, body))
 }
