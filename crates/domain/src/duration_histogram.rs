@@ -29,6 +29,19 @@ impl DurationHistogram {
         }
     }
 
+    /// The lengths of each doubling, in microseconds, and how many there are: from the first doubling that has any to the last.
+    pub fn doublings(&self) -> Vec<(u64, u64, u64)> {
+        let counted = |n: usize| {
+            let buckets = n << BITS..(n + 1) << BITS;
+            let count = self.0[buckets.clone()].iter().copied().map(u64::from).sum();
+            (starts_at(buckets.start), starts_at(buckets.end), count)
+        };
+        let all: Vec<_> = (0..BUCKETS >> BITS).map(counted).collect();
+        let has_any = |(_, _, count): &(u64, u64, u64)| *count > 0;
+        let (first, last) = (all.iter().position(has_any), all.iter().rposition(has_any));
+        first.zip(last).map(|(first, last)| all[first..=last].to_vec()).unwrap_or_default()
+    }
+
     pub fn count(&self) -> u64 {
         self.0.iter().copied().map(u64::from).sum()
     }

@@ -6,6 +6,7 @@ use domain::Status;
 use maud::{Markup, html};
 
 use crate::{
+    chart::{self, Bar},
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
@@ -64,7 +65,8 @@ pub(crate) async fn regions_of_one(visitor: &Visitor, name: &str) -> Result<Vec<
     Ok(vec![
         Region::new("destination-head", "title", head),
         Region::new("destination-facts", "card span-5", facts(&one)),
-        Region::new("destination-failed", "card span-7", latest(visitor, name, Status::Failed, "Latest failures").await?),
+        Region::new("destination-took", "card span-7", took(&one)),
+        Region::new("destination-failed", "card span-12", latest(visitor, name, Status::Failed, "Latest failures").await?),
         Region::new("destination-pending", "card span-12", latest(visitor, name, Status::Pending, "Pending").await?),
     ])
 }
@@ -94,6 +96,35 @@ fn facts(one: &DestinationStatus) -> Markup {
     }
 }
 
+/// How long its calls took, each bar twice as long as the one before.
+fn took(one: &DestinationStatus) -> Markup {
+    let doublings = one.took.doublings();
+    let bars: Vec<Bar> = doublings
+        .iter()
+        .map(|(from, to, count)| Bar {
+            value: *count,
+            title: format!("{} took {} to {}", text::counted(*count, "call", "calls"), micros(*from), micros(*to)),
+            link: None,
+        })
+        .collect();
+    let ends = doublings.first().zip(doublings.last()).map(|((first, ..), (_, last, _))| (*first, *last));
+    let middle = doublings.get(doublings.len() / 2).filter(|_| doublings.len() > 2 && doublings.len().is_multiple_of(2));
+    let labels: Vec<String> = ends
+        .map(|(first, last)| [Some(first), middle.map(|(from, ..)| *from), Some(last)])
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(micros)
+        .collect();
+    html! {
+        header { h2 { "How long calls take" } span.aside { "last ten minutes" } }
+        div.body {
+            @if bars.is_empty() { p.muted { "No call ended within ten minutes." } }
+            @else { (chart::bars("Calls of the last ten minutes by how long they took", &bars, &labels)) }
+        }
+    }
+}
+
 /// The latest timers of a receiver in one status. The search ends in time, with what it has found.
 async fn latest(visitor: &Visitor, name: &str, status: Status, title: &str) -> Result<Markup, Problem> {
     let filter = Filter { status: vec![status], destination: Some(name.to_owned()), ..Filter::default() };
@@ -102,7 +133,7 @@ async fn latest(visitor: &Visitor, name: &str, status: Status, title: &str) -> R
     Ok(html! {
         header { h2 { (title) } span.muted { (text::count(total.timers, total.is_estimate)) } a.aside href=(all) { "All" } }
         @if page.timers.is_empty() {
-            div.body { p.muted { @if page.complete { "None." } @else { "None was found within 250 ms." } } }
+            div.body { p.muted { @if page.complete { "None." } @else { "Not found within 250 ms: " a href=(all) { "search on" } "." } } }
         } @else {
             div.table { table {
                 thead { tr { th { "Timer" } th { "Namespace" } th { "Due" } th { "Last error" } } }
@@ -142,10 +173,10 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
                 tr data-row=(link) {
                     td.cut { a href=(link) { (one.name) } }
                     td { (health(one.health)) }
-                    td.num { (number(one.in_flight.into())) }
-                    td.num { (number(one.delivered_10m.into())) }
-                    td.num { @if one.failed_10m > 0 { span.bad { (number(one.failed_10m.into())) } } @else { "0" } }
-                    td.num { (one.took_p50_micros.map(micros).unwrap_or_default()) }
+                    td.num.minor { (number(one.in_flight.into())) }
+                    td.num.minor { (number(one.delivered_10m.into())) }
+                    td.num.minor { @if one.failed_10m > 0 { span.bad { (number(one.failed_10m.into())) } } @else { "0" } }
+                    td.num.minor { (one.took_p50_micros.map(micros).unwrap_or_default()) }
                     td.num { (one.took_p99_micros.map(micros).unwrap_or_default()) }
                     td.num { (number(one.pending_retries.into())) }
                     @let error = one.last_error.as_deref().unwrap_or_default();
