@@ -82,16 +82,20 @@ impl Row {
                 td.tick { (tick) }
                 td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
                 td.cut.name { a.mono href=(link) title=(name) { (name) } }
-                td { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
-                td { (time(visitor, summary.execute_at)) }
-                td.num { @if self.is_waiting() { (distance(visitor, summary.execute_at)) } @else { span.muted { "–" } } }
-                td.cut { @match destination {
+                td.minor { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
+                td.minor { (time(visitor, summary.execute_at)) }
+                td.num {
+                    @if self.is_retried() { span.muted title="Its last attempt failed; the next one follows its retry policy" { "will retry" } }
+                    @else if self.is_waiting() { (distance(visitor, summary.execute_at)) }
+                    @else { span.muted { "–" } }
+                }
+                td.cut.minor { @match destination {
                     Some(destination) => { a.cell href=(filtered("dest:", destination)) { (destination) } }
                     None => { span.muted { (summary.callback_kind) } }
                 } }
-                td.num { (attempts(summary.attempt, *attempts_max)) }
-                td.cut.muted title=(error) { (cut(error, ERROR_CHARS_MAX)) }
-                td.muted { (time(visitor, summary.created_at)) }
+                td.num.minor { (attempts(summary.attempt, *attempts_max)) }
+                td.cut.muted.minor title=(error) { (cut(error, ERROR_CHARS_MAX)) }
+                td.muted.minor { (time(visitor, summary.created_at)) }
             }
         }
     }

@@ -86,8 +86,9 @@ async fn matching(
     Ok(html! {
         div.title { h1 { (title) " timers" } span.muted { (text::count(count, matched.is_estimate)) " match" } }
         div.grid {
-            section.card.span-5 { header { h2 { "What happens" } } div.body.stack {
+            section.card.span-12.form { header { h2 { "What happens" } } div.body.stack {
                 p { (consequence) }
+                p.chips { @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { span { (text::status(*status)) " " (text::number(*count)) } } }
                 p { "Filter: " @if words.words.is_empty() { strong { "every timer that you may see" } } @else { code { (words.text()) } } }
                 @if count == 0 {
                     p.muted { "Nothing matches." }
@@ -113,13 +114,10 @@ async fn matching(
                     }
                 }
             } }
-            section.card.span-7 { header { h2 { "By status" } } div.body { dl.facts {
-                @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { dt { (text::status(*status)) } dd { (text::number(*count)) } }
-            } } }
             @if !rows.is_empty() {
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
                     div.table tabindex="0" role="region" aria-label="Examples" { table {
-                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th { "Namespace" } th { "Due" } th.num { "Time left" } th { "Destination" } th.num { "Attempt" } th { "Last error" } th { "Created" } } }
+                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num { "Time left" } th.minor { "Destination" } th.num.minor { "Attempt" } th.minor { "Last error" } th.minor { "Created" } } }
                         tbody { @for row in &rows { (row.without_tick(visitor, &same_list)) } }
                     } }
                 }
@@ -139,11 +137,11 @@ fn parameters(name: &str, over: &str) -> Markup {
                 input type="text" name="spread" value="10m" aria-label="Spread over";
                 label.inline { input type="radio" name="how" value="at"; "all at" }
                 input type="text" name="at" aria-label="All at" placeholder="2030-01-31T12:00:00Z";
+            }
+        }
         @if name == "retry" {
             label { "Spread over" span.hint { "10m: the attempts are made over ten minutes; left empty, all of them now." }
                 input type="text" name="over" value=(over) placeholder="10m" autocomplete="off";
-            }
-        }
             }
         }
         @if name == "pause" { label { "Note" input type="text" name="note" maxlength="255"; } }

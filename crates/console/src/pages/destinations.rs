@@ -18,6 +18,8 @@ use crate::{
 };
 
 const LATEST: u32 = 10;
+/// A chart of fewer bars would be a wall.
+const DOUBLINGS_MIN: usize = 10;
 
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
     let regions = regions(&visitor).await?;
@@ -98,7 +100,7 @@ fn facts(one: &DestinationStatus) -> Markup {
 
 /// How long its calls took, each bar twice as long as the one before.
 fn took(one: &DestinationStatus) -> Markup {
-    let doublings = one.took.doublings();
+    let doublings = one.took.doublings(DOUBLINGS_MIN);
     let bars: Vec<Bar> = doublings
         .iter()
         .map(|(from, to, count)| Bar {
@@ -131,7 +133,7 @@ async fn latest(visitor: &Visitor, name: &str, status: Status, title: &str) -> R
     let Listed { page, total } = visitor.commands.list(&ListQuery { filter, limit: LATEST, ..ListQuery::default() }).await?;
     let all = visitor.link_to_timers(&format!("status:{status} {}", word("dest:", name)));
     Ok(html! {
-        header { h2 { (title) } span.muted { (text::count(total.timers, total.is_estimate)) } a.aside href=(all) { "All" } }
+        header { h2 { (title) } @if !total.is_estimate || total.timers >= page.timers.len().max(1) as u64 { span.muted { (text::count(total.timers, total.is_estimate)) } } a.aside href=(all) { "All" } }
         @if page.timers.is_empty() {
             div.body { p.muted { @if page.complete { "None." } @else { "Not found within 250 ms: " a href=(all) { "search on" } "." } } }
         } @else {
@@ -165,8 +167,8 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
     html! {
         div.table tabindex="0" role="region" aria-label="Destinations" { table {
             thead { tr {
-                th { "Destination" } th { "Health" } th.num { "In flight" } th.num { "Delivered, 10 min" } th.num { "Failed, 10 min" }
-                th.num { "p50" } th.num { "p99" } th.num { "Pending retries" } th { "Last error" }
+                th { "Destination" } th { "Health" } th.num.minor { "In flight" } th.num.minor { "Delivered, 10 min" } th.num.minor { "Failed, 10 min" }
+                th.num.minor { "p50" } th.num { "p99" } th.num.minor { "Pending retries" } th.minor { "Last error" }
             } }
             tbody { @for one in destinations {
                 @let link = visitor.link(&format!("/destinations/{}", text::in_path(&one.name)));
@@ -178,9 +180,9 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
                     td.num.minor { @if one.failed_10m > 0 { span.bad { (number(one.failed_10m.into())) } } @else { "0" } }
                     td.num.minor { (one.took_p50_micros.map(micros).unwrap_or_default()) }
                     td.num { (one.took_p99_micros.map(micros).unwrap_or_default()) }
-                    td.num { (number(one.pending_retries.into())) }
+                    td.num.minor { (number(one.pending_retries.into())) }
                     @let error = one.last_error.as_deref().unwrap_or_default();
-                    td.cut.muted title=(error) { (text::cut(error, 80)) }
+                    td.cut.muted.minor title=(error) { (text::cut(error, 80)) }
                 }
             } }
         } }

@@ -134,7 +134,7 @@ fn telling(shape: &str) -> Option<&str> {
 fn table(visitor: &Visitor, groups: &[Group]) -> Markup {
     html! {
         div.table tabindex="0" role="region" aria-label="Failed timers by error" { table {
-            thead { tr { th.num { "Count" } th { "Error" } th { "Destination" } th { "Namespace" } th { "When" } th { "First" } th { "Last" } th { "Example" } th { span.unseen { "Actions" } } } }
+            thead { tr { th.num { "Count" } th { "Error" } th.minor { "Destination" } th.minor { "Namespace" } th.minor { "When" } th.minor { "First" } th.minor { "Last" } th.minor { "Example" } th { span.unseen { "Actions" } } } }
             tbody { @for group in groups { (row(visitor, group)) } }
         } }
     }
