@@ -37,11 +37,11 @@ pub(crate) fn attempts_max(timer: &Timer) -> u32 {
     timer.definition.retries().map_or(1, |policy| policy.max_retries.saturating_add(1))
 }
 
-/// `2 / 6`; without an end where retries have none.
+/// `2 of 6`; without an end where retries have none.
 pub(crate) fn attempts(made: u32, max: Option<u32>) -> String {
     match max {
         Some(u32::MAX) | None => number(made.into()),
-        Some(max) => format!("{} / {}", number(made.into()), number(max.into())),
+        Some(max) => format!("{} of {}", number(made.into()), number(max.into())),
     }
 }
 
@@ -54,6 +54,11 @@ impl Row {
     /// Whether its time still comes.
     const fn is_waiting(&self) -> bool {
         matches!(self.summary.status, Status::Pending | Status::Paused | Status::Executing)
+    }
+
+    /// Whether it was due, and waits for another attempt.
+    const fn is_retried(&self) -> bool {
+        matches!(self.summary.status, Status::Pending) && self.summary.attempt > 0
     }
 
     /// As a row that can be selected; `filtered` leads to the same list with one more word.
