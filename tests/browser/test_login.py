@@ -8,9 +8,10 @@ from playwright.sync_api import expect
 
 from rig.service import ADMINISTRATOR
 
+pytestmark = pytest.mark.one_store
 
-def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(start, look):
-    service = start()
+
+def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(service, look):
     viewer = look(service)
     page = viewer.page
     viewer.open("/timers?q=ns:shop")
