@@ -1,7 +1,7 @@
 """Tests of the console in Chromium. `scripts/browser_test.sh` runs them.
 
-Each process has a browser, and for each store that it tests a service with seeds. Tests that change settings, exhaust limits or
-revoke keys start a service of their own.
+Each process has a browser, and for each store that it tests a service with seeds. Tests that change settings or exhaust limits start a
+service of their own. What does not depend on the store is marked `one_store`, and runs on the first one.
 """
 
 import os
@@ -16,11 +16,10 @@ from rig.postgres import Postgres
 from rig.service import STORES, Service
 from rig.viewer import PATIENCE_MS, Viewer, start_browser
 
-# What is not named here is a part of its own.
+# What one process runs after another, with one service: about the same work each. What is not named is a part, too.
 PARTS = {
     "pages": ("pages", "screenshots"),
-    "access": ("rights", "login", "base_path", "hostile", "dev"),
-    "budgets": ("budgets",),
+    "access": ("rights", "login", "base_path", "hostile", "dev", "policy", "origin"),
 }
 
 postgres: Postgres | None = None
@@ -29,7 +28,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 def pytest_addoption(parser):
     parser.addoption("--screenshots", type=Path, help="a directory for pictures of every page at three widths, in both themes")
-    parser.addoption("--many-timers", type=int, default=200_000, help="how many timers the budgets are checked with")
+    parser.addoption("--many-timers", type=int, default=5_000, help="how many timers the budgets are checked with")
 
 
 def pytest_configure(config):
@@ -50,18 +49,23 @@ class ByStoreAndPart(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0].removesuffix(".py").split("test_")[-1]
-        part = next((part for part, modules in PARTS.items() if module in modules), "use")
-        if part == "pages":
-            part += "-of-administrator" if "administrator" in nodeid else ""
-        store = next((store for store in STORES if store in nodeid.split("[")[-1]), "any")
-        return f"{store}-{part}"
+        store = next((store for store in STORES if store in nodeid.split("[")[-1]), STORES[0])
+        if store != STORES[0]:
+            return store
+        return next((part for part, modules in PARTS.items() if module in modules), "use")
 
 
 def pytest_xdist_make_scheduler(config, log):
     return ByStoreAndPart(config, log)
 
 
-@pytest.fixture(scope="session", params=STORES)
+def pytest_generate_tests(metafunc):
+    if "store" in metafunc.fixturenames:
+        is_same_on_all = metafunc.definition.get_closest_marker("one_store")
+        metafunc.parametrize("store", STORES[:1] if is_same_on_all else STORES, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def store(request) -> str:
     return request.param
 
@@ -103,7 +107,7 @@ def start(store):
 @pytest.fixture
 def look(browser):
     """Opens a viewer, and looks after the test at what it has seen."""
-    viewers = []
+    viewers: list[Viewer] = []
 
     def look(service: Service, cookie: str = "", **options) -> Viewer:
         viewers.append(Viewer(browser, service, cookie, **options))
@@ -111,4 +115,20 @@ def look(browser):
 
     yield look
     for viewer in viewers:
+        viewer.close()
+
+
+@pytest.fixture(scope="session")
+def standing(browser, seeds):
+    """The viewer of a key, whose browser stays open from one page to the next."""
+    viewers: dict[str, Viewer] = {}
+
+    def standing(rights: str) -> Viewer:
+        if rights not in viewers:
+            viewers[rights] = Viewer(browser, seeds.service, seeds.cookies[rights])
+        viewers[rights].forget()
+        return viewers[rights]
+
+    yield standing
+    for viewer in viewers.values():
         viewer.close()

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from rig.seeds import create_many, later
@@ -49,6 +50,7 @@ def test_a_change_is_refused_when_more_match_than_were_looked_at(seeds, look):
     assert pending(service, "grows") == 8
 
 
+@pytest.mark.one_store
 def test_selected_timers_are_changed_and_no_others(seeds, look):
     service = seeds.service
     ids = [service.create(f"{seeds.receiver.url}/200/x", key=f"chosen-{n}", namespace="chosen") for n in range(4)]
@@ -66,6 +68,7 @@ def test_selected_timers_are_changed_and_no_others(seeds, look):
     viewer.check()
 
 
+@pytest.mark.one_store
 def test_failed_timers_are_grouped_and_retried(seeds, look):
     service = seeds.service
     ids = [service.create(f"{seeds.receiver.url}/418/teapot-{n}", key=f"tea-{n}", namespace="tea", delay="0s") for n in range(3)]
@@ -77,6 +80,7 @@ def test_failed_timers_are_grouped_and_retried(seeds, look):
     group = page.locator("#failed tbody tr", has_text="tea")
     assert group.count() == 1, "errors that differ in ids and digits are one group"
     expect(group.locator("td").first).to_have_text("3")
+    expect(group.get_by_role("link", name="Retry spread")).to_have_attribute("href", re.compile("over=10m"))
     group.get_by_role("link", name="Retry all").click()
     page.get_by_role("button", name="Retry 3").click()
     expect(page.get_by_role("status")).to_contain_text("3 timers")

@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from playwright.sync_api import expect
 
 from rig.processes import wait_for
@@ -24,7 +25,7 @@ def test_a_timer_is_created_counts_down_and_fires_before_the_eyes_of_its_viewer(
     viewer = look(seeds.service, seeds.cookies["scoped"])
     page = viewer.page
     viewer.open("/timers/new")
-    page.locator("[name=delay]").fill("6s")
+    page.locator("[name=delay]").fill("4s")
     page.get_by_label("URL").fill(f"{seeds.receiver.url}/200/live")
     page.get_by_label("Namespace").fill("shop")
     page.get_by_label("Payload").fill('{"n": 12345678901234567890}')
@@ -47,6 +48,7 @@ def test_a_timer_is_created_counts_down_and_fires_before_the_eyes_of_its_viewer(
     viewer.check()
 
 
+@pytest.mark.one_store
 def test_a_new_timer_appears_in_an_open_list_unless_it_is_paused(seeds, look):
     service = seeds.service
     live, paused = (look(service, seeds.cookies["administrator"]) for _ in range(2))
@@ -66,6 +68,7 @@ def test_a_new_timer_appears_in_an_open_list_unless_it_is_paused(seeds, look):
         viewer.check()
 
 
+@pytest.mark.one_store
 def test_live_rows_shift_nothing_and_keep_what_is_selected(seeds, look):
     service = seeds.service
     for n in range(3):
@@ -87,6 +90,7 @@ def test_live_rows_shift_nothing_and_keep_what_is_selected(seeds, look):
     viewer.check()
 
 
+@pytest.mark.one_store
 def test_what_is_the_same_is_not_marked_as_new(seeds, look):
     viewer = look(seeds.service, seeds.cookies["administrator"])
     viewer.open("/timers?q=ns:shop+key:shop-order-*")

@@ -8,9 +8,10 @@ from playwright.sync_api import expect
 
 from rig.service import ADMINISTRATOR
 
+pytestmark = pytest.mark.one_store
 
-def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(start, look):
-    service = start()
+
+def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(service, look):
     viewer = look(service)
     page = viewer.page
     viewer.open("/timers?q=ns:shop")
@@ -97,3 +98,12 @@ def test_a_console_that_is_off_is_not_there(start):
     service = start(CONSOLE="off")
     assert service.request("GET", "/console").status in (401, 404)
     assert service.api("GET", "/console/login").status == 404
+
+
+def test_requests_of_the_console_count_for_the_rate_of_the_key(start):
+    service = start(RATE_LIMIT="1", RATE_LIMIT_BURST="8")
+    cookie = service.log_in(ADMINISTRATOR)
+    answers = [service.open("/about", cookie) for _ in range(12)]
+    refused = next(answer for answer in answers if answer.status != 200)
+    assert refused.status == 429 and int(refused.headers["retry-after"]) >= 1
+    assert service.api("GET", "/timers").status == 429, "the API has the same count"

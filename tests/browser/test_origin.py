@@ -5,6 +5,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+pytestmark = pytest.mark.one_store
+
 FORM = """<!doctype html><title>a page of another origin</title>
 <form method="post" action="{action}"><input type="hidden" name="revision" value="1"></form>
 <script>document.forms[0].submit()</script>"""

@@ -7,6 +7,8 @@ import pytest
 from rig.pages import PAGES
 from rig.viewer import POLICY, policy_of
 
+pytestmark = pytest.mark.one_store
+
 
 def guarded(answer, what: str):
     headers = {name.lower(): value for name, value in answer.headers.items()}

@@ -4,6 +4,8 @@ import pytest
 
 from rig.pages import PAGES
 
+pytestmark = pytest.mark.one_store
+
 
 @pytest.mark.parametrize("theme", ("light", "dark"))
 @pytest.mark.parametrize("width", (320, 900, 1_600))

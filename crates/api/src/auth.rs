@@ -101,7 +101,7 @@ async fn permit(api: &Api, headers: &HeaderMap, address: Option<IpAddr>) -> Resu
         let wrong = || api.wrong_keys.refusal(address, api.unrestricted.clock.monotonic());
         Caller::Holder(Box::pin(api.keyring.find(shown)).await?.ok_or_else(wrong)?)
     };
-    api.rate.take(&caller, api.unrestricted.clock.monotonic())?;
+    api.config.rates.take(&caller, api.unrestricted.clock.monotonic()).map_err(ApiError::TooManyRequests)?;
     Ok(Permitted(match caller {
         Caller::Administrator => Arc::clone(&api.unrestricted),
         holder => Arc::new(api.unrestricted.on_behalf_of(holder)),

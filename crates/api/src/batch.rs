@@ -107,7 +107,7 @@ pub(crate) async fn batch(
 ) -> Result<Response, ApiError> {
     let elements = parse(&body.text)?;
     // Each of them counts, or a batch would be the way around the limit; the request itself was the first.
-    api.rate.owe(&commands.caller, elements.len() - 1);
+    api.config.rates.owe(&commands.caller, elements.len() - 1);
     let answers = register(&commands, elements).await;
     let causes: Vec<String> = answers.iter().filter_map(|answer| answer.as_ref().err()?.cause()).collect();
     let results = answers.into_iter().map(BatchResult::of).collect();

@@ -38,7 +38,7 @@ pub(crate) struct BulkChange<'a> {
     #[schema(value_type = schema::BulkFilter, required = true)]
     #[serde(default)]
     filter: Given<'a, FilterObject>,
-    /// The new due times, for `reschedule` and for nothing else.
+    /// The new due times, for `reschedule`. For `retry` it may be `spread`: the attempts are made over that time, and not at once.
     #[schema(value_type = RescheduleTo, required = false)]
     #[serde(default)]
     set: Given<'a, SetMember>,
@@ -189,10 +189,12 @@ fn work(action: &str, set: Option<SetMember>) -> Result<BulkWork, Invalid> {
     let work = match (action, set) {
         ("reschedule", Some(SetMember(set))) => return Ok(BulkWork::Reschedule(set)),
         ("reschedule", None) => return Err(Invalid::new("set", "is required for reschedule")),
-        (_, Some(_)) => return Err(Invalid::new("set", "must only be given for reschedule")),
+        ("retry", Some(SetMember(Reschedule::Spread(over)))) => return Ok(BulkWork::Retry { over: Some(over) }),
+        ("retry", Some(_)) => return Err(Invalid::new("set", "must be spread for retry")),
+        (_, Some(_)) => return Err(Invalid::new("set", "must only be given for reschedule and retry")),
         ("cancel", None) => BulkWork::Cancel,
         ("fire", None) => BulkWork::Fire,
-        ("retry", None) => BulkWork::Retry,
+        ("retry", None) => BulkWork::Retry { over: None },
         ("pause", None) => BulkWork::Pause { note: None },
         ("resume", None) => BulkWork::Resume { missed: Missed::Fire },
         ("expire", None) => BulkWork::Expire,

@@ -93,11 +93,12 @@ pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, P
 pub use listener::check_head;
 pub use listener::serve;
 pub use metrics::METRICS;
-pub use rate::RateLimit;
+pub use rate::{RateLimit, Rates};
+pub use request::{read_new_timer, read_patch};
 
 use page::Page;
 use permits::Permits;
-use rate::{Rates, WrongKeys};
+use rate::WrongKeys;
 use request_metrics::RequestMetrics;
 
 /// What the server brings.
@@ -106,8 +107,8 @@ pub struct ApiConfig {
     pub api_key: ApiKey,
     /// Under which path everything is served.
     pub base_path: BasePath,
-    /// How often each key may ask; as often as it likes if there is none.
-    pub rate_limit: Option<RateLimit>,
+    /// How often each key may ask.
+    pub rates: Rates,
     pub limits: Limits,
     /// What `/healthz` tells beside the database.
     pub health: Vec<HealthItem>,
@@ -121,11 +122,11 @@ pub struct ApiConfig {
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rate_limit, limits, health, metrics: _, dev, console: _ } = self;
+        let Self { api_key, base_path, rates, limits, health, metrics: _, dev, console: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)
-            .field("rate_limit", rate_limit)
+            .field("rates", rates)
             .field("limits", limits)
             .field("health", health)
             .field("dev", dev)
@@ -141,7 +142,6 @@ pub(crate) struct Shared {
     /// On behalf of the administrator.
     unrestricted: Arc<Commands>,
     keyring: Arc<KeyRing>,
-    rate: Rates,
     wrong_keys: WrongKeys,
     config: ApiConfig,
     pages: Pages,
@@ -191,7 +191,6 @@ pub fn router(config: ApiConfig, commands: Commands, keyring: Arc<KeyRing>) -> R
     let base_path = config.base_path.clone();
     let api = Arc::new(Shared {
         keyring,
-        rate: Rates::new(config.rate_limit),
         wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
         pages: Pages::new(&config.base_path),

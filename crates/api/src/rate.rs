@@ -5,9 +5,10 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     hash::Hash,
     net::IpAddr,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -73,22 +74,30 @@ fn forget_fullest<Key: Eq + Hash>(buckets: &mut HashMap<Key, Duration>, now: Dur
     buckets.retain(|_, full_at| *full_at > forgotten);
 }
 
-/// The buckets of all keys.
-pub(crate) struct Rates {
+/// The buckets of all keys, shared by all that take requests of a key: the API, and the console by the key of its cookie.
+#[derive(Clone)]
+pub struct Rates {
     limit: Option<RateLimit>,
     /// `None` is the administrator.
-    buckets: Buckets<Option<AccessKeyId>>,
+    buckets: Arc<Buckets<Option<AccessKeyId>>>,
+}
+
+impl fmt::Debug for Rates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rates").field("limit", &self.limit).finish_non_exhaustive()
+    }
 }
 
 impl Rates {
-    pub(crate) fn new(limit: Option<RateLimit>) -> Self {
-        Self { limit, buckets: Buckets(Mutex::default()) }
+    /// As often as it likes, where there is no limit.
+    pub fn new(limit: Option<RateLimit>) -> Self {
+        Self { limit, buckets: Arc::new(Buckets(Mutex::default())) }
     }
 
-    /// One request of this caller, now.
-    pub(crate) fn take(&self, caller: &Caller, now: Duration) -> Result<(), ApiError> {
+    /// One request of this caller, now on the monotonic clock. Refused with how long to wait.
+    pub fn take(&self, caller: &Caller, now: Duration) -> Result<(), Duration> {
         let Some(limit) = self.limit else { return Ok(()) };
-        self.buckets.take(limit, caller.key_id(), now).map_err(ApiError::TooManyRequests)
+        self.buckets.take(limit, caller.key_id(), now)
     }
 
     /// So many more that came in one request: they are owed.

@@ -1,12 +1,15 @@
 //! Requests in JSON bodies. Each is one struct: serde reads it, the OpenAPI document describes it. Its members are [`Given`], so that
 //! each is read under its name, and a new field is one line there and one where the request becomes a command.
 
-use commands::Field;
+use commands::{CommandError, Field, NewTimerRequest, Patch};
 use domain::{FromMember, Given, Invalid, MemberNames, names_of, read_object};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use crate::error::ApiError;
+use crate::{create, error::ApiError, update};
+
+/// What a body is called in complaints.
+const BODY: &str = "the body";
 
 /// Reads a body into the struct of its request. Refuses unknown names, and names that are given twice.
 pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
@@ -18,7 +21,7 @@ pub(crate) fn read_refusing<'a, T: Deserialize<'a>>(text: &'a str, refused: &[&s
     match read_object(text) {
         Some(request) => Ok(request),
         None => {
-            let names = names_in("the body", text, &[names_of::<T>(), refused])?;
+            let names = names_in(BODY, text, &[names_of::<T>(), refused])?;
             let name = names.first_of(refused).ok_or(ApiError::Internal)?;
             Err(Invalid::new(name, rule).into())
         }
@@ -38,6 +41,24 @@ fn malformed(subject: &str, error: &serde_json::Error) -> ApiError {
         Category::Data => format!("{subject} must be a JSON object"),
         _ => format!("{subject} is not valid JSON: {error}"),
     })
+}
+
+/// A timer in the words of `POST /timers`, for those who show the same text without the API.
+pub fn read_new_timer(text: &str) -> Result<NewTimerRequest, Invalid> {
+    create::parse(BODY, text).map_err(refused)
+}
+
+/// A change of a timer in the words of `PUT /timers/{id}`.
+pub fn read_patch(text: &str) -> Result<Patch, Invalid> {
+    update::parse(text).map_err(refused)
+}
+
+fn refused(error: ApiError) -> Invalid {
+    match error {
+        ApiError::Command(CommandError::Invalid(invalid)) => invalid,
+        ApiError::Malformed(text) => Invalid::new(BODY, text.strip_prefix(BODY).unwrap_or(&text).trim_start()),
+        _ => Invalid::new(BODY, "cannot be read"),
+    }
 }
 
 /// A member that `null` clears.

@@ -12,7 +12,7 @@ use store::{Claim, ClaimToken, DueEntry, Member, NodeId, OnLocked, ShardCursor, 
 use store_testing::Model;
 use tower::ServiceExt;
 
-use crate::{ApiConfig, ApiKey, BasePath, HealthItem, Limits, RateLimit};
+use crate::{ApiConfig, ApiKey, BasePath, HealthItem, Limits, RateLimit, Rates};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// 2030-01-01T00:00:00Z.
@@ -79,7 +79,7 @@ impl Rig {
     }
 
     pub(crate) fn rated(rate_limit: RateLimit) -> Self {
-        Self::configured(ApiConfig { rate_limit: Some(rate_limit), ..config() })
+        Self::configured(ApiConfig { rates: Rates::new(Some(rate_limit)), ..config() })
     }
 
     pub(crate) fn under(base_path: BasePath) -> Self {
@@ -203,7 +203,7 @@ fn config() -> ApiConfig {
     ApiConfig {
         api_key: ApiKey::new(KEY),
         base_path,
-        rate_limit: None,
+        rates: Rates::new(None),
         limits: Limits::default(),
         health: Vec::new(),
         metrics,

@@ -110,7 +110,7 @@ pub(crate) async fn update(
     Ok(revision::changed("timer updated successfully", timer, commands.clock.now()))
 }
 
-fn parse(text: &str) -> Result<Patch, ApiError> {
+pub(crate) fn parse(text: &str) -> Result<Patch, ApiError> {
     let request: UpdateTimer<'_> = request::read_refusing(text, &FIXED, "cannot be changed")?;
     Ok(Patch {
         asked: timing::requested(&request.execute_at, &request.delay)?,

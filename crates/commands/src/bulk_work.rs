@@ -8,10 +8,17 @@ use crate::{EarliestAllowed, Rules};
 pub enum BulkWork {
     Cancel,
     Fire,
-    Retry,
+    /// At once, or evenly over a time from the start of the request, in the order of their creation.
+    Retry {
+        over: Option<Span>,
+    },
     Reschedule(Reschedule),
-    Pause { note: Option<String> },
-    Resume { missed: Missed },
+    Pause {
+        note: Option<String>,
+    },
+    Resume {
+        missed: Missed,
+    },
     Expire,
     Delete,
 }
@@ -66,7 +73,7 @@ impl BulkWork {
         match self {
             Self::Cancel => "cancel",
             Self::Fire => "fire",
-            Self::Retry => "retry",
+            Self::Retry { .. } => "retry",
             Self::Reschedule(_) => "reschedule",
             Self::Pause { .. } => "pause",
             Self::Resume { .. } => "resume",
@@ -82,7 +89,7 @@ impl BulkWork {
                 let at = rules.instant(RequestedTime::At(*at), EarliestAllowed::MinDelay, now)?;
                 Self::Reschedule(Reschedule::At(at))
             }
-            Self::Reschedule(Reschedule::Spread(over)) => {
+            Self::Reschedule(Reschedule::Spread(over)) | Self::Retry { over: Some(over) } => {
                 rules.instant(RequestedTime::At(now.saturating_add(*over)), EarliestAllowed::Now, now)?;
                 self.clone()
             }
@@ -94,7 +101,7 @@ impl BulkWork {
         match self {
             Self::Cancel => BulkAction::Cancel,
             Self::Fire => BulkAction::Fire,
-            Self::Retry => BulkAction::Retry,
+            Self::Retry { .. } => BulkAction::Retry,
             Self::Reschedule(_) => BulkAction::Reschedule,
             Self::Pause { note } => BulkAction::Pause { note: note.clone() },
             Self::Resume { missed } => BulkAction::Resume { missed: *missed },
@@ -108,7 +115,7 @@ impl BulkWork {
         let at = match self {
             Self::Reschedule(Reschedule::At(at)) => Some(*at),
             Self::Reschedule(Reschedule::Shift(shift)) => Some(shift.apply(timer.execute_at).max(now).min(plan.latest.max(now))),
-            Self::Reschedule(Reschedule::Spread(over)) => {
+            Self::Reschedule(Reschedule::Spread(over)) | Self::Retry { over: Some(over) } => {
                 let part = rank.min(plan.matched) as f64 / plan.matched.max(1) as f64;
                 Some(plan.started_at.saturating_add(over.saturating_mul(part)))
             }
@@ -125,19 +132,26 @@ impl BulkWork {
             Self::Reschedule(Reschedule::Shift(Shift { by, is_earlier })) => {
                 format!("{name} shift {}{}us", if *is_earlier { '-' } else { '+' }, by.as_micros())
             }
-            Self::Reschedule(Reschedule::Spread(over)) => format!("{name} spread {}us", over.as_micros()),
+            Self::Reschedule(Reschedule::Spread(over)) | Self::Retry { over: Some(over) } => {
+                format!("{name} spread {}us", over.as_micros())
+            }
             Self::Pause { note: Some(note) } => format!("{name} {note}"),
             Self::Resume { missed: Missed::Expire } => format!("{name} expire"),
             _ => name.to_owned(),
         }
     }
 
-    pub(crate) fn from_text(text: &str) -> Option<Self> {
+    /// Reads the line that an operation keeps of its work.
+    pub fn from_text(text: &str) -> Option<Self> {
         let (name, rest) = text.split_once(' ').map_or((text, None), |(name, rest)| (name, Some(rest)));
         Some(match (name, rest) {
             ("cancel", None) => Self::Cancel,
             ("fire", None) => Self::Fire,
-            ("retry", None) => Self::Retry,
+            ("retry", None) => Self::Retry { over: None },
+            ("retry", Some(rest)) => match Reschedule::from_text(rest)? {
+                Reschedule::Spread(over) => Self::Retry { over: Some(over) },
+                _ => return None,
+            },
             ("reschedule", Some(rest)) => Self::Reschedule(Reschedule::from_text(rest)?),
             ("pause", note) => Self::Pause { note: note.map(str::to_owned) },
             ("resume", rest) => Self::Resume { missed: Missed::parse(rest.unwrap_or("fire"))? },
@@ -177,7 +191,8 @@ mod tests {
         vec![
             BulkWork::Cancel,
             BulkWork::Fire,
-            BulkWork::Retry,
+            BulkWork::Retry { over: None },
+            BulkWork::Retry { over: Some(Span::from_secs(600)) },
             BulkWork::Reschedule(Reschedule::At(NOW)),
             BulkWork::Reschedule(shift(true)),
             BulkWork::Reschedule(shift(false)),
@@ -199,7 +214,7 @@ mod tests {
             assert_eq!(BulkWork::name_in(&text), work.name());
             assert!(BulkWork::NAMES.contains(&work.name()));
         }
-        for text in ["", "cancel now", "reschedule", "reschedule at noon", "explode"] {
+        for text in ["", "cancel now", "retry at 2030-01-31T12:00:00Z", "reschedule", "reschedule at noon", "explode"] {
             assert_eq!(BulkWork::from_text(text), None, "{text}");
         }
     }

@@ -1,42 +1,41 @@
-//! Charts: SVG that is drawn here and takes its colours from the style sheet.
+//! Charts: SVG that is drawn here and takes its colours from the style sheet. The plot is stretched to the room that it has; its labels
+//! stand around it as text, so that they have the same size in every window.
 
 use maud::{Markup, PreEscaped, html};
 
-const LEFT: f64 = 44.0;
-const TOP: f64 = 10.0;
-const BOTTOM: f64 = 22.0;
+/// The plot, in units of its own.
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 100.0;
+/// How many lines of a linear scale are above its floor.
+const LINES: u64 = 3;
 
-/// One bar: how high it is, what it is called, and where it leads to.
+/// One bar: how high it is, what it is called, and where it leads to, if anywhere.
 pub(crate) struct Bar {
     pub(crate) value: u64,
     pub(crate) title: String,
-    pub(crate) link: String,
+    pub(crate) link: Option<String>,
 }
 
 /// Bars over time, with labels below at equal distances.
-pub(crate) fn bars(name: &str, bars: &[Bar], labels: &[String], width: f64, height: f64) -> Markup {
+pub(crate) fn bars(name: &str, bars: &[Bar], labels: &[String]) -> Markup {
     let top = nice_ceiling(bars.iter().map(|bar| bar.value).max().unwrap_or(0));
-    let (floor, plot) = (height - BOTTOM, height - BOTTOM - TOP);
-    let step = (width - LEFT) / bars.len().max(1) as f64;
-    html! {
-        svg.chart viewBox={ "0 0 " (width) " " (height) } role="group" aria-label=(name) {
-            @for line in 0..=3_u64 {
-                @let y = floor - plot * line as f64 / 3.0;
-                (grid_line(y, width, &short(top * line / 3)))
-            }
-            @for (at, bar) in bars.iter().enumerate() {
-                @let high = plot * bar.value as f64 / top as f64;
-                @let high = if bar.value > 0 { high.max(1.5) } else { 0.0 };
-                @let x = LEFT + step * at as f64;
-                a href=(bar.link) aria-label=(bar.title) {
-                    // The whole column can be pointed at.
-                    rect.hit x=(px(x)) y=(px(TOP)) width=(px(step)) height=(px(plot)) { title { (bar.title) } }
-                    rect.bar-mark x=(px(x + step * 0.1)) y=(px(floor - high)) width=(px((step * 0.8).max(0.5))) height=(px(high)) rx="1.5" {}
-                }
-            }
-            (axis(labels, width, height))
+    let step = WIDTH / bars.len().max(1) as f64;
+    let drawn = html! {
+        @for (at, bar) in bars.iter().enumerate() {
+            @let high = HEIGHT * bar.value as f64 / top as f64;
+            @let high = if bar.value > 0 { high.max(1.0) } else { 0.0 };
+            @let x = step * at as f64;
+            // The whole column can be pointed at.
+            @let column = html! {
+                rect.hit x=(px(x)) y="0" width=(px(step)) height=(px(HEIGHT)) { title { (bar.title) } }
+                rect.bar-mark x=(px(x + step * 0.1)) y=(px(HEIGHT - high)) width=(px((step * 0.8).max(0.5))) height=(px(high)) {}
+            };
+            @if let Some(link) = &bar.link { a href=(link) aria-label=(bar.title) { (column) } } @else { (column) }
         }
-    }
+    };
+    // What can be followed must not stand in an image.
+    let role = if bars.iter().any(|bar| bar.link.is_some()) { "group" } else { "img" };
+    chart(name, role, &linear(top), labels, &drawn)
 }
 
 /// A line: the class that draws it, and its values; there is a gap where there is none.
@@ -45,46 +44,47 @@ pub(crate) struct Line<'a> {
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// Lines of lengths of time on a logarithmic scale, from a tenth of a millisecond to a hundred seconds, with a mark at one second.
-pub(crate) fn lateness(name: &str, lines: &[Line<'_>], labels: &[String], width: f64, height: f64) -> Markup {
-    const DECADES: [(f64, &str); 6] = [
-        (100.0, "0.1 ms"),
-        (1_000.0, "1 ms"),
-        (10_000.0, "10 ms"),
-        (100_000.0, "0.1 s"),
-        (1_000_000.0, "1 s"),
-        (10_000_000.0, "10 s"),
-    ];
+/// Lines of lengths of time on a logarithmic scale, from a tenth of a millisecond to ten seconds, with a mark at one second.
+pub(crate) fn lateness(name: &str, lines: &[Line<'_>], labels: &[String]) -> Markup {
+    const DECADES: [&str; 6] = ["10 s", "1 s", "0.1 s", "10 ms", "1 ms", "0.1 ms"];
     let (lowest, highest) = (100.0_f64.log10(), 10_000_000.0_f64.log10());
-    let (floor, plot) = (height - BOTTOM, height - BOTTOM - TOP);
-    let y = |micros: f64| floor - plot * ((micros.max(1.0).log10() - lowest) / (highest - lowest)).clamp(0.0, 1.0);
+    let y = |micros: f64| HEIGHT - HEIGHT * ((micros.max(1.0).log10() - lowest) / (highest - lowest)).clamp(0.0, 1.0);
+    let drawn = html! {
+        line.promise x1="0" x2=(WIDTH) y1=(px(y(1_000_000.0))) y2=(px(y(1_000_000.0))) {}
+        @for line in lines { (polylines(line, &y)) }
+    };
+    chart(name, "img", &DECADES.map(str::to_owned), labels, &drawn)
+}
+
+/// Lines of counts on a linear scale.
+pub(crate) fn counts(name: &str, lines: &[Line<'_>], labels: &[String]) -> Markup {
+    let most = lines.iter().flat_map(|line| &line.values).flatten().fold(0.0_f64, |most, value| most.max(*value));
+    let top = nice_ceiling(most as u64);
+    let y = |value: f64| HEIGHT - HEIGHT * (value / top as f64).clamp(0.0, 1.0);
+    let drawn = html! { @for line in lines { (polylines(line, &y)) } };
+    chart(name, "img", &linear(top), labels, &drawn)
+}
+
+/// The plot with a line for each label of its scale, from the highest to the lowest, and the labels of the time below.
+fn chart(name: &str, role: &str, scale: &[String], labels: &[String], drawn: &Markup) -> Markup {
+    let last = scale.len().saturating_sub(1).max(1) as f64;
     html! {
-        svg.chart viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(name) {
-            @for (micros, label) in DECADES {
-                (grid_line(y(micros), width, label))
+        div.chart {
+            div.scale aria-hidden="true" { @for label in scale { span { (label) } } }
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role=(role) aria-label=(name) {
+                @for at in 0..scale.len() {
+                    @let y = HEIGHT * at as f64 / last;
+                    line.grid-line x1="0" x2=(WIDTH) y1=(px(y)) y2=(px(y)) {}
+                }
+                (drawn)
             }
-            line.promise x1=(LEFT) x2=(width) y1=(px(y(1_000_000.0))) y2=(px(y(1_000_000.0))) {}
-            @for line in lines { (polylines(line, width, &y)) }
-            (axis(labels, width, height))
+            div.axis aria-hidden="true" { @for label in labels { span { (label) } } }
         }
     }
 }
 
-/// Lines of counts on a linear scale.
-pub(crate) fn counts(name: &str, lines: &[Line<'_>], labels: &[String], width: f64, height: f64) -> Markup {
-    let most = lines.iter().flat_map(|line| &line.values).flatten().fold(0.0_f64, |most, value| most.max(*value));
-    let top = nice_ceiling(most as u64);
-    let (floor, plot) = (height - BOTTOM, height - BOTTOM - TOP);
-    let y = |value: f64| floor - plot * (value / top as f64).clamp(0.0, 1.0);
-    html! {
-        svg.chart viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(name) {
-            @for line in 0..=3_u64 {
-                (grid_line(floor - plot * line as f64 / 3.0, width, &short(top * line / 3)))
-            }
-            @for line in lines { (polylines(line, width, &y)) }
-            (axis(labels, width, height))
-        }
-    }
+fn linear(top: u64) -> Vec<String> {
+    (0..=LINES).rev().map(|line| short(top * line / LINES)).collect()
 }
 
 /// A moment in the life of something, above and below a line.
@@ -107,45 +107,28 @@ pub(crate) fn life(moments: &[Moment]) -> Markup {
 
 /// A row of small bars without an axis.
 pub(crate) fn sparkline(name: &str, values: &[u64]) -> Markup {
-    const HEIGHT: f64 = 20.0;
+    const HIGH: f64 = 20.0;
     const STEP: f64 = 4.0;
     let top = values.iter().copied().max().unwrap_or(0).max(1) as f64;
     html! {
-        svg.sparkline viewBox={ "0 0 " (values.len() as f64 * STEP) " " (HEIGHT) } role="img" aria-label=(name) {
+        svg.sparkline viewBox={ "0 0 " (values.len() as f64 * STEP) " " (HIGH) } role="img" aria-label=(name) {
             @for (at, value) in values.iter().enumerate() {
-                @let high = if *value > 0 { (HEIGHT * *value as f64 / top).max(2.0) } else { 1.0 };
-                rect x=(px(at as f64 * STEP)) y=(px(HEIGHT - high)) width="3" height=(px(high)) class=(if *value > 0 { "bad-mark" } else { "no-mark" }) {}
+                @let high = if *value > 0 { (HIGH * *value as f64 / top).max(2.0) } else { 1.0 };
+                rect x=(px(at as f64 * STEP)) y=(px(HIGH - high)) width="3" height=(px(high)) class=(if *value > 0 { "bad-mark" } else { "no-mark" }) {}
             }
         }
     }
 }
 
-fn grid_line(y: f64, width: f64, label: &str) -> Markup {
-    html! {
-        line.grid-line x1=(LEFT) x2=(width) y1=(px(y)) y2=(px(y)) {}
-        text x=(LEFT - 6.0) y=(px(y + 4.0)) text-anchor="end" { (label) }
-    }
-}
-
-fn axis(labels: &[String], width: f64, height: f64) -> Markup {
-    let last = labels.len().saturating_sub(1).max(1) as f64;
-    html! {
-        @for (at, label) in labels.iter().enumerate() {
-            @let anchor = if at == 0 { "start" } else if at + 1 == labels.len() { "end" } else { "middle" };
-            text x=(px(LEFT + (width - LEFT) * at as f64 / last)) y=(px(height - 5.0)) text-anchor=(anchor) { (label) }
-        }
-    }
-}
-
 /// One polyline for each stretch without a gap; a value that stands alone is a dot.
-fn polylines(line: &Line<'_>, width: f64, y: &dyn Fn(f64) -> f64) -> Markup {
-    let step = (width - LEFT) / line.values.len().saturating_sub(1).max(1) as f64;
+fn polylines(line: &Line<'_>, y: &dyn Fn(f64) -> f64) -> Markup {
+    let step = WIDTH / line.values.len().saturating_sub(1).max(1) as f64;
     let mut stretches: Vec<Vec<(f64, f64)>> = vec![Vec::new()];
     for (at, value) in line.values.iter().enumerate() {
         match value {
             Some(value) => {
                 if let Some(stretch) = stretches.last_mut() {
-                    stretch.push((LEFT + step * at as f64, y(*value)));
+                    stretch.push((step * at as f64, y(*value)));
                 }
             }
             None => stretches.push(Vec::new()),
@@ -154,7 +137,8 @@ fn polylines(line: &Line<'_>, width: f64, y: &dyn Fn(f64) -> f64) -> Markup {
     html! {
         @for stretch in stretches.iter().filter(|stretch| !stretch.is_empty()) {
             @if let [(x, y)] = stretch.as_slice() {
-                circle class={ "dot " (line.class) } cx=(px(*x)) cy=(px(*y)) r="2" {}
+                // A line without length has round ends, and is as round in a plot that is stretched.
+                path class={ "dot " (line.class) } d={ "M" (px(*x)) "," (px(*y)) "h0" } {}
             } @else {
                 polyline class=(line.class) points=(stretch.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")) {}
             }
@@ -217,14 +201,14 @@ mod tests {
     #[test]
     fn a_line_has_gaps_where_there_is_nothing() {
         let line = Line { class: "line-1", values: vec![Some(1.0), Some(2.0), None, Some(3.0)] };
-        let drawn = counts("n", &[line], &[], 100.0, 50.0).into_string();
-        assert_eq!((drawn.matches("<polyline").count(), drawn.matches("<circle").count()), (1, 1), "{drawn}");
+        let drawn = counts("n", &[line], &[]).into_string();
+        assert_eq!((drawn.matches("<polyline").count(), drawn.matches("class=\"dot").count()), (1, 1), "{drawn}");
     }
 
     #[test]
     fn bars_keep_their_text_apart_from_their_markup() {
-        let bar = Bar { value: 1, title: "<script>".to_owned(), link: "/a?b=\"c\"".to_owned() };
-        let drawn = bars("n", &[bar], &[], 100.0, 50.0).into_string();
+        let bar = Bar { value: 1, title: "<script>".to_owned(), link: Some("/a?b=\"c\"".to_owned()) };
+        let drawn = bars("n", &[bar], &[]).into_string();
         assert!(!drawn.contains("<script>") && drawn.contains("&lt;script&gt;") && drawn.contains("b=&quot;c&quot;"), "{drawn}");
     }
 }

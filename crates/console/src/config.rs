@@ -1,11 +1,11 @@
 //! What the server brings.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use axum::response::Response;
-use commands::{Commands, Filter};
+use commands::{Commands, Filter, NewTimerRequest, Patch};
 use dev::DevTools;
-use domain::Invalid;
+use domain::{Caller, Clock, Invalid};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -29,6 +29,14 @@ pub struct ConsoleConfig {
     pub health: Vec<HealthProbe>,
     /// Writes exports; without it there are none.
     pub export: Option<Export>,
+    /// The clock of the machine, by which sessions end: `timer dev` moves that of the timers.
+    pub clock: Arc<dyn Clock>,
+    /// Counts one request of a key, as the API does; refused with how long to wait.
+    pub rate: RateCheck,
+    /// Reads timers as the API does, for those who write JSON instead of filling in a form.
+    pub reader: TimerReader,
+    /// Verifies signatures of calls.
+    pub verify: VerifySignature,
     /// There in `timer dev`, and only there.
     pub development: Option<Development>,
     /// The receiver and the clock of `timer dev`.
@@ -59,6 +67,28 @@ pub enum Payloads {
 
 /// Gives the timers that a caller may see and that match, as a file of this format; `None` if there is no such format.
 pub type Export = Arc<dyn Fn(Commands, Filter, &str) -> Option<Response> + Send + Sync>;
+
+pub type RateCheck = Arc<dyn Fn(&Caller) -> Result<(), Duration> + Send + Sync>;
+
+/// The bodies of `POST /timers` and `PUT /timers/{id}`.
+#[derive(Clone)]
+pub struct TimerReader {
+    pub new_timer: fn(&str) -> Result<NewTimerRequest, Invalid>,
+    pub patch: fn(&str) -> Result<Patch, Invalid>,
+}
+
+/// What a receiver has got, and the secret that a viewer believes it was signed with.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedCall<'a> {
+    pub secret: &'a str,
+    pub webhook_id: &'a str,
+    pub timestamp: &'a str,
+    pub body: &'a str,
+    pub signature: &'a str,
+}
+
+/// Whether the signature is that of the call; refused where the secret is none.
+pub type VerifySignature = fn(&SignedCall<'_>) -> Result<bool, Invalid>;
 
 /// What `timer dev` adds.
 #[derive(Debug, Clone)]

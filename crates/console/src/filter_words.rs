@@ -69,6 +69,34 @@ impl FilterWords {
     }
 }
 
+/// A filter in the words that a viewer would write, so that it can be read, and opened as a list.
+pub(crate) fn words_of(filter: &Filter) -> String {
+    let mut words = Vec::new();
+    if !filter.status.is_empty() {
+        words.push(format!("status:{}", filter.status.iter().copied().map(Status::as_str).collect::<Vec<_>>().join(",")));
+    }
+    words.extend(filter.namespaces.iter().map(|namespace| word("ns:", namespace.as_str())));
+    words.extend(filter.key.as_ref().map(|key| word("key:", key.as_str())));
+    words.extend(filter.key_prefix.as_ref().map(|prefix| match word("key:", prefix) {
+        // In quotes a star is a star, so the prefix stands alone there: a word without a colon is the beginning of a key.
+        quoted if quoted.ends_with('"') => word("", prefix),
+        plain => format!("{plain}*"),
+    }));
+    words.extend(filter.group.as_ref().map(|group| word("group:", group.as_str())));
+    words.extend(filter.correlation_id.as_ref().map(|id| word("corr:", id.as_str())));
+    words.extend(filter.destination.as_ref().map(|destination| word("dest:", destination)));
+    words.extend(filter.error.as_ref().map(|error| word("error:", error)));
+    for (name, period) in [("due:", filter.due), ("created:", filter.created)] {
+        let end = |at: Option<Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
+        if !period.is_always() {
+            words.push(format!("{name}{}..{}", end(period.from), end(period.to)));
+        }
+    }
+    words.extend(filter.metadata.iter().map(|(path, value)| word(&format!("meta.{path}:"), value)));
+    words.extend(filter.members.iter().map(|(name, value)| word(&format!("meta.{name}:"), value.trim_matches('"'))));
+    words.join(" ")
+}
+
 /// A condition with this name, which includes its colon: quoted where it would be read as something else.
 pub(crate) fn word(name: &str, value: &str) -> String {
     let needs_quotes =
@@ -261,6 +289,20 @@ mod tests {
             let words = word("key:", value);
             let filter = read(&words).unwrap_or_else(|error| panic!("{words}: {error}"));
             assert_eq!(filter.key.as_ref().map(Key::as_str), Some(value), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_filter_becomes_words_that_mean_it() {
+        for text in [
+            "",
+            "status:failed,expired ns:billing ns:shop key:order-7",
+            r#"key:order-* group:campaign-7 corr:req-1 dest:api.shop.example:443 error:"connect timeout""#,
+            "due:2030-02-01T00:00:00Z..2030-02-02T10:00:00Z created:..2030-02-01T00:00:00Z meta.customer.id:42",
+            r#""two words""#,
+        ] {
+            let filter = read(text).unwrap();
+            assert_eq!(words_of(&filter), text);
         }
     }
 

@@ -92,7 +92,7 @@ pub(crate) fn bare(shared: &Arc<Shared>, preferences: &Preferences, title: &str,
 
 fn document(shared: &Shared, preferences: &Preferences, title: &str, content: Markup) -> Markup {
     let base = &shared.config.base_path;
-    let theme = Some(preferences.theme.as_str()).filter(|theme| *theme != "system");
+    let theme = Some(preferences.theme.as_str()).filter(|theme| *theme != "auto");
     html! {
         (DOCTYPE)
         html lang="en" data-theme=[theme] data-density=(preferences.density) {
@@ -121,17 +121,19 @@ fn logo() -> Markup {
 
 fn rail(visitor: &Visitor, section: Option<Section>) -> Markup {
     html! {
-        a.brand href=(visitor.link("")) { (logo()) "Timer" }
-        @for entry in ENTRIES.iter().filter(|entry| entry.is_shown_to(visitor)) {
-            a.page href=(visitor.link(entry.path)) aria-current=[(Some(entry.section) == section).then_some("page")]
-                data-go=(entry.shortcut) { (entry.name) }
+        div.top {
+            a.brand href=(visitor.link("")) { (logo()) "Timer" }
+            div.links { @for entry in ENTRIES.iter().filter(|entry| entry.is_shown_to(visitor)) {
+                a.page href=(visitor.link(entry.path)) aria-current=[(Some(entry.section) == section).then_some("page")]
+                    data-go=(entry.shortcut) { (entry.name) }
+            } }
         }
         div.foot {
             a href={ (visitor.shared.config.base_path) "/docs" } { "API docs" }
             a href=(visitor.link("/about")) aria-current=[(section == Some(Section::About)).then_some("page")] { "About" }
             a href=(visitor.link("/preferences")) { "Preferences" }
             (preferences::switches(visitor))
-            span #whoami title=(rights(visitor)) { (visitor.name()) " · " @if visitor.may_write() { "read, write" } @else { "read only" } }
+            span #whoami title=(rights(visitor)) { strong { (visitor.name()) } span { @if visitor.may_write() { "read, write" } @else { "read only" } } }
             form.plain method="post" action=(visitor.link("/logout")) { button.quiet { "Log out" } }
         }
     }

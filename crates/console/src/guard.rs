@@ -64,7 +64,10 @@ async fn admit(shared: &Arc<Shared>, head: &mut Parts) -> Result<Option<Visitor>
     let Some(mut visitor) = visitor(shared, head).await.map_err(|error| refused(error.into()))? else {
         return Err(Box::new(logged_out(shared, head)));
     };
-    let changes_nothing_stored = ["/console/logout", "/console/preferences"].contains(&path.as_str());
+    (shared.config.rate)(&visitor.commands.caller)
+        .map_err(|wait| Box::new(problem::worded(Problem::TooManyRequests(wait).into_response(), Some(&visitor), shared)))?;
+    let changes_nothing_stored =
+        ["/console/logout", "/console/preferences"].contains(&path.as_str()) || path.ends_with("/verify");
     if !is_safe && !changes_nothing_stored && shared.config.mode == ConsoleMode::ReadOnly {
         return Err(Box::new(problem::worded(Problem::ReadOnlyConsole.into_response(), Some(&visitor), shared)));
     }
@@ -82,7 +85,7 @@ pub(crate) async fn visitor(shared: &Arc<Shared>, head: &Parts) -> Result<Option
     let Peer(peer) = Peer::of(&head.extensions);
     let transport = Transport::of(headers, peer, config.url.as_ref(), config.insecure_cookie);
     let Some(cookie) = cookie::read(headers, transport.cookie_name()) else { return Ok(None) };
-    let Some(holder) = shared.sessions.read(cookie, shared.unrestricted.clock.now()) else { return Ok(None) };
+    let Some(holder) = shared.sessions.read(cookie, config.clock.now()) else { return Ok(None) };
     let Some(caller) = caller(shared, holder).await? else { return Ok(None) };
     Ok(Some(Visitor {
         shared: Arc::clone(shared),

@@ -32,6 +32,7 @@ mod problem;
 mod region;
 mod session;
 mod text;
+mod timer_draft;
 mod timer_form;
 mod timer_rows;
 mod visitor;
@@ -47,7 +48,10 @@ use axum::{Router, middleware, routing};
 use commands::{Commands, KeyRing};
 use domain::Caller;
 
-pub use config::{ConsoleConfig, ConsoleMode, ConsoleUrl, Development, Export, HealthProbe, HealthReading, Payloads};
+pub use config::{
+    ConsoleConfig, ConsoleMode, ConsoleUrl, Development, Export, HealthProbe, HealthReading, Payloads, RateCheck, SignedCall,
+    TimerReader, VerifySignature,
+};
 
 use crate::{live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions};
 
@@ -97,6 +101,7 @@ pub fn router(config: ConsoleConfig, commands: &Commands, keyring: Arc<KeyRing>)
         .route("/console/operations/{id}/stop", routing::post(pages::operations::stop))
         .route("/console/failed", routing::get(pages::failed::show))
         .route("/console/timers/{id}", routing::get(pages::timer::show))
+        .route("/console/timers/{id}/verify", routing::get(pages::signature::show).post(pages::signature::verify))
         .route("/console/timers/{id}/{action}", routing::get(actions::confirm).post(actions::act))
         .route("/console/live", routing::get(live::follow))
         .route("/console/destinations", routing::get(pages::destinations::show))

@@ -100,7 +100,7 @@ pub(crate) async fn log_in(
         return Err(Problem::Unsafe(UNSAFE));
     }
     let next = form.get("next").filter(|next| is_own_path(next));
-    let (clock, now) = (shared.unrestricted.clock.monotonic(), shared.unrestricted.clock.now());
+    let (clock, now) = (config.clock.monotonic(), config.clock.now());
     let address = peer.map(network);
     let refuse =
         |status: StatusCode, text| (status, page(&shared, &Preferences::read(&headers), next, Some(text))).into_response();

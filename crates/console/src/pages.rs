@@ -12,5 +12,6 @@ pub(crate) mod namespaces;
 pub(crate) mod new_timer;
 pub(crate) mod operations;
 pub(crate) mod overview;
+pub(crate) mod signature;
 pub(crate) mod timer;
 pub(crate) mod timers;

@@ -21,7 +21,7 @@ struct Choice {
     values: &'static [&'static str],
 }
 
-const THEME: Choice = Choice { field: "theme", cookie: "timer-theme", values: &["system", "light", "dark"] };
+const THEME: Choice = Choice { field: "theme", cookie: "timer-theme", values: &["auto", "light", "dark"] };
 const DENSITY: Choice = Choice { field: "density", cookie: "timer-density", values: &["comfortable", "compact"] };
 const SHORTCUTS: Choice = Choice { field: "shortcuts", cookie: "timer-shortcuts", values: &["on", "off"] };
 /// A zone is one of these, or a name such as `Europe/Berlin`, which the script knows.
@@ -150,7 +150,7 @@ pub(crate) fn switches(visitor: &Visitor) -> Markup {
         form.segmented.switch method="post" action=(visitor.link("/preferences")) aria-label="Theme" {
             input type="hidden" name="back" value=(visitor.path);
             @for value in THEME.values {
-                button name=(THEME.field) value=(value) aria-pressed=(value == theme) title={ "Theme: " (value) } { (if *value == "system" { "auto" } else { value }) }
+                button name=(THEME.field) value=(value) aria-pressed=(value == theme) title={ "Theme: " (value) } { (value) }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What can go wrong with a page, and the page that says so.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use commands::CommandError;
@@ -21,6 +21,8 @@ pub(crate) enum Problem {
     ReadOnlyConsole,
     LoggedOut,
     Unsafe(&'static str),
+    /// The key asks too often; the next request may come in so long.
+    TooManyRequests(Duration),
 }
 
 impl From<CommandError> for Problem {
@@ -43,6 +45,7 @@ impl Problem {
             Self::NoForm(_) => StatusCode::BAD_REQUEST,
             Self::OtherOrigin | Self::ReadOnlyConsole | Self::Unsafe(_) => StatusCode::FORBIDDEN,
             Self::LoggedOut => StatusCode::UNAUTHORIZED,
+            Self::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
@@ -71,6 +74,7 @@ impl Problem {
             }
             Self::ReadOnlyConsole => "This console changes nothing: it was started with CONSOLE=read-only.".to_owned(),
             Self::LoggedOut => "Log in again.".to_owned(),
+            Self::TooManyRequests(_) => "Too many requests with this key: RATE_LIMIT says how many there may be.".to_owned(),
         }
     }
 
@@ -140,6 +144,9 @@ pub(crate) fn worded(mut response: Response, visitor: Option<&Visitor>, shared: 
         None => frame::bare(shared, &Preferences::default(), problem.title(), body),
     };
     let mut page = (problem.status(), page).into_response();
+    if let Problem::TooManyRequests(wait) = *problem {
+        page.headers_mut().insert(header::RETRY_AFTER, (wait.as_secs() + 1).into());
+    }
     if problem.retries_itself() {
         page.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         page.headers_mut().insert(header::REFRESH, HeaderValue::from_static("5"));

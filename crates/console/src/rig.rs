@@ -9,8 +9,8 @@ use axum::{
 };
 use commands::{Commands, KeyRing, Rules, Searches, Stats, Stores};
 use domain::{
-    Access, AccessKeyId, Callback, CallbackKind, Caller, Clock, Horizon, Key, KindSet, ManualClock, Namespace, Namespaces, Next,
-    RequestedTime, Rights, Shard, Span, TimerId, Timestamp,
+    Access, AccessKeyId, Callback, CallbackKind, Caller, Clock, Horizon, Invalid, Key, KindSet, ManualClock, Namespace,
+    Namespaces, Next, RequestedTime, Rights, Shard, Span, TimerId, Timestamp,
 };
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -19,7 +19,7 @@ use store_testing::Model;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::{ConsoleConfig, ConsoleMode, Payloads};
+use crate::{ConsoleConfig, ConsoleMode, Payloads, TimerReader};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 /// 2030-01-01T00:00:00Z.
@@ -30,7 +30,10 @@ pub(crate) struct Rig {
     pub(crate) router: Router,
     pub(crate) commands: Commands,
     pub(crate) store: Arc<dyn Store>,
+    /// The clock of the timers.
     pub(crate) clock: Arc<ManualClock>,
+    /// The clock of the machine.
+    pub(crate) machine: Arc<ManualClock>,
     /// The administrator's cookie.
     pub(crate) cookie: String,
 }
@@ -68,6 +71,13 @@ pub(crate) fn config() -> ConsoleConfig {
         settings: vec![("PORT".to_owned(), "8080".to_owned())],
         health: Vec::new(),
         export: None,
+        clock: Arc::new(ManualClock::at(NOW)),
+        rate: Arc::new(|_| Ok(())),
+        reader: TimerReader {
+            new_timer: |_| Err(Invalid::new("the body", "is not read here")),
+            patch: |_| Err(Invalid::new("the body", "is not read here")),
+        },
+        verify: |call| Ok(call.secret == "whsec_right"),
         development: None,
         dev: None,
         stop: CancellationToken::new(),
@@ -84,7 +94,8 @@ impl Rig {
     }
 
     pub(crate) fn configured(config: ConsoleConfig) -> Self {
-        let clock = Arc::new(ManualClock::at(NOW));
+        let [clock, machine] = [NOW; 2].map(|now| Arc::new(ManualClock::at(now)));
+        let config = ConsoleConfig { clock: machine.clone(), ..config };
         let store: Arc<dyn Store> = Arc::new(Model::new(clock.clone(), 1));
         let commands = Commands {
             stores: Stores::of(Arc::clone(&store)),
@@ -102,7 +113,7 @@ impl Rig {
         let sessions = crate::session::Sessions::new(&config.api_key);
         let cookie = format!("timer={}", sessions.issue(crate::session::Holder::Administrator, NOW));
         let keyring = Arc::new(KeyRing::new(store.clone(), clock.clone()));
-        Self { router: crate::router(config, &commands, keyring), commands, store, clock, cookie }
+        Self { router: crate::router(config, &commands, keyring), commands, store, clock, machine, cookie }
     }
 
     pub(crate) async fn send(&self, mut request: Request) -> Reply {

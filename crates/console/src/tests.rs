@@ -1,10 +1,12 @@
 //! What holds for every page.
 
+use std::{sync::Arc, time::Duration};
+
 use axum::body::Body;
-use domain::{Rights, Span, Status};
+use domain::{Caller, Rights, Span, Status};
 
 use crate::{
-    ConsoleConfig, ConsoleMode, Development,
+    ConsoleConfig, ConsoleMode, Development, RateCheck,
     rig::{KEY, Rig, config, request},
 };
 
@@ -63,7 +65,9 @@ async fn a_key_logs_in_and_is_led_to_where_it_wanted() {
     assert_eq!(rig.get_as(&reply.cookie(), "/console").await.status, 200);
     let led_away = rig.post_as("", "/console/login", &format!("key={KEY}&next=//evil.example")).await;
     assert_eq!(led_away.headers["location"], "/console");
-    rig.clock.advance(Span::from_secs(12 * 60 * 60));
+    rig.clock.advance(Span::from_secs(30 * 24 * 60 * 60));
+    assert_eq!(rig.get_as(&reply.cookie(), "/console").await.status, 200, "the clock of the timers ends no session");
+    rig.machine.advance(Span::from_secs(12 * 60 * 60));
     assert_eq!(rig.get_as(&reply.cookie(), "/console").await.status, 303, "a login lasts 12 hours");
 }
 
@@ -78,8 +82,23 @@ async fn five_wrong_keys_close_the_login_for_a_minute() {
         let reply = rig.log_in(key).await;
         assert_eq!((reply.status.as_u16(), reply.headers["retry-after"].to_str().unwrap()), (429, "60"));
     }
-    rig.clock.advance(Span::from_secs(60));
+    rig.machine.advance(Span::from_secs(60));
     assert_eq!(rig.log_in(KEY).await.status, 303);
+}
+
+#[tokio::test]
+async fn a_key_that_asks_too_often_waits() {
+    let rate: RateCheck = Arc::new(|caller| match caller {
+        Caller::Administrator => Ok(()),
+        Caller::Holder(_) => Err(Duration::from_millis(1_500)),
+    });
+    let rig = Rig::configured(ConsoleConfig { rate, ..config() });
+    let (_, holder) = rig.holder(&["a"], Rights::Write).await;
+    let refused = rig.get_as(&holder, "/console/timers").await;
+    assert_eq!((refused.status.as_u16(), refused.headers["retry-after"].to_str().unwrap()), (429, "2"));
+    assert!(refused.text.contains("Too many requests with this key"), "{}", refused.text);
+    assert_eq!(rig.post_as(&holder, "/console/timers/new", "delay=1h").await.status, 429);
+    assert_eq!(rig.get("/console/timers").await.status, 200, "another key does not");
 }
 
 #[tokio::test]

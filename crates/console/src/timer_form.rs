@@ -8,7 +8,7 @@ use domain::{
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::{fields::Fields, problem::sentence};
+use crate::{config::Payloads, fields::Fields, problem::sentence};
 
 /// The fields of the form, in the words of a viewer. What it does not show of a timer stays as it is.
 #[derive(Debug, Clone, Default)]
@@ -44,8 +44,8 @@ impl TimerForm {
         Self(fields)
     }
 
-    /// The form of a timer that there is.
-    pub(crate) fn of_timer(timer: &Timer) -> Self {
+    /// The form of a timer that there is. What browsers are not to be sent is left empty.
+    pub(crate) fn of_timer(timer: &Timer, payloads: Payloads) -> Self {
         let definition = &timer.definition;
         let mut fields = Fields::default();
         let mut put = |name: &str, value: Option<String>| fields = fields.with(name, value.as_deref());
@@ -56,10 +56,12 @@ impl TimerForm {
         put("key", definition.key.as_ref().map(ToString::to_string));
         put("group", definition.group.as_ref().map(ToString::to_string));
         put("correlation_id", definition.correlation_id.as_ref().map(ToString::to_string));
-        put("metadata", text(&definition.metadata));
-        put("payload", text(&definition.callback.payload));
-        let headers = definition.callback.headers.iter().map(|(name, value)| format!("{name}: {value}"));
-        put("headers", Some(headers.collect::<Vec<_>>().join("\n")));
+        if payloads != Payloads::Off {
+            put("metadata", text(&definition.metadata));
+            put("payload", text(&definition.callback.payload));
+            let headers = definition.callback.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+            put("headers", Some(headers.collect::<Vec<_>>().join("\n")));
+        }
         put("kind", Some(definition.callback.kind().to_owned()));
         match &definition.callback.endpoint {
             Endpoint::Http(http) => {
@@ -91,8 +93,8 @@ impl TimerForm {
     }
 
     /// The form of another timer like it: with a key of its own, and a time that is still to be said.
-    pub(crate) fn of_copy(timer: &Timer) -> Self {
-        let fields = Self::of_timer(timer).0;
+    pub(crate) fn of_copy(timer: &Timer, payloads: Payloads) -> Self {
+        let fields = Self::of_timer(timer, payloads).0;
         Self(fields.with("key", None).with("execute_at", None).with("when", Some("delay")))
     }
 
@@ -103,7 +105,11 @@ impl TimerForm {
         pairs.filter(|(_, one, another)| one != another).collect()
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) const fn fields(&self) -> &Fields {
+        &self.0
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(str::trim).filter(|value| !value.is_empty())
     }
 
@@ -159,10 +165,13 @@ impl TimerForm {
         })
     }
 
+    /// Whether an instant is asked for, and not a delay.
+    pub(crate) fn is_instant(&self) -> bool {
+        self.get("when").map_or_else(|| self.get("delay").is_none() && self.get("execute_at").is_some(), |when| when == "at")
+    }
+
     fn asked(&self) -> Result<Option<RequestedTime>, Invalid> {
-        let is_instant =
-            self.get("when").map_or_else(|| self.get("delay").is_none() && self.get("execute_at").is_some(), |when| when == "at");
-        if is_instant {
+        if self.is_instant() {
             return self
                 .get("execute_at")
                 .map(|text| Timestamp::parse("execute_at", &completed(text)).map(RequestedTime::At))
@@ -200,7 +209,7 @@ impl TimerForm {
         Ok(callback)
     }
 
-    fn headers(&self) -> Result<Vec<(String, String)>, Invalid> {
+    pub(crate) fn headers(&self) -> Result<Vec<(String, String)>, Invalid> {
         let pair = |line: &str| {
             let (name, value) =
                 line.split_once(':').ok_or_else(|| Invalid::new("headers", "must be lines such as Name: value"))?;
@@ -287,11 +296,7 @@ impl TimerForm {
                 }
             }
         };
-        let when = if self.get("when") == Some("at") || (self.get("when").is_none() && self.get("execute_at").is_some()) {
-            "at"
-        } else {
-            "delay"
-        };
+        let when = if self.is_instant() { "at" } else { "delay" };
         let kind = if self.get("kind") == Some("nats") { "nats" } else { "http" };
         html! {
             fieldset.stack { legend { "When" }

@@ -37,11 +37,11 @@ pub(crate) fn attempts_max(timer: &Timer) -> u32 {
     timer.definition.retries().map_or(1, |policy| policy.max_retries.saturating_add(1))
 }
 
-/// `2 / 6`; without an end where retries have none.
+/// `2 of 6`; without an end where retries have none.
 pub(crate) fn attempts(made: u32, max: Option<u32>) -> String {
     match max {
         Some(u32::MAX) | None => number(made.into()),
-        Some(max) => format!("{} / {}", number(made.into()), number(max.into())),
+        Some(max) => format!("{} of {}", number(made.into()), number(max.into())),
     }
 }
 
@@ -54,6 +54,11 @@ impl Row {
     /// Whether its time still comes.
     const fn is_waiting(&self) -> bool {
         matches!(self.summary.status, Status::Pending | Status::Paused | Status::Executing)
+    }
+
+    /// Whether it was due, and waits for another attempt.
+    const fn is_retried(&self) -> bool {
+        matches!(self.summary.status, Status::Pending) && self.summary.attempt > 0
     }
 
     /// As a row that can be selected; `filtered` leads to the same list with one more word.
@@ -82,16 +87,20 @@ impl Row {
                 td.tick { (tick) }
                 td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
                 td.cut.name { a.mono href=(link) title=(name) { (name) } }
-                td { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
-                td { (time(visitor, summary.execute_at)) }
-                td.num { @if self.is_waiting() { (distance(visitor, summary.execute_at)) } @else { span.muted { "–" } } }
-                td.cut { @match destination {
+                td.minor { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
+                td.minor { (time(visitor, summary.execute_at)) }
+                td.num {
+                    @if self.is_retried() { span.muted title="Its last attempt failed; the next one follows its retry policy" { "will retry" } }
+                    @else if self.is_waiting() { (distance(visitor, summary.execute_at)) }
+                    @else { span.muted { "–" } }
+                }
+                td.cut.minor { @match destination {
                     Some(destination) => { a.cell href=(filtered("dest:", destination)) { (destination) } }
                     None => { span.muted { (summary.callback_kind) } }
                 } }
-                td.num { (attempts(summary.attempt, *attempts_max)) }
-                td.cut.muted title=(error) { (cut(error, ERROR_CHARS_MAX)) }
-                td.muted { (time(visitor, summary.created_at)) }
+                td.num.minor { (attempts(summary.attempt, *attempts_max)) }
+                td.cut.muted.minor title=(error) { (cut(error, ERROR_CHARS_MAX)) }
+                td.muted.minor { (time(visitor, summary.created_at)) }
             }
         }
     }

@@ -29,6 +29,22 @@ impl DurationHistogram {
         }
     }
 
+    /// The lengths of each doubling, in microseconds, and how many there are: at least so many doublings, with all in them that have any.
+    pub fn doublings(&self, at_least: usize) -> Vec<(u64, u64, u64)> {
+        let counted = |n: usize| {
+            let buckets = n << BITS..(n + 1) << BITS;
+            let count = self.0[buckets.clone()].iter().copied().map(u64::from).sum();
+            (starts_at(buckets.start), starts_at(buckets.end), count)
+        };
+        let all: Vec<_> = (0..BUCKETS >> BITS).map(counted).collect();
+        let has_any = |(_, _, count): &(u64, u64, u64)| *count > 0;
+        let (first, last) = (all.iter().position(has_any), all.iter().rposition(has_any));
+        let Some((first, last)) = first.zip(last) else { return Vec::new() };
+        let missing = at_least.saturating_sub(last + 1 - first);
+        let first = first.saturating_sub(missing.div_ceil(2));
+        all[first..=(first + at_least - 1).max(last).min(all.len() - 1)].to_vec()
+    }
+
     pub fn count(&self) -> u64 {
         self.0.iter().copied().map(u64::from).sum()
     }
@@ -107,6 +123,21 @@ mod tests {
             assert!((met / f64::from(millis) - 1.0).abs() < 0.25, "{quantile}: {met} ms");
         }
         assert_eq!(DurationHistogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn doublings_hold_every_count_and_lie_side_by_side() {
+        let mut histogram = DurationHistogram::default();
+        assert!(histogram.doublings(8).is_empty());
+        [1, 900, 900, 70_000, 1 << 40].into_iter().for_each(|micros| histogram.record(micros));
+        for at_least in [1, 8, 100] {
+            let doublings = histogram.doublings(at_least);
+            assert_eq!(doublings.iter().map(|(_, _, count)| count).sum::<u64>(), 5);
+            assert!(doublings.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        }
+        let mut one = DurationHistogram::default();
+        one.record(20_000);
+        assert_eq!(one.doublings(10).len(), 10);
     }
 
     #[test]

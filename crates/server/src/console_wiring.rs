@@ -5,7 +5,9 @@ use std::sync::Arc;
 use api::{ApiConfig, Exporter, HealthItem};
 use axum::Router;
 use commands::{Commands, KeyRing};
-use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads};
+use console::{ConsoleConfig, HealthProbe, HealthReading, Payloads, SignedCall, TimerReader};
+use delivery::SigningSecrets;
+use domain::{Invalid, SystemClock};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{Console, Settings, Switch};
@@ -21,6 +23,7 @@ pub fn router(
     let Console::Served(mode) = settings.console.console else { return None };
     let exporter = Exporter::default();
     let payloads = if settings.development.is_some() { Payloads::Shown } else { Payloads::Hidden };
+    let (rates, clock) = (api.rates.clone(), Arc::clone(&commands.clock));
     let config = ConsoleConfig {
         api_key: settings.api_key.expose().to_owned(),
         base_path: settings.base_path.as_str().to_owned(),
@@ -32,11 +35,20 @@ pub fn router(
         settings: settings.effective.clone(),
         health: api.health.iter().cloned().map(probe).collect(),
         export: Some(Arc::new(move |commands, filter, format| exporter.export(commands, filter, format))),
+        clock: Arc::new(SystemClock::default()),
+        rate: Arc::new(move |caller| rates.take(caller, clock.monotonic())),
+        reader: TimerReader { new_timer: api::read_new_timer, patch: api::read_patch },
+        verify,
         development: settings.development.clone(),
         dev: api.dev.clone(),
         stop: stop.clone(),
     };
     Some(console::router(config, commands, Arc::clone(keyring)))
+}
+
+fn verify(call: &SignedCall<'_>) -> Result<bool, Invalid> {
+    let secrets = SigningSecrets::parse(call.secret).map_err(|invalid| invalid.named("secret"))?;
+    Ok(secrets.verifies(call.webhook_id, call.timestamp, call.body.as_bytes(), call.signature))
 }
 
 /// The same that `/healthz` tells.

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use api::{ApiConfig, ApiKey, HealthItem, Reading};
+use api::{ApiConfig, ApiKey, HealthItem, Rates, Reading};
 use commands::{Commands, Events, KeyRing, OperationRunner, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
 use dev::DevTools;
@@ -295,7 +295,7 @@ fn api_config(
     ApiConfig {
         api_key: ApiKey::new(settings.api_key.expose()),
         base_path: settings.base_path.clone(),
-        rate_limit: settings.rate_limit,
+        rates: Rates::new(settings.rate_limit),
         limits: api::Limits {
             connections_max: files.api,
             connections_per_address_max: settings.connections_per_address_max,

@@ -105,6 +105,8 @@ pub async fn each_action_changes_what_it_concerns_and_nothing_else(fixture: impl
             assert_eq!(due.len(), usize::from(now.status == Status::Pending), "{case}");
             if let BulkChange::Due(told) = change {
                 assert_eq!(due, [told], "{case}");
+                let asked = [BulkAction::Retry, BulkAction::Reschedule].contains(&action);
+                assert!(!asked || told.at == ahead(secs(500)), "{case}: due when it was asked for");
             } else {
                 assert!(after.is_none_or(|after| after.status != Status::Pending), "{case}: the scheduler must learn of it");
             }

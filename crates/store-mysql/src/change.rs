@@ -107,7 +107,9 @@ impl Call<Sessions> for Reopen {
         };
         let timer = renewed(&held, held.timer.definition.clone(), held.timer.execute_at, self.now);
         let destination = destination_column(timer.definition.destination());
-        apply(&mut transaction, BulkStep::Reopen, &Rows::of(&held, destination, self.shards), None, self.now)?;
+        let held = Held { at: Some(self.now.as_micros()), ..held };
+        let step = BulkStep::Reopen { at: self.now };
+        apply(&mut transaction, step, &Rows::of(&held, destination, self.shards), None, self.now)?;
         transaction.commit().await?;
         Ok(Changed::Done(timer))
     }

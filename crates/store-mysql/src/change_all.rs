@@ -118,7 +118,7 @@ pub fn apply(
         match step {
             BulkStep::End { status, .. } => entries.finished(transaction, *id, now, status),
             BulkStep::Move { .. } | BulkStep::Pause | BulkStep::Resume { .. } => entries.changed(*id, revision.saturating_add(1)),
-            BulkStep::Reopen => {
+            BulkStep::Reopen { .. } => {
                 entries.ended(transaction, *id, finished_at.unwrap_or(now), *status);
                 entries.changed(*id, revision.saturating_add(1));
             }
@@ -163,10 +163,10 @@ fn write(transaction: &mut Transaction<'_>, step: BulkStep, rows: &Rows, note: O
             transaction.then(placed(DELETE_PAUSED, [all.clone()]));
             transaction.then(placed(RESUME_DEFINITION, [all, now()]));
         }
-        BulkStep::Reopen => {
+        BulkStep::Reopen { .. } => {
             transaction.then(placed(DELETE_OUTCOME, [all.clone()]));
-            transaction.then(placed(PLACE, [now(), all.clone()]));
-            transaction.then(placed(REOPEN_DEFINITION, [all, now(), now()]));
+            transaction.then(placed(PLACE, [all.clone()]));
+            transaction.then(placed(REOPEN_DEFINITION, [all, now()]));
         }
         BulkStep::Remove => {
             for statement in [DELETE_OUTCOME, DELETE_ATTEMPTS, DELETE_DEFINITIONS] {
@@ -308,13 +308,17 @@ impl ChangeAll {
             let destination = reopened.get(&item.id).copied().unwrap_or(*destination);
             let next = match step {
                 BulkStep::Move { to: at } | BulkStep::Resume { at } => at.as_micros(),
-                BulkStep::Reopen => destination_column(destination),
+                BulkStep::Reopen { .. } => destination_column(destination),
                 _ => 0,
             };
             let Standing { status, revision, at } = *standing;
             let was = Was { id: item.id, revision, status, finished_at: *finished_at };
+            let at = match step {
+                BulkStep::Reopen { at } => Some(at),
+                _ => at,
+            };
             rows_of(&mut steps, step).push(was, at.map(Timestamp::as_micros), next, self.shards);
-            changes.push(change_of(item.id, step, status, destination, self.now));
+            changes.push(change_of(item.id, step, status, destination));
         }
         for (step, rows) in steps {
             apply(transaction, step, &rows, self.action.note(), self.now)?;
@@ -351,11 +355,10 @@ fn rows_of(steps: &mut Vec<(BulkStep, Rows)>, step: BulkStep) -> &mut Rows {
     &mut steps[place].1
 }
 
-const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination, now: Timestamp) -> BulkChange {
+const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination) -> BulkChange {
     match step {
         BulkStep::Move { to: at } if matches!(was, Status::Pending) => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Resume { at } => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Reopen => BulkChange::Due(DueEntry { at: now, id, destination }),
+        BulkStep::Resume { at } | BulkStep::Reopen { at } => BulkChange::Due(DueEntry { at, id, destination }),
         _ => BulkChange::Changed,
     }
 }

@@ -40,7 +40,7 @@ pub(crate) const REMOVE: &str = sql!("sql/bulk_remove.sql");
 pub struct Rows {
     ids: Vec<Uuid>,
     shards: Vec<i16>,
-    /// When their next attempts are due; zero for those that have ended.
+    /// When their next attempts are due; zero for those that have ended, unless they are tried again.
     ats: Vec<i64>,
     /// The new times, or the destinations.
     news: Vec<i64>,
@@ -82,7 +82,7 @@ pub async fn apply(
             sqlx::query(RESUME).bind(ids).bind(shards).bind(vec![at.as_micros()]).bind(now)
         }
         BulkStep::Resume { .. } => sqlx::query(RESUME).bind(ids).bind(shards).bind(news).bind(now),
-        BulkStep::Reopen => sqlx::query(REOPEN).bind(ids).bind(shards).bind(news).bind(now),
+        BulkStep::Reopen { .. } => sqlx::query(REOPEN).bind(ids).bind(shards).bind(news).bind(ats).bind(now),
         BulkStep::Remove => sqlx::query(REMOVE).bind(ids),
     };
     query.execute(session).await.or_not_done()?;
@@ -193,12 +193,16 @@ impl ChangeAll {
             let destination = reopened.get(&item.id).copied().unwrap_or(met.destination);
             let new = match step {
                 BulkStep::Move { to: at } | BulkStep::Resume { at } => at.as_micros(),
-                BulkStep::Reopen => destination_column(destination),
+                BulkStep::Reopen { .. } => destination_column(destination),
                 _ => 0,
             };
-            let at = met.standing.at.map(Timestamp::as_micros);
+            let at = match step {
+                BulkStep::Reopen { at } => Some(at),
+                _ => met.standing.at,
+            };
+            let at = at.map(Timestamp::as_micros);
             rows_of(&mut steps, step).push(item.id, at, new, self.shards);
-            changes.push(change_of(item.id, step, met.standing.status, destination, self.now));
+            changes.push(change_of(item.id, step, met.standing.status, destination));
         }
         let note = self.action.note().map(text_column);
         for (step, rows) in steps {
@@ -237,11 +241,10 @@ fn rows_of(steps: &mut Vec<(BulkStep, Rows)>, step: BulkStep) -> &mut Rows {
     &mut steps[place].1
 }
 
-const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination, now: Timestamp) -> BulkChange {
+const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination) -> BulkChange {
     match step {
         BulkStep::Move { to: at } if matches!(was, Status::Pending) => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Resume { at } => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Reopen => BulkChange::Due(DueEntry { at: now, id, destination }),
+        BulkStep::Resume { at } | BulkStep::Reopen { at } => BulkChange::Due(DueEntry { at, id, destination }),
         _ => BulkChange::Changed,
     }
 }

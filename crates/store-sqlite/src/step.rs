@@ -122,7 +122,7 @@ impl Found {
             BulkStep::Move { to } => self.move_to(connection, to, now, tally),
             BulkStep::Pause => self.pause(connection, note, now, tally),
             BulkStep::Resume { at } => self.resume(connection, at, now, tally),
-            BulkStep::Reopen => self.reopen(connection, now, tally),
+            BulkStep::Reopen { at } => self.reopen(connection, at, now, tally),
             BulkStep::Remove => self.remove(connection, tally),
         }
     }
@@ -197,22 +197,22 @@ impl Found {
     }
 
     /// Where it goes is not known once it has ended: the definition says so.
-    fn reopen(&self, connection: &Connection, now: Timestamp, tally: &mut Tally) -> Result<BulkChange, Failure> {
+    fn reopen(&self, connection: &Connection, at: Timestamp, now: Timestamp, tally: &mut Tally) -> Result<BulkChange, Failure> {
         let id = Id::of(self.id);
         let timer = connection.prepare_cached(DEFINITION_BY_ID)?.query_row([id], definition)?.into_timer()?;
         let destination = timer.definition.destination();
         let namespace = namespace_column(&self.namespace);
-        let moved = (self.execute_at != now.as_micros()).then_some(self.execute_at);
+        let moved = (self.execute_at != at.as_micros()).then_some(self.execute_at);
         connection.prepare_cached(DELETE_OUTCOME)?.execute(params![self.execute_minute(), id])?;
-        let due = params![now.minute(), id, now.as_micros(), to_column(destination), moved, namespace];
+        let due = params![at.minute(), id, at.as_micros(), to_column(destination), moved, namespace];
         connection.prepare_cached(INSERT_DUE)?.execute(due)?;
-        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, now.minute(), now.as_micros()])?;
+        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, at.minute(), now.as_micros()])?;
         tally.turn(namespace, self.standing.status, Status::Pending);
         if let Some(finished_at) = self.finished_at {
             tally.journal.ended(id, Timestamp::from_micros(finished_at), self.standing.status);
         }
         self.record_change(tally);
-        Ok(BulkChange::Due(DueEntry { at: now, id: self.id, destination }))
+        Ok(BulkChange::Due(DueEntry { at, id: self.id, destination }))
     }
 
     fn remove(&self, connection: &Connection, tally: &mut Tally) -> Result<BulkChange, Failure> {

@@ -80,8 +80,10 @@ pub enum BulkStep {
     Resume {
         at: Timestamp,
     },
-    /// It is pending again, and its next attempt is due now.
-    Reopen,
+    /// It is pending again, and its next attempt is due at this time. Its own due time stays.
+    Reopen {
+        at: Timestamp,
+    },
     Remove,
 }
 
@@ -108,7 +110,9 @@ impl BulkAction {
                 let at = met.at.filter(|_| met.status.after(Event::Resume).is_some())?;
                 Some(resume(at, *missed, now))
             }
-            Self::Retry => met.status.after(Event::Reopen).map(|_| BulkStep::Reopen),
+            Self::Retry => {
+                met.status.after(Event::Reopen).map(|_| BulkStep::Reopen { at: item.at.map_or(now, |at| at.max(now)) })
+            }
             Self::Delete => met.status.is_finished().then_some(BulkStep::Remove),
         }
     }
@@ -156,7 +160,7 @@ mod tests {
             (Pause { note: None }, vec![(Pending, Some(BulkStep::Pause))]),
             (fire, vec![(Paused, Some(BulkStep::Resume { at: NOW }))]),
             (expire, vec![(Paused, ended(Expired, Some(MISSED_WHILE_PAUSED)))]),
-            (Retry, vec![(Failed, Some(Reopen)), (Expired, Some(Reopen))]),
+            (Retry, vec![(Failed, Some(Reopen { at: later })), (Expired, Some(Reopen { at: later }))]),
             (Delete, [Completed, Failed, Canceled, Expired].map(|status| (status, Some(Remove))).to_vec()),
         ];
         let item = BulkItem { id: TimerId::random(NOW), revision: 3, at: Some(later) };
@@ -168,6 +172,10 @@ mod tests {
                 let changed = Standing { revision: 4, ..met };
                 assert_eq!(action.step(&item, &changed, NOW), None, "{action:?} {status} changed since");
             }
+        }
+        let failed = Standing { status: Failed, revision: 3, at: None };
+        for at in [None, Some(earlier)] {
+            assert_eq!(Retry.step(&BulkItem { at, ..item }, &failed, NOW), Some(Reopen { at: NOW }), "not before now");
         }
         assert_eq!(resume(later, Missed::Expire, NOW), BulkStep::Resume { at: later });
         assert!(matches!(Executing.after(Event::Expire), Some(Expired)), "only bulk changes leave it to its claimer");

@@ -20,9 +20,17 @@ def source() -> str:
     return path.read_text(encoding="utf-8")
 
 
+def violations_in_both_themes(page: Page) -> list[str]:
+    """Of a page that follows the theme of the system. Only what depends on colours is looked at again in the dark one."""
+    light = violations(page)
+    page.emulate_media(color_scheme="dark")
+    return light + [f"dark: {one}" for one in violations(page, OF_COLOURS)]
+
+
 def violations(page: Page, rules: list[str] | None = None) -> list[str]:
     """Each with the first elements that break it. The script is evaluated by the debugger, so that the policy of the page stays as it is."""
-    page.evaluate(source())
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(source())
     options = {"resultTypes": ["violations"], "preload": False}
     if rules:
         options["runOnly"] = {"type": "rule", "values": rules}

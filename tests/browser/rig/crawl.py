@@ -5,7 +5,7 @@ from urllib.parse import urljoin, urlsplit
 
 from .service import Answer, Service
 
-PAGES_MAX = 150
+PAGES_MAX = 120
 # Lists lead to lists with one more word in the filter, without end: this many of each kind of page are read.
 OF_A_KIND_MAX = 12
 
@@ -38,10 +38,10 @@ def kind_of(path: str) -> str:
     return "/".join(parts) + ("?" if "?" in path else "")
 
 
-def crawl(service: Service, cookie: str, begin: list[str]) -> dict[str, Answer]:
+def crawl(service: Service, cookie: str, begin: list[str], pages_max: int = PAGES_MAX) -> dict[str, Answer]:
     """The answers by their path behind the base path. Only GET: nothing is changed."""
     waiting, read, kinds = list(begin), {}, {}
-    while waiting and len(read) < PAGES_MAX:
+    while waiting and len(read) < pages_max:
         path = waiting.pop(0)
         kind = kind_of(path)
         if path in read or kinds.get(kind, 0) >= OF_A_KIND_MAX:

@@ -73,6 +73,13 @@ class Viewer:
     def open(self, path: str = "") -> Response:
         return self.page.goto(self.service.console + path)
 
+    def forget(self):
+        """For another test."""
+        for seen in (self.errors, self.foreign, self.unguarded):
+            seen.clear()
+        self.page.emulate_media(color_scheme="light")
+        self.page.set_viewport_size({"width": 1_280, "height": 900})
+
     def check(self):
         assert not self.errors, self.errors
         assert not self.foreign, f"asked of another origin: {self.foreign}"

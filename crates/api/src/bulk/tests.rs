@@ -40,7 +40,11 @@ async fn what_is_wrong_is_named() {
             "action must be one of cancel, fire, retry, reschedule, pause, resume, expire, delete",
         ),
         (r#"{"action":"reschedule","filter":{},"expected_max":1}"#, "set is required for reschedule"),
-        (r#"{"action":"fire","filter":{},"set":{"spread":"1h"},"expected_max":1}"#, "set must only be given for reschedule"),
+        (
+            r#"{"action":"fire","filter":{},"set":{"spread":"1h"},"expected_max":1}"#,
+            "set must only be given for reschedule and retry",
+        ),
+        (r#"{"action":"retry","filter":{},"set":{"shift":"+1h"},"expected_max":1}"#, "set must be spread for retry"),
         (
             r#"{"action":"reschedule","filter":{},"set":{"spread":"1h","shift":"+1h"},"expected_max":1}"#,
             "set must be an object with exactly one of execute_at, shift and spread",

@@ -46,8 +46,12 @@ async fn a_few_are_changed_while_the_client_waits() {
     assert_eq!(rig.nudged.lock().unwrap().iter().filter(|entry| entry.at == NOW).count(), 12, "the scheduler learns of them");
     rig.settle_all(&Next::Failed { at: NOW, error: "no".to_owned() }).await;
     let failed = Filter { status: vec![Status::Failed], ..Filter::default() };
-    let retry = BulkRequest { work: BulkWork::Retry, filter: failed, expected_max: 12 };
+    let retry = BulkRequest { work: BulkWork::Retry { over: Some(Span::from_secs(120)) }, filter: failed, expected_max: 12 };
+    rig.nudged.lock().unwrap().clear();
     assert_eq!(rig.commands.bulk(&retry).await.unwrap(), done(12, 0));
+    let mut due: Vec<_> = rig.nudged.lock().unwrap().iter().map(|entry| entry.at.since(NOW).as_micros() / 1_000_000).collect();
+    due.sort_unstable();
+    assert_eq!(due, (0..12).map(|rank| rank * 10).collect::<Vec<_>>(), "spread over two minutes");
     assert_eq!(bulk(BulkWork::Cancel).await, done(12, 0));
     let everything = BulkRequest { work: BulkWork::Delete, filter: Filter::default(), expected_max: 12 };
     assert_eq!(rig.commands.bulk(&everything).await.unwrap(), done(12, 0));

@@ -39,6 +39,8 @@ pub struct DestinationStatus {
     pub failed_10m: u32,
     pub took_p50_micros: Option<u64>,
     pub took_p99_micros: Option<u64>,
+    /// How long the calls of the last ten minutes took.
+    pub took: DurationHistogram,
     pub failures_in_a_row: u32,
     pub last_error: Option<String>,
     pub pending_retries: u32,
@@ -118,6 +120,7 @@ fn merged(name: String, reports: &[NodeReceiver], now: Timestamp) -> Destination
         failed_10m,
         took_p50_micros,
         took_p99_micros,
+        took,
         failures_in_a_row,
         last_error: last_failed.and_then(|receiver| receiver.report.last_error.clone()),
         pending_retries: retries.filter(|(minute, _)| *minute >= now.minute()).map(|(_, count)| count).sum(),

@@ -65,7 +65,7 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
             words.filter.status = concerned(work.0);
         }
         let preview = visitor.commands.preview_bulk(&words.filter).await?;
-        matching(&visitor, work, &words, preview).await?
+        matching(&visitor, work, &words, preview, fields.get("over").unwrap_or_default()).await?
     };
     Ok(frame::page(&visitor, Some(Section::Operations), work.1, body))
 }
@@ -75,6 +75,7 @@ async fn matching(
     (name, title, consequence): (&str, &str, &str),
     words: &FilterWords,
     preview: BulkPreview,
+    over: &str,
 ) -> Result<Markup, Problem> {
     let BulkPreview { matched, by_status, examples } = preview;
     let count = matched.timers;
@@ -85,8 +86,9 @@ async fn matching(
     Ok(html! {
         div.title { h1 { (title) " timers" } span.muted { (text::count(count, matched.is_estimate)) " match" } }
         div.grid {
-            section.card.span-5 { header { h2 { "What happens" } } div.body.stack {
+            section.card.span-12.form { header { h2 { "What happens" } } div.body.stack {
                 p { (consequence) }
+                p.chips { @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { span { (text::status(*status)) " " (text::number(*count)) } } }
                 p { "Filter: " @if words.words.is_empty() { strong { "every timer that you may see" } } @else { code { (words.text()) } } }
                 @if count == 0 {
                     p.muted { "Nothing matches." }
@@ -96,7 +98,7 @@ async fn matching(
                         input type="hidden" name="do" value=(name);
                         input type="hidden" name="filter" value=(filter);
                         input type="hidden" name="q" value=(words.text());
-                        (parameters(name))
+                        (parameters(name, over))
                         label { "Refuse if more match than" span.hint { "The count and a tenth. Timers that are registered meanwhile are left alone." }
                             input type="number" name="expected_max" min="1" value=(expected_max);
                         }
@@ -112,13 +114,10 @@ async fn matching(
                     }
                 }
             } }
-            section.card.span-7 { header { h2 { "By status" } } div.body { dl.facts {
-                @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { dt { (text::status(*status)) } dd { (text::number(*count)) } }
-            } } }
             @if !rows.is_empty() {
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
                     div.table tabindex="0" role="region" aria-label="Examples" { table {
-                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th { "Namespace" } th { "Due" } th.num { "Time left" } th { "Destination" } th.num { "Attempt" } th { "Last error" } th { "Created" } } }
+                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num { "Time left" } th.minor { "Destination" } th.num.minor { "Attempt" } th.minor { "Last error" } th.minor { "Created" } } }
                         tbody { @for row in &rows { (row.without_tick(visitor, &same_list)) } }
                     } }
                 }
@@ -128,7 +127,7 @@ async fn matching(
 }
 
 /// What one kind of work needs to know.
-fn parameters(name: &str) -> Markup {
+fn parameters(name: &str, over: &str) -> Markup {
     html! {
         @if name == "reschedule" {
             fieldset.stack { legend { "New due time" }
@@ -140,6 +139,11 @@ fn parameters(name: &str) -> Markup {
                 input type="text" name="at" aria-label="All at" placeholder="2030-01-31T12:00:00Z";
             }
         }
+        @if name == "retry" {
+            label { "Spread over" span.hint { "10m: the attempts are made over ten minutes; left empty, all of them now." }
+                input type="text" name="over" value=(over) placeholder="10m" autocomplete="off";
+            }
+        }
         @if name == "pause" { label { "Note" input type="text" name="note" maxlength="255"; } }
     }
 }
@@ -148,7 +152,7 @@ fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
     Ok(match name {
         "cancel" => BulkWork::Cancel,
         "fire" => BulkWork::Fire,
-        "retry" => BulkWork::Retry,
+        "retry" => BulkWork::Retry { over: form.get("over").map(|over| Span::parse("over", over)).transpose()? },
         "pause" => BulkWork::Pause { note: form.get("note").map(str::to_owned) },
         "resume" => BulkWork::Resume { missed: form.get("missed").and_then(Missed::parse).unwrap_or_default() },
         "expire" => BulkWork::Expire,

@@ -65,7 +65,7 @@ fn nodes(visitor: &Visitor, cluster: &Cluster) -> Markup {
                     td.num { (number(held as u64)) }
                     // It is renewed all the time: the exact end would change with every look.
                     td { @if is_alive { "held" } @else { "ran out " (distance(visitor, *lease_until)) } }
-                    td.num { (format!("{:+} ms", member.skew_micros / 1_000)) }
+                    td.num { @if cluster.members.len() == 1 { span.muted title="There is no other clock to compare it with" { "–" } } @else { (format!("{:+} ms", member.skew_micros / 1_000)) } }
                     td { (text::time(visitor, member.started_at)) " " span.muted { (distance(visitor, member.started_at)) } }
                 }
             } }

@@ -6,6 +6,7 @@ use domain::Status;
 use maud::{Markup, html};
 
 use crate::{
+    chart::{self, Bar},
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
@@ -17,6 +18,8 @@ use crate::{
 };
 
 const LATEST: u32 = 10;
+/// A chart of fewer bars would be a wall.
+const DOUBLINGS_MIN: usize = 10;
 
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
     let regions = regions(&visitor).await?;
@@ -64,7 +67,8 @@ pub(crate) async fn regions_of_one(visitor: &Visitor, name: &str) -> Result<Vec<
     Ok(vec![
         Region::new("destination-head", "title", head),
         Region::new("destination-facts", "card span-5", facts(&one)),
-        Region::new("destination-failed", "card span-7", latest(visitor, name, Status::Failed, "Latest failures").await?),
+        Region::new("destination-took", "card span-7", took(&one)),
+        Region::new("destination-failed", "card span-12", latest(visitor, name, Status::Failed, "Latest failures").await?),
         Region::new("destination-pending", "card span-12", latest(visitor, name, Status::Pending, "Pending").await?),
     ])
 }
@@ -94,15 +98,44 @@ fn facts(one: &DestinationStatus) -> Markup {
     }
 }
 
+/// How long its calls took, each bar twice as long as the one before.
+fn took(one: &DestinationStatus) -> Markup {
+    let doublings = one.took.doublings(DOUBLINGS_MIN);
+    let bars: Vec<Bar> = doublings
+        .iter()
+        .map(|(from, to, count)| Bar {
+            value: *count,
+            title: format!("{} took {} to {}", text::counted(*count, "call", "calls"), micros(*from), micros(*to)),
+            link: None,
+        })
+        .collect();
+    let ends = doublings.first().zip(doublings.last()).map(|((first, ..), (_, last, _))| (*first, *last));
+    let middle = doublings.get(doublings.len() / 2).filter(|_| doublings.len() > 2 && doublings.len().is_multiple_of(2));
+    let labels: Vec<String> = ends
+        .map(|(first, last)| [Some(first), middle.map(|(from, ..)| *from), Some(last)])
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(micros)
+        .collect();
+    html! {
+        header { h2 { "How long calls take" } span.aside { "last ten minutes" } }
+        div.body {
+            @if bars.is_empty() { p.muted { "No call ended within ten minutes." } }
+            @else { (chart::bars("Calls of the last ten minutes by how long they took", &bars, &labels)) }
+        }
+    }
+}
+
 /// The latest timers of a receiver in one status. The search ends in time, with what it has found.
 async fn latest(visitor: &Visitor, name: &str, status: Status, title: &str) -> Result<Markup, Problem> {
     let filter = Filter { status: vec![status], destination: Some(name.to_owned()), ..Filter::default() };
     let Listed { page, total } = visitor.commands.list(&ListQuery { filter, limit: LATEST, ..ListQuery::default() }).await?;
     let all = visitor.link_to_timers(&format!("status:{status} {}", word("dest:", name)));
     Ok(html! {
-        header { h2 { (title) } span.muted { (text::count(total.timers, total.is_estimate)) } a.aside href=(all) { "All" } }
+        header { h2 { (title) } @if !total.is_estimate || total.timers >= page.timers.len().max(1) as u64 { span.muted { (text::count(total.timers, total.is_estimate)) } } a.aside href=(all) { "All" } }
         @if page.timers.is_empty() {
-            div.body { p.muted { @if page.complete { "None." } @else { "None was found within 250 ms." } } }
+            div.body { p.muted { @if page.complete { "None." } @else { "Not found within 250 ms: " a href=(all) { "search on" } "." } } }
         } @else {
             div.table { table {
                 thead { tr { th { "Timer" } th { "Namespace" } th { "Due" } th { "Last error" } } }
@@ -134,22 +167,22 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
     html! {
         div.table tabindex="0" role="region" aria-label="Destinations" { table {
             thead { tr {
-                th { "Destination" } th { "Health" } th.num { "In flight" } th.num { "Delivered, 10 min" } th.num { "Failed, 10 min" }
-                th.num { "p50" } th.num { "p99" } th.num { "Pending retries" } th { "Last error" }
+                th { "Destination" } th { "Health" } th.num.minor { "In flight" } th.num.minor { "Delivered, 10 min" } th.num.minor { "Failed, 10 min" }
+                th.num.minor { "p50" } th.num { "p99" } th.num.minor { "Pending retries" } th.minor { "Last error" }
             } }
             tbody { @for one in destinations {
                 @let link = visitor.link(&format!("/destinations/{}", text::in_path(&one.name)));
                 tr data-row=(link) {
                     td.cut { a href=(link) { (one.name) } }
                     td { (health(one.health)) }
-                    td.num { (number(one.in_flight.into())) }
-                    td.num { (number(one.delivered_10m.into())) }
-                    td.num { @if one.failed_10m > 0 { span.bad { (number(one.failed_10m.into())) } } @else { "0" } }
-                    td.num { (one.took_p50_micros.map(micros).unwrap_or_default()) }
+                    td.num.minor { (number(one.in_flight.into())) }
+                    td.num.minor { (number(one.delivered_10m.into())) }
+                    td.num.minor { @if one.failed_10m > 0 { span.bad { (number(one.failed_10m.into())) } } @else { "0" } }
+                    td.num.minor { (one.took_p50_micros.map(micros).unwrap_or_default()) }
                     td.num { (one.took_p99_micros.map(micros).unwrap_or_default()) }
-                    td.num { (number(one.pending_retries.into())) }
+                    td.num.minor { (number(one.pending_retries.into())) }
                     @let error = one.last_error.as_deref().unwrap_or_default();
-                    td.cut.muted title=(error) { (text::cut(error, 80)) }
+                    td.cut.muted.minor title=(error) { (text::cut(error, 80)) }
                 }
             } }
         } }

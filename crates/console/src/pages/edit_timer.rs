@@ -4,36 +4,46 @@ use axum::{
     extract::Path,
     response::{IntoResponse, Redirect, Response},
 };
-use commands::CommandError;
+use commands::{CommandError, Field, Patch};
 use domain::{Invalid, Timer};
 use http::StatusCode;
 use maud::{Markup, html};
 
 use crate::{
-    fields::Form,
+    config::Payloads,
+    fields::{Fields, Form},
     frame::{self, Section},
     pages::timer,
     problem::{Problem, sentence},
     text,
+    timer_draft::Draft,
     timer_form::TimerForm,
     visitor::Visitor,
 };
 
-pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>) -> Result<Markup, Problem> {
+pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Result<Markup, Problem> {
     visitor.commands.check_may_write()?;
     let timer = timer::read(&visitor, &id).await?;
-    Ok(page(&visitor, &timer, &TimerForm::of_timer(&timer), None, None))
+    let draft = Draft::of_form(TimerForm::of_timer(&timer, visitor.payloads()), fields.get("as"), false);
+    Ok(page(&visitor, &timer, &draft, None, None))
 }
 
 pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields): Form) -> Result<Response, Problem> {
     visitor.commands.check_may_write()?;
     let before = timer::read(&visitor, &id).await?;
     let expected = fields.get("revision").and_then(|revision| revision.parse().ok()).unwrap_or(before.revision);
-    let form = TimerForm::of(fields);
+    let tab = fields.get("as").map(str::to_owned);
+    let draft = Draft::of(fields);
     let refused =
-        |invalid: &Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &before, &form, Some(invalid), None)).into_response();
-    let patch = match form.to_patch(&before) {
-        Ok(patch) => patch,
+        |invalid: &Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &before, &draft, Some(invalid), None)).into_response();
+    if let Some(tab) = tab {
+        return Ok(match draft.turned(&tab, &TimerForm::of_timer(&before, visitor.payloads()), false) {
+            Ok(draft) => page(&visitor, &Timer { revision: expected, ..before.clone() }, &draft, None, None).into_response(),
+            Err(invalid) => refused(&invalid),
+        });
+    }
+    let patch = match draft.to_patch(&visitor.shared.config.reader, &before) {
+        Ok(patch) => keeping(patch, &before, visitor.payloads()),
         Err(invalid) => return Ok(refused(&invalid)),
     };
     match visitor.commands.update(before.id(), &patch, Some(expected)).await {
@@ -41,16 +51,34 @@ pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields
         Err(CommandError::Invalid(invalid)) => Ok(refused(&invalid)),
         Err(CommandError::StaleRevision { .. }) => {
             let now = timer::read(&visitor, &id).await?;
-            let conflict = conflict(&visitor, &now, &form, expected);
-            Ok((StatusCode::PRECONDITION_FAILED, page(&visitor, &now, &form, None, Some(&conflict))).into_response())
+            let conflict = conflict(&visitor, &now, &draft, expected);
+            Ok((StatusCode::PRECONDITION_FAILED, page(&visitor, &now, &draft, None, Some(&conflict))).into_response())
         }
         Err(error) => Err(error.into()),
     }
 }
 
+/// What a browser was not sent, it cannot have changed.
+fn keeping(mut patch: Patch, timer: &Timer, payloads: Payloads) -> Patch {
+    if payloads == Payloads::Off {
+        let stored = &timer.definition.callback;
+        if let Some(callback) = &mut patch.callback {
+            callback.payload = callback.payload.take().or_else(|| stored.payload.clone());
+            if callback.headers.iter().next().is_none() {
+                callback.headers = stored.headers.clone();
+            }
+        }
+        if matches!(patch.metadata, Field::Clear) {
+            patch.metadata = Field::Absent;
+        }
+    }
+    patch
+}
+
 /// What is stored now beside what was written, where they differ.
-fn conflict(visitor: &Visitor, now: &Timer, form: &TimerForm, expected: u32) -> Markup {
-    let stored = TimerForm::of_timer(now);
+fn conflict(visitor: &Visitor, now: &Timer, draft: &Draft, expected: u32) -> Markup {
+    let stored = TimerForm::of_timer(now, visitor.payloads());
+    let written = draft.as_form(&stored);
     html! {
         section.card role="alert" aria-label="Conflict" {
             div.body.stack {
@@ -59,7 +87,7 @@ fn conflict(visitor: &Visitor, now: &Timer, form: &TimerForm, expected: u32) -> 
                 }
                 div.table tabindex="0" role="region" aria-label="Both versions" { table {
                     thead { tr { th { "Field" } th { "Stored now" } th { "Yours" } } }
-                    tbody { @for (name, theirs, yours) in stored.differences(form) {
+                    tbody { @for (name, theirs, yours) in stored.differences(&written) {
                         tr { td { (name.replace('_', " ")) } td.wrap.mono { (text::cut(&theirs, 300)) } td.wrap.mono { (text::cut(&yours, 300)) } }
                     } }
                 } }
@@ -71,17 +99,18 @@ fn conflict(visitor: &Visitor, now: &Timer, form: &TimerForm, expected: u32) -> 
     }
 }
 
-fn page(visitor: &Visitor, timer: &Timer, form: &TimerForm, refused: Option<&Invalid>, conflict: Option<&Markup>) -> Markup {
+fn page(visitor: &Visitor, timer: &Timer, draft: &Draft, refused: Option<&Invalid>, conflict: Option<&Markup>) -> Markup {
     let id = timer.id();
     let back = visitor.link(&format!("/timers/{id}"));
     let body = html! {
         div.title { h1 { "Edit " span.mono { (timer::name_of(timer)) } } (text::status(timer.status)) span.muted { "in " (timer.definition.namespace) } }
         @if let Some(conflict) = conflict { (conflict) }
+        @if visitor.payloads() == Payloads::Off { p.notice { "Payload, metadata and headers are not shown: CONSOLE_PAYLOADS is off. What you leave empty stays as it is." } }
         @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
         section.card.form { div.body {
             form.stack.sections method="post" action=(visitor.link(&format!("/timers/{id}/edit"))) {
                 input type="hidden" name="revision" value=(timer.revision);
-                (form.render(refused, false))
+                (draft.render(refused, false))
                 div.actions { a.button href=(back) { "Back" } button.main { "Save" } }
             }
         } }

@@ -134,7 +134,7 @@ fn telling(shape: &str) -> Option<&str> {
 fn table(visitor: &Visitor, groups: &[Group]) -> Markup {
     html! {
         div.table tabindex="0" role="region" aria-label="Failed timers by error" { table {
-            thead { tr { th.num { "Count" } th { "Error" } th { "Destination" } th { "Namespace" } th { "When" } th { "First" } th { "Last" } th { "Example" } th { span.unseen { "Actions" } } } }
+            thead { tr { th.num { "Count" } th { "Error" } th.minor { "Destination" } th.minor { "Namespace" } th.minor { "When" } th.minor { "First" } th.minor { "Last" } th.minor { "Example" } th { span.unseen { "Actions" } } } }
             tbody { @for group in groups { (row(visitor, group)) } }
         } }
     }
@@ -149,19 +149,20 @@ fn row(visitor: &Visitor, group: &Group) -> Markup {
         telling(&group.shape).map(|part| word("error:", part)),
     ];
     let words = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let act = |name: &str| visitor.link_to("/operations/new", &Fields::from([("do", name), ("q", words.as_str())]));
+    let retry =
+        |over: &str| visitor.link_to("/operations/new", &Fields::from([("do", "retry"), ("q", words.as_str()), ("over", over)]));
     let list = visitor.link_to_timers(&words);
     html! {
         tr data-row=(list) {
             td.num { strong { (number(group.ended.len() as u64)) } }
             td.wrap { a href=(list) { (text::cut(&group.shape, 160)) } }
-            td.cut { (group.destination.as_deref().unwrap_or(&group.example.callback_kind)) }
-            td { (group.namespace) }
-            td { (chart::sparkline("Failures over time", &sparks(&group.ended, first, last))) }
-            td { (distance(visitor, first)) }
-            td { (distance(visitor, last)) }
-            td.cut { a.mono href=(visitor.link(&format!("/timers/{}", group.example.id))) { (timer_rows::name_of(&group.example)) } }
-            td { @if visitor.may_write() { a.button href=(act("retry")) { "Retry all…" } } }
+            td.cut.minor { (group.destination.as_deref().unwrap_or(&group.example.callback_kind)) }
+            td.minor { (group.namespace) }
+            td.minor { (chart::sparkline("Failures over time", &sparks(&group.ended, first, last))) }
+            td.minor { (distance(visitor, first)) }
+            td.minor { (distance(visitor, last)) }
+            td.cut.minor { a.mono href=(visitor.link(&format!("/timers/{}", group.example.id))) { (timer_rows::name_of(&group.example)) } }
+            td { @if visitor.may_write() { span.acts { a.button href=(retry("")) { "Retry all…" } a.button.minor href=(retry("10m")) title="Over ten minutes, so that the receiver is not flooded" { "Retry spread…" } } } }
         }
     }
 }

@@ -12,31 +12,40 @@ use crate::{
     pages::timer,
     problem::{Problem, sentence, status_of},
     text,
+    timer_draft::Draft,
     timer_form::TimerForm,
     visitor::Visitor,
 };
 
 pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
     visitor.commands.check_may_write()?;
+    let tab = fields.get("as").map(str::to_owned);
     let form = match fields.get("from") {
-        Some(id) => TimerForm::of_copy(&timer::read(&visitor, id).await?),
+        Some(id) => TimerForm::of_copy(&timer::read(&visitor, id).await?, visitor.payloads()),
         None => TimerForm::of(fields),
     };
-    Ok(page(&visitor, &form, None, None))
+    Ok(page(&visitor, &Draft::of_form(form, tab.as_deref(), true), None, None))
 }
 
 pub(crate) async fn create(visitor: Visitor, Form(fields): Form) -> Result<Response, Problem> {
     visitor.commands.check_may_write()?;
     let is_check = fields.get("check").is_some();
-    let form = TimerForm::of(fields);
-    let refused = |invalid: Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &form, Some(&invalid), None)).into_response();
-    let request = match form.to_request() {
+    let tab = fields.get("as").map(str::to_owned);
+    let draft = Draft::of(fields);
+    let refused = |invalid: Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &draft, Some(&invalid), None)).into_response();
+    if let Some(tab) = tab {
+        return Ok(match draft.turned(&tab, &TimerForm::default(), true) {
+            Ok(draft) => page(&visitor, &draft, None, None).into_response(),
+            Err(invalid) => refused(invalid),
+        });
+    }
+    let request = match draft.to_request(&visitor.shared.config.reader) {
         Ok(request) => request,
         Err(invalid) => return Ok(refused(invalid)),
     };
     if is_check {
         return Ok(match visitor.commands.preview(request) {
-            Ok(due) => page(&visitor, &form, None, Some(&would_fire(&visitor, due))).into_response(),
+            Ok(due) => page(&visitor, &draft, None, Some(&would_fire(&visitor, due))).into_response(),
             Err(CommandError::Invalid(invalid)) => refused(invalid),
             Err(error) => return Err(error.into()),
         });
@@ -46,7 +55,7 @@ pub(crate) async fn create(visitor: Visitor, Form(fields): Form) -> Result<Respo
         Err(CommandError::Invalid(invalid)) => refused(invalid),
         Err(error @ (CommandError::Conflict(_) | CommandError::InDelivery(_))) => {
             let notice = html! { p.notice.bad role="alert" { (sentence(&error.to_string())) } };
-            (status_of(&error), page(&visitor, &form, None, Some(&notice))).into_response()
+            (status_of(&error), page(&visitor, &draft, None, Some(&notice))).into_response()
         }
         Err(error) => return Err(error.into()),
     })
@@ -62,14 +71,14 @@ fn would_fire(visitor: &Visitor, due: Timestamp) -> Markup {
     html! { p.notice role="status" { "Everything is right. It would fire " strong { (text::exact_time(due)) " UTC" } ", " (text::distance(visitor, due)) "." } }
 }
 
-fn page(visitor: &Visitor, form: &TimerForm, refused: Option<&Invalid>, notice: Option<&Markup>) -> Markup {
+fn page(visitor: &Visitor, draft: &Draft, refused: Option<&Invalid>, notice: Option<&Markup>) -> Markup {
     let body = html! {
         div.title { h1 { "New timer" } }
         @if let Some(notice) = notice { (notice) }
         @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
         section.card.form { div.body {
             form.stack.sections method="post" action=(visitor.link("/timers/new")) {
-                (form.render(refused, true))
+                (draft.render(refused, true))
                 div.actions { button name="check" value="1" { "Check" } button.main { "Create timer" } }
             }
         } }

@@ -4,12 +4,14 @@ use axum::{
     extract::Path,
     response::{IntoResponse, Redirect, Response},
 };
-use commands::{BulkOperation, BulkWork, OperationId, OperationState};
-use domain::TimerId;
+use commands::{BulkOperation, BulkWork, OperationId, OperationState, Reschedule, Shift};
+use domain::{Missed, TimerId};
 use maud::{Markup, html};
 
 use crate::{
+    filter_words::words_of,
     frame::{self, Section},
+    pages::bulk::WORKS,
     problem::Problem,
     region::Region,
     text::{self, distance, exact_time, number, span},
@@ -37,20 +39,21 @@ fn list(visitor: &Visitor, operations: &[BulkOperation]) -> Markup {
                 a.button href=(visitor.link("/timers")) { "To the timers" } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Operations" { table {
-                thead { tr { th { "State" } th { "What" } th { "By" } th.num { "Matched" } th.num { "Changed" } th.num { "Left alone" } th.num { "Errors" } th { "Started" } th.num { "Took" } th { "Filter" } } }
+                thead { tr { th { "State" } th { "What" } th.minor { "By" } th.num.minor { "Matched" } th.num { "Changed" } th.num.minor { "Left alone" } th.num.minor { "Errors" } th.minor { "Started" } th.num.minor { "Took" } th.minor { "Filter" } } }
                 tbody { @for operation in operations {
                     @let link = visitor.link(&format!("/operations/{}", operation.id.0));
                     tr data-row=(link) {
                         td { (state(operation.state)) }
-                        td { a href=(link) { (BulkWork::name_in(&operation.work)) } }
-                        td { (operation.by) }
-                        td.num { (number(operation.matched)) }
+                        td { a href=(link) { (title(&operation.work)) } }
+                        td.minor { (operation.by) }
+                        td.num.minor { (matched(operation)) }
                         td.num { (number(operation.changed)) }
-                        td.num { (number(operation.skipped)) }
-                        td.num { (number(operation.errors)) }
-                        td { (text::time(visitor, operation.started_at)) }
-                        td.num { @match operation.finished_at { Some(at) => { (span(at.since(operation.started_at))) } None => { (distance(visitor, operation.started_at)) } } }
-                        td.cut.mono.muted { (filter(operation)) }
+                        td.num.minor { (number(operation.skipped)) }
+                        td.num.minor { (number(operation.errors)) }
+                        td.minor { (text::time(visitor, operation.started_at)) }
+                        td.num.minor { @match operation.finished_at { Some(at) => { (span(at.since(operation.started_at))) } None => { (distance(visitor, operation.started_at)) } } }
+                        @let words = filter(operation);
+                        td.cut.mono.muted.minor title=(words) { @if words.is_empty() { "every timer" } @else { (words) } }
                     }
                 } }
             } }
@@ -62,8 +65,42 @@ fn state(state: OperationState) -> Markup {
     html! { span class={ "status " (state.as_str()) } { (state.as_str()) } }
 }
 
+/// The words of its filter. An operation leaves timers alone that are registered after its start; that goes without saying.
 fn filter(operation: &BulkOperation) -> String {
-    serde_json::to_string(&operation.filter).unwrap_or_default()
+    let mut filter = operation.filter.clone();
+    filter.created.to = filter.created.to.filter(|to| *to <= operation.started_at);
+    words_of(&filter)
+}
+
+/// What an operation does, as a viewer would say it.
+fn title(work: &str) -> String {
+    let named = |name: &str| {
+        WORKS.iter().find(|(known, ..)| *known == name).map_or_else(|| name.to_owned(), |(_, title, _)| (*title).to_owned())
+    };
+    match BulkWork::from_text(work) {
+        Some(BulkWork::Reschedule(Reschedule::At(at))) => format!("Reschedule to {} UTC", text::instant(at, false)),
+        Some(BulkWork::Reschedule(Reschedule::Shift(Shift { by, is_earlier }))) => {
+            format!("Reschedule by {}{}", if is_earlier { '−' } else { '+' }, span(by))
+        }
+        Some(BulkWork::Reschedule(Reschedule::Spread(over))) => format!("Reschedule, spread over {}", span(over)),
+        Some(BulkWork::Retry { over: Some(over) }) => format!("Retry, spread over {}", span(over)),
+        Some(BulkWork::Pause { note: Some(note) }) => format!("Pause: {note}"),
+        Some(BulkWork::Resume { missed: Missed::Expire }) => "Resume, what was missed expires".to_owned(),
+        Some(work) => named(work.name()),
+        None => named(BulkWork::name_in(work)),
+    }
+}
+
+const fn handled(operation: &BulkOperation) -> u64 {
+    operation.changed + operation.skipped + operation.errors
+}
+
+/// How many timers it meets: those that it has handled once it is done, else what the store has estimated.
+fn matched(operation: &BulkOperation) -> String {
+    match operation.state {
+        OperationState::Done => number(handled(operation)),
+        _ => format!("about {}", number(operation.matched.max(handled(operation)))),
+    }
 }
 
 /// `GET /console/operations/{id}`.
@@ -87,7 +124,7 @@ fn parse(id: &str) -> Result<OperationId, Problem> {
 
 fn head(visitor: &Visitor, operation: &BulkOperation) -> Markup {
     html! {
-        h1 { (operation.work) }
+        h1 { (title(&operation.work)) }
         (state(operation.state))
         span.muted { "by " (operation.by) ", started " (distance(visitor, operation.started_at)) }
         @if operation.state == OperationState::Running && visitor.may_write() {
@@ -99,24 +136,28 @@ fn head(visitor: &Visitor, operation: &BulkOperation) -> Markup {
 }
 
 fn progress(visitor: &Visitor, operation: &BulkOperation) -> Markup {
-    let handled = operation.changed + operation.skipped + operation.errors;
+    let handled = handled(operation);
+    let is_running = operation.state == OperationState::Running;
+    // While it runs, something is left to do, whatever the store has estimated.
+    let all = if is_running { operation.matched.max(handled + 1) } else { handled.max(1) };
     let took = operation.finished_at.unwrap_or_else(|| visitor.now()).since(operation.started_at);
     let rate = handled as f64 / took.as_duration().as_secs_f64().max(1.0);
+    let words = filter(operation);
     html! {
         div.body.stack {
-            progress.progress max=(operation.matched.max(1)) value=(handled.min(operation.matched)) aria-label="Progress" {}
+            @if is_running { progress.progress max=(all) value=(handled) aria-label="Progress" {} }
             dl.facts {
-                dt { "Handled" } dd { (number(handled)) " of " (number(operation.matched)) }
+                dt { "Handled" } dd { (number(handled)) @if is_running { " of " (matched(operation)) } }
                 dt { "Changed" } dd { (number(operation.changed)) }
                 dt { "Left alone" } dd { (number(operation.skipped)) }
                 dt { "Errors" } dd.bad[operation.errors > 0] { (number(operation.errors)) }
-                dt { "Left" } dd { (number(operation.matched.saturating_sub(handled))) }
+                @if is_running { dt { "Left" } dd { "about " (number(operation.matched.saturating_sub(handled))) } }
                 dt { "Rate" } dd { (number(rate as u64)) " a second" }
                 dt { "At most" } dd { (number(operation.expected_max)) }
                 dt { "Started" } dd { (exact_time(operation.started_at)) }
                 @if let Some(at) = operation.finished_at { dt { "Ended" } dd { (exact_time(at)) ", after " (span(at.since(operation.started_at))) } }
                 @if let Some(error) = &operation.error { dt { "Failed because" } dd.bad { (error) } }
-                dt { "Filter" } dd.mono { (filter(operation)) }
+                dt { "Filter" } dd { @if words.is_empty() { "every timer" } @else { a.mono href=(visitor.link_to_timers(&words)) { (words) } } }
             }
         }
     }
@@ -130,7 +171,26 @@ pub(crate) async fn stop(visitor: Visitor, Path(id): Path<String>) -> Result<Res
 
 #[cfg(test)]
 mod tests {
+    use super::title;
     use crate::rig::Rig;
+
+    #[test]
+    fn work_is_told_as_a_viewer_would_say_it() {
+        for (work, told) in [
+            ("cancel", "Cancel"),
+            ("fire", "Fire now"),
+            ("reschedule shift +3600000000us", "Reschedule by +1 h"),
+            ("reschedule shift -600000000us", "Reschedule by −10 min"),
+            ("reschedule spread 600000000us", "Reschedule, spread over 10 min"),
+            ("reschedule at 2030-01-31T12:00:00Z", "Reschedule to 31 Jan 2030 12:00:00 UTC"),
+            ("retry spread 600000000us", "Retry, spread over 10 min"),
+            ("pause an audit", "Pause: an audit"),
+            ("resume expire", "Resume, what was missed expires"),
+            ("explode", "explode"),
+        ] {
+            assert_eq!(title(work), told);
+        }
+    }
 
     #[tokio::test]
     async fn an_operation_is_followed_and_stopped() {
@@ -144,7 +204,7 @@ mod tests {
         assert_eq!(started.status, 303, "{}", started.text);
         let path = started.headers["location"].to_str().unwrap().to_owned();
         let page = rig.get(&path).await;
-        assert!(page.text.contains("running") && page.text.contains("0 of 1,001"), "{}", page.text);
+        assert!(page.text.contains("running") && page.text.contains("0 of about 1,001"), "{}", page.text);
         assert_eq!(rig.post(&format!("{path}/stop"), "").await.status, 303);
         assert!(rig.get("/console/operations").await.text.contains("stopped"));
         assert_eq!(rig.get("/console/operations/x").await.status, 404);

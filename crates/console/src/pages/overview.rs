@@ -239,7 +239,7 @@ fn next_fires(visitor: &Visitor, fields: &Fields, range: &Range, due: &DueBucket
             Bar {
                 value: *timers,
                 title: format!("{}, from {}", text::counted(*timers, "timer", "timers"), text::instant(*from, false)),
-                link,
+                link: Some(link),
             }
         })
         .collect();
@@ -251,7 +251,7 @@ fn next_fires(visitor: &Visitor, fields: &Fields, range: &Range, due: &DueBucket
             } } }
         }
         div.body {
-            (chart::bars("Pending timers by the time at which they are due", &bars, &labels, 720.0, 170.0))
+            (chart::bars("Pending timers by the time at which they are due", &bars, &labels))
         }
     }
 }
@@ -276,7 +276,7 @@ fn lateness(fired: &FiredBuckets) -> Markup {
     ];
     html! {
         header { h2 { "Lateness" } span.aside.legend { span { i {} "p50" } span { i.two {} "p99" } span { i.three {} "max" } } }
-        div.body { (chart::lateness("How late calls began in the last hour: median, 99th percentile and the latest", &lines, &hour_labels(), 480.0, 170.0)) }
+        div.body { (chart::lateness("How late calls began in the last hour: median, 99th percentile and the latest", &lines, &hour_labels())) }
     }
 }
 
@@ -292,7 +292,7 @@ fn throughput(fired: &FiredBuckets) -> Markup {
     ];
     html! {
         header { h2 { "Throughput" } span.aside.legend { span { i {} "completed" } span { i.four {} "failed" } span { i.three {} "retried" } } }
-        div.body { (chart::counts("Timers completed, failed and calls retried per minute in the last hour", &lines, &hour_labels(), 480.0, 170.0)) }
+        div.body { (chart::counts("Timers completed, failed and calls retried per minute in the last hour", &lines, &hour_labels())) }
     }
 }
 
@@ -308,13 +308,13 @@ async fn next_timers(visitor: &Visitor, namespaces: &[Namespace]) -> Result<Mark
             div.body { p.muted { "Nothing is waiting to fire." } }
         } @else {
             div.table { table {
-                thead { tr { th { "Timer" } th { "Namespace" } th.num { "Due" } th { "Destination" } } }
+                thead { tr { th { "Timer" } th.minor { "Namespace" } th.num { "Due" } th.minor { "Destination" } } }
                 tbody { @for row in &rows {
                     tr {
                         td.cut.name { a.mono href=(visitor.link(&format!("/timers/{}", row.summary.id))) { (timer_rows::name_of(&row.summary)) } }
-                        td { (row.summary.namespace) }
+                        td.minor { (row.summary.namespace) }
                         td.num { (distance(visitor, row.summary.execute_at)) }
-                        td.cut { (row.destination.as_deref().unwrap_or(&row.summary.callback_kind)) }
+                        td.cut.minor { (row.destination.as_deref().unwrap_or(&row.summary.callback_kind)) }
                     }
                 } }
             } }

@@ -1,7 +1,9 @@
 //! `/console/timers/{id}`: one timer, with all that is known of it.
 
 use axum::extract::Path;
-use domain::{AnswerBody, Attempt, Callback, Endpoint, Event, Expiry, RequestedTime, RetryPolicy, Status, Timer, TimerId};
+use domain::{
+    AnswerBody, Attempt, Callback, Endpoint, Event, Expiry, RequestedTime, RetryPolicy, Status, Timer, TimerId, Timestamp,
+};
 use maud::{Markup, html};
 
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
+    pages::signature,
     problem::Problem,
     region::Region,
     text::{self, distance, exact_time, status},
@@ -33,7 +36,12 @@ pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
     let body = html! {
         @if let Some(notice) = notice { p.notice role="status" { (notice) } }
         (regions[0])
-        div.grid { @for region in &regions[1..] { (region) } }
+        div.grid {
+            @for region in &regions[1..] { (region) }
+            @if !timer.definition.callback.is_event() {
+                details.card.span-12.folded { summary { h2 { "Verify a signature" } } div.body { (signature::form(&visitor, &timer, &Fields::default())) } }
+            }
+        }
     };
     Ok(frame::page(&visitor, Some(Section::Timers), &name, body))
 }
@@ -56,7 +64,7 @@ pub(crate) fn name_of(timer: &Timer) -> String {
 async fn regions_of(visitor: &Visitor, timer: &Timer) -> Result<Vec<Region>, Problem> {
     let attempts = visitor.commands.attempts(timer.id()).await?;
     Ok(vec![
-        Region::new("timer-head", "title", head(visitor, timer)),
+        Region::new("timer-head", "title", head(visitor, timer, &attempts)),
         Region::new("timer-life", "card span-12", life(timer, &attempts)),
         Region::new("timer-facts", "card span-5", facts(visitor, timer)),
         Region::new("timer-content", "card span-7", content(visitor, timer)),
@@ -64,13 +72,25 @@ async fn regions_of(visitor: &Visitor, timer: &Timer) -> Result<Vec<Region>, Pro
     ])
 }
 
-fn head(visitor: &Visitor, timer: &Timer) -> Markup {
+/// About when a timer is tried again whose last attempt is recorded: a retry is a little earlier or later than its policy says, and
+/// as late as its receiver asks for.
+fn next_attempt(timer: &Timer, attempts: &[Attempt]) -> Option<Timestamp> {
+    let last = attempts.last().filter(|last| timer.status == Status::Pending && last.number == timer.attempt)?;
+    let policy = timer.definition.retries()?;
+    Some(last.started_at.saturating_add(last.took).saturating_add(policy.interval_after(last.number)))
+}
+
+fn head(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
     let id = timer.id();
     let page = |rest: &str| visitor.link(&format!("/timers/{id}{rest}"));
     html! {
         h1.mono { (name_of(timer)) }
         (status(timer.status))
-        @if matches!(timer.status, Status::Pending | Status::Paused) {
+        @if let Some(next) = next_attempt(timer, attempts) {
+            span.muted { "attempt " (timer.attempt + 1) " " (distance(visitor, next)) }
+        } @else if timer.status == Status::Pending && timer.attempt > 0 {
+            span.muted { "waits for attempt " (timer.attempt + 1) }
+        } @else if matches!(timer.status, Status::Pending | Status::Paused) {
             span.muted { "due " (distance(visitor, timer.execute_at)) }
         } @else if let Some(executed_at) = timer.executed_at {
             span.muted { (timer.status.as_str()) " " (distance(visitor, executed_at)) }
@@ -108,11 +128,15 @@ fn life(timer: &Timer, attempts: &[Attempt]) -> Markup {
         class: if is_over { "done" } else { "next" },
     });
     for attempt in attempts {
-        let answer = attempt.status.map_or_else(|| attempt.outcome.replace('_', " "), |status| status.to_string());
+        let answer = result(attempt);
         let late = text::span(attempt.started_at.since(timer.execute_at));
         let class = if attempt.outcome == "delivered" { "good" } else { "bad" };
         let below = html! { (answer) ", " (text::span(attempt.took)) br; (late) " after due" };
         moments.push(Moment { name: format!("attempt {}", attempt.number), below, class });
+    }
+    if let Some(next) = next_attempt(timer, attempts) {
+        let below = html! { "about " (exact_time(next)) };
+        moments.push(Moment { name: format!("attempt {}", timer.attempt + 1), below, class: "next" });
     }
     if let Some(executed_at) = timer.executed_at.filter(|_| timer.status.is_finished()) {
         let class = if timer.status == Status::Completed { "good" } else { "bad" };
@@ -261,13 +285,22 @@ fn attempts_table(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Mar
                         td.num { (text::span(attempt.started_at.since(timer.execute_at))) }
                         td.num { (text::span(attempt.took)) }
                         td { span class={ "status " (if attempt.outcome == "delivered" { "completed" } else { "failed" }) } {
-                            (attempt.outcome.replace('_', " ")) @if let Some(status) = attempt.status { " " (status) }
+                            (result(attempt))
                         } }
                         td.wrap { (answer(visitor, attempt)) }
                     }
                 } }
             } }
         }
+    }
+}
+
+/// What came of an attempt, in words.
+fn result(attempt: &Attempt) -> String {
+    match attempt.status {
+        Some(status) if attempt.outcome == "delivered" => format!("delivered, {status}"),
+        Some(status) => format!("answered {status}"),
+        None => attempt.outcome.replace('_', " "),
     }
 }
 

@@ -239,16 +239,16 @@ fn table(visitor: &Visitor, fields: &Fields, asked: &Asked, rows: &[Row]) -> Mar
         let order = if is_current && !is_up { "asc" } else { "desc" };
         let link = visitor.link_to("/timers", &sorted(fields).with("sort", Some(field)).with("order", Some(order)));
         let direction = if is_up { "ascending" } else { "descending" };
-        html! { th aria-sort=[is_current.then_some(direction)] { a.sort href=(link) { (name) } } }
+        html! { th.minor aria-sort=[is_current.then_some(direction)] { a.sort href=(link) { (name) } } }
     };
     html! {
         div.table tabindex="0" role="region" aria-label="Timers" {
             table {
                 thead { tr {
                     th.tick { input #select-all type="checkbox" aria-label="Select all on this page" hidden; }
-                    th { "Status" } th { "Timer" } th { "Namespace" }
+                    th { "Status" } th { "Timer" } th.minor { "Namespace" }
                     (head("Due", "due", Sort::ExecuteAt))
-                    th.num { "Time left" } th { "Destination" } th.num { "Attempt" } th { "Last error" }
+                    th.num { "Time left" } th.minor { "Destination" } th.num.minor { "Attempt" } th.minor { "Last error" }
                     (head("Created", "created", Sort::CreatedAt))
                 } }
                 tbody { @for row in rows { (row.render(visitor, &filtered)) } }

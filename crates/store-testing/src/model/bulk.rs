@@ -58,10 +58,10 @@ impl Tables {
             BulkStep::Move { to } => row.change(row.timer.definition.clone(), to, now),
             BulkStep::Pause => row.pause(action.note(), now),
             BulkStep::Resume { at } => row.go_on(at, now),
-            BulkStep::Reopen => {
+            BulkStep::Reopen { at } => {
                 self.journal.ended(&row.timer);
                 row.timer.status = status.after(Event::Reopen).unwrap_or(status);
-                row.reopen(now);
+                row.reopen(at, now);
             }
             BulkStep::Remove => {
                 self.timers.remove(&item.id);

@@ -81,11 +81,11 @@ impl Row {
     }
 
     /// Back to pending for the same due time, to be tried now.
-    pub(super) fn reopen(&mut self, now: Timestamp) {
+    pub(super) fn reopen(&mut self, at: Timestamp, now: Timestamp) {
         self.timer.revision += 1;
         self.timer.updated_at = now;
         self.timer.executed_at = None;
-        self.wait(now, 0, None);
+        self.wait(at, 0, None);
     }
 
     /// A new life after the end. What is remembered of earlier attempts stays.

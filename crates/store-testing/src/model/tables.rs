@@ -107,7 +107,7 @@ impl Tables {
         }
         self.journal.ended(&row.timer);
         row.timer.status = pending;
-        row.reopen(now);
+        row.reopen(now, now);
         self.journal.changed(&row.timer);
         Changed::Done(row.timer.clone())
     }

@@ -19,7 +19,7 @@ REASONS = [
     # One parameter depends on the others.
     r"^to must be later than from$",
     r"^(filter\.)?(due|created)_to must be later than (due|created)_from$",
-    r"^set (must be an object with exactly one of execute_at, shift and spread|is required for reschedule|must only be given for reschedule)$",
+    r"^set (must be an object with exactly one of execute_at, shift and spread|is required for reschedule|must only be given for reschedule and retry|must be spread for retry)$",
     r"^set\.shift must be a duration with a sign such as \+1h or -10m$",
     r"^expected_max is required$",
     r"^step must be (longer: there would be more than 1440 buckets|a number of whole minutes from 1m to 366d)$",
