@@ -8,6 +8,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Nothing is compiled twice: cargo is told the same as by scripts/test.sh.
+source scripts/lint_while_building.sh
+
 heading() { printf '\n=== %s ===\n' "$1"; }
 
 # A language is a function that says what it lacks here, if anything, and one that runs its tests and prints a line for each file of
@@ -31,7 +34,16 @@ lacks_java() { lacks java mvn; }
 run_java() { sdks/java/test.sh; }
 
 lacks_rust() { lacks cargo; }
-run_rust() { cargo test --locked --package client --test conformance -- --nocapture; }
+# From the build of the whole workspace: for one package alone its dependencies would be compiled again, with other features.
+run_rust() {
+  local test tests
+  tests=$(cargo test --locked --workspace --no-run --message-format=json | python3 -c '
+import json, sys
+for built in map(json.loads, sys.stdin):
+    if built.get("executable") and built["profile"]["test"] and "/crates/client#" in built["package_id"]:
+        print(built["executable"])')
+  for test in $tests; do (cd crates/client && "$test" --include-ignored --nocapture); done
+}
 
 # What starts the runner of a language. One that has none is left out, with a line that says so.
 declare -A runners=(
@@ -39,7 +51,7 @@ declare -A runners=(
   [typescript]=sdks/typescript/test.sh
   [go]=sdks/go/test.sh
   [java]=sdks/java/test.sh
-  [rust]=crates/client/tests/conformance.rs
+  [rust]=crates/client/tests/conformance/main.rs
 )
 
 # The first of the given programs that is not installed.

@@ -22,6 +22,9 @@ heading "build and clippy"
 source scripts/lint_while_building.sh
 cargo test --workspace --locked --no-run
 
+# For examples that are tests of a service.
+export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
+
 heading "unit tests, conformance, brokers and databases"
 scripts/run_tests.py --workspace --locked --lib --bins --examples --test '[!e]*'
 cargo test --workspace --locked --doc

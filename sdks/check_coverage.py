@@ -28,7 +28,7 @@ LANGUAGES = {
     "typescript": ("sdks/typescript/src/**/*.ts", "sdks/typescript/tests/*.ts"),
     "go": ("sdks/go/**/*.go", "sdks/go/**/*_test.go"),
     "java": ("sdks/java/src/main/**/*.java", "sdks/java/src/test/**/*.java"),
-    "rust": ("crates/client/src/**/*.rs", "crates/client/tests/**/conformance*.rs"),
+    "rust": ("crates/client/src/**/*.rs", "crates/client/tests/conformance/*.rs"),
 }
 # Where a package says its version; a Go module has it in its tag.
 VERSIONS = {

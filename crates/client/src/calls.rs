@@ -23,6 +23,7 @@ pub struct Request {
     body: Option<String>,
     headers: Vec<(header::HeaderName, String)>,
     is_repeatable: bool,
+    is_traced: bool,
     timeout: Option<Duration>,
 }
 
@@ -48,7 +49,7 @@ impl Request {
     /// A request. Everything but a `POST` may be repeated.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         let is_repeatable = method != Method::POST;
-        Self { method, path: path.into(), body: None, headers: Vec::new(), is_repeatable, timeout: None }
+        Self { method, path: path.into(), body: None, headers: Vec::new(), is_repeatable, is_traced: false, timeout: None }
     }
 
     pub fn get(path: impl Into<String>) -> Self {
@@ -75,6 +76,20 @@ impl Request {
     #[must_use]
     pub const fn repeatable(mut self) -> Self {
         self.is_repeatable = true;
+        self
+    }
+
+    /// Only with this revision of the timer. It is not repeated then: its own first try would be what is in the way.
+    #[must_use]
+    pub fn if_revision(mut self, revision: u32) -> Self {
+        self.is_repeatable = false;
+        self.header(header::IF_MATCH, format!("\"{revision}\""))
+    }
+
+    /// Carries the trace context of the program.
+    #[must_use]
+    pub(crate) const fn traced(mut self) -> Self {
+        self.is_traced = true;
         self
     }
 
@@ -115,7 +130,7 @@ impl Client {
             let (head, body) = self.send(request).await?;
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
             let text = body.map_err(|error| self.unreachable(root_cause(error.as_ref())))?.to_bytes();
-            read(&self.0.base, head.status, &head.headers, &text)
+            self.answer(head.status, &head.headers, &text)
         });
         match answer.await {
             Ok(answer) => answer,
@@ -137,10 +152,7 @@ impl Client {
         }
         let text = tokio::time::timeout(time, Limited::new(body, ANSWER_BYTES_MAX).collect()).await;
         let text = text.ok().and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
-        match read(&self.0.base, head.status, &head.headers, &text) {
-            Ok(_) => Err(no_service(&self.0.base)),
-            Err(error) => Err(error),
-        }
+        Err(self.refused(head.status, &head.headers, &text))
     }
 
     async fn send(&self, request: &Request) -> Result<(http::response::Parts, Incoming), Error> {
@@ -155,6 +167,11 @@ impl Client {
         }
         for (name, value) in &request.headers {
             made = made.header(name, value);
+        }
+        if let (true, Some(trace)) = (request.is_traced, &self.0.trace) {
+            for (name, value) in &trace() {
+                made = made.header(name, value);
+            }
         }
         let body = Full::new(Bytes::from(request.body.clone().unwrap_or_default()));
         let made = made.body(body).map_err(|error| Error::Usage(format!("{url} cannot be asked: {error}")))?;
@@ -180,26 +197,39 @@ impl Client {
     fn unreachable(&self, cause: String) -> Error {
         Error::Unreachable { url: self.0.base.clone(), cause }
     }
-}
 
-fn read(base: &str, status: StatusCode, headers: &HeaderMap, text: &[u8]) -> Result<Answer, Error> {
-    let envelope: Envelope = serde_json::from_slice(text).map_err(|_| no_service(base))?;
-    if envelope.code == 0 {
-        return Ok(Answer { status: status.as_u16(), message: envelope.message, data: envelope.data });
+    fn answer(&self, status: StatusCode, headers: &HeaderMap, text: &[u8]) -> Result<Answer, Error> {
+        match serde_json::from_slice(text) {
+            Ok(Envelope { code: 0, message, data }) if status.is_success() => {
+                Ok(Answer { status: status.as_u16(), message, data })
+            }
+            _ => Err(self.refused(status, headers, text)),
+        }
     }
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    Err(Error::of(Refusal {
-        code: envelope.code,
-        status: status.as_u16(),
-        message: envelope.message,
-        request_id: header("x-request-id").map(str::to_owned),
-        retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs),
-        envelope: String::from_utf8_lossy(text).into_owned(),
-    }))
+
+    fn refused(&self, status: StatusCode, headers: &HeaderMap, text: &[u8]) -> Error {
+        let (code, message) = match serde_json::from_slice::<Envelope>(text) {
+            Ok(Envelope { code, message, .. }) if code > 0 => (Some(code), message),
+            _ => (None, format!("what answers at {} is no timer service", self.0.base)),
+        };
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        Error::of(Refusal {
+            code,
+            status: status.as_u16(),
+            message,
+            request_id: header("x-request-id").map(str::to_owned),
+            retry_after: header("retry-after").and_then(|value| pauses::retry_after(value, now())),
+            envelope: String::from_utf8_lossy(text).into_owned(),
+        })
+    }
 }
 
-fn no_service(base: &str) -> Error {
-    Error::Unexpected(format!("what answers at {base} is no timer service"))
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an SDK has no other clock than that of the machine, and dates of headers are by it"
+)]
+pub(crate) fn now() -> crate::Instant {
+    chrono::Utc::now()
 }
 
 /// The innermost error says what happened; those around it only where.

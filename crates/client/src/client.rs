@@ -1,7 +1,7 @@
 use std::{env, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
@@ -9,7 +9,13 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 
-use crate::{Error, keys::Keys, timers::Timers};
+use crate::{
+    Error,
+    keys::Keys,
+    operations::{Groups, Operations},
+    service::Stats,
+    timers::Timers,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: u32 = 3;
@@ -27,10 +33,14 @@ pub(crate) struct Shared {
     pub timeout: Duration,
     pub retries: u32,
     pub observe: Option<Observe>,
+    pub trace: Option<Trace>,
 }
 
 /// Is told of every try: method, URL, and the status or why there was none.
 pub(crate) type Observe = Arc<dyn Fn(&str, &str, Result<u16, &str>) + Send + Sync>;
+
+/// The headers of the current trace context.
+pub(crate) type Trace = Arc<dyn Fn() -> HeaderMap + Send + Sync>;
 
 /// The roots of trust of the machine are read only where they are needed.
 pub(crate) enum Transport {
@@ -55,6 +65,7 @@ pub struct Builder {
     timeout: Duration,
     retries: u32,
     observe: Option<Observe>,
+    trace: Option<Trace>,
 }
 
 impl Builder {
@@ -76,6 +87,14 @@ impl Builder {
     #[must_use]
     pub fn observe(mut self, observe: impl Fn(&str, &str, Result<u16, &str>) + Send + Sync + 'static) -> Self {
         self.observe = Some(Arc::new(observe));
+        self
+    }
+
+    /// The trace context that creates carry, as W3C Trace Context writes it: `traceparent` and `tracestate`. With OpenTelemetry, let its
+    /// propagator inject the current context into the headers.
+    #[must_use]
+    pub fn trace(mut self, trace: impl Fn() -> HeaderMap + Send + Sync + 'static) -> Self {
+        self.trace = Some(Arc::new(trace));
         self
     }
 
@@ -102,8 +121,8 @@ impl Builder {
         let mut api_key =
             HeaderValue::from_str(&self.api_key).map_err(|_| Error::Usage("the API key is not fit for a header".to_owned()))?;
         api_key.set_sensitive(true);
-        let Self { timeout, retries, observe, .. } = self;
-        Ok(Client(Arc::new(Shared { http, base, api_key, timeout, retries, observe })))
+        let Self { timeout, retries, observe, trace, .. } = self;
+        Ok(Client(Arc::new(Shared { http, base, api_key, timeout, retries, observe, trace })))
     }
 }
 
@@ -113,7 +132,7 @@ fn not_a_url() -> Error {
 
 impl Client {
     pub fn builder(url: impl Into<String>, api_key: impl Into<String>) -> Builder {
-        Builder { url: url.into(), api_key: api_key.into(), timeout: TIMEOUT, retries: RETRIES, observe: None }
+        Builder { url: url.into(), api_key: api_key.into(), timeout: TIMEOUT, retries: RETRIES, observe: None, trace: None }
     }
 
     pub fn new(url: impl Into<String>, api_key: impl Into<String>) -> Result<Self, Error> {
@@ -134,7 +153,19 @@ impl Client {
     }
 
     pub const fn timers(&self) -> Timers<'_> {
-        Timers(self)
+        Timers { client: self, revision: None }
+    }
+
+    pub const fn groups(&self) -> Groups<'_> {
+        Groups(self)
+    }
+
+    pub const fn operations(&self) -> Operations<'_> {
+        Operations(self)
+    }
+
+    pub const fn stats(&self) -> Stats<'_> {
+        Stats(self)
     }
 
     pub const fn keys(&self) -> Keys<'_> {

@@ -8,26 +8,39 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
-use serde::Deserialize;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Client, Error, Instant, Query, Request, timer::instant};
+use crate::{
+    Client, Error, Instant, Query, Request,
+    webhook::{self, Call, Doubt, Secret},
+    wire,
+};
 
 const STARTED_WITHIN: Duration = Duration::from_secs(30);
 const ADVANCED_WITHIN: Duration = Duration::from_secs(60);
-const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long calls are waited for, and how long one request does so.
+const CALLS_WITHIN: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_secs(1);
+/// How many calls of an inbox are read.
+const CALLS_MAX: usize = 1_000;
+/// What of the environment reaches the program. No setting does.
+const KEPT: [&str; 7] = ["PATH", "HOME", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH", "RUST_LOG", "RUST_BACKTRACE"];
 
 /// A `timer dev` in a directory of its own, which is removed with it. Dropping it ends it.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), client::Error> {
-/// use client::{NewTimer, dev::TimerDev};
+/// use client::{
+///     NewTimer,
+///     dev::{Calls, TimerDev},
+/// };
 ///
 /// let dev = TimerDev::start().await?;
 /// let timer = dev.client.timers().create(&NewTimer::http(dev.receiver("/reminder")).delay("30d")).await?;
 /// dev.advance("30d").await?;
-/// assert_eq!(dev.inbox(&timer.id).await?.len(), 1);
+/// assert_eq!(dev.wait_for(&Calls::of(&timer.id), 1).await?[0].attempt, Some(1));
 /// # Ok(())
 /// # }
 /// ```
@@ -47,32 +60,81 @@ struct Ready {
 }
 
 /// What happened while the clock was moved.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Advanced {
-    #[serde(deserialize_with = "instant")]
+    #[serde(with = "wire::instant")]
     pub now: Instant,
     pub fired: u64,
     pub completed: u64,
     pub failed: u64,
     pub pending: u64,
+    /// When the next attempt is due.
+    #[serde(default, with = "wire::some_instant")]
+    pub next: Option<Instant>,
     pub complete: bool,
 }
 
 /// A call that the receiver got.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Received {
     pub seq: u64,
-    #[serde(deserialize_with = "instant")]
+    #[serde(with = "wire::instant")]
     pub at: Instant,
+    pub lateness_ms: Option<i64>,
     pub timer_id: Option<String>,
     pub attempt: Option<u32>,
+    pub method: String,
     pub path: String,
     pub headers: std::collections::BTreeMap<String, String>,
     pub body: String,
     pub signature_valid: Option<bool>,
     pub duplicate_of: Option<u64>,
+}
+
+/// Which calls of the inbox are meant; all of them unless something is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Calls {
+    pub timer: Option<String>,
+    pub path: Option<String>,
+    /// Those after the call with this `seq`.
+    pub after: u64,
+}
+
+impl Calls {
+    /// Those for a timer.
+    pub fn of(timer: impl Into<String>) -> Self {
+        Self { timer: Some(timer.into()), ..Self::default() }
+    }
+
+    /// Those of a path.
+    pub fn at(path: impl Into<String>) -> Self {
+        Self { path: Some(path.into()), ..Self::default() }
+    }
+}
+
+/// What the receiver answers: to one path or to all, the next `times` calls or every one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InboxAnswer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// 200 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub headers: std::collections::BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// How long the answer takes, in real time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// It never answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang: Option<bool>,
 }
 
 impl TimerDev {
@@ -89,9 +151,7 @@ impl TimerDev {
         std::fs::create_dir(&home).map_err(|error| failed("its directory", error))?;
         let mut command = Command::new(&program);
         command.args(["dev", "--ready-json", "--port", "0"]).current_dir(&home);
-        for setting in ["API_KEY", "DATABASE_URL", "TIMER_DB_PATH", "BASE_PATH", "BIND"] {
-            command.env_remove(setting);
-        }
+        command.env_clear().envs(KEPT.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&program.to_string_lossy(), error))?;
         let output = child.stdout.take();
@@ -105,7 +165,7 @@ impl TimerDev {
         let line = tokio::time::timeout(STARTED_WITHIN, reading).await.ok().and_then(Result::ok).unwrap_or_default();
         started.ready = serde_json::from_str(&line)
             .map_err(|_| Error::Usage(format!("timer dev cannot be started: it said {:?}", line.trim_end())))?;
-        started.client = Client::new(&started.ready.url, &started.ready.api_key)?;
+        started.client = Client::builder(&started.ready.url, &started.ready.api_key).timeout(ADVANCED_WITHIN).build()?;
         Ok(started)
     }
 
@@ -131,6 +191,11 @@ impl TimerDev {
         self.move_clock(json!({"by": by})).await
     }
 
+    /// Moves the clock to this time.
+    pub async fn advance_to(&self, at: Instant) -> Result<Advanced, Error> {
+        self.move_clock(json!({"to": wire::text(at)})).await
+    }
+
     /// Moves the clock to when the next attempt is due.
     pub async fn advance_to_next(&self) -> Result<Advanced, Error> {
         self.move_clock(json!({"until": "next"})).await
@@ -146,31 +211,58 @@ impl TimerDev {
         self.client.call(&request).await?.data.parse()
     }
 
-    /// The calls for a timer so far.
-    pub async fn inbox(&self, timer: &str) -> Result<Vec<Received>, Error> {
-        self.received(&Query::new().with("timer", timer)).await
+    /// The calls so far, the oldest first.
+    pub async fn calls(&self, which: &Calls) -> Result<Vec<Received>, Error> {
+        self.look(which, None).await
     }
 
-    /// The calls of a path, once there is one; none if there is none in time.
-    pub async fn wait_for(&self, path: &str, wait: Duration) -> Result<Vec<Received>, Error> {
-        let wait = wait.min(WAIT_MAX);
-        self.received(&Query::new().with("path", path).with("wait", format!("{}ms", wait.as_millis()))).await
+    /// Waits up to ten seconds until there are so many calls, and gives all of them.
+    pub async fn wait_for(&self, which: &Calls, count: usize) -> Result<Vec<Received>, Error> {
+        let until = tokio::time::Instant::now() + CALLS_WITHIN;
+        let mut which = which.clone();
+        let mut calls = Vec::new();
+        while calls.len() < count {
+            if tokio::time::Instant::now() > until {
+                return Err(Error::Usage(format!("{} of {count} calls within {} s", calls.len(), CALLS_WITHIN.as_secs())));
+            }
+            calls.extend(self.look(&which, Some(LOOK)).await?);
+            which.after = calls.last().map_or(which.after, |call| call.seq);
+        }
+        Ok(calls)
     }
 
-    /// The calls that match: `timer`, `path`, `after`, `limit`, `wait`.
-    pub async fn received(&self, query: &Query) -> Result<Vec<Received>, Error> {
+    async fn look(&self, which: &Calls, wait: Option<Duration>) -> Result<Vec<Received>, Error> {
         #[derive(Deserialize)]
-        struct Calls {
+        struct Inbox {
             calls: Vec<Received>,
         }
-        let request = Request::get(query.on("/dev/inbox")).timeout(WAIT_MAX + Duration::from_secs(10));
-        Ok(self.client.call(&request).await?.data.parse::<Calls>()?.calls)
+        let Calls { timer, path, after } = which;
+        let query =
+            Query::new().with_some("timer", timer.clone()).with_some("path", path.clone()).with("after", after.to_string());
+        let query = query.with("limit", CALLS_MAX.to_string()).with_some("wait", wait.map(crate::duration));
+        Ok(self.client.read(&query.on("/dev/inbox")).await?.parse::<Inbox>()?.calls)
     }
 
-    /// What the receiver answers from now on: a list of `{"path", "status", "headers", "body", "delay", "times", "hang"}`.
-    pub async fn answer(&self, answers: &Value) -> Result<(), Error> {
+    /// Replaces what the receiver answers; without any, every call is answered with 200.
+    pub async fn answer(&self, answers: &[InboxAnswer]) -> Result<(), Error> {
         let body = json!({"answers": answers});
         self.client.call(&Request::new(Method::PUT, "/dev/inbox/answers").json(body.to_string())).await.map(drop)
+    }
+
+    /// Empties the inbox.
+    pub async fn clear(&self) -> Result<(), Error> {
+        self.client.call(&Request::new(Method::DELETE, "/dev/inbox")).await.map(drop)
+    }
+
+    /// The call as a receiver would take it, verified at the time at which it was sent.
+    pub fn verify(&self, call: &Received) -> Result<Call, Doubt> {
+        let headers: HeaderMap = (call.headers.iter())
+            .filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?)))
+            .collect();
+        let sent = headers.get("webhook-timestamp").and_then(|value| value.to_str().ok()?.parse().ok());
+        let now = sent.and_then(|seconds| chrono::DateTime::from_timestamp(seconds, 0)).ok_or(Doubt::Timestamp)?;
+        let secrets = [Secret::parse(self.signing_secret())?];
+        webhook::verify(&headers, call.body.as_bytes(), &secrets, webhook::TOLERANCE, now)
     }
 }
 

@@ -17,34 +17,35 @@ pub enum Error {
     /// The timer has other content, another revision, or a status that does not permit it (code 6).
     #[error("{0}")]
     Conflict(Refusal),
-    /// The service cannot do it at the moment, or the outcome is unknown (503).
+    /// The service, or what stands in front of it, cannot do it at the moment, or the outcome is unknown (408, 502, 503, 504).
     #[error("{0}")]
     Unavailable(Refusal),
-    /// The service met something unexpected (code 1).
+    /// The service met something unexpected, or it was not the service that answered.
     #[error("{0}")]
-    Failed(Refusal),
-    /// There was no answer.
+    Unexpected(Refusal),
+    /// There was no answer, or not in time. Whether the service acted is unknown.
     #[error("{url} cannot be reached: {cause}")]
     Unreachable { url: String, cause: String },
-    /// An answer that no timer service gives.
+    /// The content of a successful answer is not what the call is about.
     #[error("{0}")]
-    Unexpected(String),
+    Unreadable(String),
     /// The client was used in a way that cannot work.
     #[error("{0}")]
     Usage(String),
 }
 
-/// What the service said to a request that it did not carry out.
+/// What was said to a request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    pub code: u8,
+    /// The code of the envelope; `None` if it was not the service that answered.
+    pub code: Option<u8>,
     pub status: u16,
     pub message: String,
     /// What the log of the service has it under.
     pub request_id: Option<String>,
     pub retry_after: Option<Duration>,
-    /// The whole envelope.
+    /// The whole envelope, or what was sent in place of one.
     pub envelope: String,
 }
 
@@ -53,25 +54,47 @@ impl Refusal {
     pub fn field(&self) -> Option<&str> {
         let mut words = self.message.splitn(3, ' ');
         let (field, verb) = (words.next()?, words.next()?);
-        let is_field = self.code == 2 && matches!(verb, "must" | "is" | "and" | "cannot") && !matches!(field, "the" | "this");
+        let is_field =
+            self.code == Some(2) && matches!(verb, "must" | "is" | "cannot" | "may") && !matches!(field, "the" | "this");
         is_field.then(|| field.trim_matches('\''))
     }
 }
 
 impl Error {
+    /// By the code of the envelope, and by the status where there is none.
     pub(crate) fn of(refusal: Refusal) -> Self {
         match (refusal.code, refusal.status) {
-            (2, _) => Self::Invalid(refusal),
-            (3, _) => Self::NotFound(refusal),
-            (4, _) => Self::Unauthorized(refusal),
-            (5, _) => Self::TooMany(refusal),
-            (6, _) => Self::Conflict(refusal),
-            (_, 503) => Self::Unavailable(refusal),
-            _ => Self::Failed(refusal),
+            (Some(2), _) => Self::Invalid(refusal),
+            (Some(3), _) => Self::NotFound(refusal),
+            (Some(4), _) => Self::Unauthorized(refusal),
+            (Some(5), _) => Self::TooMany(refusal),
+            (Some(6), _) => Self::Conflict(refusal),
+            (_, 408 | 502..=504) => Self::Unavailable(refusal),
+            (None, 400) => Self::Invalid(refusal),
+            (None, 404) => Self::NotFound(refusal),
+            (None, 401 | 403) => Self::Unauthorized(refusal),
+            (None, 429) => Self::TooMany(refusal),
+            (None, 409 | 412) => Self::Conflict(refusal),
+            _ => Self::Unexpected(refusal),
         }
     }
 
-    /// What the service said, if it did.
+    /// The name of the variant, as all SDKs have it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "invalid",
+            Self::NotFound(_) => "not_found",
+            Self::Unauthorized(_) => "unauthorized",
+            Self::TooMany(_) => "too_many",
+            Self::Conflict(_) => "conflict",
+            Self::Unavailable(_) => "unavailable",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Unexpected(_) | Self::Unreadable(_) => "unexpected",
+            Self::Usage(_) => "usage",
+        }
+    }
+
+    /// What was said, if there was an answer.
     pub const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Invalid(refusal)
@@ -80,17 +103,16 @@ impl Error {
             | Self::TooMany(refusal)
             | Self::Conflict(refusal)
             | Self::Unavailable(refusal)
-            | Self::Failed(refusal) => Some(refusal),
-            Self::Unreachable { .. } | Self::Unexpected(_) | Self::Usage(_) => None,
+            | Self::Unexpected(refusal) => Some(refusal),
+            Self::Unreachable { .. } | Self::Unreadable(_) | Self::Usage(_) => None,
         }
     }
 
     /// Whether the same request may have another outcome later.
     pub(crate) const fn is_passing(&self) -> bool {
-        match self {
-            Self::TooMany(_) | Self::Unavailable(_) | Self::Unreachable { .. } => true,
-            Self::Invalid(refusal) => refusal.status == 408,
-            _ => false,
+        match self.refusal() {
+            Some(refusal) => matches!(refusal.status, 408 | 429 | 502..=504),
+            None => matches!(self, Self::Unreachable { .. }),
         }
     }
 }
@@ -100,6 +122,7 @@ mod tests {
     use super::*;
 
     fn refusal(code: u8, status: u16, message: &str) -> Refusal {
+        let code = Some(code).filter(|code| *code > 0);
         Refusal { code, status, message: message.into(), request_id: None, retry_after: None, envelope: String::new() }
     }
 
@@ -127,6 +150,8 @@ mod tests {
             (4, 401, false),
             (5, 429, true),
             (6, 409, false),
+            (0, 502, true),
+            (0, 404, false),
         ] {
             assert_eq!(Error::of(refusal(code, status, "")).is_passing(), is_passing, "{status}");
         }

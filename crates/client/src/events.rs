@@ -5,9 +5,9 @@ use futures_util::{Stream, stream};
 use http::{HeaderName, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{Client, Error, Filter, Instant, Json, Request, pauses, timer::some_instant};
+use crate::{Attempt, Client, Error, Filter, Instant, Json, Request, Timer, pauses, wire};
 
 /// The longest line that is read: a timer in an event has no payload.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -23,19 +23,20 @@ pub struct EventQuery {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Event {
     #[serde(rename = "type")]
     pub kind: String,
     pub event_id: String,
-    #[serde(default, deserialize_with = "some_instant")]
+    #[serde(default, with = "wire::some_instant")]
     pub at: Option<Instant>,
     /// The timer, as lists show it.
     #[serde(default)]
-    pub timer: Option<Json>,
+    pub timer: Option<Timer>,
+    /// The attempt that it is about.
     #[serde(default)]
-    pub attempt: Option<Json>,
+    pub attempt: Option<Attempt>,
 }
 
 /// A stream of events that resumes by itself when its connection is lost.

@@ -1,6 +1,6 @@
 use serde_json::{Map, Value};
 
-use crate::{Instant, Query, new_timer::instant};
+use crate::{Instant, Query, wire};
 
 /// Which timers are meant: those for which everything holds that is said. As parameters, and as the `filter` of bulk calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +30,11 @@ impl Filter {
     }
 
     #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Self {
+        self.with("key", key)
+    }
+
+    #[must_use]
     pub fn key_prefix(self, prefix: impl Into<String>) -> Self {
         self.with("key_prefix", prefix)
     }
@@ -37,6 +42,11 @@ impl Filter {
     #[must_use]
     pub fn group(self, group: impl Into<String>) -> Self {
         self.with("group", group)
+    }
+
+    #[must_use]
+    pub fn correlation_id(self, id: impl Into<String>) -> Self {
+        self.with("correlation_id", id)
     }
 
     #[must_use]
@@ -57,12 +67,22 @@ impl Filter {
 
     #[must_use]
     pub fn due_from(self, at: Instant) -> Self {
-        self.with("due_from", instant(at))
+        self.with("due_from", wire::text(at))
     }
 
     #[must_use]
     pub fn due_to(self, at: Instant) -> Self {
-        self.with("due_to", instant(at))
+        self.with("due_to", wire::text(at))
+    }
+
+    #[must_use]
+    pub fn created_from(self, at: Instant) -> Self {
+        self.with("created_from", wire::text(at))
+    }
+
+    #[must_use]
+    pub fn created_to(self, at: Instant) -> Self {
+        self.with("created_to", wire::text(at))
     }
 
     pub fn is_empty(&self) -> bool {

@@ -20,6 +20,22 @@ impl Json {
         RawValue::from_string(text.into()).map(Self).map_err(|error| Error::Usage(format!("this is not JSON: {error}")))
     }
 
+    /// A string.
+    pub(crate) fn string(text: &str) -> Self {
+        Self::raw(serde_json::Value::from(text).to_string())
+    }
+
+    /// An object, its members with their texts as they are.
+    pub(crate) fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Self)>) -> Self {
+        let members: Vec<_> = members.map(|(name, value)| format!("{}:{value}", Self::string(name))).collect();
+        Self::raw(format!("{{{}}}", members.join(",")))
+    }
+
+    /// What was put together from JSON is JSON.
+    fn raw(text: String) -> Self {
+        RawValue::from_string(text).map_or_else(|_| Self::null(), Self)
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         self.0.get()
@@ -27,7 +43,7 @@ impl Json {
 
     /// What it means.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_json::from_str(self.0.get()).map_err(|error| Error::Unexpected(format!("an answer cannot be read: {error}")))
+        serde_json::from_str(self.0.get()).map_err(|error| Error::Unreadable(format!("an answer cannot be read: {error}")))
     }
 
     /// `null`.

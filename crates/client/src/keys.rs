@@ -1,15 +1,17 @@
+use std::fmt;
+
 use http::Method;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Client, Error, Request, by::encoded};
+use crate::{Client, Error, Instant, Request, by::encoded, wire};
 
 /// The calls about API keys, for the administrator.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys<'a>(pub(crate) &'a Client);
 
 /// A key that was issued, without what opens anything.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Key {
     pub id: String,
@@ -18,16 +20,25 @@ pub struct Key {
     pub namespaces: Option<Vec<String>>,
     /// `read` or `write`.
     pub rights: String,
-    pub created_at: String,
-    pub revoked_at: Option<String>,
+    #[serde(with = "wire::instant")]
+    pub created_at: Instant,
+    #[serde(with = "wire::some_instant")]
+    pub revoked_at: Option<Instant>,
 }
 
 /// A new key: the only time that it is shown.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct IssuedKey {
-    pub id: String,
+    #[serde(flatten)]
+    pub about: Key,
     pub key: String,
+}
+
+impl fmt::Debug for IssuedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IssuedKey").field("about", &self.about).finish_non_exhaustive()
+    }
 }
 
 impl Keys<'_> {

@@ -16,9 +16,15 @@
 //! # }
 //! ```
 //!
-//! A request is repeated after a lost connection, 408, 429 and 503 only where that cannot do anything twice: reads, changes by `PUT`
-//! and `DELETE`, and creates, which always have an id or a key. `timeout` is the deadline over all tries.
+//! A request is repeated after a lost connection, 408, 429, 502, 503 and 504 only where it is idempotent: reads, changes by `PUT` and
+//! `DELETE`, and creates, which always have an id or a key. A `fire` is never repeated, nor is a change of a given revision.
+//! `timeout` is the deadline over all tries.
+//!
+//! - [`Timers`] has the calls about timers, [`Keys`], [`Groups`], [`Operations`] and [`Stats`] have theirs; lists are streams.
+//! - [`webhook`] is for receivers: it verifies calls, and has the answers of the `timer` protocol.
+//! - [`dev`] is for tests: a service whose clock is moved.
 
+mod bulk;
 mod by;
 mod calls;
 mod client;
@@ -29,14 +35,18 @@ mod filter;
 mod json;
 mod keys;
 mod new_timer;
+mod operations;
 mod pages;
 mod pauses;
 mod query;
 mod service;
 mod timer;
 mod timers;
+mod update;
 pub mod webhook;
+mod wire;
 
+pub use bulk::{Bulk, BulkPreview, Bulked, CancelMatching, Canceled, CountByStatus};
 pub use by::TimerRef;
 pub use calls::{Answer, Request};
 pub use client::{Builder, Client};
@@ -46,10 +56,17 @@ pub use filter::Filter;
 pub use json::Json;
 pub use keys::{IssuedKey, Key, Keys};
 pub use new_timer::{Callback, NewTimer, RetryPolicy, duration};
+pub use operations::{Group, Groups, Operation, Operations};
 pub use pages::{Page, PageQuery};
+pub use pauses::retry_after;
 pub use query::Query;
+pub use service::{
+    Caller, Cluster, Destination, Destinations, DueBucket, DueStats, FiredBucket, FiredStats, Health, Namespace, Namespaces,
+    Node, Shard, Stats, StatsQuery,
+};
 pub use timer::{Attempt, AttemptAnswer, Detail, Status, Timer, TimerDetail};
-pub use timers::{BatchResult, Bulk, Bulked, Timers, Update};
+pub use timers::{BatchResult, Count, Timers};
+pub use update::Update;
 
 /// An instant in UTC.
 pub type Instant = chrono::DateTime<chrono::Utc>;

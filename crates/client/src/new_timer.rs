@@ -1,9 +1,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use chrono::SecondsFormat;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{Error, Instant, Json};
+use crate::{Error, Instant, Json, wire};
 
 /// A timer to be registered: when, and what to call. Without a key it gets an id of its own, so that repeating the request is safe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,30 +43,34 @@ pub struct NewTimer {
 }
 
 /// What is called: an HTTP receiver, or the subscribers of a NATS subject.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Callback {
-    #[serde(rename = "type")]
-    kind: &'static str,
+    /// `http` or `nats`; `event` for a timer that came as a NATS command.
+    #[serde(rename = "type", default)]
+    pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
+    pub url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    topic: Option<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    headers: BTreeMap<String, String>,
+    pub topic: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<Json>,
+    pub timeout: Option<String>,
+    /// `webhook` or `timer`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    timeout: Option<String>,
+    pub protocol: Option<String>,
+    /// Travels as the header `X-Timer-Key` of a NATS message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    protocol: Option<String>,
+    pub key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    jetstream: Option<bool>,
+    pub jetstream: Option<bool>,
 }
 
 /// How failed calls are repeated. What is left out has the value of the service.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RetryPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
@@ -81,29 +84,34 @@ pub struct RetryPolicy {
     pub max_duration: Option<String>,
 }
 
-/// A length of time as the API writes it.
+/// A length of time as the API writes it: the shortest form, the largest unit first. What is finer than a microsecond is left out.
 pub fn duration(duration: Duration) -> String {
-    if duration.subsec_nanos() == 0 { format!("{}s", duration.as_secs()) } else { format!("{}us", duration.as_micros()) }
-}
-
-pub(crate) fn instant(at: Instant) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Micros, true)
+    const UNITS: [(&str, u128); 6] =
+        [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
+    let (mut text, mut left) = (String::new(), duration.as_micros());
+    for (unit, micros) in UNITS {
+        if left >= micros {
+            text.push_str(&format!("{}{unit}", left / micros));
+            left %= micros;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 impl Callback {
     /// A POST to this URL.
     pub fn http(url: impl Into<String>) -> Self {
-        Self { kind: "http", url: Some(url.into()), ..Self::default() }
+        Self { kind: "http".to_owned(), url: Some(url.into()), ..Self::default() }
     }
 
     /// A message to this NATS subject.
     pub fn nats(topic: impl Into<String>) -> Self {
-        Self { kind: "nats", topic: Some(topic.into()), ..Self::default() }
+        Self { kind: "nats".to_owned(), topic: Some(topic.into()), ..Self::default() }
     }
 
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.insert(name.into(), value.into());
+        self.headers.get_or_insert_default().insert(name.into(), value.into());
         self
     }
 
@@ -124,6 +132,13 @@ impl Callback {
     #[must_use]
     pub fn timer_protocol(mut self) -> Self {
         self.protocol = Some("timer".to_owned());
+        self
+    }
+
+    /// Travels as the header `X-Timer-Key` of a NATS message.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
         self
     }
 
@@ -188,14 +203,14 @@ impl NewTimer {
     /// Due at this instant.
     #[must_use]
     pub fn at(mut self, at: Instant) -> Self {
-        self.execute_at = Some(instant(at));
+        self.execute_at = Some(wire::text(at));
         self
     }
 
     /// No attempt starts at or after this instant.
     #[must_use]
     pub fn expires(mut self, at: Instant) -> Self {
-        self.expires_at = Some(instant(at));
+        self.expires_at = Some(wire::text(at));
         self
     }
 
@@ -282,11 +297,11 @@ mod tests {
         let id: serde_json::Value = body.parse().unwrap();
         let id = id["id"].as_str().unwrap();
         assert_eq!(id.as_bytes()[14], b'7', "{id}");
-        let rest = r#""delay":"1500000us","callback":{"type":"http","url":"http://a/x","payload":1.10}}"#;
+        let rest = r#""delay":"1s500ms","callback":{"type":"http","url":"http://a/x","payload":1.10}}"#;
         assert_eq!(body.as_str(), format!(r#"{{"id":"{id}",{rest}"#));
         let keyed = timer.key("k").namespace("n").traceparent("00-1").body().unwrap();
         assert!(keyed.as_str().starts_with(r#"{"key":"k","namespace":"n","#), "{keyed}");
         assert!(keyed.as_str().contains(r#""headers":{"traceparent":"00-1"}"#), "{keyed}");
-        assert_eq!(duration(Duration::from_secs(90)), "90s");
+        assert_eq!(duration(Duration::from_secs(90)), "1m30s");
     }
 }

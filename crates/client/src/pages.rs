@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use futures_util::{Stream, stream};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Client, Error, Filter, Json, Request, Timer};
 
@@ -17,18 +17,24 @@ pub struct PageQuery {
     pub order: Option<String>,
     /// At most 200.
     pub limit: Option<u32>,
+    /// How many are left out in front, for a list with numbered pages. A cursor is faster, and misses nothing.
+    pub offset: Option<u32>,
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
 }
 
 /// One page of a list, its timers exactly as the service sent them.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Page {
     pub timers: Vec<Json>,
     pub total: u64,
     pub total_is_estimate: bool,
+    pub limit: u32,
+    pub offset: u32,
     pub next_cursor: Option<String>,
+    /// How many timers were looked at.
+    pub scanned: u64,
     /// Whether the search had time enough. Go on with `next_cursor` either way.
     pub complete: bool,
 }
@@ -46,9 +52,10 @@ impl Page {
 }
 
 pub(crate) async fn page(client: &Client, query: &PageQuery) -> Result<Page, Error> {
-    let PageQuery { filter, sort, order, limit, cursor } = query;
+    let PageQuery { filter, sort, order, limit, offset, cursor } = query;
     let parameters = filter.query().with_some("sort", sort.clone()).with_some("order", order.clone());
     let parameters = parameters.with_some("limit", limit.map(|limit| limit.to_string())).with_some("cursor", cursor.clone());
+    let parameters = parameters.with_some("offset", offset.map(|offset| offset.to_string()));
     client.call(&Request::get(parameters.on("/timers"))).await?.data.parse()
 }
 

@@ -1,75 +1,233 @@
 //! How the service is, and what it did.
 
-use http::Method;
+use std::time::Duration;
 
-use crate::{Client, Error, Filter, Json, Query, Request, by::encoded};
+use serde::{Deserialize, Serialize};
 
-impl Client {
-    /// `GET /healthz`; an error if it is not well.
-    pub async fn health(&self) -> Result<Json, Error> {
-        self.read("/healthz").await
-    }
+use crate::{Client, Error, Instant, Json, Query, Request, duration, wire};
 
-    /// What the key opens.
-    pub async fn whoami(&self) -> Result<Json, Error> {
-        self.read("/whoami").await
-    }
+/// The calls about what is due and what was fired.
+#[derive(Debug, Clone, Copy)]
+pub struct Stats<'a>(pub(crate) &'a Client);
 
-    /// The processes that share the work.
-    pub async fn cluster(&self) -> Result<Json, Error> {
-        self.read("/cluster").await
-    }
+/// A span of time and how finely it is counted; what is left out has the default of the service.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatsQuery {
+    pub from: Option<Instant>,
+    pub to: Option<Instant>,
+    pub step: Option<Duration>,
+    /// Several are separated by commas.
+    pub namespace: Option<String>,
+}
 
-    pub async fn destinations(&self) -> Result<Json, Error> {
-        self.read("/destinations").await
-    }
+/// How many timers are due when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DueStats {
+    #[serde(with = "wire::instant")]
+    pub from: Instant,
+    #[serde(with = "wire::instant")]
+    pub to: Instant,
+    pub step_seconds: u64,
+    pub buckets: Vec<DueBucket>,
+    pub pending_is_estimate: bool,
+    pub complete: bool,
+}
 
-    pub async fn namespaces(&self) -> Result<Json, Error> {
-        self.read("/namespaces").await
-    }
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DueBucket {
+    #[serde(with = "wire::instant")]
+    pub at: Instant,
+    pub pending: u64,
+}
 
-    /// What is due when: `from`, `to`, `step`, `namespace`.
-    pub async fn due_stats(&self, query: &Query) -> Result<Json, Error> {
-        self.read(&query.on("/stats/due")).await
-    }
+/// What was called when, and how late.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FiredStats {
+    #[serde(with = "wire::instant")]
+    pub from: Instant,
+    #[serde(with = "wire::instant")]
+    pub to: Instant,
+    pub step_seconds: u64,
+    pub buckets: Vec<FiredBucket>,
+}
 
-    /// What was fired when, and how late.
-    pub async fn fired_stats(&self, query: &Query) -> Result<Json, Error> {
-        self.read(&query.on("/stats/fired")).await
-    }
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FiredBucket {
+    #[serde(with = "wire::instant")]
+    pub at: Instant,
+    pub fired: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub retried: u64,
+    pub lateness_p50_ms: Option<f64>,
+    pub lateness_p99_ms: Option<f64>,
+    pub lateness_max_ms: Option<f64>,
+}
 
-    /// How many timers a group has, by status.
-    pub async fn group(&self, namespace: &str, group: &str) -> Result<Json, Error> {
-        self.read(&group_path(namespace, group)).await
-    }
+/// The receivers that were called lately.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Destinations {
+    pub destinations: Vec<Destination>,
+    pub complete: bool,
+}
 
-    /// Cancels the timers of a group that wait.
-    pub async fn cancel_group(&self, namespace: &str, group: &str) -> Result<Json, Error> {
-        Ok(self.call(&Request::new(Method::DELETE, group_path(namespace, group))).await?.data)
-    }
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Destination {
+    pub destination: String,
+    /// `good`, `slow`, `failing` or `silent`.
+    pub health: String,
+    pub in_flight: u64,
+    pub ok_1m: u64,
+    pub failed_1m: u64,
+    pub ok_10m: u64,
+    pub failed_10m: u64,
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    pub failures_in_a_row: u64,
+    pub last_error: Option<String>,
+    pub pending_retries: u64,
+}
 
-    pub async fn operations(&self) -> Result<Json, Error> {
-        self.read("/operations").await
-    }
+/// The namespaces that the key opens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Namespaces {
+    pub namespaces: Vec<Namespace>,
+    pub pending_is_estimate: bool,
+    pub failed_is_estimate: bool,
+    pub complete: bool,
+}
 
-    pub async fn operation(&self, id: &str) -> Result<Json, Error> {
-        self.read(&format!("/operations/{}", encoded(id))).await
-    }
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Namespace {
+    pub name: String,
+    pub pending: u64,
+    pub failed: u64,
+    #[serde(with = "wire::some_instant")]
+    pub oldest_overdue: Option<Instant>,
+    pub has_retry_policy: bool,
+    pub has_signing_secret: bool,
+    pub has_subjects: bool,
+}
 
-    pub async fn stop_operation(&self, id: &str) -> Result<Json, Error> {
-        Ok(self.call(&Request::new(Method::DELETE, format!("/operations/{}", encoded(id)))).await?.data)
-    }
+/// The nodes that share the work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Cluster {
+    #[serde(with = "wire::instant")]
+    pub now: Instant,
+    pub nodes: Vec<Node>,
+    pub shards: Vec<Shard>,
+    pub oldest_overdue_seconds: f64,
+}
 
-    /// Every timer that matches, as the service writes it: `csv`, `json` or `ndjson`. Payloads are not part of it.
-    pub async fn export(&self, filter: &Filter, format: &str) -> Result<hyper::body::Incoming, Error> {
-        self.stream(&Request::get(filter.query().on(&format!("/timers.{format}")))).await
-    }
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Node {
+    pub id: String,
+    pub name: String,
+    pub version: String,
+    #[serde(with = "wire::instant")]
+    pub started_at: Instant,
+    pub alive: bool,
+    pub takes_shards: bool,
+    pub lease_seconds_left: f64,
+    pub clock_skew_seconds: f64,
+    pub shards: u64,
+}
 
-    async fn read(&self, path: &str) -> Result<Json, Error> {
-        Ok(self.call(&Request::get(path)).await?.data)
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Shard {
+    pub shard: u64,
+    /// The fencing token of its lease.
+    pub epoch: u64,
+    pub owner: Option<String>,
+}
+
+/// What the API key of the client opens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Caller {
+    pub administrator: bool,
+    pub id: Option<String>,
+    pub name: String,
+    /// `read` or `write`.
+    pub rights: String,
+    /// `None`: all of them.
+    pub namespaces: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Health {
+    /// `up` or `degraded`.
+    pub status: String,
+    /// `connected` or `disconnected`.
+    pub database: String,
+    #[serde(with = "wire::instant")]
+    pub timestamp: Instant,
+}
+
+impl StatsQuery {
+    fn on(&self, path: &str) -> String {
+        let Self { from, to, step, namespace } = self;
+        let query = Query::new().with_some("from", from.map(wire::text)).with_some("to", to.map(wire::text));
+        query.with_some("step", step.map(duration)).with_some("namespace", namespace.clone()).on(path)
     }
 }
 
-fn group_path(namespace: &str, group: &str) -> String {
-    format!("/groups/{}/{}", encoded(namespace), encoded(group))
+impl Stats<'_> {
+    /// How many timers are due when.
+    pub async fn due(&self, query: &StatsQuery) -> Result<DueStats, Error> {
+        self.0.read(&query.on("/stats/due")).await?.parse()
+    }
+
+    /// What was called when, and how late.
+    pub async fn fired(&self, query: &StatsQuery) -> Result<FiredStats, Error> {
+        self.0.read(&query.on("/stats/fired")).await?.parse()
+    }
+}
+
+impl Client {
+    /// Whether the service answers at all.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.read("/ping").await.map(drop)
+    }
+
+    /// How the service is; an error if it is not well.
+    pub async fn health(&self) -> Result<Health, Error> {
+        self.read("/healthz").await?.parse()
+    }
+
+    /// What the API key of this client opens.
+    pub async fn whoami(&self) -> Result<Caller, Error> {
+        self.read("/whoami").await?.parse()
+    }
+
+    /// The nodes that share the work.
+    pub async fn cluster(&self) -> Result<Cluster, Error> {
+        self.read("/cluster").await?.parse()
+    }
+
+    /// How the receivers are: those of a namespace, or all that the key opens.
+    pub async fn destinations(&self, namespace: Option<&str>) -> Result<Destinations, Error> {
+        self.read(&Query::new().with_some("namespace", namespace).on("/destinations")).await?.parse()
+    }
+
+    pub async fn namespaces(&self) -> Result<Namespaces, Error> {
+        self.read("/namespaces").await?.parse()
+    }
+
+    /// The `data` of any `GET`, exactly as the service sent it.
+    pub async fn read(&self, path: &str) -> Result<Json, Error> {
+        Ok(self.call(&Request::get(path)).await?.data)
+    }
 }

@@ -1,11 +1,11 @@
 use std::{collections::BTreeMap, fmt};
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Serialize};
 
-use crate::{Error, Instant, Json};
+use crate::{Callback, Error, Instant, Json, RetryPolicy, wire};
 
 /// Where a timer stands. Later versions of the service may know more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Status {
@@ -43,7 +43,7 @@ impl fmt::Display for Status {
 }
 
 /// A timer, as lists show it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Timer {
     pub id: String,
@@ -52,15 +52,15 @@ pub struct Timer {
     pub group: Option<String>,
     pub status: Status,
     pub callback_type: String,
-    #[serde(deserialize_with = "instant")]
+    #[serde(with = "wire::instant")]
     pub execute_at: Instant,
     /// Whole seconds until it is due.
     pub time_left: i64,
-    #[serde(deserialize_with = "some_instant")]
+    #[serde(with = "wire::some_instant")]
     pub executed_at: Option<Instant>,
-    #[serde(deserialize_with = "instant")]
+    #[serde(with = "wire::instant")]
     pub created_at: Instant,
-    #[serde(deserialize_with = "instant")]
+    #[serde(with = "wire::instant")]
     pub updated_at: Instant,
     pub revision: u32,
 }
@@ -74,7 +74,7 @@ pub struct TimerDetail {
 }
 
 /// What lists do not show.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Detail {
     /// With its payload, exactly as it was given.
@@ -82,12 +82,19 @@ pub struct Detail {
     #[serde(default)]
     pub metadata: Option<Json>,
     pub correlation_id: Option<String>,
-    pub retry_policy: Option<Json>,
+    pub retry_policy: Option<RetryPolicy>,
     pub delivery: String,
-    #[serde(default, deserialize_with = "some_instant")]
+    #[serde(default, with = "wire::some_instant")]
     pub expires_at: Option<Instant>,
+    pub expires_after: Option<String>,
+    pub postpone_max: Option<String>,
+    pub on_success: Option<Json>,
+    pub on_failure: Option<Json>,
     pub attempt: u32,
     pub last_error: Option<String>,
+    #[serde(default, with = "wire::some_instant")]
+    pub paused_at: Option<Instant>,
+    pub pause_note: Option<String>,
 }
 
 impl TimerDetail {
@@ -98,20 +105,21 @@ impl TimerDetail {
 
     /// The payload, exactly as it was given.
     pub fn payload(&self) -> Option<Json> {
-        #[derive(Deserialize)]
-        struct Config {
-            payload: Option<Json>,
-        }
-        self.more.callback_config.parse::<Config>().ok()?.payload
+        self.callback().ok()?.payload
+    }
+
+    /// What is called.
+    pub fn callback(&self) -> Result<Callback, Error> {
+        self.more.callback_config.parse()
     }
 }
 
 /// One delivery of a timer.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Attempt {
     pub number: u32,
-    #[serde(deserialize_with = "instant")]
+    #[serde(with = "wire::instant")]
     pub started_at: Instant,
     pub took_ms: i64,
     pub outcome: String,
@@ -121,19 +129,12 @@ pub struct Attempt {
 }
 
 /// How the answer of a receiver began.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AttemptAnswer {
     pub headers: BTreeMap<String, String>,
     pub body: Option<String>,
-}
-
-pub(crate) fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {
-    let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-    chrono::DateTime::parse_from_rfc3339(&text).map(|at| at.to_utc()).map_err(de::Error::custom)
-}
-
-pub(crate) fn some_instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Instant>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    text.map(|text| chrono::DateTime::parse_from_rfc3339(&text).map(|at| at.to_utc()).map_err(de::Error::custom)).transpose()
+    /// A body that is not text.
+    #[serde(default)]
+    pub body_base64: Option<String>,
 }

@@ -1,28 +1,26 @@
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt};
-use http::{Method, header};
-use serde::Deserialize;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use http::Method;
+use http_body_util::BodyDataStream;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, Attempt, Client, Error, Filter, Json, NewTimer, Page, PageQuery, Request, Timer, TimerDetail, TimerRef, pages,
+    Answer, Attempt, Client, Error, Filter, Json, NewTimer, Page, PageQuery, Request, Timer, TimerDetail, TimerRef, Update,
+    duration, pages,
 };
 
 /// The calls about timers.
 #[derive(Debug, Clone, Copy)]
-pub struct Timers<'a>(pub(crate) &'a Client);
-
-/// A change of one timer: the members of the request, and the revision that it is made from, if that matters.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Update {
-    /// As `PUT /timers/{id}` takes them.
-    pub fields: Value,
-    pub if_revision: Option<u32>,
+pub struct Timers<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) revision: Option<u32>,
 }
 
-/// What became of one timer of a batch.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// What became of one timer of a batch: the status and the message that it would have had alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BatchResult {
     pub status: u16,
@@ -31,27 +29,12 @@ pub struct BatchResult {
     pub timer: Option<Timer>,
 }
 
-/// A change of every timer that matches.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Bulk {
-    /// `cancel`, `fire`, `retry`, `reschedule`, `pause`, `resume`, `expire` or `delete`.
-    pub action: String,
-    pub filter: Filter,
-    /// The new due times, for `reschedule`: `{"shift": "+1h"}`.
-    pub set: Option<Value>,
-}
-
-/// What a bulk change did, or began.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Bulked {
-    Done {
-        changed: u64,
-        skipped: u64,
-    },
-    /// It goes on in the background, under this id.
-    Operation {
-        id: String,
-    },
+/// How many timers match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Count {
+    pub total: u64,
+    pub total_is_estimate: bool,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +43,14 @@ struct AttemptList {
 }
 
 impl Timers<'_> {
+    /// The same calls for a timer of this revision: [`Timers::update`], [`Timers::cancel`] and the others that change one timer are refused
+    /// as a conflict if it has another. They are not repeated then.
+    #[must_use]
+    pub const fn if_revision(mut self, revision: u32) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
     /// Registers a timer. Repeating it is safe, so that it is repeated where no answer came.
     pub async fn create(&self, timer: &NewTimer) -> Result<Timer, Error> {
         self.create_raw(&timer.body()?).await?.data.parse()
@@ -67,7 +58,7 @@ impl Timers<'_> {
 
     /// Registers what the text says, which must have an id or a key.
     pub async fn create_raw(&self, body: &Json) -> Result<Answer, Error> {
-        self.0.call(&Request::post("/timers").json(body.to_string()).repeatable()).await
+        self.client.call(&Request::post("/timers").json(body.to_string()).repeatable().traced()).await
     }
 
     /// Registers up to 1,000 timers at once; what became of each, in their order.
@@ -92,8 +83,8 @@ impl Timers<'_> {
             results: Vec<BatchResult>,
         }
         let body = Json::of(&json_object("timers", bodies)?)?;
-        let request = Request::post("/timers/batch").json(body.to_string()).repeatable();
-        Ok(self.0.call(&with(request)).await?.data.parse::<Results>()?.results)
+        let request = Request::post("/timers/batch").json(body.to_string()).repeatable().traced();
+        Ok(self.client.call(&with(request)).await?.data.parse::<Results>()?.results)
     }
 
     pub async fn get(&self, timer: impl Into<TimerRef>) -> Result<TimerDetail, Error> {
@@ -102,7 +93,7 @@ impl Timers<'_> {
 
     /// The timer as the service sent it.
     pub async fn get_raw(&self, timer: impl Into<TimerRef>) -> Result<Json, Error> {
-        Ok(self.0.call(&Request::get(timer.into().path())).await?.data)
+        Ok(self.client.call(&Request::get(timer.into().path())).await?.data)
     }
 
     /// Every timer that matches, read by cursor.
@@ -112,47 +103,47 @@ impl Timers<'_> {
 
     /// The same, each timer as the service sent it.
     pub fn list_raw(&self, query: PageQuery) -> impl Stream<Item = Result<Json, Error>> + Send + use<> {
-        pages::raw(self.0, query)
+        pages::raw(self.client, query)
     }
 
     pub async fn page(&self, query: &PageQuery) -> Result<Page, Error> {
-        pages::page(self.0, query).await
+        pages::page(self.client, query).await
     }
 
-    /// How many match, and whether that is an estimate.
-    pub async fn count(&self, filter: &Filter) -> Result<(u64, bool), Error> {
-        #[derive(Deserialize)]
-        struct Count {
-            total: u64,
-            total_is_estimate: bool,
-        }
-        let Count { total, total_is_estimate } =
-            self.0.call(&Request::get(filter.query().on("/timers/count"))).await?.data.parse()?;
-        Ok((total, total_is_estimate))
+    /// Counts the timers that match.
+    pub async fn count(&self, filter: &Filter) -> Result<Count, Error> {
+        self.client.call(&Request::get(filter.query().on("/timers/count"))).await?.data.parse()
+    }
+
+    /// Every timer that matches, as the service writes it: `csv`, `json` or `ndjson`, in parts as they come. Payloads are not part of it.
+    pub async fn export(&self, filter: &Filter, format: &str) -> Result<impl Stream<Item = Result<Bytes, Error>> + use<>, Error> {
+        let body = self.client.stream(&Request::get(filter.query().on(&format!("/timers.{format}")))).await?;
+        let url = self.client.url().to_owned();
+        Ok(BodyDataStream::new(body).map_err(move |error| Error::Unreachable { url: url.clone(), cause: error.to_string() }))
     }
 
     pub async fn update(&self, timer: impl Into<TimerRef>, update: &Update) -> Result<Timer, Error> {
-        self.update_raw(timer, update).await?.parse()
+        self.update_raw(timer, &update.body()).await?.parse()
     }
 
-    /// The changed timer as the service sent it.
-    pub async fn update_raw(&self, timer: impl Into<TimerRef>, update: &Update) -> Result<Json, Error> {
-        let request = Request::new(Method::PUT, timer.into().path()).json(update.fields.to_string());
-        Ok(self.0.call(&if_match(request, update.if_revision)).await?.data)
+    /// Changes what the text says; the changed timer as the service sent it.
+    pub async fn update_raw(&self, timer: impl Into<TimerRef>, body: &Json) -> Result<Json, Error> {
+        self.change(Request::new(Method::PUT, timer.into().path()).json(body.to_string())).await
     }
 
     /// `cancel`, `fire`, `retry`, `ping`, `pause` or `resume`; the timer as the service sent it.
     pub async fn act_raw(&self, timer: impl Into<TimerRef>, action: &str) -> Result<Json, Error> {
         let path = timer.into().path();
-        let request = match action {
+        self.change(match action {
             "cancel" => Request::new(Method::DELETE, path),
             action => Request::post(format!("{path}/{action}")),
-        };
-        Ok(self.0.call(&request).await?.data)
+        })
+        .await
     }
 
+    /// Cancels a pending or paused timer; once this has returned, it never fires.
     pub async fn cancel(&self, timer: impl Into<TimerRef>) -> Result<Timer, Error> {
-        self.0.call(&Request::new(Method::DELETE, timer.into().path())).await?.data.parse()
+        self.act_raw(timer, "cancel").await?.parse()
     }
 
     /// Makes a pending timer due now. Never repeated: it might fire twice.
@@ -166,8 +157,8 @@ impl Timers<'_> {
     }
 
     /// Postpones it by its own delay, or the one given.
-    pub async fn ping(&self, timer: impl Into<TimerRef>, delay: Option<&str>) -> Result<Timer, Error> {
-        self.act(timer, "ping", delay.map(|delay| json!({"delay": delay}))).await
+    pub async fn ping(&self, timer: impl Into<TimerRef>, delay: Option<Duration>) -> Result<Timer, Error> {
+        self.act(timer, "ping", delay.map(|delay| json!({"delay": duration(delay)}))).await
     }
 
     pub async fn pause(&self, timer: impl Into<TimerRef>, note: Option<&str>) -> Result<Timer, Error> {
@@ -185,7 +176,15 @@ impl Timers<'_> {
             Some(body) => request.json(body.to_string()),
             None => request,
         };
-        self.0.call(&request).await?.data.parse()
+        self.change(request).await?.parse()
+    }
+
+    async fn change(&self, request: Request) -> Result<Json, Error> {
+        let request = match self.revision {
+            Some(revision) => request.if_revision(revision),
+            None => request,
+        };
+        Ok(self.client.call(&request).await?.data)
     }
 
     pub async fn attempts(&self, timer: impl Into<TimerRef>) -> Result<Vec<Attempt>, Error> {
@@ -193,54 +192,10 @@ impl Timers<'_> {
     }
 
     pub async fn attempts_raw(&self, timer: impl Into<TimerRef>) -> Result<Json, Error> {
-        Ok(self.0.call(&Request::get(format!("{}/attempts", timer.into().path()))).await?.data)
+        Ok(self.client.call(&Request::get(format!("{}/attempts", timer.into().path()))).await?.data)
     }
-
-    /// Counts what a bulk change would meet: `matched`, `matched_is_estimate`, `by_status` and `examples`.
-    pub async fn bulk_preview(&self, bulk: &Bulk) -> Result<Value, Error> {
-        let mut body = bulk_body(bulk);
-        body["dry_run"] = true.into();
-        self.0.call(&Request::post("/timers/bulk").json(body.to_string()).repeatable()).await?.data.parse()
-    }
-
-    /// Changes everything that matches, unless that is more than `expected_max`.
-    pub async fn bulk(&self, bulk: &Bulk, expected_max: u64) -> Result<Bulked, Error> {
-        #[derive(Deserialize)]
-        struct Changed {
-            changed: Option<u64>,
-            skipped: Option<u64>,
-            operation: Option<Operation>,
-        }
-        #[derive(Deserialize)]
-        struct Operation {
-            id: String,
-        }
-        let mut body = bulk_body(bulk);
-        body["expected_max"] = expected_max.into();
-        let Changed { changed, skipped, operation } =
-            self.0.call(&Request::post("/timers/bulk").json(body.to_string())).await?.data.parse()?;
-        Ok(match operation {
-            Some(Operation { id }) => Bulked::Operation { id },
-            None => Bulked::Done { changed: changed.unwrap_or_default(), skipped: skipped.unwrap_or_default() },
-        })
-    }
-}
-
-fn bulk_body(bulk: &Bulk) -> Value {
-    let mut body = json!({"action": bulk.action, "filter": bulk.filter.object()});
-    if let Some(set) = &bulk.set {
-        body["set"] = set.clone();
-    }
-    body
 }
 
 fn json_object(name: &str, values: &[Json]) -> Result<Json, Error> {
     Json::text(format!("{{{}:{}}}", Json::of(name)?, Json::of(values)?))
-}
-
-fn if_match(request: Request, revision: Option<u32>) -> Request {
-    match revision {
-        Some(revision) => request.header(header::IF_MATCH, format!("\"{revision}\"")),
-        None => request,
-    }
 }

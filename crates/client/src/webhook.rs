@@ -1,4 +1,8 @@
-//! For receivers: whether a call comes from the service, and what it says. Signatures are those of Standard Webhooks.
+//! For receivers: whether a call comes from the service, what it says, and what it is answered. Signatures are those of Standard
+//! Webhooks.
+
+mod answer;
+mod receiver;
 
 use std::{fmt, time::Duration};
 
@@ -11,11 +15,18 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
 use sha2::Sha256;
 
+pub use self::{
+    answer::{Answer, again, done, failed, retry_after},
+    receiver::Receiver,
+};
 use crate::Instant;
 
 /// How old or how far ahead a call may be, unless another tolerance is wanted.
 pub const TOLERANCE: Duration = Duration::from_secs(5 * 60);
 const PREFIX: &str = "whsec_";
+const SECRET_BYTES_MIN: usize = 24;
+/// Enough for thirty thousand years.
+const TIMESTAMP_DIGITS_MAX: usize = 12;
 
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
@@ -33,9 +44,9 @@ impl fmt::Debug for Secret {
 /// Why a call is not believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Doubt {
-    #[error("a secret must be whsec_ and then base64")]
+    #[error("a secret must be whsec_ and then at least 24 bytes in base64")]
     Secret,
-    #[error("the header {0} is missing")]
+    #[error("the header {0} is missing or malformed")]
     Missing(&'static str),
     #[error("webhook-timestamp is not a number of seconds")]
     Timestamp,
@@ -47,21 +58,52 @@ pub enum Doubt {
 
 /// What a call says, beside its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call {
     /// The idempotency key: the same for every attempt of one due time.
-    pub webhook_id: String,
-    pub timer_id: Option<String>,
-    pub namespace: Option<String>,
-    pub attempt: Option<u32>,
-    pub scheduled_at: Option<Instant>,
+    pub id: String,
+    pub timer_id: String,
+    pub namespace: String,
+    pub attempt: u32,
+    pub scheduled_at: Instant,
+    /// To the second.
+    pub sent_at: Instant,
     pub correlation_id: Option<String>,
     /// W3C Trace Context.
     pub traceparent: Option<String>,
 }
 
+impl Call {
+    /// What the headers of a verified call say.
+    pub fn read(headers: &HeaderMap) -> Result<Self, Doubt> {
+        let required = |name: &'static str| text(headers, name).ok_or(Doubt::Missing(name));
+        let scheduled_at = chrono::DateTime::parse_from_rfc3339(required("x-timer-scheduled-at")?);
+        let sent_at = chrono::DateTime::from_timestamp(seconds(required("webhook-timestamp")?)?, 0);
+        Ok(Self {
+            id: required("webhook-id")?.to_owned(),
+            timer_id: required("x-timer-id")?.to_owned(),
+            namespace: required("x-timer-namespace")?.to_owned(),
+            attempt: required("x-timer-attempt")?.parse().map_err(|_| Doubt::Missing("x-timer-attempt"))?,
+            scheduled_at: scheduled_at.map_err(|_| Doubt::Missing("x-timer-scheduled-at"))?.to_utc(),
+            sent_at: sent_at.ok_or(Doubt::Timestamp)?,
+            correlation_id: text(headers, "x-correlation-id").map(str::to_owned),
+            traceparent: text(headers, "traceparent").map(str::to_owned),
+        })
+    }
+
+    /// How long after its due time the call was sent.
+    pub fn lateness(&self) -> Duration {
+        (self.sent_at - self.scheduled_at).to_std().unwrap_or_default()
+    }
+}
+
 impl Secret {
     pub fn parse(text: &str) -> Result<Self, Doubt> {
-        let bytes = text.trim().strip_prefix(PREFIX).and_then(|key| BASE64.decode(key).ok()).filter(|bytes| !bytes.is_empty());
+        let bytes = text
+            .trim()
+            .strip_prefix(PREFIX)
+            .and_then(|key| BASE64.decode(key).ok())
+            .filter(|bytes| bytes.len() >= SECRET_BYTES_MIN);
         bytes.and_then(|bytes| Hmac::new_from_slice(&bytes).ok()).map(Self).ok_or(Doubt::Secret)
     }
 
@@ -80,14 +122,18 @@ impl Secret {
     }
 }
 
-/// Verifies the signature of a call with any of the secrets, in constant time, and that it is no older than `tolerance` at `now`. `body` must
-/// be the bytes as they arrived.
+/// Verifies a call, and reads what it says. `body` must be the bytes as they arrived.
 pub fn verify(headers: &HeaderMap, body: &[u8], secrets: &[Secret], tolerance: Duration, now: Instant) -> Result<Call, Doubt> {
+    check(headers, body, secrets, tolerance, now)?;
+    Call::read(headers)
+}
+
+/// Verifies a signature with any of the secrets, in constant time, and that it is no older than `tolerance` at `now`.
+pub fn check(headers: &HeaderMap, body: &[u8], secrets: &[Secret], tolerance: Duration, now: Instant) -> Result<(), Doubt> {
     let webhook_id = text(headers, "webhook-id").ok_or(Doubt::Missing("webhook-id"))?;
     let timestamp = text(headers, "webhook-timestamp").ok_or(Doubt::Missing("webhook-timestamp"))?;
     let signatures = text(headers, "webhook-signature").ok_or(Doubt::Missing("webhook-signature"))?;
-    let seconds: i64 = timestamp.parse().map_err(|_| Doubt::Timestamp)?;
-    if now.timestamp().abs_diff(seconds) > tolerance.as_secs() {
+    if now.timestamp().abs_diff(seconds(timestamp)?) > tolerance.as_secs() {
         return Err(Doubt::Old);
     }
     let found = signatures.split(' ').filter_map(|signature| BASE64.decode(signature.strip_prefix("v1,")?).ok());
@@ -96,36 +142,17 @@ pub fn verify(headers: &HeaderMap, body: &[u8], secrets: &[Secret], tolerance: D
         let mac = secret.mac(webhook_id, timestamp, body);
         found.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())
     };
-    if !secrets.iter().any(is_right) {
-        return Err(Doubt::Signature);
-    }
-    let scheduled_at = text(headers, "x-timer-scheduled-at").and_then(|at| chrono::DateTime::parse_from_rfc3339(at).ok());
-    Ok(Call {
-        webhook_id: webhook_id.to_owned(),
-        timer_id: text(headers, "x-timer-id").map(str::to_owned),
-        namespace: text(headers, "x-timer-namespace").map(str::to_owned),
-        attempt: text(headers, "x-timer-attempt").and_then(|attempt| attempt.parse().ok()),
-        scheduled_at: scheduled_at.map(|at| at.to_utc()),
-        correlation_id: text(headers, "x-correlation-id").map(str::to_owned),
-        traceparent: text(headers, "traceparent").map(str::to_owned),
-    })
+    if secrets.iter().any(is_right) { Ok(()) } else { Err(Doubt::Signature) }
+}
+
+/// Digits and nothing else.
+fn seconds(timestamp: &str) -> Result<i64, Doubt> {
+    let is_number = timestamp.len() <= TIMESTAMP_DIGITS_MAX && timestamp.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { timestamp.parse().map_err(|_| Doubt::Timestamp) } else { Err(Doubt::Timestamp) }
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
-}
-
-/// Answers of the `timer` protocol: it worked; it worked, or not, and is to be called again; it did not work.
-pub fn done() -> String {
-    r#"{"ok":true}"#.to_owned()
-}
-
-pub fn again(ok: bool, at: Instant) -> String {
-    format!(r#"{{"ok":{ok},"nextExecuteAt":"{}"}}"#, crate::new_timer::instant(at))
-}
-
-pub fn failed() -> String {
-    r#"{"ok":false}"#.to_owned()
 }
 
 #[cfg(test)]
@@ -138,12 +165,19 @@ mod tests {
     const AT: i64 = 1_614_265_330;
 
     fn headers(signature: &str) -> HeaderMap {
-        let pairs =
-            [("webhook-id", ID), ("webhook-timestamp", "1614265330"), ("webhook-signature", signature), ("x-timer-attempt", "2")];
+        let pairs = [
+            ("webhook-id", ID),
+            ("webhook-timestamp", "1614265330"),
+            ("webhook-signature", signature),
+            ("x-timer-id", "01890a5d-ac96-774b-bcce-b302099a8057"),
+            ("x-timer-namespace", "shop"),
+            ("x-timer-scheduled-at", "2021-02-25T15:02:09.5Z"),
+            ("x-timer-attempt", "2"),
+        ];
         pairs.iter().map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap())).collect()
     }
 
-    fn verified(signature: &str, body: &[u8], late: i64) -> Result<Option<u32>, Doubt> {
+    fn verified(signature: &str, body: &[u8], late: i64) -> Result<u32, Doubt> {
         let secrets = ["whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", SECRET].map(|text| Secret::parse(text).unwrap());
         let now = chrono::DateTime::from_timestamp(AT + late, 0).unwrap();
         verify(&headers(signature), body, &secrets, TOLERANCE, now).map(|call| call.attempt)
@@ -153,8 +187,8 @@ mod tests {
     fn calls_are_verified_as_the_specification_says() {
         let signature = Secret::parse(SECRET).unwrap().sign(ID, AT, BODY);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
-        assert_eq!(verified(&signature, BODY, 0), Ok(Some(2)));
-        assert_eq!(verified(&format!("v1,AAAA v0,x {signature}"), BODY, 300), Ok(Some(2)));
+        assert_eq!(verified(&signature, BODY, 0), Ok(2));
+        assert_eq!(verified(&format!("v1,AAAA v0,x {signature}"), BODY, 300), Ok(2));
         assert_eq!(verified(&signature, b"{}", 0), Err(Doubt::Signature));
         assert_eq!(verified("", BODY, 0), Err(Doubt::Signature));
         for late in [301, -301] {
@@ -167,10 +201,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn answers_of_the_timer_protocol_are_json() {
-        let at = chrono::DateTime::from_timestamp(AT, 0).unwrap();
-        assert_eq!(again(false, at), r#"{"ok":false,"nextExecuteAt":"2021-02-25T15:02:10.000000Z"}"#);
-        assert_eq!((done().as_str(), failed().as_str()), (r#"{"ok":true}"#, r#"{"ok":false}"#));
+    #[tokio::test]
+    async fn a_receiver_takes_a_call_once_and_refuses_what_is_not_signed() {
+        let secret = Secret::parse(SECRET).unwrap();
+        let seconds = crate::calls::now().timestamp();
+        let seen = std::sync::Mutex::new(std::collections::HashSet::new());
+        let receiver = Receiver::new([secret.clone()]).only_if(move |call| seen.lock().unwrap().insert(call.id.clone()));
+        let request = |body: &'static [u8]| {
+            let mut request = http::Request::new(http_body_util::Full::new(bytes::Bytes::from_static(body)));
+            *request.headers_mut() = headers(&secret.sign(ID, seconds, BODY));
+            request.headers_mut().insert("webhook-timestamp", seconds.into());
+            request
+        };
+        let (call, body) = receiver.take(request(BODY)).await.unwrap();
+        assert_eq!((call.namespace.as_str(), body.as_ref()), ("shop", BODY));
+        assert_eq!(receiver.take(request(BODY)).await.unwrap_err().status(), 200);
+        assert_eq!(receiver.take(request(b"{}")).await.unwrap_err().status(), 401);
     }
 }

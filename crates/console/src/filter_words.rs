@@ -1,9 +1,7 @@
 //! A filter in words: `status:failed ns:billing key:order-* due:<1h`.
 
 use commands::{Filter, Period};
-use domain::{
-    CorrelationId, FilterWord, Group, Invalid, Key, MetadataPath, Namespace, Span, Status, Timestamp, limits, split_filter_words,
-};
+use domain::{Bounds, Condition, Invalid, MetadataPath, Namespace, Timestamp, limits, split_filter_words};
 
 /// The conditions that there are, with an example of each.
 pub(crate) const CONDITIONS: [(&str, &str); 10] = [
@@ -33,9 +31,7 @@ impl FilterWords {
         let words = split_filter_words(text)?;
         let mut filter = Filter::default();
         for written in &words {
-            let word = FilterWord::of(written);
-            let refused = |invalid: Invalid| Invalid::new(format!("{written}: {}", invalid.field), invalid.rule);
-            add(&mut filter, &word, now).map_err(refused)?;
+            add(&mut filter, Condition::parse(written, now)?)?;
         }
         Ok(Self { words, filter })
     }
@@ -108,118 +104,48 @@ pub(crate) fn word(name: &str, value: &str) -> String {
     format!("{name}\"{escaped}\"")
 }
 
-fn add(filter: &mut Filter, word: &FilterWord, now: Timestamp) -> Result<(), Invalid> {
-    let value = word.value.as_str();
-    match word.name.as_str() {
-        "" => add_key(filter, value, true),
-        "status" => add_statuses(filter, value),
-        "ns" | "namespace" => {
-            // A name may have a comma; several are several words.
-            let namespace = Namespace::parse(value)?;
-            if !filter.namespaces.contains(&namespace) {
-                filter.namespaces.push(namespace);
-            }
-            Ok(())
-        }
-        "key" => match value.strip_suffix('*').filter(|_| !word.is_quoted) {
-            Some(prefix) => add_key(filter, prefix, true),
-            None => add_key(filter, value, false),
-        },
-        "group" => Group::parse(value).map(|group| filter.group = Some(group)),
-        "corr" | "correlation" => CorrelationId::parse(value).map(|id| filter.correlation_id = Some(id)),
-        "dest" | "destination" => searched("dest", value).map(|value| filter.destination = Some(value)),
-        "error" => searched("error", value).map(|value| filter.error = Some(value)),
-        "due" => period("due", value, now, Direction::Ahead).map(|period| filter.due = narrowed(filter.due, period)),
-        "created" => {
-            period("created", value, now, Direction::Behind).map(|period| filter.created = narrowed(filter.created, period))
-        }
-        name => match name.strip_prefix("meta.").or_else(|| name.strip_prefix("metadata.")) {
-            Some(path) => add_metadata(filter, path, value),
-            None => Err(Invalid::new(
-                format!("{name}:"),
-                "is not a condition; there are status: ns: key: due: created: dest: error: meta.PATH: group: corr:",
-            )),
-        },
-    }
-}
-
-fn add_key(filter: &mut Filter, value: &str, is_prefix: bool) -> Result<(), Invalid> {
-    let key = Key::parse(value)?;
-    if is_prefix {
-        filter.key_prefix = Some(value.to_owned());
-    } else {
-        filter.key = Some(key);
+/// All conditions hold; of one that asks for a single value the last counts.
+fn add(filter: &mut Filter, condition: Condition) -> Result<(), Invalid> {
+    match condition {
+        Condition::Status(statuses) => statuses.into_iter().for_each(|status| add_new(&mut filter.status, status)),
+        Condition::Namespace(namespace) => add_new(&mut filter.namespaces, namespace),
+        Condition::Key(key) => filter.key = Some(key),
+        Condition::KeyPrefix(prefix) => filter.key_prefix = Some(prefix),
+        Condition::Group(group) => filter.group = Some(group),
+        Condition::CorrelationId(id) => filter.correlation_id = Some(id),
+        Condition::Destination(destination) => filter.destination = Some(destination),
+        Condition::Error(part) => filter.error = Some(part),
+        Condition::Due(bounds) => filter.due = narrowed(filter.due, bounds),
+        Condition::Created(bounds) => filter.created = narrowed(filter.created, bounds),
+        Condition::Metadata(path, value) => return add_metadata(filter, path, value),
     }
     Ok(())
 }
 
-fn add_statuses(filter: &mut Filter, value: &str) -> Result<(), Invalid> {
-    for text in value.split(',') {
-        let known = Status::ALL.map(Status::as_str).join(", ");
-        let status = Status::parse(text).ok_or_else(|| Invalid::new("status", format!("must be one of {known}")))?;
-        if !filter.status.contains(&status) {
-            filter.status.push(status);
-        }
+fn add_new<T: PartialEq>(values: &mut Vec<T>, value: T) {
+    if !values.contains(&value) {
+        values.push(value);
     }
-    Ok(())
 }
 
-fn add_metadata(filter: &mut Filter, path: &str, value: &str) -> Result<(), Invalid> {
+fn add_metadata(filter: &mut Filter, path: MetadataPath, value: String) -> Result<(), Invalid> {
     if filter.metadata.len() >= limits::METADATA_CONDITIONS_MAX {
         return Err(Invalid::new("meta", format!("must not be asked about more than {} times", limits::METADATA_CONDITIONS_MAX)));
     }
-    filter.metadata.push((MetadataPath::parse("meta", path)?, value.to_owned()));
+    filter.metadata.push((path, value));
     Ok(())
 }
 
-fn searched(field: &str, value: &str) -> Result<String, Invalid> {
-    if value.is_empty() || value.chars().count() > limits::SEARCHED_CHARS_MAX || value.contains('\0') {
-        return Err(Invalid::new(field, format!("must have 1 to {} characters", limits::SEARCHED_CHARS_MAX)));
-    }
-    Ok(value.to_owned())
-}
-
-/// Where a length of time leads to: `due:<1h` is within the next hour, `created:<1h` within the last.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Ahead,
-    Behind,
-}
-
-/// `<1h`, `>1h`, `FROM..TO`, `<INSTANT`, `>INSTANT`, with instants in RFC 3339 or dates.
-fn period(field: &str, text: &str, now: Timestamp, direction: Direction) -> Result<Period, Invalid> {
-    let rule = || Invalid::new(field, "must be such as <1h, >2d or 2030-01-31T12:00:00Z..2030-02-01");
-    if let Some((from, to)) = text.split_once("..") {
-        let end = |text: &str| if text.is_empty() { Ok(None) } else { instant(field, text).map(Some) };
-        let period = Period { from: end(from)?, to: end(to)? };
-        let is_empty = period.from.zip(period.to).is_some_and(|(from, to)| from >= to);
-        return if is_empty { Err(Invalid::new(field, "must end later than it begins")) } else { Ok(period) };
-    }
-    let (is_below, text) = match (text.strip_prefix('<'), text.strip_prefix('>')) {
-        (Some(text), _) => (true, text),
-        (_, Some(text)) => (false, text),
-        _ => return Err(rule()),
-    };
-    let (at, is_before) = match Span::parse(field, text) {
-        Ok(span) if direction == Direction::Ahead => (now.saturating_add(span), is_below),
-        Ok(span) => (now.saturating_sub(span), !is_below),
-        Err(_) => (instant(field, text).map_err(|_| rule())?, is_below),
-    };
-    Ok(if is_before { Period { from: None, to: Some(at) } } else { Period { from: Some(at), to: None } })
-}
-
-fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
-    let is_date = text.len() == 10;
-    if is_date { Timestamp::parse(field, &format!("{text}T00:00:00Z")) } else { Timestamp::parse(field, text) }
-}
-
 /// Both hold.
-fn narrowed(one: Period, other: Period) -> Period {
-    Period { from: one.from.max(other.from), to: [one.to, other.to].into_iter().flatten().min() }
+fn narrowed(Period { from, to }: Period, other: Bounds) -> Period {
+    let Bounds { from, to } = Bounds { from, to }.and(other);
+    Period { from, to }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::Key;
+
     use super::*;
 
     const NOW: &str = "2030-01-31T12:00:00Z";

@@ -54,7 +54,7 @@ pub use destination::{Destination, ReceiverId, TenantId};
 pub use duration_histogram::DurationHistogram;
 pub use expiry::Expiry;
 pub use fair_share::FairShare;
-pub use filter_words::{FILTER_WORDS, FilterWord, filter_parameters, split_filter_words};
+pub use filter_words::{Bounds, Condition, FILTER_WORDS, filter_parameters, split_filter_words};
 pub use fingerprint::Fingerprint;
 pub use follow_up::{Ending, follow_up};
 pub use given::{FromMember, Given, Json, Whole};

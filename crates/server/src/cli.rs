@@ -2,6 +2,8 @@
 
 #[cfg(feature = "bench")]
 mod bench;
+#[cfg(test)]
+mod help;
 mod parse;
 
 use std::path::PathBuf;

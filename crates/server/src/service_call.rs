@@ -41,8 +41,10 @@ fn base(options: &ServiceOptions) -> Result<String, Failure> {
 fn sentence(base: &str, error: &Error) -> String {
     match error {
         Error::Unreachable { cause, .. } => format!("{base} cannot be asked: {cause}."),
-        Error::Unexpected(_) | Error::Usage(_) => format!("what answers at {base} is no timer service."),
-        refused => format!("the service refused it: {refused}."),
+        refused if refused.refusal().is_some_and(|refusal| refusal.code.is_some()) => {
+            format!("the service refused it: {refused}.")
+        }
+        _ => format!("what answers at {base} is no timer service."),
     }
 }
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use client::{Bulk, Bulked, Client, Filter, Json};
+use client::{Bulk, BulkPreview, Bulked, Client, Filter, Json};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -97,18 +96,12 @@ pub async fn many(
     output: &OutputOptions,
     context: &Context,
 ) -> Result<(), Failure> {
-    #[derive(Deserialize)]
-    struct Preview {
-        matched: u64,
-        matched_is_estimate: bool,
-        examples: Vec<Json>,
-    }
     let failed = |error: client::Error| Failure::from(error).in_json(output.is_json());
     if bulk.filter == Filter::new() {
         return Err(Failure::usage("--filter must name a condition: nothing was changed"));
     }
-    let preview = client.timers().bulk_preview(bulk).await.map_err(failed)?;
-    let Preview { matched, matched_is_estimate, examples } = Json::of(&preview)?.parse()?;
+    let preview = client.timers().bulk_preview_raw(bulk).await.map_err(failed)?;
+    let BulkPreview { matched, matched_is_estimate, examples, .. } = preview.parse()?;
     if selection.dry_run {
         if output.is_json() {
             return print(format_args!("{preview}"));
@@ -124,7 +117,7 @@ pub async fn many(
     let expected_max = selection.expected_max.unwrap_or(matched + matched.div_ceil(10));
     let result = match client.timers().bulk(bulk, expected_max).await.map_err(failed)? {
         Bulked::Done { changed, skipped } => json!({"changed": changed, "skipped": skipped}),
-        Bulked::Operation { id } => follow(client, &id, matched, context).await?,
+        Bulked::Started(operation) => follow(client, &operation.id, matched, context).await?,
     };
     match output.format(context) {
         crate::output::Format::Table => print(format_args!("{} changed, {} skipped.", result["changed"], result["skipped"])),
@@ -156,7 +149,7 @@ fn capitalized(text: &str) -> String {
 async fn follow(client: &Client, id: &str, matched: u64, context: &Context) -> Result<Value, Failure> {
     let bar = progress(context, matched);
     loop {
-        let operation: Value = client.operation(id).await?.parse()?;
+        let operation: Value = client.read(&format!("/operations/{id}")).await?.parse()?;
         let done: u64 = ["changed", "skipped", "errors"].iter().filter_map(|name| operation[name].as_u64()).sum();
         bar.set_position(done);
         match operation["state"].as_str() {

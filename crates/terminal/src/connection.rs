@@ -65,6 +65,14 @@ pub fn span(text: &str) -> Result<Span, String> {
 }
 
 impl ConnectionOptions {
+    /// Where the service is; no key is needed to know.
+    pub fn url(&self, context: &Context) -> Result<String, Failure> {
+        let profiles = Profiles::read(context.surroundings.config_file.as_deref())?;
+        let profile = profiles.chosen(self.profile.as_deref())?;
+        let url = self.url.clone().or_else(|| profile.map(|profile| profile.url.clone()));
+        Ok(url.unwrap_or_else(|| URL_OF_THIS_MACHINE.to_owned()).trim_end_matches('/').to_owned())
+    }
+
     pub fn client(&self, context: &Context) -> Result<Client, Failure> {
         let profiles = Profiles::read(context.surroundings.config_file.as_deref())?;
         let profile = profiles.chosen(self.profile.as_deref())?;

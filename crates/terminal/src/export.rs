@@ -4,12 +4,12 @@ use std::{
     fs::File,
     io::{BufWriter, Write},
     path::{Path, PathBuf},
+    pin::pin,
 };
 
 use clap::Args;
 use client::{Client, Filter, Json, PageQuery};
 use futures_util::{StreamExt, TryStreamExt};
-use http_body_util::BodyExt;
 use indicatif::ProgressBar;
 
 use crate::{ConnectionOptions, Context, Failure, change::progress, filter::filter, output::say};
@@ -33,8 +33,8 @@ pub struct ExportOptions {
 pub async fn run(options: &ExportOptions, context: &Context) -> Result<(), Failure> {
     let client = options.connection.client(context)?;
     let filter = filter(&options.filter, context)?;
-    let (total, _) = client.timers().count(&filter).await?;
-    let bar = progress(context, total);
+    let count = client.timers().count(&filter).await?;
+    let bar = progress(context, count.total);
     let Some(path) = &options.output else {
         let count = timers(&client, &filter, &mut std::io::stdout().lock(), &bar).await?;
         return tell(count, None);
@@ -88,13 +88,11 @@ fn write_line(to: &mut impl Write, timer: &Json) -> Result<(), Failure> {
 }
 
 async fn csv(client: &Client, filter: &Filter, to: &mut impl Write) -> Result<u64, Failure> {
-    let mut body = client.export(filter, "csv").await?;
+    let mut parts = pin!(client.timers().export(filter, "csv").await?);
     let mut lines = 0;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Failure::new(crate::failure::UNREACHABLE, format!("the export broke off: {error}")))?;
-        let Some(data) = frame.data_ref() else { continue };
-        lines += data.iter().filter(|byte| **byte == b'\n').count() as u64;
-        to.write_all(data)?;
+    while let Some(part) = parts.try_next().await? {
+        lines += part.iter().filter(|byte| **byte == b'\n').count() as u64;
+        to.write_all(&part)?;
     }
     Ok(lines.saturating_sub(1))
 }

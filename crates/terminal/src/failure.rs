@@ -58,10 +58,11 @@ impl From<Error> for Failure {
         let exit = match &error {
             Error::Unreachable { .. } => UNREACHABLE,
             Error::Usage(_) => 2,
-            Error::Unexpected(_) => 1,
-            other => other.refusal().map_or(1, |refusal| refusal.code),
+            // What is not from the service is not a code of it.
+            other => other.refusal().and_then(|refusal| refusal.code).unwrap_or(1),
         };
-        Self { exit, sentence: error.to_string(), envelope: error.refusal().map(|refusal| refusal.envelope.clone()) }
+        let envelope = error.refusal().filter(|refusal| refusal.code.is_some()).map(|refusal| refusal.envelope.clone());
+        Self { exit, sentence: error.to_string(), envelope }
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use client::{Client, Json};
+use client::{Client, Json, Status};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -145,15 +145,17 @@ impl Importing {
         let bodies: Vec<_> = batch.iter().map(|import| import.body.clone()).collect();
         let results = client.timers().create_many_within(&bodies, BATCH_TIME).await?;
         for (import, result) in batch.iter().zip(results) {
-            match (result.status, result.timer) {
-                (201, Some(timer)) => {
-                    self.counts.registered += 1;
-                    if import.is_paused {
-                        client.timers().pause(&timer.id, None).await?;
-                    }
-                }
-                (200, _) => self.counts.there += 1,
-                _ => self.reject(&import.line, &result.message)?,
+            let Some(timer) = result.timer else {
+                self.reject(&import.line, &result.message)?;
+                continue;
+            };
+            // One that was interrupted may have registered the timer, and not paused it.
+            if import.is_paused && timer.status == Status::Pending {
+                client.timers().pause(&timer.id, None).await?;
+            }
+            match result.status {
+                201 => self.counts.registered += 1,
+                _ => self.counts.there += 1,
             }
         }
         if let Some(rate) = self.rate {

@@ -15,7 +15,9 @@ mod failure;
 mod filter;
 mod import;
 mod listen;
+mod login;
 mod next;
+mod open;
 mod output;
 mod overview;
 mod profile;
@@ -52,6 +54,8 @@ pub enum Command {
     List(read::ListOptions),
     /// Show the last attempts of a timer
     Attempts(read::GetOptions),
+    /// Open the page of a timer in the console
+    Open(open::OpenOptions),
     /// Change a pending or paused timer
     Update(update::UpdateOptions),
     /// Cancel timers
@@ -82,6 +86,8 @@ pub enum Command {
     Sign(signing::SignOptions),
     /// Verify the signature of a body from standard input
     Verify(signing::VerifyOptions),
+    /// Keep the key of a service, and ask that service from now on
+    Login(login::LoginOptions),
     /// Name services and their keys
     #[command(subcommand)]
     Profile(profile::ProfileCommand),
@@ -89,6 +95,8 @@ pub enum Command {
     Completion(completion::CompletionOptions),
     /// Write the manual pages
     Man(completion::ManOptions),
+    /// Open the reference of the API, which every service has
+    Docs(open::PageOptions),
 }
 
 /// What a command runs in.
@@ -118,6 +126,7 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Get(options) => read::get(&options, context).await,
         Command::List(options) => read::list(&options, context).await,
         Command::Attempts(options) => read::attempts(&options, context).await,
+        Command::Open(options) => open::timer(&options, context).await,
         Command::Update(options) => update::run(&options, context).await,
         Command::Cancel(options) => change::run("cancel", &options, context).await,
         Command::Fire(options) => change::run("fire", &options, context).await,
@@ -133,8 +142,10 @@ async fn dispatch(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Import(options) => import::run(&options, context).await,
         Command::Sign(options) => signing::sign(&options, context),
         Command::Verify(options) => signing::verify(&options, context),
+        Command::Login(options) => login::run(&options, context).await,
         Command::Profile(command) => profile::run(&command, context),
         Command::Completion(options) => completion::completion(&options, context),
         Command::Man(options) => completion::man(&options, context),
+        Command::Docs(options) => open::docs(&options, context),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use client::{Client, Error, EventQuery, Json, PageQuery, TimerDetail, webhook::Secret};
+use client::{Client, Error, EventQuery, PageQuery, TimerDetail, webhook::Secret};
 use domain::Span;
 use futures_util::TryStreamExt;
 use http::Request;
@@ -86,7 +86,7 @@ pub async fn run(options: &ListenOptions, context: &Context) -> Result<(), Failu
         if event.kind == "position" {
             continue;
         }
-        let Some(timer) = event.timer.as_ref().map(Json::parse::<client::Timer>).transpose()? else { continue };
+        let Some(timer) = event.timer else { continue };
         // A cancel is an end without a call.
         if matches!(timer.status, client::Status::Completed | client::Status::Failed) {
             left -= u64::from(forwarder.forward(&client, &timer.id).await?);

@@ -54,7 +54,7 @@ pub async fn run(options: &NextOptions, context: &Context) -> Result<(), Failure
         .with("to", now.saturating_add(options.within).to_string())
         .with("step", format!("{step}m"))
         .with_some("namespace", namespace.clone());
-    let data = client.due_stats(&query).await?;
+    let data = client.read(&query.on("/stats/due")).await?;
     let mut filter = client::Filter::new().status("pending").with("due_to", now.saturating_add(options.within).to_string());
     if let Some(namespace) = namespace {
         filter = filter.namespace(namespace);

@@ -1,6 +1,6 @@
 //! What `timer top` shows: one reading of the service, and how it is drawn.
 
-use client::{Client, Json, PageQuery, Query};
+use client::{Client, Json, PageQuery};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -36,12 +36,12 @@ impl Overview {
     pub async fn read(client: &Client) -> Result<Self, Failure> {
         let mut counts = Vec::new();
         for status in STATUSES {
-            let (count, _) = client.timers().count(&client::Filter::new().status(status)).await?;
-            counts.push((status.to_owned(), count));
+            let count = client.timers().count(&client::Filter::new().status(status)).await?;
+            counts.push((status.to_owned(), count.total));
         }
-        let health: Value = client.health().await?.parse()?;
-        let fired: Value = client.fired_stats(&Query::new()).await?.parse()?;
-        let due: Value = client.due_stats(&Query::new()).await?.parse()?;
+        let health: Value = client.read("/healthz").await?.parse()?;
+        let fired: Value = client.read("/stats/fired").await?.parse()?;
+        let due: Value = client.read("/stats/due").await?.parse()?;
         let page = PageQuery {
             sort: Some("execute_at".to_owned()),
             order: Some("asc".to_owned()),
@@ -49,8 +49,8 @@ impl Overview {
             ..client::Filter::new().status("pending").into()
         };
         let next = client.timers().page(&page).await?.timers;
-        let destinations: Value = client.destinations().await?.parse()?;
-        let cluster: Value = match client.cluster().await {
+        let destinations: Value = client.read("/destinations").await?.parse()?;
+        let cluster: Value = match client.read("/cluster").await {
             Ok(cluster) => cluster.parse()?,
             // Only the administrator may see it.
             Err(client::Error::Unauthorized(_)) => Value::Null,

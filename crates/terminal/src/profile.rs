@@ -104,12 +104,19 @@ impl Profiles {
         if let Some(directory) = file.parent() {
             fs::create_dir_all(directory)?;
         }
-        let temporary = file.with_extension("toml.new");
-        // One that was left behind may have other permissions.
-        drop(fs::remove_file(&temporary));
-        private(&temporary)?.write_all(text.as_bytes())?;
-        Ok(fs::rename(&temporary, file)?)
+        replace(file, &text)
     }
+}
+
+/// Puts a file there as a whole, which only its owner can read.
+fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let temporary = PathBuf::from(name);
+    // One that was left behind may have other permissions.
+    drop(fs::remove_file(&temporary));
+    private(&temporary)?.write_all(text.as_bytes())?;
+    Ok(fs::rename(&temporary, file)?)
 }
 
 #[cfg(unix)]
@@ -127,9 +134,35 @@ fn no_such(name: &str) -> Failure {
     Failure::usage(format!("there is no profile {name}: see `timer profile list`"))
 }
 
-pub fn run(command: &ProfileCommand, context: &Context) -> Result<(), Failure> {
+fn file_of(context: &Context) -> Result<&Path, Failure> {
     let file = context.surroundings.config_file.as_deref();
-    let file = file.ok_or_else(|| Failure::usage("there is no directory for the profiles: set HOME or XDG_CONFIG_HOME"))?;
+    file.ok_or_else(|| Failure::usage("there is no directory for the profiles: set HOME or XDG_CONFIG_HOME"))
+}
+
+/// A name that can be that of a file, too.
+pub fn checked_name(name: &str) -> Result<(), Failure> {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_good) {
+        return Err(Failure::usage(format!("{name:?} is no name for a profile: use letters, digits, - and .")));
+    }
+    Ok(())
+}
+
+/// Keeps a key in a file of its own, and a profile that uses it, which is the current one from now on.
+pub fn keep(name: &str, url: &str, key: &str, context: &Context) -> Result<(), Failure> {
+    let file = file_of(context)?;
+    let mut profiles = Profiles::read(Some(file))?;
+    let keys = file.with_file_name("keys");
+    fs::create_dir_all(&keys)?;
+    let key_file = keys.join(name);
+    replace(&key_file, &format!("{key}\n"))?;
+    profiles.profiles.insert(name.to_owned(), Profile { url: url.to_owned(), key_file: Some(key_file), key_command: None });
+    profiles.current = Some(name.to_owned());
+    profiles.write(file)
+}
+
+pub fn run(command: &ProfileCommand, context: &Context) -> Result<(), Failure> {
+    let file = file_of(context)?;
     let mut profiles = Profiles::read(Some(file))?;
     match command {
         ProfileCommand::Add(AddOptions { name, url, key_file, key_command }) => {

@@ -102,7 +102,7 @@ pub async fn list(options: &ListOptions, context: &Context) -> Result<(), Failur
     let limit = if options.all { usize::MAX } else { options.limit.unwrap_or(LIMIT) };
     let page = PAGE.min(u32::try_from(limit).unwrap_or(PAGE)).max(1);
     let filter = filter(&options.filter, context)?;
-    let query = PageQuery { filter, sort: sort.clone(), order: order.clone(), limit: Some(page), cursor: None };
+    let query = PageQuery { filter, sort: sort.clone(), order: order.clone(), limit: Some(page), ..PageQuery::default() };
     let timers = client.timers().list_raw(query).take(limit);
     let failed = |error: client::Error| Failure::from(error).in_json(output.is_json());
     // Lines go out as they come; a table has to know all of them.

@@ -1,7 +1,7 @@
 //! `timer reschedule`: other due times, by id, or for everything that matches a filter.
 
 use clap::{ArgGroup, Args};
-use client::{Bulk, Client, Json, Update};
+use client::{Bulk, Client, Json};
 use domain::{Span, Timestamp};
 use serde_json::json;
 
@@ -70,16 +70,18 @@ pub async fn run(options: &RescheduleOptions, context: &Context) -> Result<(), F
 
 async fn one(client: &Client, timer: &str, options: &RescheduleOptions) -> Result<Json, client::Error> {
     let reference = reference(timer, options.selection.namespace.as_deref());
-    let update = match (&options.to, &options.by) {
-        (Some(to), _) => Update { fields: json!({"execute_at": to.to_string()}), if_revision: None },
-        (None, by) => {
-            let detail = client.timers().get(&reference).await?.timer;
-            let due = Timestamp::from_micros(detail.execute_at.timestamp_micros());
-            let due = shifted(due, by.as_deref().unwrap_or_default());
-            Update { fields: json!({"execute_at": due.to_string()}), if_revision: Some(detail.revision) }
-        }
-    };
-    client.timers().update_raw(&reference, &update).await
+    let timers = client.timers();
+    if let Some(to) = &options.to {
+        return timers.update_raw(&reference, &due_at(*to)?).await;
+    }
+    let detail = timers.get(&reference).await?.timer;
+    let due = Timestamp::from_micros(detail.execute_at.timestamp_micros());
+    let due = shifted(due, options.by.as_deref().unwrap_or_default());
+    timers.if_revision(detail.revision).update_raw(&reference, &due_at(due)?).await
+}
+
+fn due_at(due: Timestamp) -> Result<Json, client::Error> {
+    Json::of(&json!({"execute_at": due.to_string()}))
 }
 
 /// The text was checked when it was parsed.

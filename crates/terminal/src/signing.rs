@@ -68,8 +68,8 @@ pub fn verify(options: &VerifyOptions, context: &Context) -> Result<(), Failure>
     headers.insert("webhook-timestamp", header(&seconds.to_string())?);
     headers.insert("webhook-signature", header(signature)?);
     let at = chrono::DateTime::from_timestamp(seconds, 0).ok_or_else(|| Failure::usage("--timestamp is not a time"))?;
-    match webhook::verify(&headers, &body, &secrets, webhook::TOLERANCE, at) {
-        Ok(_) => print(format_args!("valid")),
+    match webhook::check(&headers, &body, &secrets, webhook::TOLERANCE, at) {
+        Ok(()) => print(format_args!("valid")),
         Err(doubt) => Err(Failure::unexpected(doubt.to_string())),
     }
 }

@@ -1,9 +1,8 @@
 //! `timer update`.
 
 use clap::Args;
-use client::{Json, Request};
+use client::Json;
 use domain::{Span, Timestamp};
-use http::{Method, header};
 use serde_json::{Map, Value, json};
 
 use crate::{ConnectionOptions, Context, Failure, connection::span, output::OutputOptions, read::OneTimer, request};
@@ -66,12 +65,9 @@ pub async fn run(options: &UpdateOptions, context: &Context) -> Result<(), Failu
         let comma = if fields.is_empty() { "" } else { "," };
         body = format!("{{\"callback\":{callback}{comma}{rest}");
     }
-    let mut request = Request::new(Method::PUT, reference.path()).json(body);
-    if let Some(revision) = if_revision {
-        request = request.header(header::IF_MATCH, format!("\"{revision}\""));
-    }
-    let answer = client.call(&request).await.map_err(failed)?;
-    options.output.print_changed(context, &answer.data)
+    let timers = if_revision.map_or_else(|| client.timers(), |revision| client.timers().if_revision(revision));
+    let changed = timers.update_raw(&reference, &Json::text(body)?).await.map_err(failed)?;
+    options.output.print_changed(context, &changed)
 }
 
 /// The same callback with another payload, which stays exactly as it is.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 use client::{Client, Event, EventQuery, Json, Status, TimerRef};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
@@ -12,7 +11,6 @@ use crate::{
     failure::{ENDED_OTHERWISE, OUT_OF_TIME},
     filter::filter,
     output::{Format, OutputOptions, print},
-    rows,
 };
 
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -67,15 +65,15 @@ fn show(options: &WatchOptions, context: &Context, event: &Event, json: &Json) -
     if options.output.format(context) != Format::Table {
         return print(format_args!("{json}"));
     }
-    let timer: Value = event.timer.as_ref().map(Json::parse).transpose()?.unwrap_or_default();
-    let attempt: Value = event.attempt.as_ref().map(Json::parse).transpose()?.unwrap_or_default();
+    let Some(timer) = &event.timer else { return Ok(()) };
     let at = event.at.map(|at| options.output.zone().show(at)).unwrap_or_default();
-    let key = rows::text(&timer["key"]);
-    let more = match attempt["outcome"].as_str() {
-        Some(outcome) => format!(" attempt {} {outcome} {}", attempt["number"], rows::text(&attempt["status"])),
-        None => String::new(),
-    };
-    let line = format!("{at}  {:<8}  {:<9}  {}  {key}{more}", event.kind, rows::text(&timer["status"]), rows::text(&timer["id"]));
+    let key = timer.key.as_deref().unwrap_or_default();
+    let more = event.attempt.as_ref().map(|attempt| {
+        let status = attempt.status.map(|status| status.to_string()).unwrap_or_default();
+        format!(" attempt {} {} {status}", attempt.number, attempt.outcome)
+    });
+    let (kind, status, more) = (&event.kind, timer.status.to_string(), more.unwrap_or_default());
+    let line = format!("{at}  {kind:<8}  {status:<9}  {}  {key}{more}", timer.id);
     print(format_args!("{}", line.trim_end()))
 }
 

@@ -25,8 +25,9 @@ async fn version_and_help_read_well() {
     let bench = cfg!(feature = "bench").then_some("bench");
     let of_service = ["serve", "dev", "migrate", "backup", "restore", "healthcheck", "status", "keys"];
     let of_timers = ["create", "get", "list", "attempts", "update", "cancel", "fire", "retry", "pause", "resume", "reschedule"];
-    let others = ["watch", "listen", "next", "top", "export", "import", "sign", "verify", "profile", "completion", "man"];
-    for command in of_service.into_iter().chain(of_timers).chain(others).chain(bench) {
+    let more = ["watch", "listen", "next", "top", "export", "import", "sign", "verify", "profile", "completion", "man"];
+    let pages = ["open", "login", "docs"];
+    for command in of_service.into_iter().chain(of_timers).chain(more).chain(pages).chain(bench) {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
     }
     let help = said(&["serve", "--help"]);

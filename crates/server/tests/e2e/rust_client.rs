@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use client::{
     Bulk, Bulked, Error, EventQuery, Filter, Json, NewTimer, PageQuery, RetryPolicy, Status, TimerRef, Update,
-    dev::TimerDev,
-    webhook::{self, Secret},
+    dev::{Calls, InboxAnswer, TimerDev},
 };
 use futures_util::TryStreamExt;
-use http::{HeaderMap, HeaderName};
-use serde_json::json;
 
 use crate::rig::{beside_others, tolerated};
 
@@ -21,7 +18,8 @@ async fn dev() -> TimerDev {
 async fn a_reminder_with_retries_is_tested_with_eight_lines() {
     let _machine = beside_others().await;
     let dev = dev().await;
-    dev.answer(&json!([{"path": "/reminder", "status": 503, "times": 1}])).await.expect("answers");
+    let away = InboxAnswer { path: Some("/reminder".into()), status: Some(503), times: Some(1), ..InboxAnswer::default() };
+    dev.answer(&[away]).await.expect("answers");
     let payload = r#"{"n": 1.10, "big": 12345678901234567890}"#;
     let retry = RetryPolicy { max_retries: Some(2), ..RetryPolicy::default() };
     let new = NewTimer::http(dev.receiver("/reminder")).delay("30d").payload(Json::text(payload).expect("JSON")).retry(retry);
@@ -29,15 +27,10 @@ async fn a_reminder_with_retries_is_tested_with_eight_lines() {
     let advanced = dev.advance("31d").await.expect("a moved clock");
     assert_eq!((advanced.fired, advanced.completed, advanced.complete), (2, 1, true));
 
-    let received = dev.inbox(&timer.id).await.expect("calls");
+    let received = dev.calls(&Calls::of(&timer.id)).await.expect("calls");
     assert_eq!((received.len(), received[1].attempt, received[1].body.as_str()), (2, Some(2), payload));
-    let headers: HeaderMap = (received[1].headers.iter())
-        .map(|(name, value)| (name.parse::<HeaderName>().expect("a name"), value.parse().expect("a value")))
-        .collect();
-    let secrets = [Secret::parse(dev.signing_secret()).expect("a secret")];
-    let call =
-        webhook::verify(&headers, payload.as_bytes(), &secrets, webhook::TOLERANCE, received[1].at).expect("a signed call");
-    assert_eq!((call.timer_id, call.attempt), (Some(timer.id.clone()), Some(2)));
+    let call = dev.verify(&received[1]).expect("a signed call");
+    assert_eq!((call.timer_id, call.attempt), (timer.id.clone(), 2));
     assert_eq!(call.traceparent.as_deref(), Some("00-0af7-b7ad-01"));
 
     let detail = dev.client.timers().get(&timer.id).await.expect("the timer");
@@ -63,9 +56,9 @@ async fn timers_are_changed_listed_and_followed() {
     assert_eq!((page.timers.len(), page.total, page.next_cursor.is_some()), (2, 111, true));
 
     let first = TimerRef::key("default", "k0");
-    let update = Update { fields: json!({"delay": "2h"}), if_revision: Some(1) };
-    assert_eq!(timers.update(&first, &update).await.expect("an update").revision, 2);
-    assert!(matches!(timers.update(&first, &update).await, Err(Error::Conflict(_))));
+    let update = Update::new().after(Duration::from_secs(7200));
+    assert_eq!(timers.if_revision(1).update(&first, &update).await.expect("an update").revision, 2);
+    assert!(matches!(timers.if_revision(1).update(&first, &update).await, Err(Error::Conflict(_))));
     assert_eq!(timers.pause(&first, Some("later")).await.expect("a pause").status, Status::Paused);
     assert_eq!(timers.resume(&first, None).await.expect("a resume").status, Status::Pending);
     assert_eq!(timers.cancel(&first).await.expect("a cancel").status, Status::Canceled);
@@ -73,7 +66,7 @@ async fn timers_are_changed_listed_and_followed() {
     assert_eq!(event.kind, "finished");
 
     let bulk = Bulk { action: "cancel".into(), filter: Filter::new().group("g"), set: None };
-    assert_eq!(timers.bulk_preview(&bulk).await.expect("a preview")["matched"], 250);
+    assert_eq!(timers.bulk_preview(&bulk).await.expect("a preview").matched, 250);
     assert!(matches!(timers.bulk(&bulk, 10).await, Err(Error::Conflict(_))));
     assert_eq!(timers.bulk(&bulk, 250).await.expect("a bulk change"), Bulked::Done { changed: 249, skipped: 1 });
     assert!(matches!(timers.get("01890a5d-ac96-774b-bcce-b302099a8057").await, Err(Error::NotFound(_))));

@@ -1,5 +1,7 @@
 //! The commands of the command line that ask a service.
 
+mod tables;
+
 use std::{
     io::Write,
     path::Path,
@@ -11,7 +13,11 @@ use serde_json::{Value, json};
 
 use crate::rig::{API_KEY, Backend, Receiver, Service, beside_others, blocking, callback_to, eventually, for_each_store, timer};
 
-for_each_store!(timers_are_looked_after_from_the_command_line, what_is_exported_and_imported_is_the_same,);
+for_each_store!(
+    timers_are_looked_after_from_the_command_line,
+    what_is_exported_and_imported_is_the_same,
+    an_interrupted_import_goes_on_where_it_stopped,
+);
 
 /// The command line, used against one service.
 struct Shell<'a> {
@@ -197,6 +203,46 @@ async fn what_is_exported_and_imported_is_the_same(backend: Backend) {
     assert_eq!(rejects.lines().count(), 2, "{rejects}");
 }
 
+async fn an_interrupted_import_goes_on_where_it_stopped(backend: Backend) {
+    const TIMERS: usize = 1_100;
+    let _machine = beside_others().await;
+    let service = Service::start(&backend).await;
+    let (client, shell) = (service.client(), Shell::at(&backend, &service));
+    let soon = client.create(&json!({"delay": "1d", "callback": callback_to("http://127.0.0.1:9/", &json!(1))})).await;
+    let due = shell.json(&["get", &soon])["execute_at"].clone();
+    shell.json(&["cancel", "--filter", "status:pending", "--yes"]);
+    let line = |n: usize| {
+        let status = if n.is_multiple_of(10) { "paused" } else { "pending" };
+        let callback = json!({"type": "http", "url": "http://127.0.0.1:9/x", "payload": {"n": n}});
+        json!({"key": format!("k{n}"), "namespace": "shop", "status": status, "execute_at": due, "callback_config": callback})
+    };
+    let text: String = (0..TIMERS).map(|n| format!("{}\n", line(n))).collect();
+    std::fs::write(backend.home().join("all.ndjson"), text).expect("a file");
+
+    // The first batch is sent at once, and the second after it has been waited for.
+    let mut import = timer(backend.home());
+    import.args(["import", "all.ndjson", "--rate", "400"]).envs([("TIMER_URL", shell.url.as_str()), ("API_KEY", API_KEY)]);
+    let mut import = import.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    eventually("the first of them", Duration::from_secs(30), async || (client.count("pending").await > 0).then_some(())).await;
+    import.kill().and_then(|()| import.wait()).expect("an end");
+    let interrupted = lines(&shell, "ns:shop").len();
+    assert!((1..TIMERS).contains(&interrupted), "{interrupted}");
+
+    let resumed = shell.run(&["import", "all.ndjson"]);
+    let counts: Vec<usize> = resumed.err.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    assert_eq!((resumed.exit, counts[0] + counts[1], counts[2]), (0, TIMERS, 0), "{resumed:?}");
+    assert!(counts[1] > 0, "{resumed:?}");
+    let kept = lines(&shell, "ns:shop");
+    assert_eq!(kept.len(), TIMERS);
+    for timer in kept {
+        let n: usize = timer["callback_config"]["payload"]["n"].as_u64().and_then(|n| n.try_into().ok()).expect("a payload");
+        let expected = line(n);
+        for member in ["key", "namespace", "status", "execute_at"] {
+            assert_eq!(timer[member], expected[member], "{n}: {member}");
+        }
+    }
+}
+
 /// What an export holds, without what every registration has of its own.
 fn lines(shell: &Shell<'_>, filter: &str) -> Vec<Value> {
     let said = shell.run(&["export", filter]);
@@ -292,19 +338,62 @@ async fn what_needs_no_service_works_without_one() {
     assert_eq!(profile(&["remove", "prod"]).exit, 0);
     assert_eq!(profile(&["use", "prod"]).exit, 2);
 
-    // Completions and manual pages.
-    let completion = shell.run(&["completion", "bash"]);
-    std::fs::write(backend.home().join("timer.bash"), &completion.out).expect("a file");
-    let checked = Command::new("bash").arg("-n").arg(backend.home().join("timer.bash")).status().expect("bash");
-    assert!(completion.exit == 0 && checked.success());
-    for other in ["zsh", "fish"] {
-        assert!(shell.run(&["completion", other]).out.contains("timer"));
+    // Completions, each read by its shell where that is installed.
+    for (other, check) in [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")] {
+        let completion = shell.run(&["completion", other]);
+        let file = backend.home().join(format!("timer.{other}"));
+        std::fs::write(&file, &completion.out).expect("a file");
+        assert!(completion.exit == 0 && completion.out.contains("timer"), "{other}");
+        match Command::new(other).arg(check).arg(file).output() {
+            Ok(checked) => assert!(checked.status.success() && checked.stderr.is_empty(), "{other}: {checked:?}"),
+            Err(_) => eprintln!("{other} is not installed: its completions were not read"),
+        }
     }
+
+    // Manual pages, set without a warning.
     assert_eq!(shell.run(&["man", "pages"]).exit, 0);
-    for page in ["timer.1", "timer-create.1", "timer-list.1"] {
-        let text = std::fs::read_to_string(backend.home().join("pages").join(page)).expect("a page");
-        assert!(text.contains(".TH"), "{page}");
+    let pages: Vec<_> =
+        std::fs::read_dir(backend.home().join("pages")).expect("pages").map(|page| page.expect("a page").path()).collect();
+    for page in ["timer.1", "timer-create.1", "timer-list.1", "timer-login.1"] {
+        assert!(pages.iter().any(|path| path.ends_with(page)), "{page}");
     }
+    match Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8", "-Kutf8"]).args(&pages).output() {
+        Ok(set) => assert!(set.status.success() && set.stderr.is_empty(), "{set:?}"),
+        Err(_) => eprintln!("groff is not installed: manual pages were not set"),
+    }
+
+    // Pages of a service are printed where there is no terminal.
+    let docs = shell.run(&["docs"]);
+    assert_eq!((docs.exit, docs.out.as_str()), (0, "http://127.0.0.1:9/docs\n"), "{docs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_keeps_a_key_that_was_tried() {
+    let _machine = beside_others().await;
+    let backend = Backend::sqlite();
+    let service = Service::start(&backend).await;
+    let shell = Shell::at(&backend, &service);
+    let at_home = |arguments: &[&str], input: &str| {
+        let mut command = timer(backend.home());
+        command.args(arguments).env("HOME", backend.home());
+        said(command, input)
+    };
+    let refused = at_home(&["login", &shell.url, "--name", "local"], "wrong\n");
+    assert_eq!(refused.exit, 4, "{refused:?}");
+    assert!(!backend.home().join(".config/timer/config.toml").exists());
+    assert_eq!(at_home(&["login", &shell.url, "--name", "../evil"], API_KEY).exit, 2);
+    let kept = at_home(&["login", &shell.url], API_KEY);
+    assert_eq!(kept.exit, 0, "{kept:?}");
+    assert!(kept.err.starts_with("127.0.0.1 is ") && !kept.err.contains(API_KEY), "{kept:?}");
+    let file = backend.home().join(".config/timer/keys/127.0.0.1");
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&file).expect("a file with the key"));
+    assert_eq!(mode & 0o777, 0o600);
+
+    // The profile is used from now on, and the page of a timer is found by its key.
+    let created = at_home(&["create", "http://127.0.0.1:9/", "--in", "1h", "--key", "order-7", "-o", "id"], "");
+    assert_eq!(created.exit, 0, "{created:?}");
+    let page = at_home(&["open", "order-7"], "");
+    assert_eq!((page.exit, page.out), (0, format!("{}/console/timers/{}\n", shell.url, created.out.trim())));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
