@@ -22,7 +22,7 @@ use crate::{
     console_wiring,
     exit::Failure,
     nats_wiring::NatsWiring,
-    rlimit,
+    notify, rlimit,
     settings::{Defaults, Options, Settings},
     signals,
     statistics::Statistics,
@@ -164,6 +164,7 @@ async fn run_until_stopped(
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: settings.database.describe(), egress: settings.delivery.egress.to_string(), nats });
+    notify::ready();
     let mut api_config = ApiConfig { dev, ..api_config(settings, files, metrics, scheduler) };
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
