@@ -88,5 +88,6 @@ mod stats;
 mod stopping;
 mod tenants;
 mod terminal;
+mod traces;
 mod trial;
 mod unrecorded;
