@@ -29,6 +29,8 @@ ALLOWED = {
     "commands": {"store", "domain"},
     "scheduler": {"store", "domain"},
     "nats": {"domain"},
+    # Spans for OpenTelemetry, behind a trait of domain.
+    "traces": {"domain"},
     "delivery": {"nats", "store", "domain"},
     # Joins scheduler and delivery: claims, delivers, settles.
     "engine": {"scheduler", "delivery", "store", "domain"},

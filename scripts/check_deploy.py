@@ -24,6 +24,7 @@ CHART = ROOT / "deploy/helm/timer"
 # Settings that the chart makes itself, or that are secret and come from the Secret.
 NOT_IN_CONFIG = {
     *("API_KEY", "DATABASE_URL", "PG_PASSWORD", "NATS_PASSWORD", "SIGNING_SECRET", "NATS_URL", "TIMER_BROKER_URL"),
+    "OTEL_EXPORTER_OTLP_HEADERS",
     *("PORT", "BIND", "NODE_NAME", "NAMESPACES_FILE", "TIMER_DB_PATH", "TIMER_URL"),
 }
 # Metrics that exist only with NATS or PostgreSQL, which is not started here: docs/book/src/run/monitoring.md must name them.

@@ -35,7 +35,8 @@ has_postgres() {
 }
 
 has_mariadb() {
-  [[ -x /usr/sbin/mariadbd ]] && command -v mariadb-install-db >/dev/null && command -v mariadb >/dev/null
+  [[ -x /usr/sbin/mariadbd ]] && command -v mariadb-install-db >/dev/null && command -v mariadb >/dev/null &&
+    command -v mariadb-dump >/dev/null
 }
 
 # It starts only where its libraries are.
@@ -133,7 +134,7 @@ install_packages() {
 
 missing=()
 has_postgres || missing+=(postgresql)
-has_mariadb || missing+=(mariadb-server-core mariadb-client-core)
+has_mariadb || missing+=(mariadb-server-core mariadb-client)
 has_libfaketime || missing+=(libfaketime)
 command -v curl >/dev/null || missing+=(curl)
 type -P kill >/dev/null || missing+=(procps)

@@ -25,6 +25,7 @@ use crate::{
     limits,
     permits::Permit,
     request::{self, Elements},
+    trace::Traced,
     view::TimerView,
 };
 
@@ -102,10 +103,14 @@ impl BatchResult {
 pub(crate) async fn batch(
     State(api): State<Api>,
     Writing(commands): Writing,
+    Traced(trace): Traced,
     _permit: BatchPermit,
     body: JsonBody<{ limits::BATCH_BYTES_MAX }>,
 ) -> Result<Response, ApiError> {
-    let elements = parse(&body.text)?;
+    let mut elements = parse(&body.text)?;
+    for request in elements.iter_mut().flatten() {
+        request.options.trace.clone_from(&trace);
+    }
     // Each of them counts, or a batch would be the way around the limit; the request itself was the first.
     api.config.rates.owe(&commands.caller, elements.len() - 1);
     let answers = register(&commands, elements).await;

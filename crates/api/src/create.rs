@@ -17,6 +17,7 @@ use crate::{
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
     request, timing,
+    trace::Traced,
     view::TimerView,
 };
 
@@ -154,8 +155,13 @@ type AnyWhole = Whole<0, { u32::MAX }>;
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )
 )]
-pub(crate) async fn create(Writing(commands): Writing, body: JsonBody) -> Result<Answer<TimerView>, ApiError> {
-    let request = parse("the body", &body.text)?;
+pub(crate) async fn create(
+    Writing(commands): Writing,
+    Traced(trace): Traced,
+    body: JsonBody,
+) -> Result<Answer<TimerView>, ApiError> {
+    let mut request = parse("the body", &body.text)?;
+    request.options.trace = trace;
     let form = Form::of(&request);
     let outcome = commands.create(request).await;
     Ok(answer(outcome, form, commands.clock.now())?)
@@ -258,6 +264,7 @@ impl LongForm<'_> {
                 postpone_max: self.postpone_max.read_unless_null("postpone_max")?,
                 on_success: self.on_success.read_unless_null("on_success")?.map(Box::new),
                 on_failure: self.on_failure.read_unless_null("on_failure")?.map(Box::new),
+                trace: None,
             },
         })
     }

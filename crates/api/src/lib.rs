@@ -61,6 +61,7 @@ mod revision;
 mod schema;
 mod stats;
 mod timing;
+mod trace;
 mod update;
 mod v1;
 mod view;
@@ -81,7 +82,7 @@ use std::{
 
 use axum::{Router, middleware, routing};
 use commands::{Commands, KeyRing};
-use domain::Caller;
+use domain::{Caller, Tracer};
 use tower::ServiceExt;
 
 pub use auth::ApiKey;
@@ -114,6 +115,8 @@ pub struct ApiConfig {
     pub health: Vec<HealthItem>,
     /// Gives the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Where requests are traced.
+    pub tracer: Option<Arc<dyn Tracer>>,
     /// What only `timer dev` has.
     pub dev: Option<::dev::DevTools>,
     /// Pages under `/console`, if they are served. They log their viewers in by themselves.
@@ -122,7 +125,7 @@ pub struct ApiConfig {
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rates, limits, health, metrics: _, dev, console: _ } = self;
+        let Self { api_key, base_path, rates, limits, health, metrics: _, tracer: _, dev, console: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)

@@ -1,7 +1,7 @@
 //! What surrounds every request: its id, its metrics, its log line when something is wrong, a net under panics, and the words in
 //! which its dialect refuses it.
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -17,6 +17,7 @@ use crate::{
     dialect::ApiDialect,
     error::{ApiError, PartlyFailed, Refused},
     limits,
+    trace::RequestTrace,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -35,6 +36,10 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
     }
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let trace = RequestTrace::begin(api.config.tracer.as_deref(), request.headers(), &method, route);
+    if let Some(context) = &trace.context {
+        request.extensions_mut().insert(Arc::clone(context));
+    }
 
     let mut response = match AssertUnwindSafe(auth::check(&api, request, next)).catch_unwind().await {
         Ok(response) => response,
@@ -45,17 +50,19 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
         response = dialect.refusal(error, api.unrestricted.clock.now());
     }
     let status = response.status();
+    let request_id = || id.to_str().unwrap_or_default();
     if refused.as_ref().is_some_and(|error| error.is_a_limit_of_its_key()) {
-        tracing::debug!(request.id = id.to_str().unwrap_or_default(), %method, route, "a stream was refused: too many are open");
+        tracing::debug!(request.id = request_id(), %method, route, "a stream was refused: too many are open");
     } else if status.is_server_error() {
         let cause = refused.and_then(|error| error.cause()).unwrap_or_default();
-        let request_id = id.to_str().unwrap_or_default();
-        tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a request failed");
+        let (trace_id, span_id) = (trace.id(), trace.span_id());
+        tracing::error!(request.id = request_id(), trace_id, span_id, %method, route, status = status.as_u16(), cause, "a request failed");
     }
     if let Some(PartlyFailed(cause)) = response.extensions_mut().remove() {
-        let request_id = id.to_str().unwrap_or_default();
-        tracing::error!(request.id = request_id, %method, route, status = status.as_u16(), cause, "a part of a request failed");
+        let (trace_id, span_id) = (trace.id(), trace.span_id());
+        tracing::error!(request.id = request_id(), trace_id, span_id, %method, route, status = status.as_u16(), cause, "a part of a request failed");
     }
+    trace.end(request_id(), status);
     let took = api.unrestricted.clock.monotonic().saturating_sub(started);
     api.request_metrics.answered(route, &method, status, took);
     response.headers_mut().insert(REQUEST_ID, id);

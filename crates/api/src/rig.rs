@@ -207,6 +207,7 @@ fn config() -> ApiConfig {
         limits: Limits::default(),
         health: Vec::new(),
         metrics,
+        tracer: None,
         dev: None,
         console: None,
     }

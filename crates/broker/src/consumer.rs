@@ -128,8 +128,10 @@ impl CommandConsumer {
             }
             match ScheduleTimer::parse(received.body()) {
                 Ok(command) => {
+                    let mut request = command.into_request();
+                    request.options.trace = received.trace().map(Arc::new);
                     parsed.push(received);
-                    requests.push(command.into_request());
+                    requests.push(request);
                 }
                 Err(refusal) => refused.push((received, refusal)),
             }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::{Cause, Namespace};
+use domain::{Cause, Namespace, TraceContext};
 
 /// What the consumer needs of a message broker, independent of any product.
 #[async_trait]
@@ -31,6 +31,9 @@ pub trait Received: Send + Sync {
     /// Whether a callback of this service published it instead of a client of the broker. Such a command is refused: a client
     /// that may register timers of one tenant could otherwise issue commands for every tenant.
     fn is_callback(&self) -> bool;
+
+    /// The trace that its sender is in, if the message says so.
+    fn trace(&self) -> Option<TraceContext>;
 
     /// How often the command was delivered, this time included.
     fn deliveries(&self) -> u32;

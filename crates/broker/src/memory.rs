@@ -8,6 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::TraceContext;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{Broker, BrokerError, Event, Received, Verdict};
@@ -252,6 +253,10 @@ impl Received for HandedOut {
 
     fn is_callback(&self) -> bool {
         self.body().starts_with(CALLBACK)
+    }
+
+    fn trace(&self) -> Option<TraceContext> {
+        None
     }
 
     fn deliveries(&self) -> u32 {

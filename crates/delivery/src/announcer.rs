@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::{Callback, CallbackKind, Invalid, Namespace, Timer};
+use domain::{Callback, CallbackKind, Invalid, Namespace, Timer, TraceContext};
 
 use crate::{Failure, Outcome, Prepared, Sender, answer::Answer, call::Call};
 
@@ -11,8 +11,8 @@ use crate::{Failure, Outcome, Prepared, Sender, answer::Answer, call::Call};
 #[async_trait]
 pub trait Announcer: Send + Sync {
     /// Publishes the event of this timer, whose attempt has this number (1 for the first). Ok once the broker has stored it:
-    /// the timer is done then, and its event is not published again.
-    async fn announce(&self, timer: &Timer, attempt: u32) -> Result<(), Failure>;
+    /// the timer is done then, and its event is not published again. Its readers go on with `trace`, if there is one.
+    async fn announce(&self, timer: &Timer, attempt: u32, trace: Option<&TraceContext>) -> Result<(), Failure>;
 }
 
 pub struct EventSender(Arc<dyn Announcer>);
@@ -38,6 +38,6 @@ impl Sender for EventSender {
     }
 
     async fn send(&self, call: &Call<'_>, _: Prepared) -> Answer {
-        Outcome::from(self.0.announce(call.timer, call.attempt).await).into()
+        Outcome::from(self.0.announce(call.timer, call.attempt, call.trace).await).into()
     }
 }

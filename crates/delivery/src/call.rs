@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use domain::{AttemptLog, Timer, Timestamp};
+use domain::{AttemptLog, Timer, Timestamp, TraceContext};
 
 use crate::SigningSecrets;
 
@@ -14,6 +14,8 @@ pub struct Call<'a> {
     pub at: Timestamp,
     /// Without them it is not signed.
     pub signing: Option<&'a SigningSecrets>,
+    /// The trace that the receiver is told to go on with.
+    pub trace: Option<&'a TraceContext>,
     /// Whether the answer is read beyond what the outcome needs.
     pub attempt_log: AttemptLog,
     /// How much of the answer's body is kept with the record; nothing of the answer where it is 0.

@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{
     Attempt, AttemptLog, Backend, Callback, CallbackKind, Clock, Invalid, KindSet, Namespace, ReceivedAnswer, Span, Timer,
+    TraceContext, Tracer,
 };
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     http::{HttpSender, Lookups, SystemNames, roots},
     metrics::{DeliveryMetrics, Shortages},
     sender::Senders,
+    spans::AttemptSpans,
 };
 
 /// How long an event holds its permit where no broker is configured.
@@ -48,6 +50,8 @@ pub struct Attempted {
     pub outcome: Outcome,
     /// What is to be remembered of it, if anything.
     pub record: Option<Attempt>,
+    /// The trace that the receiver was told to go on with.
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 /// Makes the calls. One for the whole process: its senders hold the connection pools.
@@ -58,6 +62,8 @@ pub struct Deliverer {
     attempt_log: AttemptLog,
     answer_bytes_max: usize,
     clock: Arc<dyn Clock>,
+    /// Without one no spans are made.
+    tracer: Option<Arc<dyn Tracer>>,
     metrics: DeliveryMetrics,
     shortages: Shortages,
 }
@@ -84,6 +90,7 @@ impl Deliverer {
             attempt_log,
             answer_bytes_max,
             clock,
+            tracer: None,
             metrics: DeliveryMetrics::default(),
             shortages: Shortages::default(),
         };
@@ -94,6 +101,13 @@ impl Deliverer {
     #[must_use]
     pub fn with(mut self, sender: impl Sender + 'static) -> Self {
         self.senders.register(Arc::new(sender));
+        self
+    }
+
+    /// The same, with spans of its attempts where there is a tracer.
+    #[must_use]
+    pub fn traced_by(mut self, tracer: Option<Arc<dyn Tracer>>) -> Self {
+        self.tracer = tracer;
         self
     }
 
@@ -120,7 +134,13 @@ impl Deliverer {
     pub async fn attempt(&self, timer: &Timer, attempt: u32, prepared: Prepared) -> Attempted {
         let signing = self.namespaces.signing(&timer.definition.namespace).or(self.signing.as_ref());
         let (attempt_log, answer_bytes_max) = (self.attempt_log, self.answer_bytes_max);
-        let call = Call { timer, attempt, at: self.clock.now(), signing, attempt_log, answer_bytes_max };
+        let at = self.clock.now();
+        let spans = self.tracer.as_deref().map(|tracer| Box::new(AttemptSpans::start(tracer, timer, attempt, at)));
+        let trace = match &spans {
+            Some(spans) => Some(spans.context()),
+            None => timer.definition.options.trace.clone(),
+        };
+        let call = Call { timer, attempt, at, signing, trace: trace.as_deref(), attempt_log, answer_bytes_max };
         let started = self.clock.monotonic();
         let kind = timer.definition.callback.endpoint.kind();
         let answer = match self.senders.of(kind) {
@@ -129,13 +149,16 @@ impl Deliverer {
         };
         let took = self.clock.monotonic().saturating_sub(started);
         let record = record(&answer, &call, took);
+        if let Some(spans) = spans {
+            spans.end(&answer);
+        }
         let outcome = answer.outcome;
         match outcome {
             Outcome::NotAttempted { reason } => self.shortages.note(reason, self.clock.monotonic()),
             _ => self.metrics.record(kind.as_str(), &outcome, took),
         }
         tracing::debug!(timer.id = %timer.id(), timer.attempt = attempt, callback.outcome = outcome.label(), "callback attempt ended");
-        Attempted { outcome, record }
+        Attempted { outcome, record, trace }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use domain::CALL_TIME_HEADER;
+use domain::{CALL_TIME_HEADER, TRACEPARENT, TRACESTATE};
 
 use crate::{call::Call, signing::unix_seconds};
 
@@ -25,5 +25,15 @@ pub(crate) fn of(call: &Call<'_>, body: &[u8]) -> Vec<Header<'static>> {
     let correlation_id = call.timer.correlation_header().map(header(true));
     let timestamp = (CALL_TIME_HEADER, unix_seconds(call.at).to_string());
     let ours = call.timer.callback_headers(call.attempt).into_iter().chain([timestamp]).chain(signature);
-    correlation_id.into_iter().chain(ours.map(header(false))).collect()
+    correlation_id.into_iter().chain(ours.map(header(false))).chain(trace(call)).collect()
+}
+
+/// The trace context, unless the client has set one of its own: half of each would belong to no trace.
+fn trace(call: &Call<'_>) -> impl Iterator<Item = Header<'static>> {
+    let is_own = || call.timer.definition.callback.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(TRACEPARENT));
+    let context = call.trace.filter(|_| !is_own());
+    let header = |name, value: String| Header { name, value: value.into(), is_default: true };
+    let parent = context.map(|context| header(TRACEPARENT, context.traceparent()));
+    let state = context.and_then(|context| Some(header(TRACESTATE, context.tracestate()?.to_owned())));
+    parent.into_iter().chain(state)
 }

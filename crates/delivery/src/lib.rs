@@ -37,6 +37,7 @@ mod outcome;
 mod payload;
 mod sender;
 mod signing;
+mod spans;
 #[cfg(test)]
 mod timers;
 

@@ -44,7 +44,8 @@ impl Fingerprint {
             retry_policy,
             delivery,
             group,
-            options: Options { expiry, postpone_max, on_success, on_failure },
+            // The same request, sent again, belongs to another span.
+            options: Options { expiry, postpone_max, on_success, on_failure, trace: _ },
         } = definition;
         let mut parts = Parts::default();
         parts.add(FIRST, Some(namespace.as_str()));
@@ -154,6 +155,8 @@ mod tests {
         let other = || Some(Box::new(Callback::from_json(NATS).unwrap()));
         let followed = Definition { options: Options { on_success: other(), ..Options::default() }, ..definition(PLAIN) };
         let reported = Definition { options: Options { on_failure: other(), ..Options::default() }, ..definition(PLAIN) };
+        let trace = crate::TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").map(Into::into);
+        let traced = Definition { options: Options { trace, ..Options::default() }, ..definition(PLAIN) };
         // The last two are from databases that the first version wrote.
         let order_5 = Key::parse("order-5").unwrap();
         let stored_5 = Definition { key: Some(order_5), ..definition(r#"{"type":"http","url":"http://a.example/"}"#) };
@@ -163,6 +166,7 @@ mod tests {
         };
         for (what, definition, golden) in [
             ("the least that can be said", definition(PLAIN), "ce27dffc29987b5ca18574406f98c9f5"),
+            ("the same in a trace", traced, "ce27dffc29987b5ca18574406f98c9f5"),
             ("everything that can be said", full, "7e55845aeb88a4b31f53e06b7662e2fd"),
             ("the default retry policy", default_policy, "6758f32f62deb73d95b555333c802ffb"),
             ("an instant of expiry", expiring(Expiry::At(Timestamp::from_micros(90))), "16cc62ecdd26d5041d8d3a7315b138f2"),

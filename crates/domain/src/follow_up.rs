@@ -72,7 +72,7 @@ pub fn follow_up(timer: &Timer, ending: &Ending<'_>) -> Option<NewTimer> {
         retry_policy: timer.definition.retry_policy,
         delivery: Delivery::AtLeastOnce,
         group: None,
-        options: Options::default(),
+        options: Options { trace: timer.definition.options.trace.clone(), ..Options::default() },
     };
     Some(NewTimer { definition, execute_at: ending.at, on_conflict: OnConflict::Reject, created_at: ending.at })
 }

@@ -39,6 +39,8 @@ mod status;
 mod subject;
 mod timer;
 mod timestamp;
+mod trace_context;
+mod tracer;
 
 pub use access::{Access, AccessKey, AccessKeyId, Caller, Namespaces, Rights};
 pub use attempt::{Attempt, AttemptLog};
@@ -75,3 +77,5 @@ pub use status::{Event, Next, Status};
 pub use subject::{Subject, SubjectPattern};
 pub use timer::{Definition, Delivery, Missed, NewTimer, Pause, Timer};
 pub use timestamp::Timestamp;
+pub use trace_context::{TRACEPARENT, TRACESTATE, TraceContext};
+pub use tracer::{ActiveSpan, Firing, NewSpan, SpanKind, SpanValue, Tracer};

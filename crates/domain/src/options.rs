@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
-use crate::{Callback, Expiry, Invalid, Span};
+use crate::{Callback, Expiry, Invalid, Span, TraceContext};
 
 /// What a definition says that no query asks for: stores keep it as one text, so that a new field of a timer needs neither a column nor
 /// a migration.
@@ -22,6 +24,10 @@ pub struct Options {
     /// Who is told when the timer has failed or expired.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stored_callback")]
     pub on_failure: Option<Box<Callback>>,
+    /// The trace in which the timer was created, if its client said so or the service records traces. It is no part of the fingerprint:
+    /// a request that is repeated belongs to another span.
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::trace_context::stored")]
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 fn stored_callback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Callback>>, D::Error> {
@@ -60,7 +66,7 @@ impl Options {
 
     /// The lowest version whose programs may act on a timer with these options.
     const fn version(&self) -> u32 {
-        let Self { expiry, postpone_max: _, on_success, on_failure } = self;
+        let Self { expiry, postpone_max: _, on_success, on_failure, trace: _ } = self;
         if expiry.is_some() || on_success.is_some() || on_failure.is_some() { 2 } else { 1 }
     }
 
@@ -110,6 +116,8 @@ fn from_stored<O: Default + for<'a> Deserialize<'a>>(text: Option<&str>) -> Resu
 mod tests {
     use super::*;
 
+    const TRACED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
     /// As options will look once there are more.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
@@ -156,6 +164,7 @@ mod tests {
             postpone_max: Some(Span::from_micros(7)),
             on_success: callback("s"),
             on_failure: callback("f"),
+            trace: Some(Arc::new(TraceContext::parse(TRACED).unwrap().with_state("vendor=1"))),
         };
         let stored = options.to_stored(None).unwrap();
         assert!(
@@ -163,7 +172,14 @@ mod tests {
             "{stored}"
         );
         assert!(stored.contains(r#"{"n": 1.10}"#), "{stored}");
+        assert!(stored.ends_with(&format!(r#""trace":{{"parent":"{TRACED}","state":"vendor=1"}}}}"#)), "{stored}");
         assert_eq!(Options::from_stored(Some(&stored)).unwrap(), (options, None));
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_read_holds_up_no_timer() {
+        let stored = r#"{"version":1,"trace":{"parent":"99"}}"#;
+        assert_eq!(Options::from_stored(Some(stored)).unwrap(), (Options::default(), None));
     }
 
     #[test]
@@ -176,6 +192,8 @@ mod tests {
         let none = Options::default;
         assert_eq!(written(none(), Some("0 9 * * MON")), Some('1'));
         assert_eq!(written(Options { postpone_max: Some(Span::from_secs(1)), ..none() }, None), Some('1'));
+        let trace = TraceContext::parse(TRACED).map(Arc::new);
+        assert_eq!(written(Options { trace, ..none() }, None), Some('1'));
         for options in [
             Options { expiry: Some(Expiry::After(Span::from_secs(1))), ..none() },
             Options { on_success: callback(), ..none() },

@@ -1,7 +1,7 @@
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use delivery::{Attempted, Outcome};
-use domain::{Attempt, Next, Span, Timer, TimerId, Timestamp};
+use domain::{Attempt, Next, Span, Timer, TimerId, Timestamp, TraceContext};
 use futures_util::FutureExt;
 use store::{ClaimToken, Claimed, Settlement};
 use tokio_util::sync::CancellationToken;
@@ -15,11 +15,13 @@ struct Delivered {
     attempt: Option<Attempt>,
     /// How late the call was, if there was one.
     late: Option<Span>,
+    /// The trace that the call belongs to.
+    trace: Option<Arc<TraceContext>>,
 }
 
 impl Delivered {
     const fn without_call(next: Next) -> Self {
-        Self { next, attempt: None, late: None }
+        Self { next, attempt: None, late: None, trace: None }
     }
 }
 
@@ -27,7 +29,7 @@ impl<D: Deliver> Pipeline<D> {
     /// Delivers one claimed timer, whatever happens on the way, gives its permit back, and says what is to be recorded.
     pub(crate) async fn deliver(&self, claimed: Claimed, stop: &CancellationToken) -> Settlement {
         // A panic must not leave a timer `executing` for ever, nor keep its permit.
-        let Delivered { next, attempt, late } =
+        let Delivered { next, attempt, late, trace } =
             AssertUnwindSafe(self.next_of(&claimed, stop)).catch_unwind().await.unwrap_or_else(|_| {
                 let error = "internal error while delivering; see the log".to_owned();
                 Delivered::without_call(Next::Failed { at: self.clock.now(), error })
@@ -38,7 +40,7 @@ impl<D: Deliver> Pipeline<D> {
         }
         let namespace = claimed.timer.as_ref().ok().map(|timer| &timer.definition.namespace);
         self.metrics.recorder.ended(namespace, self.clock.now(), late, &next, is_retry);
-        log(&claimed, &next);
+        log(&claimed, &next, trace.as_deref());
         // Its permit is free: a follow-up that waits for the store must not hold up the calls of other timers.
         self.scheduler.called(&claimed.entry);
         let follow_up = claimed.timer.as_ref().ok().and_then(|timer| FollowUp::of(timer, &next, claimed.attempt));
@@ -78,7 +80,7 @@ impl<D: Deliver> Pipeline<D> {
         let late = now.since(claimed.entry.at);
         let call = self.metrics.recorder.call(&timer.definition, now);
         let started = self.clock.monotonic();
-        let Attempted { outcome, record } = self.deliverer.attempt(timer, claimed.attempt, prepared).await;
+        let Attempted { outcome, record, trace } = self.deliverer.attempt(timer, claimed.attempt, prepared).await;
         let took = self.clock.monotonic().saturating_sub(started);
         let now = self.clock.now();
         let jitter = jitter(claimed.token, claimed.entry.id);
@@ -88,7 +90,7 @@ impl<D: Deliver> Pipeline<D> {
         };
         // One that this machine could not start is counted as that, by the deliverer.
         if matches!(outcome, Outcome::NotAttempted { .. }) {
-            return Delivered { attempt: record, ..Delivered::without_call(decide(outcome)) };
+            return Delivered { attempt: record, trace, ..Delivered::without_call(decide(outcome)) };
         }
         self.metrics.fired(late);
         let failure = match &outcome {
@@ -101,7 +103,7 @@ impl<D: Deliver> Pipeline<D> {
             _ => None,
         };
         call.end(&CallEnd { at: now, took, failure: failure.as_deref(), retry_at });
-        Delivered { next, attempt: record, late: Some(late) }
+        Delivered { next, attempt: record, late: Some(late), trace }
     }
 
     /// A timer that has expired: by its own expiry, or, where it has none, because it is later than the operator wants it. For the
@@ -133,36 +135,38 @@ fn jitter(token: ClaimToken, id: TimerId) -> f64 {
     (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn log(claimed: &Claimed, next: &Next) {
+fn log(claimed: &Claimed, next: &Next, trace: Option<&TraceContext>) {
     let (id, attempt) = (claimed.entry.id, claimed.attempt);
     let definition = claimed.timer.as_ref().ok().map(|timer| &timer.definition);
     let correlation_id = definition.and_then(|definition| definition.correlation_id.as_ref()).map(tracing::field::display);
+    let trace_id = || trace.map(TraceContext::trace_id_text);
+    let span_id = || trace.map(TraceContext::span_id_text);
     // The receiver without its path, which may hold a token; `last_error` has it, for those who may read the timer.
     let receiver = || definition.map(|definition| definition.callback.receiver()).unwrap_or_default();
     match next {
         Next::Completed { .. } => {
-            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "delivered");
+            tracing::debug!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), "delivered");
         }
         Next::Again { at } => {
-            tracing::debug!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivered; the receiver asked to be called again");
+            tracing::debug!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), %at, "delivered; the receiver asked to be called again");
         }
         Next::Pending { at, attempt: counted, .. } if *counted < attempt => {
-            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "given back without a call");
+            tracing::debug!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, %at, "given back without a call");
         }
         // Tried for ever, perhaps by the thousand: the connection itself is logged.
         Next::Pending { at, error: Some(_), .. }
             if attempt > 1 && definition.is_some_and(|definition| definition.callback.is_event()) =>
         {
-            tracing::debug!(timer.id = %id, attempt, correlation_id, %at, "the event could not be published; trying again later");
+            tracing::debug!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, %at, "the event could not be published; trying again later");
         }
         Next::Pending { at, .. } => {
-            tracing::info!(timer.id = %id, attempt, correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
+            tracing::info!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
         }
         Next::Expired { .. } => {
-            tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "expired; its last_error says why")
+            tracing::warn!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), "expired; its last_error says why")
         }
         Next::Failed { .. } | Next::GivenUp { .. } => {
-            tracing::warn!(timer.id = %id, attempt, correlation_id, receiver = receiver(), "failed; its last_error says why")
+            tracing::warn!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), "failed; its last_error says why")
         }
     }
 }

@@ -14,6 +14,7 @@ mod healthcheck;
 mod keys;
 mod migrate;
 mod nats_wiring;
+mod notify;
 mod restore;
 mod rlimit;
 mod serve;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use broker::{Broker, BrokerError, CommandConsumer, NatsBroker, PlatformSubjects};
 use commands::Commands;
 use delivery::{Announcer, Deliverer, EventSender, Failure, FailureKind, NamespaceRules, NatsSender, SubjectCheck};
-use domain::{Clock, Invalid, Timer};
+use domain::{Clock, Invalid, Timer, TraceContext};
 use nats::Connection;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -146,10 +146,10 @@ struct BrokerAnnouncer {
 
 #[async_trait]
 impl Announcer for BrokerAnnouncer {
-    async fn announce(&self, timer: &Timer, attempt: u32) -> Result<(), Failure> {
+    async fn announce(&self, timer: &Timer, attempt: u32, trace: Option<&TraceContext>) -> Result<(), Failure> {
         // While the broker is away, thousands of events must not keep the store busy with failing at once.
         self.connection.connected_within(CONNECTED_WITHIN).await;
-        broker::announce(self.broker.as_ref(), timer, attempt, self.clock.now()).await.map_err(failure)
+        broker::announce(self.broker.as_ref(), timer, attempt, trace, self.clock.now()).await.map_err(failure)
     }
 }
 

@@ -15,14 +15,19 @@ use domain::{Caller, Clock, SystemClock};
 use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics, Recorder};
 use scheduler::{Alarm, Permits, Scheduler};
 use store::{Measured, NodeId, Store};
-use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot};
+use tokio::{
+    net::TcpListener,
+    runtime::{Handle, Runtime},
+    sync::oneshot,
+};
 use tokio_util::sync::CancellationToken;
+use traces::Traces;
 
 use crate::{
     console_wiring,
     exit::Failure,
     nats_wiring::NatsWiring,
-    rlimit,
+    notify, rlimit,
     settings::{Defaults, Options, Settings},
     signals,
     statistics::Statistics,
@@ -120,6 +125,8 @@ async fn run_until_stopped(
     let writable = store.writable();
     let store: Arc<dyn Store> = Arc::new(store);
     let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(&writable), stop.clone()));
+    let traces = traces(settings)?;
+    let tracer = traces.as_ref().map(Traces::tracer);
     let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
     let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::run(format!("{error}."), error))?;
     let address = listener.local_addr().unwrap_or(settings.address);
@@ -137,7 +144,7 @@ async fn run_until_stopped(
     let nats_wiring = NatsWiring::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;
-    let deliverer = Arc::new(nats_wiring.equip(deliverer, &clock));
+    let deliverer = Arc::new(nats_wiring.equip(deliverer, &clock).traced_by(tracer.clone()));
     let stats = statistics.shown(&settings.delivery.namespaces);
     let recorder = statistics.recorder();
     let parts = Parts { store: store.clone(), scheduler: Arc::clone(&scheduler), recorder, stop: stop.clone() };
@@ -164,7 +171,8 @@ async fn run_until_stopped(
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: settings.database.describe(), egress: settings.delivery.egress.to_string(), nats });
-    let mut api_config = ApiConfig { dev, ..api_config(settings, files, metrics, scheduler) };
+    notify::ready();
+    let mut api_config = ApiConfig { dev, tracer, ..api_config(settings, files, metrics, scheduler) };
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
     let keyring = Arc::new(KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)));
@@ -180,8 +188,17 @@ async fn run_until_stopped(
     operating.abort();
     let (drained, closed) = tokio::join!(fired, consumer.closed());
     statistics.finish().await;
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;
     Ok(if closed && !nats_wiring.is_broken() { drained } else { Drained::Broken })
+}
+
+/// Begins to send traces, where they are wanted.
+fn traces(settings: &Settings) -> Result<Option<Traces>, Failure> {
+    let start = |config: &traces::Config| Traces::start(config.clone(), Handle::current());
+    settings.traces.as_ref().map(start).transpose().map_err(|error| Failure::configuration(format!("{error}."), error))
 }
 
 /// Runs the pipeline on a thread and a runtime of its own: load on the API and firing do not wait for each other, and
@@ -303,6 +320,7 @@ fn api_config(
         },
         health,
         metrics,
+        tracer: None,
         dev: None,
         console: None,
     }

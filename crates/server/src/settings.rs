@@ -10,6 +10,7 @@ mod contradictions;
 mod logs;
 mod nats;
 mod timers;
+mod traces;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -32,6 +33,7 @@ use self::{
     callbacks::CallbackOptions,
     nats::{Broker, NatsOptions},
     timers::TimerOptions,
+    traces::TraceOptions,
 };
 use crate::{
     exit::Failure,
@@ -58,6 +60,8 @@ pub struct Options {
     #[command(flatten)]
     console: ConsoleOptions,
     #[command(flatten)]
+    traces: TraceOptions,
+    #[command(flatten)]
     pub logs: LogOptions,
     /// Every setting with the value that holds, secrets masked.
     #[arg(skip)]
@@ -83,6 +87,8 @@ pub struct Settings {
     pub nats: Option<::nats::Options>,
     pub has_command_consumer: bool,
     pub console: ConsoleOptions,
+    /// Where traces are sent, if they are recorded.
+    pub traces: Option<::traces::Config>,
     /// What the console adds in `timer dev`.
     pub development: Option<::console::Development>,
     pub effective: Vec<(String, String)>,
@@ -101,7 +107,7 @@ pub struct Defaults {
 impl Settings {
     pub fn resolve(options: &Options, defaults: Defaults) -> Result<Self, Failure> {
         contradictions::refuse(options)?;
-        let Options { api, store, timers, callbacks, nats, console, logs: _, effective } = options;
+        let Options { api, store, timers, callbacks, nats, console, traces, logs: _, effective } = options;
         Ok(Self {
             api_key: api.api_key.clone().or(defaults.api_key).ok_or_else(api_key_is_required)?,
             rate_limit: api.rate_limit(),
@@ -118,6 +124,7 @@ impl Settings {
             nats: nats.server()?,
             has_command_consumer: nats.broker == Broker::Nats,
             console: console.clone(),
+            traces: traces.config()?,
             development: None,
             effective: effective.clone(),
         })

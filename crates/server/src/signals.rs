@@ -15,6 +15,7 @@ pub fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
                 std::process::exit(1);
             }
             stop.cancel();
+            crate::notify::stopping();
             tracing::info!("stopping: no new claims, finishing what is under way; once more to stop at once");
         }
     });

@@ -61,6 +61,7 @@ pub async fn every_field_of_a_definition_comes_back(fixture: impl Fixture) {
         timer("http://a.example/").postpone_max(secs(7)),
         timer("http://a.example/").group("é 😀"),
         timer("http://a.example/").telling("http://b.example/"),
+        timer("http://a.example/").traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     ];
     for draft in drafts {
         let definition = draft.clone().build().definition;

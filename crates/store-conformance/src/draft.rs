@@ -3,7 +3,7 @@
 use domain::{
     Callback, CallbackUrl, CorrelationId, Definition, Delivery, Endpoint, Expiry, Group, Headers, HttpEndpoint, JsonText, Key,
     Namespace, NatsEndpoint, NewTimer, OnConflict, Options, RequestedTime, RetryPolicy, Span, Subject, TimerId, Timestamp,
-    limits,
+    TraceContext, limits,
 };
 
 /// The instant around which all timers of the suite are due: 2025-06-15T12:00:00Z. It is in the past of every database's clock,
@@ -185,6 +185,12 @@ impl Draft {
 
     pub fn group(mut self, group: &str) -> Self {
         self.0.definition.group = Some(Group::parse(group).unwrap());
+        self
+    }
+
+    /// Created within this trace.
+    pub fn traced(mut self, parent: &str) -> Self {
+        self.0.definition.options.trace = TraceContext::parse(parent).map(Into::into);
         self
     }
 

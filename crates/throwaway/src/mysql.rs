@@ -93,14 +93,36 @@ impl Mysql {
     /// Runs `sql` through the command line client and returns its rows, columns separated by tabs. For tests that check the
     /// database from outside.
     pub fn query(&self, url: &str, sql: &str) -> String {
-        let database = url.rsplit_once('/').map_or("", |(_, database)| database);
-        let mut client = Command::new("mariadb");
-        client.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=timer", "--batch", "--skip-column-names"]);
-        client.args(["--default-character-set=utf8mb4", "--port", &self.port.to_string(), "--execute", sql]);
+        let database = database_of(url);
+        let mut client = self.client("mariadb");
+        client.args(["--batch", "--skip-column-names", "--execute", sql]);
         if !database.is_empty() {
             client.arg(database);
         }
         run(client, sql).trim_end().to_owned()
+    }
+
+    /// Writes a backup of a database to a file, as an operator does it: mariadb-dump.
+    pub fn back_up(&self, url: &str, file: &Path) {
+        let mut dump = self.client("mariadb-dump");
+        dump.args(["--single-transaction", "--hex-blob", database_of(url)]).arg("--result-file").arg(file);
+        run(dump, "mariadb-dump (scripts/setup.sh installs it)");
+    }
+
+    /// Restores a backup into a new database, and returns its URL.
+    pub fn restored(&self, file: &Path) -> String {
+        let url = self.create_database();
+        let mut client = self.client("mariadb");
+        client.arg(database_of(&url)).stdin(File::open(file).expect("a backup that can be read"));
+        run(client, "restoring a backup");
+        url
+    }
+
+    fn client(&self, program: &str) -> Command {
+        let mut client = Command::new(program);
+        client.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=timer", "--port", &self.port.to_string()]);
+        client.arg("--default-character-set=utf8mb4");
+        client
     }
 
     /// Kills the server: connections break, nothing is written any more. No effect on a stopped server.
@@ -220,6 +242,10 @@ impl Mysql {
             fs::read_to_string(self.log()).unwrap_or_default()
         );
     }
+}
+
+fn database_of(url: &str) -> &str {
+    url.rsplit_once('/').map_or("", |(_, database)| database)
 }
 
 impl Drop for Mysql {

@@ -83,6 +83,25 @@ impl Postgres {
         run(psql, sql).trim_end().to_owned()
     }
 
+    /// Writes a backup of a database to a file, as an operator does it: pg_dump.
+    pub fn back_up(&self, url: &str, file: &Path) {
+        self.tool("pg_dump", &["--format=custom", "--dbname", url, "--file"], file);
+    }
+
+    /// Restores a backup into a new database, and returns its URL.
+    pub fn restored(&self, file: &Path) -> String {
+        let url = self.create_database();
+        self.tool("pg_restore", &["--exit-on-error", "--dbname", &url], file);
+        url
+    }
+
+    fn tool(&self, program: &str, arguments: &[&str], file: &Path) {
+        let mut tool = Command::new(self.binaries.path(program));
+        without_postgres_settings(&mut tool);
+        tool.args(arguments).arg(file);
+        run(tool, program);
+    }
+
     /// Stops the server as a power cut would: connections break, nothing is written any more. No effect on a stopped server.
     pub fn stop_immediate(&self) {
         let mut server = self.server();

@@ -42,6 +42,31 @@ async fn a_timer_is_created_with_every_field_of_the_answer() {
 }
 
 #[tokio::test]
+async fn the_trace_of_a_request_is_kept_with_its_timers() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let v1 = r#"{"id":"a","executeAt":"2030-01-01T01:00:00Z","callbackUrl":"http://a.example/"}"#.to_owned();
+    for (path, body) in [
+        ("/timers", long("")),
+        ("/timers", r#"{"hours":1,"url":"http://a.example/"}"#.to_owned()),
+        ("/timers/batch", format!(r#"{{"timers":[{},{}]}}"#, long(""), long(r#","key":"k""#))),
+        ("/api/v1/timers", v1.clone()),
+        ("/api/v1/timers/create", v1),
+    ] {
+        for (given, kept) in [(parent, Some(parent.to_owned())), ("nonsense", None)] {
+            let rig = Rig::new();
+            let mut request = request("POST", path, &body);
+            request.headers_mut().insert("traceparent", given.parse().unwrap());
+            let reply = rig.send(request).await;
+            assert!(reply.status.is_success(), "{}", reply.text);
+            for claimed in rig.claim_all().await {
+                let trace = claimed.timer.unwrap().definition.options.trace;
+                assert_eq!(trace.map(|trace| trace.traceparent()), kept, "{path}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_good_request_is_taken() {
     let longest_key = "k".repeat(255);
     let headers: Vec<String> = (0..32).map(|n| format!(r#""x-{n}":"v""#)).collect();

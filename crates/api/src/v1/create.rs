@@ -17,7 +17,7 @@ use super::{
     view::TimerView,
     wanted::{Payload, Seconds, Wanted},
 };
-use crate::{auth::Writing, body::JsonBody, error::ApiError, request};
+use crate::{auth::Writing, body::JsonBody, error::ApiError, request, trace::Traced};
 
 /// A timer to be made.
 #[derive(Deserialize, ToSchema)]
@@ -90,8 +90,8 @@ pub(crate) struct CreateTimer<'a> {
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn create(Writing(commands): Writing, body: JsonBody) -> Result<Response, ApiError> {
-    register(&commands, &body.text, OnConflict::Reject).await
+pub(crate) async fn create(Writing(commands): Writing, trace: Traced, body: JsonBody) -> Result<Response, ApiError> {
+    register(&commands, &body.text, OnConflict::Reject, trace).await
 }
 
 /// Create a timer, or overwrite it
@@ -114,12 +114,13 @@ pub(crate) async fn create(Writing(commands): Writing, body: JsonBody) -> Result
         (status = 415, description = "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.", body = ErrorView),
     )
 )]
-pub(crate) async fn create_or_replace(Writing(commands): Writing, body: JsonBody) -> Result<Response, ApiError> {
-    register(&commands, &body.text, OnConflict::Replace).await
+pub(crate) async fn create_or_replace(Writing(commands): Writing, trace: Traced, body: JsonBody) -> Result<Response, ApiError> {
+    register(&commands, &body.text, OnConflict::Replace, trace).await
 }
 
-async fn register(commands: &Commands, text: &str, on_conflict: OnConflict) -> Result<Response, ApiError> {
-    let request = NewTimerRequest { on_conflict, ..parse(text)? };
+async fn register(commands: &Commands, text: &str, on_conflict: OnConflict, Traced(trace): Traced) -> Result<Response, ApiError> {
+    let mut request = NewTimerRequest { on_conflict, ..parse(text)? };
+    request.options.trace = trace;
     let outcome = commands.create(request).await.map_err(in_v1_words)?;
     let (Outcome::Created(timer) | Outcome::Existing(timer) | Outcome::Replaced(timer)) = outcome;
     Ok(TimerView::answer(timer))

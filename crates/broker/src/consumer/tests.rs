@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use commands::Target;
-use domain::{Callback, Key, Namespace, RequestedTime, Span, Status, Timestamp};
+use domain::{Callback, Key, Namespace, RequestedTime, Span, Status, Timestamp, TraceContext};
 use store::Operation;
 use store_testing::Fault;
 use tokio::{task::JoinHandle, time::Instant};
@@ -323,6 +323,10 @@ impl Received for Grenade {
 
     fn is_callback(&self) -> bool {
         false
+    }
+
+    fn trace(&self) -> Option<TraceContext> {
+        None
     }
 
     fn deliveries(&self) -> u32 {

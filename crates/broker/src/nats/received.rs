@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::nats::Connection;
 use async_nats::jetstream::{AckKind, Message};
 use async_trait::async_trait;
-use domain::{CALL_TIME_HEADER, Cause, TIMER_ID_HEADER};
+use domain::{CALL_TIME_HEADER, Cause, TIMER_ID_HEADER, TRACEPARENT, TRACESTATE, TraceContext};
 use tokio::time::timeout;
 
 use super::{dead_letters::Dead, not_connected};
@@ -84,6 +84,12 @@ impl Received for NatsReceived {
     fn is_callback(&self) -> bool {
         let headers = self.message.headers.as_ref();
         headers.is_some_and(|headers| [TIMER_ID_HEADER, CALL_TIME_HEADER].iter().all(|name| headers.get(*name).is_some()))
+    }
+
+    fn trace(&self) -> Option<TraceContext> {
+        let headers = self.message.headers.as_ref()?;
+        let context = TraceContext::parse(headers.get(TRACEPARENT)?.as_str())?;
+        Some(context.with_state(headers.get(TRACESTATE).map_or("", |state| state.as_str())))
     }
 
     fn deliveries(&self) -> u32 {

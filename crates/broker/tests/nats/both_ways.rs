@@ -25,7 +25,7 @@ async fn a_command_becomes_a_timer_and_the_timer_an_event() {
     assert_eq!(timer.definition.correlation_id.as_ref().unwrap().as_str(), "c-1");
     witness.until_settled().await;
 
-    announce(&*process.broker, &timer, 2, timer.execute_at).await.unwrap();
+    announce(&*process.broker, &timer, 2, None, timer.execute_at).await.unwrap();
     let events = witness.messages(EVENTS, "timer.events.due.acme", 1).await;
     let event: serde_json::Value = serde_json::from_slice(&events[0].payload).unwrap();
     assert_eq!((&event["type"], &event["id"]), (&"DueTimeReached".into(), &timer.webhook_id().into()));
@@ -54,10 +54,10 @@ async fn a_repeated_event_is_kept_once() {
     process.scheduled(1).await;
     let timer = process.timer("a").await.unwrap();
     for attempt in 1..=5 {
-        announce(&*process.broker, &timer, attempt, timer.execute_at).await.unwrap();
+        announce(&*process.broker, &timer, attempt, None, timer.execute_at).await.unwrap();
     }
     let moved = Timer { execute_at: in_an_hour(), ..timer };
-    announce(&*process.broker, &moved, 1, moved.execute_at).await.unwrap();
+    announce(&*process.broker, &moved, 1, None, moved.execute_at).await.unwrap();
     assert_eq!(witness.count(EVENTS).await, 2);
     process.stop().await;
 }
@@ -72,7 +72,7 @@ async fn an_event_makes_its_stream_when_there_is_none() {
     process.scheduled(1).await;
     let timer = process.timer("a").await.unwrap();
     witness.context.delete_stream(EVENTS).await.unwrap();
-    announce(&*process.broker, &timer, 1, timer.execute_at).await.unwrap();
+    announce(&*process.broker, &timer, 1, None, timer.execute_at).await.unwrap();
     assert_eq!(witness.count(EVENTS).await, 1);
     process.stop().await;
 }
@@ -88,7 +88,7 @@ async fn a_namespace_that_is_no_token_is_not_published() {
     let mut timer = process.timer("a").await.unwrap();
     for namespace in ["a b", "a.b", "*", ">", "é", "$SYS"] {
         timer.definition.namespace = Namespace::parse(namespace).unwrap();
-        let error = announce(&*process.broker, &timer, 1, timer.execute_at).await.unwrap_err();
+        let error = announce(&*process.broker, &timer, 1, None, timer.execute_at).await.unwrap_err();
         assert!(matches!(error, BrokerError::Unpublishable(_)), "{namespace}: {error}");
     }
     assert_eq!(witness.count(EVENTS).await, 0);

@@ -22,14 +22,14 @@ async fn a_server_that_is_away_at_the_start_is_waited_for() {
         helper.scheduled(1).await;
         helper.timer("a").await.unwrap()
     };
-    let error = announce(&*process.broker, &timer, 1, timer.execute_at).await.unwrap_err();
+    let error = announce(&*process.broker, &timer, 1, None, timer.execute_at).await.unwrap_err();
     assert!(matches!(error, BrokerError::Away(_)), "{error}");
     nats.start_again();
     let witness = Witness::at(&nats).await;
     witness.until_ready().await;
     witness.send(command("a")).await;
     process.scheduled(1).await;
-    announce(&*process.broker, &timer, 1, timer.execute_at).await.unwrap();
+    announce(&*process.broker, &timer, 1, None, timer.execute_at).await.unwrap();
     process.stop().await;
 }
 
@@ -75,7 +75,7 @@ async fn events_that_are_tried_until_they_are_taken_are_kept_once_each() {
         let mut failed = 0;
         for n in 0..1000 {
             let timer = Timer { execute_at: due.saturating_add(Span::from_secs(n)), ..timer.clone() };
-            while announce(&*broker, &timer, 1, due).await.is_err() {
+            while announce(&*broker, &timer, 1, None, due).await.is_err() {
                 failed += 1;
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -93,7 +93,7 @@ async fn what_the_operator_has_made_is_used_as_it_is_with_one_warning() {
     // The operator's stream takes the events too, so that ours cannot be made. The consumer meets them, and does not take them
     // for commands.
     let timer = process.timer("7").await.unwrap();
-    announce(&*process.broker, &timer, 1, timer.execute_at).await.unwrap();
+    announce(&*process.broker, &timer, 1, None, timer.execute_at).await.unwrap();
     assert_eq!(witness.messages(COMMANDS, "timer.events.due.acme", 1).await.len(), 1);
     witness.until_settled().await;
     assert_eq!((witness.count(COMMANDS).await, witness.stream(EVENTS).await.is_none()), (101, true));

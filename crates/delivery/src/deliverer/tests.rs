@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use domain::{ManualClock, Timestamp};
+use domain::{ManualClock, Timestamp, TraceContext};
 
 use super::*;
 use crate::{Announcer, EventSender, timers};
@@ -31,7 +31,7 @@ struct Announcing {
 
 #[async_trait]
 impl Announcer for Announcing {
-    async fn announce(&self, timer: &Timer, attempt: u32) -> Result<(), Failure> {
+    async fn announce(&self, timer: &Timer, attempt: u32, _: Option<&TraceContext>) -> Result<(), Failure> {
         self.asked.lock().unwrap().push((timer.id(), attempt));
         if attempt <= self.good { Ok(()) } else { Err(Failure::new(FailureKind::Broker, "away")) }
     }
@@ -98,8 +98,15 @@ fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
         (Everything, again(), Some(200), "later", Some(("rescheduled", Some(200), Some("later")))),
         (Everything, lost(), None, "", Some(("timeout", None, Some("no answer within 1s")))),
     ] {
-        let call =
-            Call { timer: &timer, attempt: 3, at: Timestamp::from_micros(7), signing: None, attempt_log, answer_bytes_max: 0 };
+        let call = Call {
+            timer: &timer,
+            attempt: 3,
+            at: Timestamp::from_micros(7),
+            signing: None,
+            trace: None,
+            attempt_log,
+            answer_bytes_max: 0,
+        };
         let answer = Answer { outcome, status, headers: Vec::new(), body: body.as_bytes().to_vec() };
         let expected = remembered.map(|(outcome, status, detail)| Attempt {
             number: 3,

@@ -153,7 +153,7 @@ mod tests {
             (AttemptLog::Everything, &failed, 1024),
         ] {
             let (timer, at) = (timers::http("http://127.0.0.1/", ""), Timestamp::from_micros(0));
-            let call = Call { timer: &timer, attempt: 1, at, signing: None, attempt_log, answer_bytes_max: 0 };
+            let call = Call { timer: &timer, attempt: 1, at, signing: None, trace: None, attempt_log, answer_bytes_max: 0 };
             assert_eq!(kept_max(&call, outcome), kept, "{attempt_log:?} {outcome:?}");
             let more = if kept == 0 { 0 } else { 65_536 };
             assert_eq!(kept_max(&Call { answer_bytes_max: 65_536, ..call }, outcome), more, "{attempt_log:?} {outcome:?}");

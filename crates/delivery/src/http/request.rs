@@ -46,7 +46,8 @@ pub(super) fn write(
 
 /// The client's own headers, then those of the service. A default of the service gives way to the client's.
 fn headers(callback: &Callback, call: &Call<'_>, agent: &HeaderValue, body: &Bytes) -> Result<HeaderMap, ::http::Error> {
-    let mut headers = HeaderMap::with_capacity(callback.headers.iter().count() + HEADERS_OF_OURS);
+    let of_trace = if call.trace.is_some() { 2 } else { 0 };
+    let mut headers = HeaderMap::with_capacity(callback.headers.iter().count() + HEADERS_OF_OURS + of_trace);
     for (name, value) in callback.headers.iter() {
         headers.insert(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
     }

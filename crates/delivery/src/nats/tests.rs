@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_nats::{Client, Message, Subscriber, jetstream};
-use domain::{CorrelationId, ManualClock, Namespace, Timer, TimerId, Timestamp};
+use domain::{CorrelationId, ManualClock, Namespace, Timer, TimerId, Timestamp, TraceContext};
 use futures_util::{StreamExt, future::join_all};
 use rustls::RootCertStore;
 use throwaway::{Nats, NatsUser};
@@ -83,6 +83,8 @@ async fn the_payload_arrives_to_the_byte_with_all_headers() {
     let mut timer = timers::nats("exact.full", &more);
     timer.definition.correlation_id = Some(CorrelationId::parse("order 7 é").unwrap());
     timer.definition.namespace = Namespace::parse("Größe 100%").unwrap();
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    timer.definition.options.trace = Some(Arc::new(TraceContext::parse(parent).unwrap().with_state("vendor=1")));
     let signing = SigningSecrets::parse(SECRET).unwrap();
     let deliverer = deliverer(connect(&nats.url()).await, Config { signing: Some(signing.clone()), ..Config::default() });
 
@@ -100,6 +102,8 @@ async fn the_payload_arrives_to_the_byte_with_all_headers() {
         ("X-Timer-Key", "order 7"),
         ("X-Timer-Namespace", "Gr%C3%B6%C3%9Fe%20100%25"),
         ("X-Timer-Scheduled-At", "2030-01-31T12:00:00.250Z"),
+        ("traceparent", parent),
+        ("tracestate", "vendor=1"),
         ("webhook-id", "0190163d8694739baea5966c26f8ad91_6bc7c2273e090"),
         ("webhook-signature", signature.as_str()),
         ("webhook-timestamp", "1896091200"),

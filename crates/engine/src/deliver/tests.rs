@@ -202,7 +202,7 @@ impl Deliver for Ending {
     async fn prepare(&self, _: &Timer) {}
 
     async fn attempt(&self, _: &Timer, _: u32, (): ()) -> Attempted {
-        Attempted { outcome: self.0.clone(), record: None }
+        Attempted { outcome: self.0.clone(), record: None, trace: None }
     }
 }
 

@@ -30,7 +30,7 @@ impl Deliver for Blocking {
     async fn attempt(&self, _: &Timer, _: u32, (): ()) -> Attempted {
         self.begun.send(()).unwrap();
         self.go_on.lock().unwrap().recv().unwrap();
-        Attempted { outcome: Outcome::Delivered, record: None }
+        Attempted { outcome: Outcome::Delivered, record: None, trace: None }
     }
 }
 

@@ -84,7 +84,7 @@ impl Deliver for Sender {
     async fn attempt(&self, timer: &Timer, attempt: u32, (): ()) -> Attempted {
         let was_held_up = self.gate.pass().await;
         if self.receivers.is_short(timer.id()) {
-            return Attempted { outcome: Outcome::NotAttempted { reason: Shortage::Descriptors }, record: None };
+            return Attempted { outcome: Outcome::NotAttempted { reason: Shortage::Descriptors }, record: None, trace: None };
         }
         let ledger = &self.receivers.ledger;
         let Planned { takes, outcome } = self.receivers.plan(timer.id(), ledger.calls_of(timer.id()));
@@ -98,6 +98,6 @@ impl Deliver for Sender {
         tokio::time::sleep(takes).await;
         ledger.answered(call);
         self.gate.pass().await;
-        Attempted { outcome, record: None }
+        Attempted { outcome, record: None, trace: None }
     }
 }

@@ -18,6 +18,7 @@ mod rig;
 
 mod api_abuse;
 mod backup;
+mod backup_under_load;
 mod bad_requests;
 mod behind_a_proxy;
 #[cfg(feature = "bench")]
@@ -88,5 +89,6 @@ mod stats;
 mod stopping;
 mod tenants;
 mod terminal;
+mod traces;
 mod trial;
 mod unrecorded;

@@ -2,7 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
-use domain::{CorrelationId, Key, Namespace};
+use domain::{CorrelationId, Key, Namespace, TraceContext};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
@@ -70,6 +70,23 @@ async fn what_the_caller_sets_is_not_set_again() {
     let heard = receiver.heard().await;
     let values = ["content-type", "user-agent", "x-correlation-id"].map(|name| heard.header(name));
     assert_eq!(values, [Some("text/plain"), Some("me"), Some("mine")]);
+}
+
+#[tokio::test]
+async fn the_trace_of_the_creation_is_passed_on_unless_the_client_sets_its_own() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let own = "00-aaaabbbbccccddddaaaabbbbccccdddd-1111222233334444-00";
+    for (more, expected) in [
+        (String::new(), [Some(parent), Some("vendor=1")]),
+        (format!(r#","headers":{{"TraceParent":"{own}"}}"#), [Some(own), None]),
+    ] {
+        let mut receiver = Receiver::answering(OK).await;
+        let mut timer = timers::http(&receiver.url("/"), &more);
+        timer.definition.options.trace = Some(Arc::new(TraceContext::parse(parent).unwrap().with_state("vendor=1")));
+        assert_eq!(deliverer().attempt(&timer, 1, Prepared::default()).await.outcome, Outcome::Delivered);
+        let heard = receiver.heard().await;
+        assert_eq!(["traceparent", "tracestate"].map(|name| heard.header(name)), expected);
+    }
 }
 
 #[tokio::test]

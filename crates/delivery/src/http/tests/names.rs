@@ -90,7 +90,7 @@ async fn a_lookup_that_this_machine_cannot_make_is_no_attempt() {
     for (errno, reason) in [(Errno::MFILE, Shortage::Descriptors), (Errno::AGAIN, Shortage::Threads)] {
         let deliverer = guarded(Egress::default(), Fake(move |_: &str| Err(errno.into())));
         let attempted = deliverer.attempt(&timers::http("http://good.example/", ""), 1, Prepared::default()).await;
-        assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason }, record: None });
+        assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason }, record: None, trace: None });
     }
 }
 
@@ -110,7 +110,7 @@ async fn a_call_whose_name_cannot_be_looked_up_for_others_of_its_tenant_is_no_at
     let prepared = deliverer.prepare(&next).await;
     assert_eq!(started.elapsed().as_secs(), 5, "longer than its own time");
     let attempted = deliverer.attempt(&next, 1, prepared).await;
-    assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason: Shortage::Lookups }, record: None });
+    assert_eq!(attempted, Attempted { outcome: Outcome::NotAttempted { reason: Shortage::Lookups }, record: None, trace: None });
     // One that has its own lookup fails when its own time is up.
     let own = timer(0);
     assert_eq!(failure(deliverer.attempt(&own, 1, deliverer.prepare(&own).await).await.outcome).kind, FailureKind::Timeout);

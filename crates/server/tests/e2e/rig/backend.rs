@@ -37,6 +37,12 @@ trait Database: Send + Sync {
         panic!("several nodes do not share a file");
     }
 
+    /// Writes a backup to this file while the service runs, as an operator does it.
+    fn back_up(&self, file: &Path);
+
+    /// Restores such a backup as a database of its own.
+    fn restored(&self, file: &Path) -> Box<dyn Database>;
+
     /// Everything that it keeps: where, and the bytes.
     fn contents(&self) -> Vec<(String, Vec<u8>)>;
 
@@ -147,6 +153,16 @@ impl Backend {
     /// Runs statements that every database understands.
     pub fn execute(&self, statements: &str) {
         self.database.execute(statements);
+    }
+
+    /// Writes a backup to this file while the service runs, as an operator does it.
+    pub fn back_up(&self, file: &Path) {
+        self.database.back_up(file);
+    }
+
+    /// Such a backup, restored as a database of its own.
+    pub fn restored(&self, file: &Path) -> Self {
+        Self { database: self.database.restored(file), home: tempfile::tempdir().expect("a temporary directory") }
     }
 
     pub fn timers_and_keys(&self) -> (usize, usize) {

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::{Database, FORGET_THE_COPIED, Finished, Pending, two_numbers};
 
 pub struct Mariadb {
@@ -39,6 +41,14 @@ impl Database for Mariadb {
 
     fn execute(&self, statements: &str) {
         drop(throwaway::mariadb().query(&self.url, statements));
+    }
+
+    fn back_up(&self, file: &Path) {
+        throwaway::mariadb().back_up(&self.url, file);
+    }
+
+    fn restored(&self, file: &Path) -> Box<dyn Database> {
+        Box::new(Self { url: throwaway::mariadb().restored(file) })
     }
 
     fn timers_and_keys(&self) -> (usize, usize) {

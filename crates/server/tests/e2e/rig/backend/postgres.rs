@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::{COPIED, Database, FORGET_THE_COPIED, Finished, Pending, two_numbers};
 
 pub struct Postgres {
@@ -21,6 +23,14 @@ impl Database for Postgres {
 
     fn execute(&self, statements: &str) {
         drop(throwaway::postgres().query(&self.url, statements));
+    }
+
+    fn back_up(&self, file: &Path) {
+        throwaway::postgres().back_up(&self.url, file);
+    }
+
+    fn restored(&self, file: &Path) -> Box<dyn Database> {
+        Box::new(Self::at(throwaway::postgres().restored(file)))
     }
 
     fn timers_and_keys(&self) -> (usize, usize) {

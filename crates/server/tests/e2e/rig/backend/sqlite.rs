@@ -3,6 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::super::timer;
 use super::{COPIED, Database, FORGET_THE_COPIED, Finished, Pending};
 
 const FILE: &str = "timers.db";
@@ -15,6 +16,14 @@ pub struct Sqlite {
 impl Sqlite {
     pub fn in_directory(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), url: format!("sqlite://{}", directory.join(FILE).display()) }
+    }
+}
+
+impl Sqlite {
+    fn run(&self, command: &str, file: &Path) {
+        let output = timer(&self.directory).arg(command).arg(file).env("DATABASE_URL", &self.url).output();
+        let output = output.expect("the binary runs");
+        assert!(output.status.success(), "{output:?}");
     }
 }
 
@@ -34,6 +43,18 @@ impl Database for Sqlite {
     fn execute(&self, statements: &str) {
         let connection = rusqlite::Connection::open(self.directory.join(FILE)).expect("the database of the service");
         connection.execute_batch(statements).expect("statements that SQLite understands");
+    }
+
+    fn back_up(&self, file: &Path) {
+        self.run("backup", file);
+    }
+
+    fn restored(&self, file: &Path) -> Box<dyn Database> {
+        let directory = file.with_extension("restored");
+        fs::create_dir(&directory).expect("a directory");
+        let restored = Self::in_directory(&directory);
+        restored.run("restore", file);
+        Box::new(restored)
     }
 
     /// The database, its log and its index.

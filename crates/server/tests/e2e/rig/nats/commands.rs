@@ -87,6 +87,15 @@ impl Bus {
     }
 
     /// Sends a command that must be taken.
+    /// Sends a command from within a trace.
+    pub async fn command_in_trace(&self, command: &Value, parent: &str, state: &str) {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert("traceparent", parent);
+        headers.insert("tracestate", state);
+        let published = self.jetstream.publish_with_headers(COMMAND_SUBJECT, headers, command.to_string().into()).await;
+        published.expect("a connection").await.expect("an acknowledgement");
+    }
+
     pub async fn schedule(&self, tenant: &str, call: &str, due_at: i64) -> u64 {
         self.command(&schedule_timer(tenant, call, due_at)).await.expect("an acknowledgement")
     }
