@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release consists of from a program that is built: a Debian package, an archive, a list of its components (SBOM) where
-# cargo-cyclonedx is installed, and their checksums. Two runs over the same program and commit give the same bytes.
+# cargo-cyclonedx is installed, and their checksums. But for that list, which has a number and a time of its own, two runs over the same
+# program and commit give the same bytes.
 # Usage: scripts/package.sh BINARY DIRECTORY      PACKAGE_LEVEL=1 compresses less, for a quick check
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -65,7 +66,7 @@ plain_archive() {
 
 # What the program is made of, for those who must know when a part of it has a flaw.
 components() {
-  if cargo cyclonedx --version >/dev/null 2>&1; then
+  if [[ ${PACKAGE_SBOM:-on} == on ]] && cargo cyclonedx --version >/dev/null 2>&1; then
     cargo cyclonedx --quiet --manifest-path crates/server/Cargo.toml --format json --override-filename timer.cdx
     mv crates/server/timer.cdx.json "$into/timer-$version.cdx.json"
     find crates -name timer.cdx.json -delete
