@@ -29,7 +29,7 @@ soak: ## several hours on an idle machine: faults at scale, 100,000 seeds, load,
 bench: ## measure both stores in ten minutes and write bench/results/; BENCH_PENDING=5000000 for more pending timers
 	@scripts/bench.sh
 
-deploy-check: ## the Helm chart, alerts, dashboard, systemd unit, image and packages
+deploy-check: ## the Helm chart, alerts, dashboard, systemd unit, image, packages, and traces to a real collector
 	@scripts/check_deploy.sh
 
 lint: ## formatting, clippy, crate arrows, licences and sources of dependencies

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks everything under deploy/, the Dockerfile, docker-compose.yml and the packages, without a cluster: with the
+# Checks everything under deploy/, the Dockerfile, docker-compose.yml, the packages and the traces, without a cluster: with the
 # programs' own linters, against published schemas, against the settings and metrics of this program, and by trying it. Fetches its
 # tools once, into target/tools/deploy.
 # Usage: scripts/check_deploy.sh [BINARY]      BINARY defaults to target/debug/timer, which is built if it is missing
@@ -36,6 +36,10 @@ fetch_definitions() {
     cp --no-preserve=mode "$directory"/example/prometheus-operator-crd/*_{servicemonitors,prometheusrules}.yaml "$tools/crds" 2>/dev/null ||
       cp --no-preserve=mode "$directory"/config/crd/standard/*_httproutes.yaml "$tools/crds" || return 1
   done
+}
+
+build_collector() {
+  command -v go >/dev/null && (cd tests/collector && go build -o "$tools/otelcol" .)
 }
 
 python_tool() { PYTHONPATH=$tools/python python3 -m "$@"; }
@@ -118,6 +122,19 @@ step 'packages: made, installed, started, removed'
 began=$(date +%s)
 scripts/check_package.sh "$binary"
 done_in "$began"
+
+# A collector of the makers of OpenTelemetry, compiled once: no registry offers it as a program.
+step 'traces: to a real collector'
+began=$(date +%s)
+if [[ -x $tools/otelcol ]] || build_collector >"$work/collector" 2>&1; then
+  python3 scripts/check_traces.py "$binary" "$tools/otelcol"
+  done_in "$began"
+elif [[ -n ${CI:-} ]]; then
+  cat "$work/collector"
+  exit 1
+else
+  echo 'skipped: it needs Go and its module proxy'
+fi
 
 step 'Dockerfile and docker-compose.yml'
 began=$(date +%s)
