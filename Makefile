@@ -29,7 +29,7 @@ soak: ## several hours on an idle machine: faults at scale, 100,000 seeds, load,
 bench: ## measure both stores in ten minutes and write bench/results/; BENCH_PENDING=5000000 for more pending timers
 	@scripts/bench.sh
 
-deploy-check: ## the Helm chart, alerts, dashboard, systemd unit and images, with their own linters
+deploy-check: ## the Helm chart, alerts, dashboard, systemd unit, image, packages, and traces to a real collector
 	@scripts/check_deploy.sh
 
 book: ## build the book of docs/book into target/book/html

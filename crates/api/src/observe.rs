@@ -62,7 +62,7 @@ pub(crate) async fn around(State(api): State<Api>, mut request: Request, next: N
         let (trace_id, span_id) = (trace.id(), trace.span_id());
         tracing::error!(request.id = request_id(), trace_id, span_id, %method, route, status = status.as_u16(), cause, "a part of a request failed");
     }
-    trace.end(request_id(), status);
+    trace.end(&id, status);
     let took = api.unrestricted.clock.monotonic().saturating_sub(started);
     api.request_metrics.answered(route, &method, status, took);
     response.headers_mut().insert(REQUEST_ID, id);

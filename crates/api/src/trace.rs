@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use domain::{ActiveSpan, NewSpan, SpanKind, TRACEPARENT, TRACESTATE, TraceContext, Tracer};
-use http::{HeaderMap, HeaderName, Method, StatusCode, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request::Parts};
 
 use crate::{Api, auth::OPEN_PATHS, error::ApiError};
 
@@ -41,9 +41,9 @@ impl RequestTrace {
         self.context.as_ref().map(|context| context.span_id_text())
     }
 
-    pub(crate) fn end(self, request_id: &str, status: StatusCode) {
+    pub(crate) fn end(self, request_id: &HeaderValue, status: StatusCode) {
         let Some(mut span) = self.span else { return };
-        span.set("request.id", request_id.into());
+        span.set("request.id", request_id.to_str().unwrap_or_default().into());
         span.set("http.response.status_code", i64::from(status.as_u16()).into());
         if status.is_server_error() {
             span.fail(status.to_string());
@@ -76,8 +76,6 @@ impl FromRequestParts<Api> for Traced {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const A: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -11,7 +11,7 @@ const STATE_BYTES_MAX: usize = 512;
 /// `00-`, a trace id, a span id and two digits of flags, with dashes between.
 const PARENT_CHARS: usize = 55;
 
-/// The place of a span in a trace, as `traceparent` and `tracestate` carry it between services (W3C Trace Context).
+/// A span and the trace that it belongs to, as `traceparent` and `tracestate` carry it between services (W3C Trace Context).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     pub trace_id: [u8; 16],

@@ -38,11 +38,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{/* What cannot be right is refused before anything is installed. */}}
 {{- define "timer.check" -}}
 {{- if not .Values.existingSecret -}}
-{{- fail "existingSecret is required: the name of a Secret with API_KEY and, for PostgreSQL, DATABASE_URL." -}}
+{{- fail "existingSecret is required: the name of a Secret with API_KEY and, for a database server, DATABASE_URL." -}}
 {{- end -}}
 {{- if eq .Values.store "sqlite" -}}
 {{- if or (gt (int .Values.replicas) 1) .Values.autoscaling.enabled -}}
-{{- fail "SQLite has one process: set replicas to 1 and autoscaling.enabled to false, or store to postgres." -}}
+{{- fail "SQLite has one process: set replicas to 1 and autoscaling.enabled to false, or store to postgres or mysql." -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -69,7 +69,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end }}
 {{- range $name, $value := .Values.config }}
 - name: {{ include "timer.variable" $name }}
-  value: {{ kindIs "float64" $value | ternary (printf "%v" (int64 $value)) (toString $value) | quote }}
+  {{- /* Helm reads whole numbers as floating-point ones, and would write a million as 1e+06. */}}
+  {{- if and (kindIs "float64" $value) (eq (float64 (int64 $value)) $value) }}
+  value: {{ int64 $value | toString | quote }}
+  {{- else }}
+  value: {{ toString $value | quote }}
+  {{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}
