@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use domain::{Attempt, ReceivedAnswer, Span, TimerId, Timestamp, limits};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row as _, mysql::MySqlRow};
+use sqlx::{Row as _, mysql::MySqlRow};
 use store::{Happened, Unreadable};
 use store_sql::{Call, sql};
 
@@ -12,6 +12,7 @@ use crate::{
     failure::{Failure, Step},
     journal::Entries,
     rows::{self, Hex, json},
+    session::Session,
     sessions::Sessions,
     transaction::Transaction,
 };
@@ -92,7 +93,7 @@ impl Call<Sessions> for Attempts {
     type Answer = Vec<Attempt>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<Attempt>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<Attempt>, Failure> {
         let rows = sqlx::query(ATTEMPTS).bind(self.id.as_uuid()).fetch_all(session).await.or_not_done()?;
         rows.iter().map(attempt).collect()
     }

@@ -9,13 +9,14 @@
 use std::time::Duration;
 
 use domain::{Namespace, Status};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
 use store::{COUNTED_MAX, Cursor, Filter, ListQuery};
 use store_sql::Call;
 
 use crate::{
     failure::{Failure, Step, number},
     search::{self, FEW, Few, Pace, Source},
+    session::Session,
     sessions::Sessions,
 };
 
@@ -35,7 +36,7 @@ impl Call<Sessions> for Count {
     type Answer = store::Count;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<store::Count, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<store::Count, Failure> {
         // The narrow table of those that are due does not tell which of a million are executing.
         let is_in_narrow_tables = !asks_only_for_executing(&self.filter.status);
         if is_in_narrow_tables && self.filter == (Filter { status: self.filter.status.clone(), ..Filter::default() }) {
@@ -65,7 +66,7 @@ struct Counted {
 
 impl Count {
     /// A few of them first, however long that takes; then up to the limit, if there is time for it.
-    async fn by_status(&self, session: &mut MySqlConnection) -> Result<store::Count, Failure> {
+    async fn by_status(&self, session: &mut Session) -> Result<store::Count, Failure> {
         let counted = self.capped(session, COUNTED_FIRST + 1).await?;
         if counted <= COUNTED_FIRST {
             return Ok(store::Count::exactly(counted));
@@ -77,14 +78,14 @@ impl Count {
     }
 
     /// Every timer is either due, paused or finished, and those rows are narrow.
-    async fn capped(&self, session: &mut MySqlConnection, most: u64) -> Result<u64, Failure> {
+    async fn capped(&self, session: &mut Session, most: u64) -> Result<u64, Failure> {
         let text = format!("SELECT {}", self.capped_text(most));
         counted(&sqlx::raw_sql(AssertSqlSafe(text)).fetch_one(session).await.or_not_done()?)
     }
 
     /// The same; `None` where it takes longer than the budget. Each of the two kinds of server reads its own limit, and takes that of the other
     /// for a comment.
-    async fn capped_within(&self, session: &mut MySqlConnection, most: u64) -> Result<Option<u64>, Failure> {
+    async fn capped_within(&self, session: &mut Session, most: u64) -> Result<Option<u64>, Failure> {
         let (capped, millis) = (self.capped_text(most), self.budget.as_millis().max(1));
         let seconds = self.budget.as_secs_f64().max(0.001);
         let text = format!(
@@ -103,7 +104,7 @@ impl Count {
     }
 
     /// Counts stretch by stretch until the end, or until the budget is used up.
-    async fn walk(&self, session: &mut MySqlConnection) -> Result<Counted, Failure> {
+    async fn walk(&self, session: &mut Session) -> Result<Counted, Failure> {
         let mut query = ListQuery { filter: self.filter.clone(), limit: u32::MAX, ..ListQuery::default() };
         let (first, later) = Few::of(&query.filter, query.sort);
         for few in first.into_iter().chain(later) {
@@ -129,7 +130,7 @@ impl Count {
 
     async fn step(
         &self,
-        session: &mut MySqlConnection,
+        session: &mut Session,
         source: &Source,
         query: &ListQuery,
     ) -> Result<(Counted, Option<Cursor>), Failure> {
@@ -143,7 +144,7 @@ impl Count {
     /// Texts that only this program can read come a part at a time.
     async fn look(
         &self,
-        session: &mut MySqlConnection,
+        session: &mut Session,
         source: &Source,
         query: &ListQuery,
     ) -> Result<(Counted, Option<Cursor>), Failure> {
@@ -158,7 +159,7 @@ impl Count {
     }
 
     /// How many timers a walk to the end would look at: those of the period and of the namespaces along which it goes.
-    async fn walked_in_all(&self, session: &mut MySqlConnection) -> Result<u64, Failure> {
+    async fn walked_in_all(&self, session: &mut Session) -> Result<u64, Failure> {
         let query = ListQuery { filter: self.filter.clone(), ..ListQuery::default() };
         if let Source::OfNamespaces { namespaces, .. } = Source::in_order(&query, 1) {
             return expected_of_namespaces(session, &namespaces).await;
@@ -169,7 +170,7 @@ impl Count {
     }
 
     /// What the planner thinks of the whole.
-    async fn estimate(&self, session: &mut MySqlConnection) -> Result<u64, Failure> {
+    async fn estimate(&self, session: &mut Session) -> Result<u64, Failure> {
         let mut all = 0;
         for rows in whereabouts(&self.filter.status) {
             all += expected(session, &rows).await?;
@@ -186,13 +187,13 @@ fn counted(row: &MySqlRow) -> Result<u64, Failure> {
 }
 
 /// How many rows the planner expects to look at.
-async fn expected(session: &mut MySqlConnection, rows: &str) -> Result<u64, Failure> {
+async fn expected(session: &mut Session, rows: &str) -> Result<u64, Failure> {
     let text = format!("EXPLAIN SELECT 1 FROM {rows}");
     let plan = sqlx::raw_sql(AssertSqlSafe(text)).fetch_all(session).await.or_not_done()?;
     Ok(plan.first().map_or(0, rows_of_plan))
 }
 
-async fn expected_of_namespaces(session: &mut MySqlConnection, namespaces: &[Namespace]) -> Result<u64, Failure> {
+async fn expected_of_namespaces(session: &mut Session, namespaces: &[Namespace]) -> Result<u64, Failure> {
     let marks = vec!["?"; namespaces.len()].join(", ");
     let text = format!("EXPLAIN SELECT 1 FROM definition t WHERE t.namespace IN ({marks})");
     let mut query = sqlx::query(AssertSqlSafe(text));

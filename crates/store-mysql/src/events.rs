@@ -8,7 +8,7 @@
 
 use domain::{Attempt, TimerId, Timestamp};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row as _, mysql::MySqlRow};
+use sqlx::{Row as _, mysql::MySqlRow};
 use store::{EventPage, Happened, Read, Unreadable, Watermark};
 use store_sql::{Call, sql};
 
@@ -16,7 +16,9 @@ use crate::{
     attempts::attempt,
     failure::{Failure, Step},
     rows::{self, Hex, json},
+    session::{Dialect, Session},
     sessions::Sessions,
+    tidb,
     transaction::{Holds, Transaction},
 };
 
@@ -38,7 +40,10 @@ impl Call<Sessions> for ReadWatermark {
 
     /// The time first, then the new generation: a transaction that began before that time holds an earlier one. The earlier ones are
     /// looked at only when the new one is committed, so that there is always one that can be locked.
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Watermark, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Watermark, Failure> {
+        if session.dialect() == Dialect::Tidb {
+            return tidb::watermark(session).await;
+        }
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let at = transaction.now;
         let begun = sqlx::query(NEW_GENERATION).execute(transaction.session()).await.or_not_done()?;
@@ -68,7 +73,7 @@ impl Call<Sessions> for Events {
     type Answer = EventPage;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<EventPage, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<EventPage, Failure> {
         let mut limit = self.limit.max(1);
         loop {
             let mut query = sqlx::query(EVENTS);
@@ -116,7 +121,7 @@ impl Call<Sessions> for AttemptsAt {
     type Answer = Vec<Option<Attempt>>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Self::Answer, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Self::Answer, Failure> {
         let wanted = |(place, (id, seq)): (usize, &(TimerId, i64))| Wanted { place, id: Hex::from(*id), seq: *seq };
         let wanted: Vec<Wanted> = self.0.iter().enumerate().map(wanted).collect();
         let rows = sqlx::query(ATTEMPTS_AT).bind(json(&wanted)?).fetch_all(session).await.or_not_done()?;
@@ -140,7 +145,7 @@ impl Call<Sessions> for Forget {
     type Answer = usize;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<usize, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<usize, Failure> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
         let query = sqlx::query(FORGET_EVENTS).bind(self.before.as_micros()).bind(limit);
         let gone = query.execute(session).await.or_unknown()?.rows_affected();

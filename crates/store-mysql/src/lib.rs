@@ -1,4 +1,4 @@
-//! Timers in MariaDB or MySQL, shared by any number of nodes.
+//! Timers in MariaDB, MySQL or TiDB, shared by any number of nodes.
 //!
 //! ```text
 //!   create ──▶ batch: what is queued, one transaction ─┐
@@ -46,9 +46,11 @@ mod purge;
 mod read;
 mod rows;
 mod search;
+mod session;
 mod sessions;
 mod settle;
 mod stats;
+mod tidb;
 mod transaction;
 
 use std::{

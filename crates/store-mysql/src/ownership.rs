@@ -10,13 +10,14 @@ use std::collections::HashSet;
 
 use domain::Shard;
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{DEAD_MEMBERS_KEPT, Epoch, NodeId, ShardLease};
 use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step},
     rows::json,
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -87,7 +88,7 @@ impl Call<Sessions> for Acquire {
     type Answer = Vec<ShardLease>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<ShardLease>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<ShardLease>, Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let mut shard_leases = self.take(&mut transaction).await?;
         // Nodes that are long dead are forgotten here, because this is rare.
@@ -102,7 +103,7 @@ impl Call<Sessions> for Acquire {
     }
 }
 
-async fn forget(session: &mut MySqlConnection, node: Uuid) -> Result<(), Failure> {
+async fn forget(session: &mut Session, node: Uuid) -> Result<(), Failure> {
     for statement in [FORGET_NODE, FORGET_LEASES] {
         sqlx::query(statement).bind(node).execute(&mut *session).await.or_not_done()?;
     }
@@ -134,7 +135,7 @@ impl Call<Sessions> for Release {
     type Answer = ();
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
         let query = sqlx::query(RELEASE).bind(json(&self.shard_leases)?).bind(uuid(self.node));
         query.execute(session).await.or_unknown()?;
         Ok(())
@@ -149,7 +150,7 @@ impl Call<Sessions> for Leave {
     type Answer = ();
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         sqlx::query(RELEASE_ALL).bind(uuid(self.0)).execute(transaction.session()).await.or_not_done()?;
         forget(transaction.session(), uuid(self.0)).await?;

@@ -2,13 +2,14 @@
 
 use domain::Timestamp;
 use serde::Serialize;
-use sqlx::{MySqlConnection, types::Uuid};
+use sqlx::types::Uuid;
 use store_sql::{Call, sql};
 
 use crate::{
     change_all::{DELETE_ATTEMPTS, DELETE_DEFINITIONS, DELETE_OUTCOME},
     failure::{Failure, Step},
     rows::{Hex, json},
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -29,7 +30,7 @@ impl Call<Sessions> for Purge {
     type Answer = usize;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<usize, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<usize, Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let old = sqlx::query_scalar::<_, Uuid>(OLD_OUTCOMES).bind(self.before.as_micros()).bind(self.limit);
         let old = old.fetch_all(transaction.session()).await.or_not_done()?;

@@ -21,7 +21,7 @@ mod statement;
 use std::time::Duration;
 
 use domain::{Callback, CorrelationId, Group, Key, Namespace, Timestamp};
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{Row, mysql::MySqlRow};
 use store::{Candidate, Cursor, Filter, ListQuery, Page, Sort, Summary, Unreadable};
 use store_sql::Call;
 use tokio::time::Instant;
@@ -34,6 +34,7 @@ pub use self::{
 use crate::{
     failure::{Failure, Step},
     rows::{self, Standing},
+    session::Session,
     sessions::Sessions,
 };
 
@@ -53,7 +54,7 @@ impl Call<Sessions> for List {
     type Answer = Page;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Page, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Page, Failure> {
         let mut search = Search::new(&self.query, self.shards);
         let (first, later) = Few::of(&self.query.filter, self.query.sort);
         if search.few(session, &first).await? {
@@ -163,7 +164,7 @@ impl<'q> Search<'q> {
     }
 
     /// Tries sources with few timers, one after the other, until one has few. Then the page is what it has.
-    pub async fn few(&mut self, session: &mut MySqlConnection, sources: &[Few]) -> Result<bool, Failure> {
+    pub async fn few(&mut self, session: &mut Session, sources: &[Few]) -> Result<bool, Failure> {
         for few in sources {
             let from = self.from();
             let asked = statement(&Source::Few(few.clone()), &from, self.shards, self.rows_max());
@@ -183,7 +184,7 @@ impl<'q> Search<'q> {
     }
 
     /// Looks at one stretch in the order of the list. Returns how long it was.
-    pub async fn stretch(&mut self, session: &mut MySqlConnection, source: Source) -> Result<u64, Failure> {
+    pub async fn stretch(&mut self, session: &mut Session, source: Source) -> Result<u64, Failure> {
         let length = source.length();
         let from = self.from();
         let answer = statement(&source, &from, self.shards, self.rows_max()).fetch(session).await?;

@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use domain::{Cause, Next, Status, TimerId, Timestamp};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row as _};
+use sqlx::Row as _;
 use store::{Settlement, StoreError, StoreResult};
 use store_sql::{Call, sql};
 
@@ -19,6 +19,7 @@ use crate::{
     failure::{Failure, Step, Verdict},
     journal::Entries,
     rows::{self, DueKey, Hex, json, shard_column},
+    session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
 };
@@ -168,7 +169,7 @@ impl Settle {
         entries.write(transaction)
     }
 
-    async fn try_to_settle(&self, session: &mut MySqlConnection, finish: &'static str) -> Result<Vec<bool>, Failure> {
+    async fn try_to_settle(&self, session: &mut Session, finish: &'static str) -> Result<Vec<bool>, Failure> {
         let shards = self.batch.iter().map(|settlement| shard_column(settlement.entry.id, self.shards)).collect();
         let mut transaction = Transaction::begin(session, Holds { generation: true, shards }).await?;
         let locked = self.lock(&mut transaction).await?;
@@ -183,7 +184,7 @@ impl Settle {
     }
 }
 
-async fn postpone(session: &mut MySqlConnection, postponed: &[PostponeRow<'_>], entries: &mut Entries) -> Result<(), Failure> {
+async fn postpone(session: &mut Session, postponed: &[PostponeRow<'_>], entries: &mut Entries) -> Result<(), Failure> {
     sqlx::query(POSTPONE).bind(json(postponed)?).execute(&mut *session).await.or_not_done()?;
     // The definition follows only when something it says has changed.
     let moved: Vec<_> = postponed.iter().filter(|row| row.again == 1 || row.next != row.key.at).collect();
@@ -205,7 +206,7 @@ impl Call<Sessions> for Settle {
     type Answer = Vec<bool>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<bool>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<bool>, Failure> {
         let settled = match self.try_to_settle(session, FINISH).await {
             Err(failure) if failure.verdict == Verdict::Duplicate => self.try_to_settle(session, FINISH_AGAIN).await,
             settled => settled,

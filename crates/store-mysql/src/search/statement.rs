@@ -8,13 +8,14 @@
 //! ```
 
 use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, Timestamp};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
 
 use super::{FEW, Few, Source, cursor, few::ids_of, parameters::Parameters};
 use crate::{
     failure::{Failure, Step},
     rows::{Hex, json},
+    session::Session,
 };
 
 /// A text with its parameters.
@@ -51,7 +52,7 @@ fn number(row: &MySqlRow, column: &str) -> Result<u64, Failure> {
 
 impl Statement {
     /// Answers with no rows where a few are more than that.
-    pub async fn fetch(self, session: &mut MySqlConnection) -> Result<Answer, Failure> {
+    pub async fn fetch(self, session: &mut Session) -> Result<Answer, Failure> {
         let Self { few, text, mut parameters, sort, rows_max } = self;
         let mut answer = Answer { rows: Vec::new(), rows_max, looked_at: 0, last: None };
         if let Some(few) = &few {
@@ -75,7 +76,7 @@ impl Statement {
     }
 
     /// For a statement of [`count`]: how many match, how many were looked at, and the last of those.
-    pub async fn count(mut self, session: &mut MySqlConnection) -> Result<(u64, u64, Option<Cursor>), Failure> {
+    pub async fn count(mut self, session: &mut Session) -> Result<(u64, u64, Option<Cursor>), Failure> {
         let mut looked_at = None;
         if let Some(few) = &self.few {
             let ids = Ids::fetch(session, few, &mut self.parameters).await?;
@@ -103,7 +104,7 @@ struct Ids {
 
 impl Ids {
     /// Binds those that may match as the value [`IDS`].
-    async fn fetch(session: &mut MySqlConnection, few: &str, parameters: &mut Parameters) -> Result<Self, Failure> {
+    async fn fetch(session: &mut Session, few: &str, parameters: &mut Parameters) -> Result<Self, Failure> {
         let rows = fetch_all(session, few, parameters).await?;
         let looked_at = rows.len() as u64;
         let mut ids = Vec::new();
@@ -122,7 +123,7 @@ impl Ids {
 /// The place of the ids of a few among the parameters.
 const IDS: usize = 0;
 
-async fn fetch_all(session: &mut MySqlConnection, text: &str, parameters: &Parameters) -> Result<Vec<MySqlRow>, Failure> {
+async fn fetch_all(session: &mut Session, text: &str, parameters: &Parameters) -> Result<Vec<MySqlRow>, Failure> {
     sqlx::raw_sql(AssertSqlSafe(parameters.place(text))).fetch_all(session).await.or_not_done()
 }
 

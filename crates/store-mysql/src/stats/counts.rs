@@ -1,5 +1,5 @@
 use domain::{Namespace, TenantId};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
 use store::{DueCounts, DueQuery};
 use store_sql::{Call, sql};
 
@@ -7,6 +7,7 @@ use super::Portions;
 use crate::{
     failure::{Failure, Step},
     rows::json,
+    session::Session,
     sessions::Sessions,
 };
 
@@ -22,7 +23,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    async fn count(&self, shards: &[i16], session: &mut MySqlConnection) -> Result<Vec<MySqlRow>, Failure> {
+    async fn count(&self, shards: &[i16], session: &mut Session) -> Result<Vec<MySqlRow>, Failure> {
         let DueQuery { namespaces, from, to, step, .. } = &self.query;
         let [from, to, step] = [from, to, step].map(|minutes| minutes.saturating_mul(MICROS_PER_MINUTE));
         let statement = of_shards(if namespaces.is_empty() { DUE_COUNTS } else { DUE_COUNTS_OF }, shards);
@@ -37,7 +38,7 @@ impl Call<Sessions> for Counts {
     type Answer = DueCounts;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<DueCounts, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<DueCounts, Failure> {
         let mut pending = vec![0; self.query.buckets()];
         let mut portions = Portions::of(self.shards, self.query.budget);
         while let Some(shards) = portions.next() {

@@ -4,7 +4,7 @@ use std::{
 };
 
 use domain::{Namespace, TenantId, Timestamp};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row};
+use sqlx::{AssertSqlSafe, Row};
 use store::{NAMESPACES_LISTED_MAX, NamespaceCount, NamespaceCounts};
 use store_sql::{Call, sql};
 
@@ -12,6 +12,7 @@ use super::{Portions, counts::of_shards, reports::parse};
 use crate::{
     failure::{Failure, Step},
     rows,
+    session::Session,
     sessions::Sessions,
 };
 
@@ -38,7 +39,7 @@ struct Pending {
 }
 
 impl Namespaces {
-    async fn names(&self, session: &mut MySqlConnection) -> Result<BTreeSet<Namespace>, Failure> {
+    async fn names(&self, session: &mut Session) -> Result<BTreeSet<Namespace>, Failure> {
         if !self.only.is_empty() {
             return Ok(self.only.iter().cloned().collect());
         }
@@ -55,7 +56,7 @@ impl Namespaces {
         Ok(names)
     }
 
-    async fn pending(&self, portions: &mut Portions, session: &mut MySqlConnection) -> Result<HashMap<i64, Pending>, Failure> {
+    async fn pending(&self, portions: &mut Portions, session: &mut Session) -> Result<HashMap<i64, Pending>, Failure> {
         let mut pending: HashMap<i64, Pending> = HashMap::new();
         while let Some(shards) = portions.next() {
             for row in
@@ -75,7 +76,7 @@ impl Namespaces {
         Ok(pending)
     }
 
-    async fn failed(session: &mut MySqlConnection) -> Result<HashMap<String, u64>, Failure> {
+    async fn failed(session: &mut Session) -> Result<HashMap<String, u64>, Failure> {
         let rows = sqlx::query(FAILED_OF_NAMESPACES).bind(FAILED_COUNTED_MAX).fetch_all(session).await.or_not_done()?;
         let count = |row: &sqlx::mysql::MySqlRow| {
             Ok((rows::text(row, "namespace").or_not_done()?, row.try_get::<i64, _>("failed").or_not_done()?.unsigned_abs()))
@@ -88,7 +89,7 @@ impl Call<Sessions> for Namespaces {
     type Answer = NamespaceCounts;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<NamespaceCounts, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<NamespaceCounts, Failure> {
         let mut portions = Portions::of(self.shards, self.budget);
         let names = self.names(session).await?;
         let is_complete = names.len() <= NAMESPACES_LISTED_MAX;
