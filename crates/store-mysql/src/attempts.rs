@@ -11,7 +11,7 @@ use store_sql::{Call, sql};
 use crate::{
     failure::{Failure, Step},
     journal::Entries,
-    rows::{self, Hex, json},
+    rows::{self, Hex},
     session::Session,
     sessions::Sessions,
     transaction::Transaction,
@@ -54,7 +54,11 @@ pub async fn remember(
         return Ok(());
     }
     let ids: Vec<Hex> = attempts.iter().map(|(id, _)| Hex::from(*id)).collect();
-    let last = sqlx::query(LAST_ATTEMPTS).bind(json(&ids)?).fetch_all(transaction.session()).await.or_not_done()?;
+    let last = sqlx::query(LAST_ATTEMPTS)
+        .bind(transaction.session().given(&ids).await?)
+        .fetch_all(transaction.session())
+        .await
+        .or_not_done()?;
     let read = |row: &MySqlRow| Ok((rows::id(row)?, row.try_get("seq")?));
     let last: HashMap<TimerId, i64> = last.iter().map(read).collect::<Result<_, sqlx::Error>>().or_not_done()?;
     let kept = i64::try_from(limits::ATTEMPTS_KEPT).unwrap_or(i64::MAX);
@@ -77,9 +81,17 @@ pub async fn remember(
             answer: attempt.answer.as_ref().map(ReceivedAnswer::to_text),
         });
     }
-    sqlx::query(INSERT_ATTEMPTS).bind(json(&rows)?).execute(transaction.session()).await.or_not_done()?;
+    sqlx::query(INSERT_ATTEMPTS)
+        .bind(transaction.session().given(&rows).await?)
+        .execute(transaction.session())
+        .await
+        .or_not_done()?;
     if !forgotten.is_empty() {
-        sqlx::query(FORGET_ATTEMPTS).bind(json(&forgotten)?).execute(transaction.session()).await.or_not_done()?;
+        sqlx::query(FORGET_ATTEMPTS)
+            .bind(transaction.session().given(&forgotten).await?)
+            .execute(transaction.session())
+            .await
+            .or_not_done()?;
     }
     Ok(())
 }

@@ -272,7 +272,11 @@ async fn lock(
         }
         let is_due = statement == LOCK_DUE;
         rows.sort_unstable_by_key(|row| if is_due { (row.shard, row.at, row.id.0) } else { (0, 0, row.id.0) });
-        let found = sqlx::query_scalar::<_, Uuid>(statement).bind(json(&rows)?).fetch_all(&mut *session).await.or_not_done()?;
+        let found = sqlx::query_scalar::<_, Uuid>(statement)
+            .bind(session.given(&rows).await?)
+            .fetch_all(&mut *session)
+            .await
+            .or_not_done()?;
         locked.extend(found.into_iter().map(TimerId::from_uuid));
     }
     Ok(locked)
@@ -286,7 +290,7 @@ fn could_change(action: &BulkAction, met: &Met, now: Timestamp) -> bool {
 
 async fn standing(session: &mut Session, ids: &[TimerId]) -> Result<HashMap<TimerId, Met>, Failure> {
     let ids: Vec<Hex> = ids.iter().copied().map(Hex::from).collect();
-    let rows = sqlx::query(STANDING).bind(json(&ids)?).fetch_all(session).await.or_not_done()?;
+    let rows = sqlx::query(STANDING).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
     rows.iter().map(|row| Ok((crate::rows::id(row).or_not_done()?, read(row)?))).collect()
 }
 

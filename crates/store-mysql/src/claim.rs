@@ -142,7 +142,7 @@ impl Call<Sessions> for Take {
         }
         let mut passed_over = 0;
         if !rest.is_empty() {
-            let query = sqlx::query_scalar(STILL_PENDING).bind(json(&rest)?);
+            let query = sqlx::query_scalar(STILL_PENDING).bind(transaction.session().given(&rest).await?);
             passed_over = query.fetch_one(transaction.session()).await.or_not_done()?;
         }
         transaction.commit().await?;
@@ -156,7 +156,7 @@ async fn lock(session: &mut Session, on_locked: OnLocked, keys: &[WantedKey]) ->
         OnLocked::Skip => LOCK_CLAIMABLE,
         OnLocked::Fail => LOCK_CLAIMABLE_OR_FAIL,
     };
-    let locked = sqlx::query(statement).bind(json(keys)?).fetch_all(session).await.or_not_done()?;
+    let locked = sqlx::query(statement).bind(session.given(keys).await?).fetch_all(session).await.or_not_done()?;
     let place = |row: &MySqlRow| Ok((row.try_get("shard")?, row.try_get("at")?, row.try_get("id")?));
     locked.iter().map(place).collect::<Result<_, sqlx::Error>>().or_not_done()
 }
@@ -169,7 +169,7 @@ impl Call<Sessions> for ReadClaimed {
 
     async fn run(&self, session: &mut Session) -> Result<Vec<Claimed>, Failure> {
         let Wanted { token, keys, .. } = &*self.0;
-        let query = sqlx::query(READ_CLAIMED).bind(json(&keys[self.1.clone()])?).bind(token.0);
+        let query = sqlx::query(READ_CLAIMED).bind(session.given(&keys[self.1.clone()]).await?).bind(token.0);
         let rows = query.fetch_all(session).await.or_not_done()?;
         rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
     }

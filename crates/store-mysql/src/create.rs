@@ -18,7 +18,7 @@ use crate::{
     failure::{Failure, Step, Verdict},
     journal::Entries,
     read::Read,
-    rows::{DefinitionColumns, Hex, json},
+    rows::{DefinitionColumns, Hex},
     session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::Transaction,
@@ -95,7 +95,8 @@ impl Insert {
     /// Those whose ids no timer has.
     async fn free(&self, session: &mut Session) -> Result<Vec<Row<'_>>, Failure> {
         let ids: Vec<Hex> = self.timers.iter().map(|(_, columns)| Hex(columns.id)).collect();
-        let taken = sqlx::query_scalar::<_, Uuid>(TAKEN).bind(json(&ids)?).fetch_all(session).await.or_not_done()?;
+        let taken =
+            sqlx::query_scalar::<_, Uuid>(TAKEN).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
         let taken: HashSet<Uuid> = taken.into_iter().collect();
         Ok(self.timers.iter().filter(|(_, columns)| !taken.contains(&columns.id)).collect())
     }

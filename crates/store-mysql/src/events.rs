@@ -15,7 +15,7 @@ use store_sql::{Call, sql};
 use crate::{
     attempts::attempt,
     failure::{Failure, Step},
-    rows::{self, Hex, json},
+    rows::{self, Hex},
     session::{Dialect, Session},
     sessions::Sessions,
     tidb,
@@ -54,7 +54,11 @@ impl Call<Sessions> for ReadWatermark {
         let over =
             sqlx::query_scalar::<_, i64>(PAST_GENERATIONS).bind(next).fetch_all(transaction.session()).await.or_not_done()?;
         if !over.is_empty() {
-            sqlx::query(END_GENERATIONS).bind(json(&over)?).execute(transaction.session()).await.or_not_done()?;
+            sqlx::query(END_GENERATIONS)
+                .bind(transaction.session().given(&over).await?)
+                .execute(transaction.session())
+                .await
+                .or_not_done()?;
         }
         let open: Option<i64> =
             sqlx::query_scalar("SELECT MIN(n) FROM generation").fetch_one(transaction.session()).await.or_not_done()?;
@@ -124,7 +128,7 @@ impl Call<Sessions> for AttemptsAt {
     async fn run(&self, session: &mut Session) -> Result<Self::Answer, Failure> {
         let wanted = |(place, (id, seq)): (usize, &(TimerId, i64))| Wanted { place, id: Hex::from(*id), seq: *seq };
         let wanted: Vec<Wanted> = self.0.iter().enumerate().map(wanted).collect();
-        let rows = sqlx::query(ATTEMPTS_AT).bind(json(&wanted)?).fetch_all(session).await.or_not_done()?;
+        let rows = sqlx::query(ATTEMPTS_AT).bind(session.given(&wanted).await?).fetch_all(session).await.or_not_done()?;
         let mut attempts = vec![None; self.0.len()];
         for row in &rows {
             let place: i64 = row.try_get("place").or_not_done()?;

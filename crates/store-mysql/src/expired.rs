@@ -15,7 +15,7 @@ use crate::{
     claim::claimed,
     due::{BEGINNING, OfShards, Position},
     failure::{Failure, Step},
-    rows::{DueKey, Hex, json},
+    rows::{DueKey, Hex},
     session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
@@ -179,7 +179,7 @@ impl Call<Sessions> for ReadExpired {
 
     async fn run(&self, session: &mut Session) -> Result<Vec<Claimed>, Failure> {
         let found = &self.0[self.1.clone()];
-        let rows = sqlx::query(READ_EXPIRED).bind(json(found)?).fetch_all(session).await.or_not_done()?;
+        let rows = sqlx::query(READ_EXPIRED).bind(session.given(found).await?).fetch_all(session).await.or_not_done()?;
         rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
     }
 }

@@ -24,7 +24,7 @@ use tokio::{
 use crate::{
     due::entry,
     failure::{Failure, Step, Verdict, describe},
-    rows::{Hex, destination_column, json},
+    rows::{Hex, destination_column},
     session::Session,
     sessions::{Sessions, connect},
 };
@@ -88,7 +88,7 @@ impl Call<Sessions> for Nudge {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut Session) -> Result<(), Failure> {
-        let query = sqlx::query(NUDGE).bind(self.sender.0).bind(json(&self.lines)?);
+        let query = sqlx::query(NUDGE).bind(self.sender.0).bind(session.given(&self.lines).await?);
         match query.execute(&mut *session).await.or_unknown() {
             Ok(told) => {
                 let (first, lines) = (told.last_insert_id(), self.lines.len() as u64);

@@ -16,7 +16,6 @@ use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step},
-    rows::json,
     session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
@@ -56,7 +55,11 @@ impl Acquire {
     /// Of the shards that are locked, the free ones are taken. Answers with what the node holds then.
     async fn take(&self, transaction: &mut Transaction<'_>) -> Result<Vec<ShardLease>, Failure> {
         let node = uuid(self.node);
-        let locked = sqlx::query(LOCK_SHARDS).bind(json(&self.shards)?).fetch_all(transaction.session()).await.or_not_done()?;
+        let locked = sqlx::query(LOCK_SHARDS)
+            .bind(transaction.session().given(&self.shards).await?)
+            .fetch_all(transaction.session())
+            .await
+            .or_not_done()?;
         let now = transaction.now;
         let alive = sqlx::query_scalar::<_, Uuid>(LIVING_NODES).bind(now).fetch_all(transaction.session()).await.or_not_done()?;
         let alive: HashSet<Uuid> = alive.into_iter().collect();
@@ -76,7 +79,7 @@ impl Acquire {
             }
         }
         if !free.is_empty() {
-            let free = json(&free)?;
+            let free = transaction.session().given(&free).await?;
             sqlx::query(TAKE_SHARDS).bind(&free).bind(node).execute(transaction.session()).await.or_not_done()?;
             sqlx::query(REMEMBER_LEASES).bind(node).bind(&free).execute(transaction.session()).await.or_not_done()?;
         }
@@ -136,7 +139,7 @@ impl Call<Sessions> for Release {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut Session) -> Result<(), Failure> {
-        let query = sqlx::query(RELEASE).bind(json(&self.shard_leases)?).bind(uuid(self.node));
+        let query = sqlx::query(RELEASE).bind(session.given(&self.shard_leases).await?).bind(uuid(self.node));
         query.execute(session).await.or_unknown()?;
         Ok(())
     }

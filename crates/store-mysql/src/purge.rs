@@ -8,7 +8,7 @@ use store_sql::{Call, sql};
 use crate::{
     change_all::{DELETE_ATTEMPTS, DELETE_DEFINITIONS, DELETE_OUTCOME},
     failure::{Failure, Step},
-    rows::{Hex, json},
+    rows::Hex,
     session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
@@ -36,7 +36,7 @@ impl Call<Sessions> for Purge {
         let old = old.fetch_all(transaction.session()).await.or_not_done()?;
         let rows: Vec<Row> = old.into_iter().map(|id| Row { id: Hex(id) }).collect();
         if !rows.is_empty() {
-            let ids = json(&rows)?;
+            let ids = transaction.session().given(&rows).await?;
             for statement in [DELETE_OUTCOME, DELETE_ATTEMPTS, DELETE_DEFINITIONS] {
                 sqlx::query(statement).bind(&ids).execute(transaction.session()).await.or_not_done()?;
             }

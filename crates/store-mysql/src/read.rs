@@ -9,7 +9,7 @@ use store_sql::{Call, Met, sql};
 
 use crate::{
     failure::{Failure, Step},
-    rows::{self, Hex, Standing, json},
+    rows::{self, Hex, Standing},
     session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
@@ -29,7 +29,7 @@ impl Call<Sessions> for Read {
             return Ok(HashMap::new());
         }
         let ids: Vec<Hex> = self.0.iter().copied().map(Hex::from).collect();
-        let rows = sqlx::query(READ).bind(json(&ids)?).fetch_all(session).await.or_not_done()?;
+        let rows = sqlx::query(READ).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
         rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, met(row)))).collect()
     }
 }

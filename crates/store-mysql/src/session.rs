@@ -1,13 +1,18 @@
 //! A session with the server. It knows which dialect the server speaks, and translates what TiDB lacks, so that a call is written once.
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
+use serde::Serialize;
 use sqlx::{
     AssertSqlSafe, Connection, Either, Execute, Executor, MySql, MySqlConnection, SqlSafeStr, SqlStr,
     error::BoxDynError,
     mysql::{MySqlArguments, MySqlQueryResult, MySqlRow, MySqlStatement, MySqlTypeInfo},
 };
 
-use crate::tidb;
+use crate::{
+    failure::{Failure, Step},
+    rows::json,
+    tidb,
+};
 
 /// What the statements of this crate mean to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +42,17 @@ impl Session {
 
     pub const fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Gives the server the rows that the next statement is about. What comes back is bound in the place of its JSON text.
+    pub async fn given<T: Serialize + Sync>(&mut self, rows: &[T]) -> Result<String, Failure> {
+        let json = json(rows)?;
+        if self.dialect == Dialect::Mysql {
+            return Ok(json);
+        }
+        let text = tidb::staged(&json)?;
+        sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut self.connection).await.or_not_done()?;
+        Ok(String::new())
     }
 
     pub async fn close(self) {

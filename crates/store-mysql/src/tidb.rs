@@ -1,7 +1,7 @@
 //! TiDB speaks the protocol and most of the language of MySQL, except what this file is about.
 //!
 //! ```text
-//!   JSON_TABLE           unknown                    a table of numbers, and what the JSON text has at each
+//!   JSON_TABLE           unknown                    a table in the memory of the session, into which the rows are put first
 //!   SKIP LOCKED          taken for nothing:         waits for the rows
 //!                        no row is locked at all
 //!   LOCK IN SHARE MODE   refused                    locks for itself alone: those who would share it go one after the other
@@ -17,11 +17,12 @@ use std::{
 
 use domain::Timestamp;
 use sqlx::{AssertSqlSafe, Row as _};
-use store::Watermark;
+use store::{Unreadable, Watermark};
 use store_sql::sql;
 
 use crate::{
     failure::{Failure, Step},
+    literal,
     session::Session,
     transaction::NOW,
 };
@@ -31,11 +32,9 @@ pub const TABLES: &str = sql!("sql/tidb_tables.sql");
 /// The one that makes `generation`.
 pub const TABLES_VERSION: i32 = 7;
 
-/// For every session. Statements are planned for the values at hand: a JSON text is then read once, not once for each of its rows.
-pub const SETTINGS: &str = "SET SESSION tidb_enable_prepared_plan_cache = OFF, tidb_txn_mode = 'pessimistic'";
-
-/// The rows of a statement at the most: so many numbers there are in `numbers`. More are refused.
-const ROWS_MAX: usize = 16_384;
+/// For every session: `given` has the rows that its next statement is about, one JSON text for each.
+pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic'; \
+     CREATE TEMPORARY TABLE IF NOT EXISTS given (n BIGINT NOT NULL PRIMARY KEY, line JSON NOT NULL)";
 
 /// How many writes that record events go side by side. They have the numbers from 1 in `generation`.
 const LANES: usize = 16;
@@ -63,6 +62,18 @@ pub async fn watermark(session: &mut Session) -> Result<Watermark, Failure> {
     Ok(Watermark { at: Timestamp::from_micros(at), open: next, next })
 }
 
+/// The statements that put the rows of a JSON text into `given`.
+pub fn staged(json: &str) -> Result<String, Unreadable> {
+    let rows: Vec<serde_json::Value> = serde_json::from_str(json).map_err(|error| Unreadable(error.to_string()))?;
+    let mut text = "DELETE FROM given".to_owned();
+    for (n, row) in rows.iter().enumerate() {
+        let before = if n == 0 { "; INSERT INTO given (n, line) VALUES " } else { ", " };
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{before}({n}, CAST({} AS JSON))", literal::text(&row.to_string()));
+    }
+    Ok(text)
+}
+
 /// The statements in the words of TiDB; `None` where these are the same. Statements stand apart by `; `, which no value contains: those are
 /// in hexadecimal.
 pub fn translated(statements: &str) -> Option<String> {
@@ -72,7 +83,7 @@ pub fn translated(statements: &str) -> Option<String> {
 
 fn translate(statement: &str) -> String {
     let statement = statement.replace("LOCK IN SHARE MODE", "FOR UPDATE").replace(" SKIP LOCKED", "");
-    with_hint(&without_json_table(&statement))
+    without_json_table(&with_hint(&statement))
 }
 
 /// Every join goes from the left to the right by an index: the planner does not know how few rows a JSON text has, and would read a whole
@@ -90,12 +101,14 @@ fn with_hint(statement: &str) -> String {
     }
 }
 
-/// With a table of its own in the place of each `JSON_TABLE(text, '$[*]' COLUMNS (name TYPE PATH '$.name', …))`.
+/// With `given` in the place of each `JSON_TABLE(text, '$[*]' COLUMNS (name TYPE PATH '$.name', …))`. A text that is written into the statement
+/// is put there first; one that is bound was, see [`Session::given`].
 fn without_json_table(statement: &str) -> String {
     const CALL: &str = "JSON_TABLE(";
     const COLUMNS: &str = ", '$[*]' COLUMNS (";
     let mut parts = statement.split(CALL);
     let mut text = parts.next().unwrap_or_default().to_owned();
+    let mut first = String::new();
     for part in parts {
         // What is not written like this is refused by the server.
         let Some((json, rest)) = part.split_once(COLUMNS) else {
@@ -104,20 +117,17 @@ fn without_json_table(statement: &str) -> String {
             continue;
         };
         let end = closing(rest);
-        let (columns, rest) = (&rest[..end], rest[end..].trim_start_matches(')'));
+        let (columns, rest) = rest.split_at(end);
+        let rest = rest.strip_prefix("))").unwrap_or(rest);
         let columns: Vec<_> = columns.split(", ").filter_map(column).collect();
-        // The text is a value of a query of its own, which is asked once, before all rows.
-        let _ = write!(
-            text,
-            "(WITH given (doc) AS (SELECT CAST({json} AS JSON)) SELECT {} FROM (
-                SELECT JSON_EXTRACT((SELECT doc FROM given), CONCAT('$[', r.n, ']')) AS one FROM numbers r
-                WHERE r.n < IF(JSON_LENGTH((SELECT doc FROM given)) > {ROWS_MAX}, JSON_LENGTH('too many rows'),
-                    JSON_LENGTH((SELECT doc FROM given)))
-            ) x){rest}",
-            columns.join(", ")
-        );
+        let is_bound = if json == "?" { " WHERE ? = ''" } else { "" };
+        if let Some(staged) = literal::read_text(json).and_then(|json| staged(&json).ok()) {
+            first = format!("{staged}; ");
+        }
+        // Writing to a text cannot fail.
+        let _ = write!(text, "(SELECT {} FROM given x{is_bound}){rest}", columns.join(", "));
     }
-    text
+    first + &text
 }
 
 /// Where the bracket ends that is open at the beginning.
@@ -139,8 +149,8 @@ fn column(column: &str) -> Option<String> {
     let (name, rest) = column.trim().split_once(' ')?;
     let (kind, path) = rest.split_once(" PATH ")?;
     let value = match path.trim() {
-        "'$'" => "x.one".to_owned(),
-        path => format!("JSON_EXTRACT(x.one, {path})"),
+        "'$'" => "x.line".to_owned(),
+        path => format!("JSON_EXTRACT(x.line, {path})"),
     };
     let is_number = ["TINYINT", "SMALLINT", "INT", "BIGINT"].contains(&kind);
     Some(if is_number { format!("CAST({value} AS SIGNED) AS {name}") } else { format!("JSON_UNQUOTE({value}) AS {name}") })
@@ -156,24 +166,30 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_from_a_table_of_numbers() {
+    fn rows_come_from_a_table_of_the_session() {
         let statement = "UPDATE JSON_TABLE(?, '$[*]' COLUMNS ( id CHAR(32) PATH '$.id', next BIGINT PATH '$.next' )) w \
             STRAIGHT_JOIN due d ON d.id = UNHEX(w.id) SET d.at = w.next; COMMIT";
         let text = translated(statement).unwrap();
-        assert!(text.starts_with("UPDATE /*+ INL_JOIN(d) */ (WITH given"), "{text}");
-        assert!(text.contains("CAST(? AS JSON)") && !text.contains("JSON_TABLE"), "{text}");
-        assert!(
-            text.contains(
-                "JSON_UNQUOTE(JSON_EXTRACT(x.one, '$.id')) AS id, CAST(JSON_EXTRACT(x.one, '$.next') AS SIGNED) AS next"
-            )
-        );
-        assert!(text.ends_with(") x) w STRAIGHT_JOIN due d ON d.id = UNHEX(w.id) SET d.at = w.next; COMMIT"), "{text}");
+        assert!(text.starts_with("UPDATE /*+ INL_JOIN(d) */ (SELECT JSON_UNQUOTE("), "{text}");
+        assert!(text.contains(
+            "JSON_UNQUOTE(JSON_EXTRACT(x.line, '$.id')) AS id, CAST(JSON_EXTRACT(x.line, '$.next') AS SIGNED) AS next"
+        ));
+        let rest = "FROM given x WHERE ? = '') w STRAIGHT_JOIN due d ON d.id = UNHEX(w.id) SET d.at = w.next; COMMIT";
+        assert!(text.ends_with(rest), "{text}");
     }
 
     #[test]
     fn the_elements_of_a_list_can_be_values() {
         let text = translated("SELECT w.n FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$')) w").unwrap();
-        assert!(text.contains("SELECT CAST(x.one AS SIGNED) AS n FROM ("), "{text}");
+        assert_eq!(text, "SELECT w.n FROM (SELECT CAST(x.line AS SIGNED) AS n FROM given x WHERE ? = '') w");
+    }
+
+    #[test]
+    fn rows_in_the_text_are_put_there_first() {
+        let statement = format!("SELECT w.n FROM JSON_TABLE({}, '$[*]' COLUMNS (n BIGINT PATH '$')) w", literal::text("[7,8]"));
+        let staged = "DELETE FROM given; INSERT INTO given (n, line) VALUES (0, CAST(_utf8mb4 X'37' AS JSON)), (1, CAST(_utf8mb4 X'38' AS JSON))";
+        let text = translated(&statement).unwrap();
+        assert_eq!(text, format!("{staged}; SELECT w.n FROM (SELECT CAST(x.line AS SIGNED) AS n FROM given x) w"));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use store_sql::{Call, sql};
 use super::Portions;
 use crate::{
     failure::{Failure, Step},
-    rows::json,
     session::Session,
     sessions::Sessions,
 };
@@ -29,7 +28,7 @@ impl Counts {
         let statement = of_shards(if namespaces.is_empty() { DUE_COUNTS } else { DUE_COUNTS_OF }, shards);
         let statement = statement.replace("/* tenants */ 0", &list(&tenants(namespaces)));
         let query = sqlx::query(AssertSqlSafe(statement)).bind(from).bind(step).bind(from).bind(to);
-        let query = if namespaces.is_empty() { query } else { query.bind(json(&names(namespaces))?) };
+        let query = if namespaces.is_empty() { query } else { query.bind(session.given(&names(namespaces)).await?) };
         query.fetch_all(session).await.or_not_done()
     }
 }
