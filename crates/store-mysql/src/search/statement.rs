@@ -10,8 +10,9 @@
 use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, Timestamp};
 use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
+use store_sql::{FEW, Few, Source};
 
-use super::{FEW, Few, Source, cursor, few::ids_of, parameters::Parameters};
+use super::{cursor, few::ids_of, parameters::Parameters};
 use crate::{
     failure::{Failure, Step},
     rows::{Hex, json},
@@ -29,7 +30,7 @@ pub struct Statement {
 }
 
 /// What a statement found.
-pub struct Answer {
+pub struct Found {
     /// Those that match as far as the statement could tell.
     pub rows: Vec<MySqlRow>,
     pub rows_max: u64,
@@ -39,22 +40,15 @@ pub struct Answer {
     pub last: Option<Cursor>,
 }
 
-impl Answer {
-    /// How many timers had been looked at when this one was found.
-    pub fn place_of(&self, row: &MySqlRow) -> Result<u64, Failure> {
-        number(row, "n")
-    }
-}
-
 fn number(row: &MySqlRow, column: &str) -> Result<u64, Failure> {
     row.try_get::<i64, _>(column).map(i64::unsigned_abs).or_not_done()
 }
 
 impl Statement {
     /// Answers with no rows where a few are more than that.
-    pub async fn fetch(self, session: &mut Session) -> Result<Answer, Failure> {
+    pub async fn fetch(self, session: &mut Session) -> Result<Found, Failure> {
         let Self { few, text, mut parameters, sort, rows_max } = self;
-        let mut answer = Answer { rows: Vec::new(), rows_max, looked_at: 0, last: None };
+        let mut answer = Found { rows: Vec::new(), rows_max, looked_at: 0, last: None };
         if let Some(few) = &few {
             let ids = Ids::fetch(session, few, &mut parameters).await?;
             answer.looked_at = ids.looked_at;
@@ -65,7 +59,7 @@ impl Statement {
         }
         for row in fetch_all(session, &text, &parameters).await? {
             answer.looked_at = number(&row, "looked_at")?;
-            if answer.place_of(&row)? == answer.looked_at {
+            if number(&row, "n")? == answer.looked_at {
                 answer.last = Some(cursor(&row, sort)?);
             }
             if row.try_get("matches").or_not_done()? && (answer.rows.len() as u64) < rows_max {
@@ -160,7 +154,7 @@ pub fn statement(source: &Source, query: &ListQuery, shards: u16, rows_max: u64)
     Statement { few: None, text, parameters, sort: query.sort, rows_max }
 }
 
-/// How many of a stretch match; only where [`has_large_texts`] does not hold.
+/// How many of a stretch match; see [`store_sql::has_large_texts`].
 pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
     let mut parameters = Parameters::default();
     parameters.text("[]");
@@ -186,11 +180,6 @@ const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.`key`, f.group_name, f.callb
     f.created_at, f.updated_at, f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, \
     COALESCE(d.attempt, o.attempt, p.attempt) AS attempt, COALESCE(d.last_error, o.last_error, p.last_error) AS last_error, \
     o.status, o.executed_at, o.finished_at, p.paused_at, p.note AS pause_note";
-
-/// Whether the filter asks about texts that only this program can read.
-pub fn has_large_texts(filter: &Filter) -> bool {
-    filter.reads_metadata() || filter.destination.is_some()
-}
 
 fn large_columns(filter: &Filter) -> String {
     let metadata = if filter.reads_metadata() { ", f.metadata" } else { "" };
