@@ -24,6 +24,9 @@ else
   echo "left out: they need a nightly compiler and cargo-fuzz (see fuzz/README.md)"
 fi
 
+heading "the whole contract of stores on MySQL"
+cargo test --locked --package store-mysql --test every_server mysql
+
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1
 

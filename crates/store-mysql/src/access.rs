@@ -1,13 +1,14 @@
 //! Keys that are bound to namespaces. There are few of them, and every node reads all of them.
 
 use domain::{Access, AccessKey, AccessKeyId, Invalid, Namespace, Namespaces, Rights, Timestamp};
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{Row, mysql::MySqlRow};
 use store::Unreadable;
 use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step, Verdict},
     rows::json,
+    session::Session,
     sessions::Sessions,
 };
 
@@ -21,7 +22,7 @@ impl Call<Sessions> for AddKey {
     type Answer = bool;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<bool, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<bool, Failure> {
         let AccessKey { id, name, hash, access, created_at, revoked_at } = &self.0;
         let namespaces = match &access.namespaces {
             Namespaces::All => None,
@@ -54,7 +55,7 @@ impl Call<Sessions> for Keys {
     const WRITES: bool = false;
 
     /// One key that cannot be read fails all of them: to go on without it could look as if no keys were wanted here.
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<AccessKey>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<AccessKey>, Failure> {
         sqlx::query(KEYS).fetch_all(session).await.or_not_done()?.iter().map(key).collect()
     }
 }
@@ -90,7 +91,7 @@ impl Call<Sessions> for RevokeKey {
     type Answer = bool;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<bool, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<bool, Failure> {
         let query = sqlx::query(REVOKE_KEY).bind(self.now.as_micros()).bind(self.id.0);
         Ok(query.execute(session).await.or_unknown()?.rows_affected() == 1)
     }

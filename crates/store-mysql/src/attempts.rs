@@ -4,14 +4,15 @@ use std::collections::HashMap;
 
 use domain::{Attempt, ReceivedAnswer, Span, TimerId, Timestamp, limits};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row as _, mysql::MySqlRow};
+use sqlx::{Row as _, mysql::MySqlRow};
 use store::{Happened, Unreadable};
 use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step},
     journal::Entries,
-    rows::{self, Hex, json},
+    rows::{self, Hex},
+    session::Session,
     sessions::Sessions,
     transaction::Transaction,
 };
@@ -53,7 +54,11 @@ pub async fn remember(
         return Ok(());
     }
     let ids: Vec<Hex> = attempts.iter().map(|(id, _)| Hex::from(*id)).collect();
-    let last = sqlx::query(LAST_ATTEMPTS).bind(json(&ids)?).fetch_all(transaction.session()).await.or_not_done()?;
+    let last = sqlx::query(LAST_ATTEMPTS)
+        .bind(transaction.session().given(&ids).await?)
+        .fetch_all(transaction.session())
+        .await
+        .or_not_done()?;
     let read = |row: &MySqlRow| Ok((rows::id(row)?, row.try_get("seq")?));
     let last: HashMap<TimerId, i64> = last.iter().map(read).collect::<Result<_, sqlx::Error>>().or_not_done()?;
     let kept = i64::try_from(limits::ATTEMPTS_KEPT).unwrap_or(i64::MAX);
@@ -76,9 +81,17 @@ pub async fn remember(
             answer: attempt.answer.as_ref().map(ReceivedAnswer::to_text),
         });
     }
-    sqlx::query(INSERT_ATTEMPTS).bind(json(&rows)?).execute(transaction.session()).await.or_not_done()?;
+    sqlx::query(INSERT_ATTEMPTS)
+        .bind(transaction.session().given(&rows).await?)
+        .execute(transaction.session())
+        .await
+        .or_not_done()?;
     if !forgotten.is_empty() {
-        sqlx::query(FORGET_ATTEMPTS).bind(json(&forgotten)?).execute(transaction.session()).await.or_not_done()?;
+        sqlx::query(FORGET_ATTEMPTS)
+            .bind(transaction.session().given(&forgotten).await?)
+            .execute(transaction.session())
+            .await
+            .or_not_done()?;
     }
     Ok(())
 }
@@ -92,7 +105,7 @@ impl Call<Sessions> for Attempts {
     type Answer = Vec<Attempt>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<Attempt>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<Attempt>, Failure> {
         let rows = sqlx::query(ATTEMPTS).bind(self.id.as_uuid()).fetch_all(session).await.or_not_done()?;
         rows.iter().map(attempt).collect()
     }

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use domain::{TimerId, Timestamp};
-use sqlx::MySqlConnection;
 use store::{BulkAction, BulkItem};
 use store_sql::Call;
 
 use crate::{
     change_all::{ChangeAll, hold},
     failure::Failure,
+    session::Session,
     sessions::Sessions,
     transaction::Transaction,
 };
@@ -25,7 +25,7 @@ impl Call<Sessions> for CancelAll {
     type Answer = HashSet<TimerId>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<HashSet<TimerId>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<HashSet<TimerId>, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let met = hold(transaction.session(), &BulkAction::Cancel, &self.ids, self.now, self.shards).await?;
         // Whatever their revisions are: no other session changes them any more.

@@ -1,7 +1,6 @@
 //! What a caller changes about one timer: an update or its end while it is pending or paused, another try or a new life when it has ended.
 
 use domain::{Event, Status, Timer, TimerId, Timestamp};
-use sqlx::MySqlConnection;
 use store::{BulkStep, Changed};
 use store_sql::Call;
 
@@ -10,6 +9,7 @@ use crate::{
     conflict::{Held, NextAttempt, hold, renewed, replace},
     failure::Failure,
     rows::destination_column,
+    session::Session,
     sessions::Sessions,
     transaction::Transaction,
 };
@@ -42,7 +42,7 @@ impl Call<Sessions> for Update {
     type Answer = Changed;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Changed, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Changed, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let Timer { revision, .. } = self.changed;
         let held = match hold_for(&mut transaction, self.changed.id(), Event::Update, Some(revision), self.shards).await? {
@@ -73,7 +73,7 @@ impl Call<Sessions> for Cancel {
     type Answer = Changed;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Changed, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Changed, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let held = match hold_for(&mut transaction, self.id, Event::Cancel, self.expected, self.shards).await? {
             Ok(held) => held,
@@ -99,7 +99,7 @@ impl Call<Sessions> for Reopen {
     const WRITES: bool = true;
 
     /// Holds the outcome first: a purge passes it over, and a replacement waits.
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Changed, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Changed, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let held = match hold_for(&mut transaction, self.id, Event::Reopen, self.expected, self.shards).await? {
             Ok(held) => held,
@@ -126,7 +126,7 @@ impl Call<Sessions> for Revive {
     type Answer = Changed;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Changed, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Changed, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let Timer { revision, .. } = self.changed;
         let held = match hold_for(&mut transaction, self.changed.id(), Event::Revive, Some(revision), self.shards).await? {

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{Destination, Status, TimerId, Timestamp};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row as _, mysql::MySqlRow, types::Uuid};
+use sqlx::{Row as _, mysql::MySqlRow, types::Uuid};
 use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Unreadable};
 use store_sql::{Call, portions, sql};
 
@@ -22,6 +22,7 @@ use crate::{
     operation::{LOCK_OPERATION, PROGRESS},
     read::Read,
     rows::{DueKey, Hex, destination, destination_column, json, shard_column},
+    session::Session,
     sessions::Sessions,
     transaction::Transaction,
 };
@@ -198,7 +199,7 @@ impl Call<Sessions> for ChangeAll {
     type Answer = Option<Vec<BulkChange>>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Self::Answer, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Self::Answer, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         if let Some(progress) = &self.progress
             && !lock_operation(transaction.session(), progress).await?
@@ -218,7 +219,7 @@ impl Call<Sessions> for ChangeAll {
 
 /// Locks those timers that the action may change, and reads them as they stand then.
 pub async fn hold(
-    session: &mut MySqlConnection,
+    session: &mut Session,
     action: &BulkAction,
     ids: &[TimerId],
     now: Timestamp,
@@ -248,7 +249,7 @@ pub async fn hold(
 
 /// Locks the rows of timers where they were seen. Answers with those that still are there.
 async fn lock(
-    session: &mut MySqlConnection,
+    session: &mut Session,
     ids: &[TimerId],
     seen: &HashMap<TimerId, Met>,
     shards: u16,
@@ -271,7 +272,11 @@ async fn lock(
         }
         let is_due = statement == LOCK_DUE;
         rows.sort_unstable_by_key(|row| if is_due { (row.shard, row.at, row.id.0) } else { (0, 0, row.id.0) });
-        let found = sqlx::query_scalar::<_, Uuid>(statement).bind(json(&rows)?).fetch_all(&mut *session).await.or_not_done()?;
+        let found = sqlx::query_scalar::<_, Uuid>(statement)
+            .bind(session.given(&rows).await?)
+            .fetch_all(&mut *session)
+            .await
+            .or_not_done()?;
         locked.extend(found.into_iter().map(TimerId::from_uuid));
     }
     Ok(locked)
@@ -283,9 +288,9 @@ fn could_change(action: &BulkAction, met: &Met, now: Timestamp) -> bool {
     action.step(&item, &met.standing, now).is_some()
 }
 
-async fn standing(session: &mut MySqlConnection, ids: &[TimerId]) -> Result<HashMap<TimerId, Met>, Failure> {
+async fn standing(session: &mut Session, ids: &[TimerId]) -> Result<HashMap<TimerId, Met>, Failure> {
     let ids: Vec<Hex> = ids.iter().copied().map(Hex::from).collect();
-    let rows = sqlx::query(STANDING).bind(json(&ids)?).fetch_all(session).await.or_not_done()?;
+    let rows = sqlx::query(STANDING).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
     rows.iter().map(|row| Ok((crate::rows::id(row).or_not_done()?, read(row)?))).collect()
 }
 
@@ -327,7 +332,7 @@ impl ChangeAll {
     }
 
     /// Where timers go that have ended: only their definitions say so.
-    async fn destinations_of_ended(&self, session: &mut MySqlConnection) -> Result<HashMap<TimerId, Destination>, Failure> {
+    async fn destinations_of_ended(&self, session: &mut Session) -> Result<HashMap<TimerId, Destination>, Failure> {
         let mut destinations = HashMap::new();
         if self.action != BulkAction::Retry {
             return Ok(destinations);
@@ -386,12 +391,12 @@ fn read(row: &MySqlRow) -> Result<Met, Failure> {
     })
 }
 
-async fn lock_operation(session: &mut MySqlConnection, progress: &Progress) -> Result<bool, Failure> {
+async fn lock_operation(session: &mut Session, progress: &Progress) -> Result<bool, Failure> {
     let query = sqlx::query(LOCK_OPERATION).bind(progress.operation.0.as_uuid()).bind(progress.epoch.0);
     Ok(query.fetch_optional(session).await.or_not_done()?.is_some())
 }
 
-async fn write_progress(session: &mut MySqlConnection, progress: &Progress, changes: &[BulkChange]) -> Result<(), Failure> {
+async fn write_progress(session: &mut Session, progress: &Progress, changes: &[BulkChange]) -> Result<(), Failure> {
     let changed = changes.iter().filter(|change| change.is_change()).count();
     sqlx::query(PROGRESS)
         .bind(progress.cursor.map(|cursor| cursor.at.as_micros()))

@@ -13,7 +13,7 @@ use std::{
 
 use domain::{Cause, Shard, Span, Status};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
 use store_sql::{Call, portions, sql};
 use tokio::time::{Instant, sleep};
@@ -23,6 +23,7 @@ use crate::{
     failure::{Failure, Step},
     literal,
     rows::{self, DueKey, Standing, json, shard_column},
+    session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
 };
@@ -121,7 +122,7 @@ impl Call<Sessions> for Take {
     type Answer = i64;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<i64, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<i64, Failure> {
         let Wanted { token, lease_micros, on_locked, keys } = &*self.0;
         let shards = keys.iter().map(|wanted| wanted.key.shard).collect();
         let mut transaction = Transaction::begin(session, Holds { generation: false, shards }).await?;
@@ -141,7 +142,7 @@ impl Call<Sessions> for Take {
         }
         let mut passed_over = 0;
         if !rest.is_empty() {
-            let query = sqlx::query_scalar(STILL_PENDING).bind(json(&rest)?);
+            let query = sqlx::query_scalar(STILL_PENDING).bind(transaction.session().given(&rest).await?);
             passed_over = query.fetch_one(transaction.session()).await.or_not_done()?;
         }
         transaction.commit().await?;
@@ -150,16 +151,12 @@ impl Call<Sessions> for Take {
 }
 
 /// Locks those that are pending, and says which they are.
-async fn lock(
-    session: &mut MySqlConnection,
-    on_locked: OnLocked,
-    keys: &[WantedKey],
-) -> Result<HashSet<(i16, i64, Uuid)>, Failure> {
+async fn lock(session: &mut Session, on_locked: OnLocked, keys: &[WantedKey]) -> Result<HashSet<(i16, i64, Uuid)>, Failure> {
     let statement = match on_locked {
         OnLocked::Skip => LOCK_CLAIMABLE,
         OnLocked::Fail => LOCK_CLAIMABLE_OR_FAIL,
     };
-    let locked = sqlx::query(statement).bind(json(keys)?).fetch_all(session).await.or_not_done()?;
+    let locked = sqlx::query(statement).bind(session.given(keys).await?).fetch_all(session).await.or_not_done()?;
     let place = |row: &MySqlRow| Ok((row.try_get("shard")?, row.try_get("at")?, row.try_get("id")?));
     locked.iter().map(place).collect::<Result<_, sqlx::Error>>().or_not_done()
 }
@@ -170,9 +167,9 @@ impl Call<Sessions> for ReadClaimed {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<Claimed>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<Claimed>, Failure> {
         let Wanted { token, keys, .. } = &*self.0;
-        let query = sqlx::query(READ_CLAIMED).bind(json(&keys[self.1.clone()])?).bind(token.0);
+        let query = sqlx::query(READ_CLAIMED).bind(session.given(&keys[self.1.clone()]).await?).bind(token.0);
         let rows = query.fetch_all(session).await.or_not_done()?;
         rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
     }

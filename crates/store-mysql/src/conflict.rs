@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use domain::{Definition, Fingerprint, NewTimer, Pause, Resolution, Status, Timer, TimerId, Times, Timestamp, resolve};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
 use store::Created;
 use store_sql::{Call, as_created, sql};
 
@@ -16,6 +16,7 @@ use crate::{
     journal::Entries,
     literal::{self, placed},
     rows::{self, DefinitionColumns, Standing, shard_column},
+    session::Session,
     sessions::Sessions,
     transaction::Transaction,
 };
@@ -53,7 +54,7 @@ pub struct Held {
 }
 
 /// Locks the timer, inside a transaction. `None` when there is none.
-pub async fn hold(session: &mut MySqlConnection, id: TimerId, shards: u16) -> Result<Option<Held>, Failure> {
+pub async fn hold(session: &mut Session, id: TimerId, shards: u16) -> Result<Option<Held>, Failure> {
     let text = hold_text(id, shards);
     for _ in 0..CHASES_MAX {
         let rows = sqlx::raw_sql(AssertSqlSafe(text.clone())).fetch_all(&mut *session).await.or_not_done()?;
@@ -228,7 +229,7 @@ impl Call<Sessions> for Resolve {
     type Answer = Option<Created>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Option<Created>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Option<Created>, Failure> {
         let Self { new, fingerprint, shards } = self;
         let mut transaction = Transaction::recording(session).await?;
         let Some(held) = hold(transaction.session(), new.definition.id, *shards).await? else {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use domain::{NewTimer, TimerId};
-use sqlx::{AssertSqlSafe, MySqlConnection, types::Uuid};
+use sqlx::{AssertSqlSafe, types::Uuid};
 use store::{Created, StoreResult, Unreadable};
 use store_sql::{Call, Inserted, Inserts, Met, sql};
 
@@ -18,7 +18,8 @@ use crate::{
     failure::{Failure, Step, Verdict},
     journal::Entries,
     read::Read,
-    rows::{DefinitionColumns, Hex, json},
+    rows::{DefinitionColumns, Hex},
+    session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::Transaction,
 };
@@ -92,9 +93,10 @@ impl Insert {
     }
 
     /// Those whose ids no timer has.
-    async fn free(&self, session: &mut MySqlConnection) -> Result<Vec<Row<'_>>, Failure> {
+    async fn free(&self, session: &mut Session) -> Result<Vec<Row<'_>>, Failure> {
         let ids: Vec<Hex> = self.timers.iter().map(|(_, columns)| Hex(columns.id)).collect();
-        let taken = sqlx::query_scalar::<_, Uuid>(TAKEN).bind(json(&ids)?).fetch_all(session).await.or_not_done()?;
+        let taken =
+            sqlx::query_scalar::<_, Uuid>(TAKEN).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
         let taken: HashSet<Uuid> = taken.into_iter().collect();
         Ok(self.timers.iter().filter(|(_, columns)| !taken.contains(&columns.id)).collect())
     }
@@ -104,7 +106,7 @@ impl Call<Sessions> for Insert {
     type Answer = Inserted;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Inserted, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Inserted, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let timers = if self.asks_first { self.free(transaction.session()).await? } else { self.timers.iter().collect() };
         if timers.is_empty() {
@@ -143,7 +145,7 @@ impl Insert {
     }
 }
 
-async fn insert_definitions(session: &mut MySqlConnection, rows: &[Row<'_>]) -> Result<(), Failure> {
+async fn insert_definitions(session: &mut Session, rows: &[Row<'_>]) -> Result<(), Failure> {
     let mut query = sqlx::query(AssertSqlSafe(repeated(INSERT_DEFINITION, rows.len())));
     for (new, columns) in rows {
         let created_at = new.created_at.as_micros();
@@ -170,7 +172,7 @@ async fn insert_definitions(session: &mut MySqlConnection, rows: &[Row<'_>]) -> 
     Ok(())
 }
 
-async fn insert_due(session: &mut MySqlConnection, rows: &[Row<'_>]) -> Result<(), Failure> {
+async fn insert_due(session: &mut Session, rows: &[Row<'_>]) -> Result<(), Failure> {
     let mut query = sqlx::query(AssertSqlSafe(repeated(INSERT_DUE, rows.len())));
     for (_, columns) in rows {
         query = query.bind(columns.shard).bind(columns.execute_at).bind(columns.id).bind(columns.destination);

@@ -1,13 +1,14 @@
 //! What is due, a page for each shard, in one statement.
 
 use domain::{TimerId, Timestamp};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow, types::Uuid};
 use store::{DueEntry, ShardCursor};
 use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step},
     rows,
+    session::Session,
     sessions::Sessions,
 };
 
@@ -34,7 +35,7 @@ pub struct OfShards {
 
 impl OfShards {
     /// The rows of each shard in their order.
-    pub async fn fetch(&self, session: &mut MySqlConnection) -> Result<Vec<MySqlRow>, Failure> {
+    pub async fn fetch(&self, session: &mut Session) -> Result<Vec<MySqlRow>, Failure> {
         // Filled up to a power of two, so that few different texts are prepared.
         let parts = self.from.len().next_power_of_two();
         let text = vec![self.part; parts].join(" UNION ALL ");
@@ -70,7 +71,7 @@ impl Call<Sessions> for Due {
     type Answer = Vec<DueEntry>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<DueEntry>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<DueEntry>, Failure> {
         if self.0.from.is_empty() {
             return Ok(Vec::new());
         }

@@ -8,15 +8,17 @@
 
 use domain::{Attempt, TimerId, Timestamp};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row as _, mysql::MySqlRow};
+use sqlx::{Row as _, mysql::MySqlRow};
 use store::{EventPage, Happened, Read, Unreadable, Watermark};
 use store_sql::{Call, sql};
 
 use crate::{
     attempts::attempt,
     failure::{Failure, Step},
-    rows::{self, Hex, json},
+    rows::{self, Hex},
+    session::{Dialect, Session},
     sessions::Sessions,
+    tidb,
     transaction::{Holds, Transaction},
 };
 
@@ -38,7 +40,10 @@ impl Call<Sessions> for ReadWatermark {
 
     /// The time first, then the new generation: a transaction that began before that time holds an earlier one. The earlier ones are
     /// looked at only when the new one is committed, so that there is always one that can be locked.
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Watermark, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Watermark, Failure> {
+        if session.dialect() == Dialect::Tidb {
+            return tidb::watermark(session).await;
+        }
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let at = transaction.now;
         let begun = sqlx::query(NEW_GENERATION).execute(transaction.session()).await.or_not_done()?;
@@ -49,7 +54,11 @@ impl Call<Sessions> for ReadWatermark {
         let over =
             sqlx::query_scalar::<_, i64>(PAST_GENERATIONS).bind(next).fetch_all(transaction.session()).await.or_not_done()?;
         if !over.is_empty() {
-            sqlx::query(END_GENERATIONS).bind(json(&over)?).execute(transaction.session()).await.or_not_done()?;
+            sqlx::query(END_GENERATIONS)
+                .bind(transaction.session().given(&over).await?)
+                .execute(transaction.session())
+                .await
+                .or_not_done()?;
         }
         let open: Option<i64> =
             sqlx::query_scalar("SELECT MIN(n) FROM generation").fetch_one(transaction.session()).await.or_not_done()?;
@@ -68,7 +77,7 @@ impl Call<Sessions> for Events {
     type Answer = EventPage;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<EventPage, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<EventPage, Failure> {
         let mut limit = self.limit.max(1);
         loop {
             let mut query = sqlx::query(EVENTS);
@@ -116,10 +125,10 @@ impl Call<Sessions> for AttemptsAt {
     type Answer = Vec<Option<Attempt>>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Self::Answer, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Self::Answer, Failure> {
         let wanted = |(place, (id, seq)): (usize, &(TimerId, i64))| Wanted { place, id: Hex::from(*id), seq: *seq };
         let wanted: Vec<Wanted> = self.0.iter().enumerate().map(wanted).collect();
-        let rows = sqlx::query(ATTEMPTS_AT).bind(json(&wanted)?).fetch_all(session).await.or_not_done()?;
+        let rows = sqlx::query(ATTEMPTS_AT).bind(session.given(&wanted).await?).fetch_all(session).await.or_not_done()?;
         let mut attempts = vec![None; self.0.len()];
         for row in &rows {
             let place: i64 = row.try_get("place").or_not_done()?;
@@ -140,7 +149,7 @@ impl Call<Sessions> for Forget {
     type Answer = usize;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<usize, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<usize, Failure> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
         let query = sqlx::query(FORGET_EVENTS).bind(self.before.as_micros()).bind(limit);
         let gone = query.execute(session).await.or_unknown()?.rows_affected();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{Row, mysql::MySqlRow};
 use store::{Claimed, ShardLease, StoreResult};
 use store_sql::{Call, portions, sql};
 
@@ -15,7 +15,8 @@ use crate::{
     claim::claimed,
     due::{BEGINNING, OfShards, Position},
     failure::{Failure, Step},
-    rows::{DueKey, Hex, json},
+    rows::{DueKey, Hex},
+    session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
 };
@@ -109,7 +110,7 @@ struct Leases {
 }
 
 impl Leases {
-    async fn read(session: &mut MySqlConnection) -> Result<Self, Failure> {
+    async fn read(session: &mut Session) -> Result<Self, Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let now = transaction.now;
         let rows = sqlx::query(SHARD_LEASES).bind(now).fetch_all(transaction.session()).await.or_not_done()?;
@@ -148,7 +149,7 @@ impl Call<Sessions> for FindExpired {
     type Answer = Vec<Found>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<Found>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<Found>, Failure> {
         let leases = Leases::read(session).await?;
         let held: HashMap<i16, i64> = self.0.iter().map(|(shard, epoch, _)| (*shard, *epoch)).collect();
         let is_current = |(shard, epoch, _): &&(i16, i64, Position)| leases.current.get(shard) == Some(epoch);
@@ -176,9 +177,9 @@ impl Call<Sessions> for ReadExpired {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<Claimed>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<Claimed>, Failure> {
         let found = &self.0[self.1.clone()];
-        let rows = sqlx::query(READ_EXPIRED).bind(json(found)?).fetch_all(session).await.or_not_done()?;
+        let rows = sqlx::query(READ_EXPIRED).bind(session.given(found).await?).fetch_all(session).await.or_not_done()?;
         rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done()
     }
 }

@@ -62,6 +62,10 @@ const fn judge(number: u16, in_flight: bool) -> Verdict {
         // The server shuts down, or the connection was killed.
         1053 | 1927 | 3169 if in_flight => Verdict::Lost,
         1053 | 1927 | 3169 => Verdict::Broken,
+        // A commit that failed for another reason than those below, such as a node that lost its cluster meanwhile: it may be made yet.
+        1180 if in_flight => Verdict::Lost,
+        // A node of a cluster that has no majority, or is not in step yet. A proxy may find another one.
+        1047 => Verdict::Broken,
         // A deadlock, also one between the nodes of a cluster; a row that changed since its snapshot. The transaction is rolled back.
         1213 | 1614 | 1020 => Verdict::Contention,
         // A lock was waited for too long, or not waited for. The statement is rolled back, and the transaction with it by the next step.
@@ -92,6 +96,8 @@ mod tests {
         for (number, before, during) in [
             (1053, Broken, Lost),
             (1927, Broken, Lost),
+            (1180, NotDone, Lost),
+            (1047, Broken, Broken),
             (1213, Contention, Contention),
             (1205, Locked, Locked),
             (3572, Locked, Locked),

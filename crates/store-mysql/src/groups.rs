@@ -1,13 +1,14 @@
 //! Timers that belong together.
 
 use domain::{Group, Namespace, Status, TimerId};
-use sqlx::{MySqlConnection, Row, types::Uuid};
+use sqlx::{Row, types::Uuid};
 use store::{COUNTED_MAX, GroupCount, Unreadable};
 use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step},
     rows,
+    session::Session,
     sessions::Sessions,
 };
 
@@ -23,7 +24,7 @@ impl Call<Sessions> for CountGroup {
     type Answer = GroupCount;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<GroupCount, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<GroupCount, Failure> {
         // One more than is counted tells whether there are more.
         let counted_max = i64::try_from(COUNTED_MAX).unwrap_or(i64::MAX).saturating_add(1);
         let rows = sqlx::query(COUNT_GROUP)
@@ -56,7 +57,7 @@ impl Call<Sessions> for GroupMembers {
     type Answer = Vec<TimerId>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<TimerId>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<TimerId>, Failure> {
         let rows = sqlx::query(GROUP_MEMBERS)
             .bind(self.group.as_str().as_bytes())
             .bind(self.namespace.as_str().as_bytes())

@@ -1,4 +1,4 @@
-//! Timers in MariaDB or MySQL, shared by any number of nodes.
+//! Timers in MariaDB, MySQL or TiDB, shared by any number of nodes.
 //!
 //! ```text
 //!   create ──▶ batch: what is queued, one transaction ─┐
@@ -25,7 +25,6 @@ mod change;
 mod change_all;
 mod claim;
 mod conflict;
-mod count;
 mod create;
 mod due;
 mod events;
@@ -46,9 +45,11 @@ mod purge;
 mod read;
 mod rows;
 mod search;
+mod session;
 mod sessions;
 mod settle;
 mod stats;
+mod tidb;
 mod transaction;
 
 use std::{
@@ -70,10 +71,12 @@ use store::{
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
     StoreResult, TimerStore, Watermark,
 };
+use store_sql::{Count, List};
 
 use crate::{
     create::Creates,
     nudge::{Inbox, Nudge, Sender},
+    search::Finder,
     sessions::{Bulkhead, Lane},
 };
 pub use crate::{
@@ -197,11 +200,11 @@ impl TimerStore for MysqlStore {
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.lists.run(search::List { query: query.clone(), shards: self.shards() }).await
+        self.lists.run(List { finder: Finder { shards: self.shards() }, query: query.clone() }).await
     }
 
     async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<store::Count> {
-        self.lists.run(count::Count { filter: filter.clone(), budget, shards: self.shards() }).await
+        self.lists.run(Count { finder: Finder { shards: self.shards() }, filter: filter.clone(), budget }).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {

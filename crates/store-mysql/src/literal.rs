@@ -36,6 +36,14 @@ pub fn bytes(bytes: &[u8]) -> String {
     text
 }
 
+/// The text that [`text`] has written.
+pub fn read_text(literal: &str) -> Option<String> {
+    let digits = literal.strip_prefix("_utf8mb4 X'")?.strip_suffix('\'')?;
+    let byte = |start: usize| u8::from_str_radix(digits.get(start..start + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    String::from_utf8(bytes?).ok()
+}
+
 fn null() -> String {
     "NULL".to_owned()
 }
@@ -56,6 +64,12 @@ pub fn placed<const VALUES: usize>(statement: &str, values: [String; VALUES]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_read_as_it_was_written() {
+        assert_eq!(read_text(&text("'é?")).as_deref(), Some("'é?"));
+        assert_eq!(read_text("?"), None);
+    }
 
     #[test]
     fn values_are_written_where_they_belong() {

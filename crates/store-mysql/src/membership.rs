@@ -2,7 +2,7 @@
 //! each shard.
 
 use domain::{Span, Timestamp};
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, NodeId, ShardState};
 use store_sql::{Call, sql};
 
@@ -10,6 +10,7 @@ use crate::{
     claim::lease_column,
     failure::{Failure, Step},
     ownership::{shard_lease, uuid},
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -28,7 +29,7 @@ impl Call<Sessions> for Heartbeat {
     type Answer = HeartbeatReply;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<HeartbeatReply, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<HeartbeatReply, Failure> {
         let Member { node, name, version, started_at, takes_shards, skew_micros } = &self.member;
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let now = transaction.now;
@@ -70,7 +71,7 @@ impl Call<Sessions> for Look {
     type Answer = Cluster;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Cluster, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Cluster, Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let now = transaction.now;
         let shown_from = now.saturating_sub(DEAD_MEMBERS_KEPT.as_micros());

@@ -6,10 +6,16 @@
 
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Connection, MySqlConnection, mysql::MySqlConnectOptions};
+use sqlx::{AssertSqlSafe, mysql::MySqlConnectOptions};
 use store_sql::sql;
 
-use crate::{OpenError, failure::cause, sessions::connect};
+use crate::{
+    OpenError,
+    failure::cause,
+    session::{Dialect, Session},
+    sessions::connect,
+    tidb,
+};
 
 /// In order; a migration that was ever released is never changed.
 const MIGRATIONS: [(i32, &str); 9] = [
@@ -50,12 +56,12 @@ pub struct Setup {
 pub async fn migrate(options: &MySqlConnectOptions) -> Result<Setup, OpenError> {
     let mut session = connect(options, LOCK_WAIT).await.map_err(|error| OpenError::Unreachable(cause(error)))?;
     let setup = migrate_over(&mut session).await;
-    // What counts is committed or not by now; the server notices a closed connection by itself, and frees the lock.
-    drop(session.close().await);
+    // What counts is committed or not by now; the server frees the lock.
+    session.close().await;
     setup
 }
 
-async fn migrate_over(session: &mut MySqlConnection) -> Result<Setup, OpenError> {
+async fn migrate_over(session: &mut Session) -> Result<Setup, OpenError> {
     match read(session).await? {
         Some(setup) if setup.version == newest() => return Ok(setup),
         _ => apply(session).await?,
@@ -68,7 +74,7 @@ fn newest() -> i32 {
     MIGRATIONS.iter().map(|(version, _)| *version).max().unwrap_or(0)
 }
 
-async fn apply(session: &mut MySqlConnection) -> Result<(), OpenError> {
+async fn apply(session: &mut Session) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::Migration(cause(error));
     let is_locked: Option<i64> = sqlx::query_scalar(LOCK).fetch_one(&mut *session).await.map_err(failed)?;
     if is_locked != Some(1) {
@@ -79,7 +85,7 @@ async fn apply(session: &mut MySqlConnection) -> Result<(), OpenError> {
     applied.map_err(failed)
 }
 
-async fn apply_missing(session: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+async fn apply_missing(session: &mut Session) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(TABLE_LOCK_TIMEOUT).execute(&mut *session).await?;
     sqlx::raw_sql(BOOKKEEPING).execute(&mut *session).await?;
     let done: Option<i32> = sqlx::query_scalar("SELECT MAX(version) FROM timer_migration").fetch_one(&mut *session).await?;
@@ -88,6 +94,9 @@ async fn apply_missing(session: &mut MySqlConnection) -> Result<(), sqlx::Error>
         if !statements.is_empty() {
             sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut *session).await?;
         }
+        if session.dialect() == Dialect::Tidb && version == tidb::TABLES_VERSION {
+            sqlx::raw_sql(tidb::TABLES).execute(&mut *session).await?;
+        }
         sqlx::query("INSERT INTO timer_migration (version) VALUES (?)").bind(version).execute(&mut *session).await?;
         tracing::info!(migration.version = version, "database migrated");
     }
@@ -95,7 +104,7 @@ async fn apply_missing(session: &mut MySqlConnection) -> Result<(), sqlx::Error>
 }
 
 /// `None` when not all was set up yet. Refuses what a newer program made: this one does not know what it would break.
-pub async fn read(session: &mut MySqlConnection) -> Result<Option<Setup>, OpenError> {
+pub async fn read(session: &mut Session) -> Result<Option<Setup>, OpenError> {
     let unreadable = |error: sqlx::Error| OpenError::Unreachable(cause(error));
     let tables: i64 = sqlx::query_scalar(
         "SELECT COUNT(*) FROM information_schema.tables

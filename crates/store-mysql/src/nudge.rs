@@ -13,7 +13,7 @@ use std::{
 
 use domain::Cause;
 use serde::Serialize;
-use sqlx::{Connection, MySqlConnection, Row as _, mysql::MySqlConnectOptions};
+use sqlx::{Row as _, mysql::MySqlConnectOptions};
 use store::{DueEntry, StoreError, StoreResult};
 use store_sql::{Call, sql};
 use tokio::{
@@ -24,7 +24,8 @@ use tokio::{
 use crate::{
     due::entry,
     failure::{Failure, Step, Verdict, describe},
-    rows::{Hex, destination_column, json},
+    rows::{Hex, destination_column},
+    session::Session,
     sessions::{Sessions, connect},
 };
 
@@ -86,8 +87,8 @@ impl Call<Sessions> for Nudge {
     type Answer = ();
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
-        let query = sqlx::query(NUDGE).bind(self.sender.0).bind(json(&self.lines)?);
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
+        let query = sqlx::query(NUDGE).bind(self.sender.0).bind(session.given(&self.lines).await?);
         match query.execute(&mut *session).await.or_unknown() {
             Ok(told) => {
                 let (first, lines) = (told.last_insert_id(), self.lines.len() as u64);
@@ -103,7 +104,7 @@ impl Call<Sessions> for Nudge {
     }
 }
 
-async fn forget(session: &mut MySqlConnection, up_to: u64) -> Result<(), Failure> {
+async fn forget(session: &mut Session, up_to: u64) -> Result<(), Failure> {
     sqlx::query(FORGET_NUDGES).bind(up_to).execute(session).await.or_unknown()?;
     Ok(())
 }
@@ -161,11 +162,11 @@ async fn look_for_nudges(options: MySqlConnectOptions, own: Sender, told: mpsc::
             Err(error) => return drop(told.send(Err(unavailable(error))).await),
         }
     }
-    drop(looking.session.close().await);
+    looking.session.close().await;
 }
 
 struct Looking {
-    session: MySqlConnection,
+    session: Session,
     /// The number of the last row that was seen.
     last: i64,
 }

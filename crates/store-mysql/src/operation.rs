@@ -1,12 +1,13 @@
 //! The operations that change many timers page by page, as they are stored.
 
 use domain::{AccessKeyId, Span, TimerId, Timestamp};
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{BulkOperation, Cursor, Epoch, OperationId, OperationState, Unreadable};
 use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step},
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -30,7 +31,7 @@ impl Call<Sessions> for AddOperation {
     type Answer = bool;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<bool, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<bool, Failure> {
         let BulkOperation { id, key, by, work, filter, matched, expected_max, started_at, .. } = &self.operation;
         let filter = serde_json::to_string(filter).map_err(|error| Unreadable(error.to_string()))?;
         let added = sqlx::query(INSERT_OPERATION)
@@ -62,7 +63,7 @@ impl Call<Sessions> for Operations {
     type Answer = Vec<BulkOperation>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<BulkOperation>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<BulkOperation>, Failure> {
         let query = match self.id {
             Some(id) => sqlx::query(OPERATION).bind(id.0.as_uuid()),
             None => {
@@ -80,7 +81,7 @@ impl Call<Sessions> for TakeOperation {
     type Answer = Option<BulkOperation>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Option<BulkOperation>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Option<BulkOperation>, Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let now = transaction.now;
         let free = sqlx::query_scalar::<_, Uuid>(FREE_OPERATION).bind(now).fetch_optional(transaction.session()).await;
@@ -110,7 +111,7 @@ impl Call<Sessions> for FinishOperation {
     type Answer = bool;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<bool, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<bool, Failure> {
         let epoch = self.epoch.map(|epoch| epoch.0);
         let query = sqlx::query(FINISH_OPERATION)
             .bind(self.state.as_str())
@@ -132,7 +133,7 @@ impl Call<Sessions> for PurgeOperations {
     type Answer = usize;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<usize, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<usize, Failure> {
         let query = sqlx::query(PURGE_OPERATIONS).bind(self.before.as_micros()).bind(number(self.limit as u64));
         let purged = query.execute(session).await.or_unknown()?.rows_affected();
         Ok(usize::try_from(purged).unwrap_or(usize::MAX))

@@ -10,13 +10,13 @@ use std::collections::HashSet;
 
 use domain::Shard;
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{DEAD_MEMBERS_KEPT, Epoch, NodeId, ShardLease};
 use store_sql::{Call, sql};
 
 use crate::{
     failure::{Failure, Step},
-    rows::json,
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -55,7 +55,11 @@ impl Acquire {
     /// Of the shards that are locked, the free ones are taken. Answers with what the node holds then.
     async fn take(&self, transaction: &mut Transaction<'_>) -> Result<Vec<ShardLease>, Failure> {
         let node = uuid(self.node);
-        let locked = sqlx::query(LOCK_SHARDS).bind(json(&self.shards)?).fetch_all(transaction.session()).await.or_not_done()?;
+        let locked = sqlx::query(LOCK_SHARDS)
+            .bind(transaction.session().given(&self.shards).await?)
+            .fetch_all(transaction.session())
+            .await
+            .or_not_done()?;
         let now = transaction.now;
         let alive = sqlx::query_scalar::<_, Uuid>(LIVING_NODES).bind(now).fetch_all(transaction.session()).await.or_not_done()?;
         let alive: HashSet<Uuid> = alive.into_iter().collect();
@@ -75,7 +79,7 @@ impl Acquire {
             }
         }
         if !free.is_empty() {
-            let free = json(&free)?;
+            let free = transaction.session().given(&free).await?;
             sqlx::query(TAKE_SHARDS).bind(&free).bind(node).execute(transaction.session()).await.or_not_done()?;
             sqlx::query(REMEMBER_LEASES).bind(node).bind(&free).execute(transaction.session()).await.or_not_done()?;
         }
@@ -87,7 +91,7 @@ impl Call<Sessions> for Acquire {
     type Answer = Vec<ShardLease>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<ShardLease>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<ShardLease>, Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let mut shard_leases = self.take(&mut transaction).await?;
         // Nodes that are long dead are forgotten here, because this is rare.
@@ -102,7 +106,7 @@ impl Call<Sessions> for Acquire {
     }
 }
 
-async fn forget(session: &mut MySqlConnection, node: Uuid) -> Result<(), Failure> {
+async fn forget(session: &mut Session, node: Uuid) -> Result<(), Failure> {
     for statement in [FORGET_NODE, FORGET_LEASES] {
         sqlx::query(statement).bind(node).execute(&mut *session).await.or_not_done()?;
     }
@@ -134,8 +138,8 @@ impl Call<Sessions> for Release {
     type Answer = ();
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
-        let query = sqlx::query(RELEASE).bind(json(&self.shard_leases)?).bind(uuid(self.node));
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
+        let query = sqlx::query(RELEASE).bind(session.given(&self.shard_leases).await?).bind(uuid(self.node));
         query.execute(session).await.or_unknown()?;
         Ok(())
     }
@@ -149,7 +153,7 @@ impl Call<Sessions> for Leave {
     type Answer = ();
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         sqlx::query(RELEASE_ALL).bind(uuid(self.0)).execute(transaction.session()).await.or_not_done()?;
         forget(transaction.session(), uuid(self.0)).await?;

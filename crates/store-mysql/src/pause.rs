@@ -1,7 +1,6 @@
 //! Taking a timer out of what is due, and putting it back.
 
 use domain::{Event, Missed, Pause as Paused, Status, Timer, TimerId, Timestamp};
-use sqlx::MySqlConnection;
 use store::{BulkStep, Changed};
 use store_sql::Call;
 
@@ -9,6 +8,7 @@ use crate::{
     change::hold_for,
     change_all::{Rows, apply},
     failure::Failure,
+    session::Session,
     sessions::Sessions,
     transaction::Transaction,
 };
@@ -26,7 +26,7 @@ impl Call<Sessions> for Pause {
     const WRITES: bool = true;
 
     /// Holds the row in `due` first: a claim passes it over, or has it already.
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Changed, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Changed, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let held = match hold_for(&mut transaction, self.id, Event::Pause, self.expected, self.shards).await? {
             Ok(held) => held,
@@ -53,7 +53,7 @@ impl Call<Sessions> for Resume {
     type Answer = Changed;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Changed, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Changed, Failure> {
         let mut transaction = Transaction::recording(session).await?;
         let held = match hold_for(&mut transaction, self.id, Event::Resume, self.expected, self.shards).await? {
             Ok(held) => held,

@@ -2,13 +2,14 @@
 
 use domain::Timestamp;
 use serde::Serialize;
-use sqlx::{MySqlConnection, types::Uuid};
+use sqlx::types::Uuid;
 use store_sql::{Call, sql};
 
 use crate::{
     change_all::{DELETE_ATTEMPTS, DELETE_DEFINITIONS, DELETE_OUTCOME},
     failure::{Failure, Step},
-    rows::{Hex, json},
+    rows::Hex,
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -29,13 +30,13 @@ impl Call<Sessions> for Purge {
     type Answer = usize;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<usize, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<usize, Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let old = sqlx::query_scalar::<_, Uuid>(OLD_OUTCOMES).bind(self.before.as_micros()).bind(self.limit);
         let old = old.fetch_all(transaction.session()).await.or_not_done()?;
         let rows: Vec<Row> = old.into_iter().map(|id| Row { id: Hex(id) }).collect();
         if !rows.is_empty() {
-            let ids = json(&rows)?;
+            let ids = transaction.session().given(&rows).await?;
             for statement in [DELETE_OUTCOME, DELETE_ATTEMPTS, DELETE_DEFINITIONS] {
                 sqlx::query(statement).bind(&ids).execute(transaction.session()).await.or_not_done()?;
             }

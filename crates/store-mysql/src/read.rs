@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use domain::TimerId;
-use sqlx::{MySqlConnection, mysql::MySqlRow};
+use sqlx::mysql::MySqlRow;
 use store::Unreadable;
 use store_sql::{Call, Met, sql};
 
 use crate::{
     failure::{Failure, Step},
-    rows::{self, Hex, Standing, json},
+    rows::{self, Hex, Standing},
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -23,12 +24,12 @@ impl Call<Sessions> for Read {
     type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Self::Answer, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Self::Answer, Failure> {
         if self.0.is_empty() {
             return Ok(HashMap::new());
         }
         let ids: Vec<Hex> = self.0.iter().copied().map(Hex::from).collect();
-        let rows = sqlx::query(READ).bind(json(&ids)?).fetch_all(session).await.or_not_done()?;
+        let rows = sqlx::query(READ).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
         rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, met(row)))).collect()
     }
 }
@@ -53,7 +54,7 @@ impl Call<Sessions> for Probe {
     type Answer = ();
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         sqlx::raw_sql(PROBE).execute(transaction.session()).await.or_not_done()?;
         transaction.rollback().await
@@ -67,7 +68,7 @@ impl Call<Sessions> for Ping {
     type Answer = ();
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
         sqlx::query("SELECT 1").execute(session).await.or_not_done()?;
         Ok(())
     }

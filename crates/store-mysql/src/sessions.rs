@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, mysql::MySqlConnectOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Row as _, mysql::MySqlConnectOptions};
 use store_sql::{BulkheadLimits, Driver, NoSession};
 
-use crate::{failure, options::EVERY_SESSION};
+use crate::{
+    failure,
+    options::EVERY_SESSION,
+    session::{Dialect, Session},
+    tidb,
+};
 
 pub type Bulkhead = store_sql::Bulkhead<Sessions>;
 
@@ -21,30 +26,35 @@ impl Driver for Sessions {
     const SESSIONS_DISCARDED: &'static str = "timer_mysql_sessions_discarded_total";
     const CONTENTION: &'static str = "timer_mysql_contention_total";
 
-    type Session = MySqlConnection;
+    type Session = Session;
 
-    async fn open(&self) -> Result<MySqlConnection, NoSession> {
+    async fn open(&self) -> Result<Session, NoSession> {
         connect(&self.options, self.lock_timeout)
             .await
             .map_err(|error| NoSession { is_passing: is_passing(&error), cause: failure::cause(error) })
     }
 
     /// Rolls back what a call has left open, and so is more than a ping.
-    async fn answers(session: &mut MySqlConnection) -> bool {
+    async fn answers(session: &mut Session) -> bool {
         sqlx::raw_sql("ROLLBACK").execute(session).await.is_ok()
     }
 
-    async fn close(session: MySqlConnection) {
-        drop(Connection::close(session).await);
+    async fn close(session: Session) {
+        session.close().await;
     }
 }
 
 /// A session as all of them are. Locks are waited for in whole seconds.
-pub async fn connect(options: &MySqlConnectOptions, lock_timeout: Duration) -> Result<MySqlConnection, sqlx::Error> {
-    let mut session = options.connect().await?;
-    let setting = format!("{EVERY_SESSION}; SET SESSION innodb_lock_wait_timeout = {}", lock_timeout.as_secs().max(1));
-    sqlx::raw_sql(AssertSqlSafe(setting)).execute(&mut session).await?;
-    Ok(session)
+pub async fn connect(options: &MySqlConnectOptions, lock_timeout: Duration) -> Result<Session, sqlx::Error> {
+    let mut connection = options.connect().await?;
+    let seconds = lock_timeout.as_secs().max(1);
+    let setting = format!("{EVERY_SESSION}; SET SESSION innodb_lock_wait_timeout = {seconds}; SELECT VERSION() AS version");
+    let version: String = sqlx::raw_sql(AssertSqlSafe(setting)).fetch_one(&mut connection).await?.try_get("version")?;
+    let dialect = Dialect::of(&version);
+    if dialect == Dialect::Tidb {
+        sqlx::raw_sql(tidb::SETTINGS).execute(&mut connection).await?;
+    }
+    Ok(Session::new(connection, dialect))
 }
 
 /// Whether the same may succeed a moment later: the server does not listen yet, or it has too many sessions.

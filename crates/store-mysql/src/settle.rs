@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use domain::{Cause, Next, Status, TimerId, Timestamp};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row as _};
+use sqlx::Row as _;
 use store::{Settlement, StoreError, StoreResult};
 use store_sql::{Call, sql};
 
@@ -18,7 +18,8 @@ use crate::{
     change_all::DELETE_DUE,
     failure::{Failure, Step, Verdict},
     journal::Entries,
-    rows::{self, DueKey, Hex, json, shard_column},
+    rows::{self, DueKey, Hex, shard_column},
+    session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
 };
@@ -90,7 +91,11 @@ impl Settle {
         let mut claims: Vec<ClaimRow> = self.batch.iter().enumerate().map(claim).collect();
         // In the order of the key, as claims go too, so that no two sessions wait for each other in a circle.
         claims.sort_by_key(|ClaimRow { key, .. }| (key.shard, key.at, key.id.0));
-        let rows = sqlx::query(LOCK_CLAIMS).bind(json(&claims)?).fetch_all(transaction.session()).await.or_not_done()?;
+        let rows = sqlx::query(LOCK_CLAIMS)
+            .bind(transaction.session().given(&claims).await?)
+            .fetch_all(transaction.session())
+            .await
+            .or_not_done()?;
         let mut locked = HashMap::with_capacity(rows.len());
         for row in rows {
             let place = usize::try_from(row.try_get::<i64, _>("place").or_not_done()?).unwrap_or(usize::MAX);
@@ -149,7 +154,7 @@ impl Settle {
         let Steps { finish: finished, ends, postpone: postponed } = self.steps(counted);
         let mut entries = Entries::default();
         if !finished.is_empty() {
-            let rows = json(&finished)?;
+            let rows = transaction.session().given(&finished).await?;
             sqlx::query(finish).bind(&rows).execute(transaction.session()).await.or_not_done()?;
             sqlx::query(DELETE_DUE).bind(&rows).execute(transaction.session()).await.or_not_done()?;
         }
@@ -168,7 +173,7 @@ impl Settle {
         entries.write(transaction)
     }
 
-    async fn try_to_settle(&self, session: &mut MySqlConnection, finish: &'static str) -> Result<Vec<bool>, Failure> {
+    async fn try_to_settle(&self, session: &mut Session, finish: &'static str) -> Result<Vec<bool>, Failure> {
         let shards = self.batch.iter().map(|settlement| shard_column(settlement.entry.id, self.shards)).collect();
         let mut transaction = Transaction::begin(session, Holds { generation: true, shards }).await?;
         let locked = self.lock(&mut transaction).await?;
@@ -183,18 +188,18 @@ impl Settle {
     }
 }
 
-async fn postpone(session: &mut MySqlConnection, postponed: &[PostponeRow<'_>], entries: &mut Entries) -> Result<(), Failure> {
-    sqlx::query(POSTPONE).bind(json(postponed)?).execute(&mut *session).await.or_not_done()?;
+async fn postpone(session: &mut Session, postponed: &[PostponeRow<'_>], entries: &mut Entries) -> Result<(), Failure> {
+    sqlx::query(POSTPONE).bind(session.given(postponed).await?).execute(&mut *session).await.or_not_done()?;
     // The definition follows only when something it says has changed.
     let moved: Vec<_> = postponed.iter().filter(|row| row.again == 1 || row.next != row.key.at).collect();
     if !moved.is_empty() {
-        sqlx::query(POSTPONE_DEFINITION).bind(json(&moved)?).execute(&mut *session).await.or_not_done()?;
+        sqlx::query(POSTPONE_DEFINITION).bind(session.given(&moved).await?).execute(&mut *session).await.or_not_done()?;
     }
     let again: Vec<Hex> = postponed.iter().filter(|row| row.again == 1).map(|row| row.key.id).collect();
     if again.is_empty() {
         return Ok(());
     }
-    for row in sqlx::query(REVISIONS).bind(json(&again)?).fetch_all(session).await.or_not_done()? {
+    for row in sqlx::query(REVISIONS).bind(session.given(&again).await?).fetch_all(session).await.or_not_done()? {
         let revision: i64 = row.try_get("revision").or_not_done()?;
         entries.changed(rows::id(&row).or_not_done()?, u32::try_from(revision).unwrap_or(u32::MAX));
     }
@@ -205,7 +210,7 @@ impl Call<Sessions> for Settle {
     type Answer = Vec<bool>;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<bool>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<bool>, Failure> {
         let settled = match self.try_to_settle(session, FINISH).await {
             Err(failure) if failure.verdict == Verdict::Duplicate => self.try_to_settle(session, FINISH_AGAIN).await,
             settled => settled,

@@ -10,16 +10,20 @@
 use std::{collections::HashMap, fmt::Write};
 
 use domain::Timestamp;
-use sqlx::{AssertSqlSafe, MySqlConnection, Row};
+use sqlx::{AssertSqlSafe, Row};
 use store::is_prompt;
 use store_sql::sql;
 
-use crate::failure::{Failure, Step};
+use crate::{
+    failure::{Failure, Step},
+    session::{Dialect, Session},
+    tidb,
+};
 
 const BEGIN: &str = "ROLLBACK; START TRANSACTION";
 const LOCK_GENERATION: &str = sql!("sql/lock_generation.sql");
 /// The moment, in microseconds since 1970. No setting of a time zone changes it.
-const NOW: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now";
+pub const NOW: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now";
 /// How often a generation may be over between its choice and its lock.
 const CHASES_MAX: usize = 8;
 
@@ -35,7 +39,7 @@ pub struct Holds {
 /// A transaction that is open.
 #[derive(Debug)]
 pub struct Transaction<'s> {
-    session: &'s mut MySqlConnection,
+    session: &'s mut Session,
     /// The moment at which it began, by the server's clock and after it held what it holds, in microseconds.
     pub now: i64,
     epochs: HashMap<i16, i64>,
@@ -45,15 +49,15 @@ pub struct Transaction<'s> {
 
 impl<'s> Transaction<'s> {
     /// Begins one that records events.
-    pub async fn recording(session: &'s mut MySqlConnection) -> Result<Self, Failure> {
+    pub async fn recording(session: &'s mut Session) -> Result<Self, Failure> {
         Self::begin(session, Holds { generation: true, shards: Vec::new() }).await
     }
 
-    pub async fn begin(session: &'s mut MySqlConnection, mut holds: Holds) -> Result<Self, Failure> {
+    pub async fn begin(session: &'s mut Session, mut holds: Holds) -> Result<Self, Failure> {
         // In the order of the key, so that no two transactions wait for each other in a circle.
         holds.shards.sort_unstable();
         holds.shards.dedup();
-        let text = text(&holds);
+        let text = text(&holds, session.dialect());
         for _ in 0..CHASES_MAX {
             let rows = sqlx::raw_sql(AssertSqlSafe(text.clone())).fetch_all(&mut *session).await.or_not_done()?;
             let (mut now, mut is_recorded, mut epochs) = (0, false, HashMap::with_capacity(holds.shards.len()));
@@ -73,7 +77,7 @@ impl<'s> Transaction<'s> {
         Err(Failure::contention("generations are over faster than they can be locked"))
     }
 
-    pub fn session(&mut self) -> &mut MySqlConnection {
+    pub fn session(&mut self) -> &mut Session {
         self.session
     }
 
@@ -107,11 +111,15 @@ impl<'s> Transaction<'s> {
     }
 }
 
-fn text(holds: &Holds) -> String {
+fn text(holds: &Holds, dialect: Dialect) -> String {
     let mut text = BEGIN.to_owned();
     if holds.generation {
+        let lock = match dialect {
+            Dialect::Mysql => LOCK_GENERATION,
+            Dialect::Tidb => &tidb::lock_lane(),
+        };
         // Writing to a text cannot fail.
-        let _ = write!(text, "; {LOCK_GENERATION}");
+        let _ = write!(text, "; {lock}");
     }
     if !holds.shards.is_empty() {
         let shards: Vec<_> = holds.shards.iter().map(i16::to_string).collect();
@@ -127,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_transaction_takes_what_it_is_to_hold() {
-        let begin = |generation, shards| text(&Holds { generation, shards });
+        let begin = |generation, shards| text(&Holds { generation, shards }, Dialect::Mysql);
         assert_eq!(begin(false, Vec::new()), format!("{BEGIN}; {NOW}"));
         let both = begin(true, vec![1, 7]);
         assert!(both.contains(LOCK_GENERATION) && both.contains("shard IN (1, 7) LOCK IN SHARE MODE"), "{both}");

@@ -26,7 +26,6 @@ mod change;
 mod change_all;
 mod claim;
 mod conflict;
-mod count;
 mod create;
 mod due;
 mod events;
@@ -72,11 +71,13 @@ use store::{
     HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
     StoreResult, TimerStore, Watermark,
 };
+use store_sql::{Count, List};
 
 use crate::{
     create::Creates,
     gather::Gathered,
     nudge::{Inbox, Nudge, Sender},
+    search::Finder,
     sessions::{Bulkhead, Lane, Planning},
 };
 pub use crate::{
@@ -245,11 +246,11 @@ impl TimerStore for PostgresStore {
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.lists.run(search::List { query: query.clone(), shards: self.shards() }).await
+        self.lists.run(List { finder: Finder { shards: self.shards() }, query: query.clone() }).await
     }
 
     async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<store::Count> {
-        self.lists.run(count::Count { filter: filter.clone(), budget, shards: self.shards() }).await
+        self.lists.run(Count { finder: Finder { shards: self.shards() }, filter: filter.clone(), budget }).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {

@@ -1,272 +1,132 @@
-//! Finding timers: a page of those that match, and how many there are.
-//!
-//! ```text
-//!   few ──▶ all that a small index knows: ids, a rare status, a small namespace, a narrow period ──▶ sorted ──▶ the page
-//!    └─ there are more than a few
-//!         ▼
-//!   walk ──▶ the next few hundred in the list’s order ──▶ those that match ──▶ full? at the end? out of time? ──▶ the page
-//!                ▲                                                                  │
-//!                └───────────────── the next thousands ◀─────────────────────────────┘
-//! ```
-//!
-//! The server is never asked for a page of a whole table: it would have to guess how those that match lie among the others, and a
-//! wrong guess reads everything. Each statement looks at a stretch of a known length, and between two of them there is a look at
-//! the clock. What SQL cannot decide safely, such as the meaning of a JSON text, it only narrows; the rest is decided here.
+//! The statements by which [`store_sql::List`] and [`store_sql::Count`] search, and what their rows mean.
 
-mod source;
 mod statement;
 
 use std::time::Duration;
 
-use domain::{Callback, CorrelationId, Group, Key, Namespace, Timestamp};
-use sqlx::{PgConnection, Row, postgres::PgRow};
-use store::{Candidate, Cursor, Filter, ListQuery, Page, Sort, Summary, Unreadable};
-use store_sql::Call;
-use tokio::time::Instant;
+use domain::{CorrelationId, Group, Key, Namespace, Timestamp};
+use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
+use store::{Cursor, Filter, ListQuery, Sort, Summary, Unreadable};
+use store_sql::{Answer, Line, Source, Tally};
 
-use self::statement::Answer;
-pub use self::{
-    source::{FEW, Few, Source},
-    statement::{count, has_large_texts, statement},
-};
 use crate::{
     failure::{Failure, Step},
     rows::{self, Standing},
     sessions::Sessions,
 };
 
-/// How many timers are looked at between two looks at the clock: mostly few are needed for a page.
-const STRETCH_MIN: u64 = 250;
-const STRETCH_MAX: u64 = 50_000;
-/// So many rows come at a time where each has texts of its own that can be large.
-const LARGE_ROWS_MAX: u64 = 256;
+const QUERY_CANCELED: &str = "57014";
 
-/// One page of a list.
-pub struct List {
-    pub query: ListQuery,
+#[derive(Debug, Clone, Copy)]
+pub struct Finder {
     pub shards: u16,
 }
 
-impl Call<Sessions> for List {
-    type Answer = Page;
-    const WRITES: bool = false;
+impl store_sql::Finder for Finder {
+    type Driver = Sessions;
 
-    async fn run(&self, session: &mut PgConnection) -> Result<Page, Failure> {
-        let mut search = Search::new(&self.query, self.shards);
-        let (first, later) = Few::of(&self.query.filter, self.query.sort);
-        if search.few(session, &first).await? {
-            return Ok(search.page);
+    /// Every namespace but the default one is in an index.
+    fn is_indexed(namespace: &Namespace) -> bool {
+        namespace.as_str() != Namespace::DEFAULT
+    }
+
+    async fn find(
+        &self,
+        session: &mut PgConnection,
+        source: &Source,
+        from: &ListQuery,
+        rows_max: u64,
+    ) -> Result<Answer, Failure> {
+        answer(from, &statement::statement(source, from, self.shards, rows_max).fetch(session).await?)
+    }
+
+    async fn tally(&self, session: &mut PgConnection, source: &Source, from: &ListQuery) -> Result<Tally, Failure> {
+        let counted = statement::count(source, from, self.shards).fetch(session).await?;
+        let found = counted.rows.first().map_or(Ok(0), |row| row.try_get::<i64, _>("n")).or_not_done()?.unsigned_abs();
+        Ok(Tally { found, looked_at: counted.looked_at, last: counted.last })
+    }
+
+    async fn counted(&self, session: &mut PgConnection, text: String, within: Option<Duration>) -> Result<Option<u64>, Failure> {
+        if let Some(budget) = within {
+            let timeout = format!("SET statement_timeout = {}", budget.as_millis().max(1));
+            sqlx::raw_sql(AssertSqlSafe(timeout)).execute(&mut *session).await.or_not_done()?;
         }
-        let mut pace = Pace::new(self.query.budget);
-        while !search.is_over {
-            let walked = search.stretch(session, Source::in_order(&self.query, pace.length)).await?;
-            if search.is_over {
-                break;
-            }
-            // Mostly the first stretch has a page of them. If it has not, they are rare, or far away.
-            if pace.is_first() && search.few(session, &later).await? {
-                break;
-            }
-            if !pace.next(walked) {
-                search.page.complete = search.is_full();
-                break;
-            }
+        let counted = sqlx::query_scalar::<_, i64>(AssertSqlSafe(text)).fetch_one(&mut *session).await.or_not_done();
+        if within.is_some() {
+            sqlx::raw_sql("RESET statement_timeout").execute(session).await.or_not_done()?;
         }
-        Ok(search.page)
-    }
-}
-
-/// How long the next stretch may be.
-pub struct Pace {
-    length: u64,
-    stretches: u32,
-    began: Instant,
-    /// When the stretch that is under way began.
-    since: Instant,
-    budget: Duration,
-}
-
-impl Pace {
-    pub fn new(budget: Duration) -> Self {
-        let now = Instant::now();
-        Self { length: STRETCH_MIN, stretches: 0, began: now, since: now, budget }
-    }
-
-    pub const fn length(&self) -> u64 {
-        self.length
-    }
-
-    const fn is_first(&self) -> bool {
-        self.stretches == 0
-    }
-
-    /// Takes the length of the next stretch from how long the last one took. `false` when there is no time for one more.
-    pub fn next(&mut self, walked: u64) -> bool {
-        let now = Instant::now();
-        let took = now - self.since;
-        let left = self.budget.saturating_sub(now - self.began);
-        self.since = now;
-        self.stretches += 1;
-        self.length = next_length(self.length, walked, took, left);
-        self.length > 0
-    }
-}
-
-/// As many as fit into the time that is left, if as many again take as long; at most eight times as many as before. None where that is
-/// less than the shortest stretch.
-fn next_length(length: u64, walked: u64, took: Duration, left: Duration) -> u64 {
-    let nanos = took.as_nanos().max(1);
-    let fit = u128::from(walked.max(1)) * left.as_nanos() * 3 / 4 / nanos;
-    let fit = u64::try_from(fit).unwrap_or(u64::MAX).min(length * 8).min(STRETCH_MAX);
-    if fit < STRETCH_MIN { 0 } else { fit }
-}
-
-/// What a search has found so far, and where it stands.
-pub struct Search<'q> {
-    query: &'q ListQuery,
-    shards: u16,
-    page: Page,
-    /// How many that match are still to be passed over.
-    to_pass: u64,
-    shown: u64,
-    after: Option<Cursor>,
-    /// Whether the page is all that it can be.
-    is_over: bool,
-}
-
-impl<'q> Search<'q> {
-    pub fn new(query: &'q ListQuery, shards: u16) -> Self {
-        Self { query, shards, page: Page::default(), to_pass: query.offset, shown: 0, after: query.after, is_over: false }
-    }
-
-    pub const fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    pub const fn scanned(&self) -> u64 {
-        self.page.scanned
-    }
-
-    /// How many that match were shown.
-    pub const fn found(&self) -> u64 {
-        self.shown
-    }
-
-    pub const fn after(&self) -> Option<Cursor> {
-        self.after
-    }
-
-    fn is_full(&self) -> bool {
-        self.shown >= u64::from(self.query.limit)
-    }
-
-    /// Tries sources with few timers, one after the other, until one has few. Then the page is what it has.
-    pub async fn few(&mut self, session: &mut PgConnection, sources: &[Few]) -> Result<bool, Failure> {
-        for few in sources {
-            let from = self.from();
-            let asked = statement(&Source::Few(few.clone()), &from, self.shards, self.rows_max());
-            let answer = asked.fetch(session).await?;
-            if answer.looked_at <= FEW {
-                self.page.scanned += answer.looked_at;
-                self.take(&answer, u64::MAX)?;
-                // Large texts come a part at a time.
-                if self.is_over || answer.rows.is_empty() {
-                    self.is_over = true;
-                    return Ok(true);
-                }
-                return Box::pin(self.few(session, std::slice::from_ref(few))).await;
-            }
+        match counted {
+            Err(failure) if within.is_some() && failure.error.to_string().contains(QUERY_CANCELED) => Ok(None),
+            counted => counted.map(|counted| Some(counted.unsigned_abs())),
         }
-        Ok(false)
     }
 
-    /// Looks at one stretch in the order of the list. Returns how long it was.
-    pub async fn stretch(&mut self, session: &mut PgConnection, source: Source) -> Result<u64, Failure> {
-        let length = source.length();
-        let from = self.from();
-        let answer = statement(&source, &from, self.shards, self.rows_max()).fetch(session).await?;
-        let looked_at = self.take(&answer, length)?;
-        self.page.scanned += looked_at;
-        Ok(looked_at)
-    }
-
-    /// The query from where the search stands.
-    fn from(&self) -> ListQuery {
-        ListQuery { after: self.after, ..self.query.clone() }
-    }
-
-    /// One more than needed tells whether there is a next page.
-    fn rows_max(&self) -> u64 {
-        let needed = self.to_pass + u64::from(self.query.limit) - self.shown + 1;
-        if has_large_texts(&self.query.filter) { LARGE_ROWS_MAX } else { needed }
-    }
-
-    /// Adds what was found to the page, and moves on. Returns how many timers were looked at.
-    fn take(&mut self, answer: &Answer, length: u64) -> Result<u64, Failure> {
-        for row in &answer.rows {
-            if !self.fits(row)? {
-                continue;
-            }
-            if self.to_pass > 0 {
-                self.to_pass -= 1;
-                continue;
-            }
-            if self.is_full() {
-                self.is_over = true;
-                return answer.place_of(row);
-            }
-            self.shown += 1;
-            self.page.next = Some(cursor(row, self.query.sort)?);
-            match summary(row) {
-                Ok(summary) => self.page.timers.push(summary),
-                Err(failure) => {
-                    let id = rows::id(row).or_not_done()?;
-                    tracing::warn!(timer.id = %id, error = %failure.error, "a stored timer cannot be listed");
-                }
-            }
+    async fn expected(&self, session: &mut PgConnection, filter: &Filter, rows: &[String]) -> Result<u64, Failure> {
+        let mut all = 0;
+        for rows in rows {
+            all += expected(session, &filter.namespaces, rows).await?;
         }
-        if answer.rows.len() as u64 == answer.rows_max {
-            // There may be more in the same stretch.
-            let last = answer.rows.last().map(|row| cursor(row, self.query.sort)).transpose()?;
-            self.after = last;
-            self.page.next = last;
-            return answer.rows.last().map_or(Ok(0), |row| answer.place_of(row));
-        }
-        let is_at_end = answer.looked_at < length;
-        self.is_over = is_at_end || self.is_full();
-        self.after = answer.last.or(self.after);
-        self.page.next = if is_at_end { None } else { self.after };
-        Ok(answer.looked_at)
+        Ok(all)
     }
 
-    /// What SQL only narrowed is decided here.
-    fn fits(&self, row: &PgRow) -> Result<bool, Failure> {
-        fits(&self.query.filter, row)
+    async fn expected_definitions(
+        &self,
+        session: &mut PgConnection,
+        filter: &Filter,
+        namespaces: &[Namespace],
+    ) -> Result<u64, Failure> {
+        let from = filter.created.from.map_or_else(String::new, |from| format!(" AND created_at >= {}", from.as_micros()));
+        let to = filter.created.to.map_or_else(String::new, |to| format!(" AND created_at < {}", to.as_micros()));
+        let named = if namespaces.is_empty() { "$1::text[] = '{}'" } else { "namespace = ANY ($1)" };
+        plan(session, format!("SELECT FROM definition WHERE {named}{from}{to}"), namespaces).await
     }
 }
 
-/// Whether a row that SQL let through matches.
-pub fn fits(filter: &Filter, row: &PgRow) -> Result<bool, Failure> {
-    if !has_large_texts(filter) {
-        return Ok(true);
+/// How many rows of a narrow table the planner expects, of the namespaces that are asked for.
+async fn expected(session: &mut PgConnection, namespaces: &[Namespace], rows: &str) -> Result<u64, Failure> {
+    if namespaces.is_empty() {
+        return plan(session, format!("SELECT FROM {rows} AND $1::text[] = '{{}}'"), namespaces).await;
     }
-    let text = |column: &str| row.try_get::<Option<&str>, _>(column).or_not_done();
-    let candidate = Candidate {
-        metadata: if filter.reads_metadata() { text("metadata")? } else { None },
-        destination: if filter.destination.is_some() { text("callback")?.and_then(Callback::address_in) } else { None },
-        ..Candidate::default()
-    };
-    // All else was decided by the statement.
-    let rest = Filter {
-        destination: filter.destination.clone(),
-        metadata: filter.metadata.clone(),
-        members: filter.members.clone(),
-        ..Filter::default()
-    };
-    Ok(rest.fits_definition(&candidate))
+    let (table, condition) = rows.split_once(" t WHERE ").unwrap_or((rows, "true"));
+    let text = format!("SELECT FROM {table} t JOIN definition f ON f.id = t.id WHERE {condition} AND f.namespace = ANY ($1)");
+    plan(session, text, namespaces).await
 }
 
-pub fn cursor(row: &PgRow, sort: Sort) -> Result<Cursor, Failure> {
+/// How many rows the planner expects of a statement about namespaces.
+async fn plan(session: &mut PgConnection, statement: String, namespaces: &[Namespace]) -> Result<u64, Failure> {
+    let names: Vec<_> = namespaces.iter().map(|namespace| namespace.as_str().to_owned()).collect();
+    let text = AssertSqlSafe(format!("EXPLAIN {statement}"));
+    let plan: Vec<String> = sqlx::query_scalar(text).bind(names).fetch_all(session).await.or_not_done()?;
+    Ok(plan.first().and_then(|line| expected_rows(line)).unwrap_or(0))
+}
+
+/// How many rows a line of a plan expects: `Seq Scan on due t  (cost=0.00..7.28 rows=328 width=0)`.
+fn expected_rows(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(" rows=")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
+fn answer(query: &ListQuery, found: &statement::Found) -> Result<Answer, Failure> {
+    let statement::Found { rows, rows_max, looked_at, last } = found;
+    let lines = rows.iter().map(|row| line(query, row)).collect::<Result<_, _>>()?;
+    Ok(Answer { lines, rows_max: *rows_max, looked_at: *looked_at, last: *last })
+}
+
+/// A line of the page from a row that SQL let through.
+fn line(query: &ListQuery, row: &PgRow) -> Result<Line, Failure> {
+    let (filter, text) = (&query.filter, |column: &str| row.try_get::<Option<&str>, _>(column).or_not_done());
+    let metadata = if filter.reads_metadata() { text("metadata")? } else { None };
+    let callback = if filter.destination.is_some() { text("callback")? } else { None };
+    let is_found = !store_sql::has_large_texts(filter) || store_sql::fits(filter, callback, metadata);
+    Ok(Line {
+        place: row.try_get::<i64, _>("n").or_not_done()?.unsigned_abs(),
+        id: rows::id(row).or_not_done()?,
+        cursor: cursor(row, query.sort)?,
+        summary: is_found.then(|| summary(row)),
+    })
+}
+
+fn cursor(row: &PgRow, sort: Sort) -> Result<Cursor, Failure> {
     let column = match sort {
         Sort::CreatedAt => "created_at",
         Sort::ExecuteAt => "execute_at",
@@ -310,17 +170,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_is_as_long_as_the_time_that_is_left() {
-        let ms = Duration::from_millis;
-        for (length, walked, took, left, next) in [
-            (250, 250, ms(1), ms(249), 2_000),
-            (8_000, 8_000, ms(16), ms(232), 50_000),
-            (1_000, 1_000, ms(100), ms(150), 1_125),
-            (1_000, 1_000, ms(200), ms(50), 0),
-            (1_000, 1_000, ms(2), ms(0), 0),
-            (50_000, 50_000, ms(40), ms(40), 37_500),
-        ] {
-            assert_eq!(next_length(length, walked, took, left), next, "{length} {walked} {took:?} {left:?}");
+    fn a_plan_tells_how_many_rows_it_expects() {
+        let join = "Hash Join  (cost=16.05..33.33 rows=5000123 width=0)";
+        for (line, rows) in
+            [(join, Some(5_000_123)), ("Result  (cost=0.00..0.01 rows=1 width=4)", Some(1)), ("  Filter: true", None)]
+        {
+            assert_eq!(expected_rows(line), rows, "{line}");
         }
     }
 }

@@ -3,6 +3,8 @@
 //! ```text
 //!   Creates ──▶ Batcher: what is queued, one statement ──▶ Inserts: the statements of a store
 //!                                                              │
+//!   List, Count ──▶ stretches within a budget ──────────▶ Finder: the statements of a store
+//!                                                              │
 //!   every other call of a store ───────────────────────────────┴──▶ Bulkhead ──▶ SessionPool ──▶ Driver
 //! ```
 //!
@@ -17,7 +19,9 @@ mod create;
 mod driver;
 mod failure;
 mod portions;
+mod search;
 mod session_pool;
+mod shard_portions;
 mod statement;
 
 pub use batch::{BatchLimits, Batcher};
@@ -27,4 +31,6 @@ pub use create::{Creates, Inserted, Inserts, Met, as_created, definition_bytes};
 pub use driver::{Driver, NoSession};
 pub use failure::{Failure, Verdict};
 pub use portions::portions;
+pub use search::{Answer, Count, FEW, Few, Finder, Line, List, Source, Tally, fits, has_large_texts};
+pub use shard_portions::ShardPortions;
 pub use statement::Statement;

@@ -1,6 +1,6 @@
 //! Servers that live as long as a test, and the ports they listen on.
 //!
-//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL or NATS and gets one of its own: fresh, in a temporary
+//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL, TiDB or NATS and gets one of its own: fresh, in a temporary
 //! directory, on a free port of 127.0.0.1. It is gone when it is dropped, and it is gone when the test process ends in any
 //! other way:
 //!
@@ -60,6 +60,14 @@ pub fn mariadb() -> &'static Mysql {
 pub fn mysql() -> Option<&'static Mysql> {
     static SHARED: OnceLock<Option<Mysql>> = OnceLock::new();
     SHARED.get_or_init(Mysql::start_mysql).as_ref()
+}
+
+/// The TiDB that all tests of one test binary share; `None` where `scripts/tidb.sh` finds none.
+///
+/// It ends as the shared PostgreSQL does.
+pub fn tidb() -> Option<&'static Mysql> {
+    static SHARED: OnceLock<Option<Mysql>> = OnceLock::new();
+    SHARED.get_or_init(Mysql::start_tidb).as_ref()
 }
 
 /// The NATS that all tests of one test binary share, JetStream included. The first call starts it.

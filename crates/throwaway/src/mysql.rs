@@ -1,4 +1,4 @@
-//! One MariaDB or MySQL server in a temporary directory.
+//! One MariaDB, MySQL or TiDB server in a temporary directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,17 +22,24 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const POLLS_MAX: u32 = 3_000;
 const LAUNCH_ATTEMPTS_MAX: u32 = 5;
 const READY: &str = "ready for connections";
+const TIDB_READY: &str = "server is running MySQL protocol";
 
 /// The user that tests log in as, without a password. By its address, so that no name has to be resolved.
 const CREATE_USER: &str = "CREATE USER IF NOT EXISTS 'timer'@'127.0.0.1' IDENTIFIED BY '';
 GRANT ALL PRIVILEGES ON *.* TO 'timer'@'127.0.0.1' WITH GRANT OPTION;
 ";
 
-/// The two kinds of server that speak this protocol.
+/// The kinds of server that speak this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Mariadb,
-    Mysql { root: PathBuf },
+    Mysql {
+        root: PathBuf,
+    },
+    /// With its storage in the same process.
+    Tidb {
+        program: PathBuf,
+    },
 }
 
 /// A server of its own, from its start to `drop`.
@@ -58,9 +65,18 @@ impl Mysql {
         root.join("bin/mysqld").is_file().then(|| Self::start(Kind::Mysql { root }))
     }
 
+    /// The same with a TiDB; `None` where `scripts/tidb.sh` would find none.
+    pub fn start_tidb() -> Option<Self> {
+        let program = tidb_program()?;
+        let tidb = Self::start(Kind::Tidb { program });
+        tidb.run_client(&["--user=root", "--execute", CREATE_USER], "adding a user to TiDB");
+        Some(tidb)
+    }
+
     fn start(kind: Kind) -> Self {
         let home = home::make("mysql");
-        let user = ServerUser::choose();
+        // TiDB may run as any user, and its program may lie where only this one can read it.
+        let user = if matches!(kind, Kind::Tidb { .. }) { ServerUser::own() } else { ServerUser::choose() };
         user.give(home.path());
         let mut mysql = Self { kind, user, home, port: free_port(), server: Mutex::new(None), databases_made: AtomicU32::new(0) };
         mysql.initialise();
@@ -94,18 +110,23 @@ impl Mysql {
     /// database from outside.
     pub fn query(&self, url: &str, sql: &str) -> String {
         let database = database_of(url);
-        let mut client = self.client("mariadb");
-        client.args(["--batch", "--skip-column-names", "--execute", sql]);
+        let mut arguments = vec!["--user=timer", "--execute", sql];
         if !database.is_empty() {
-            client.arg(database);
+            arguments.push(database);
         }
-        run(client, sql).trim_end().to_owned()
+        self.run_client(&arguments, sql).trim_end().to_owned()
+    }
+
+    fn run_client(&self, arguments: &[&str], what: &str) -> String {
+        let mut client = self.client("mariadb");
+        client.args(["--batch", "--skip-column-names"]).args(arguments);
+        run(client, what)
     }
 
     /// Writes a backup of a database to a file, as an operator does it: mariadb-dump.
     pub fn back_up(&self, url: &str, file: &Path) {
         let mut dump = self.client("mariadb-dump");
-        dump.args(["--single-transaction", "--hex-blob", database_of(url)]).arg("--result-file").arg(file);
+        dump.args(["--user=timer", "--single-transaction", "--hex-blob", database_of(url)]).arg("--result-file").arg(file);
         run(dump, "mariadb-dump (scripts/setup.sh installs it)");
     }
 
@@ -113,14 +134,14 @@ impl Mysql {
     pub fn restored(&self, file: &Path) -> String {
         let url = self.create_database();
         let mut client = self.client("mariadb");
-        client.arg(database_of(&url)).stdin(File::open(file).expect("a backup that can be read"));
+        client.args(["--user=timer", database_of(&url)]).stdin(File::open(file).expect("a backup that can be read"));
         run(client, "restoring a backup");
         url
     }
 
     fn client(&self, program: &str) -> Command {
         let mut client = Command::new(program);
-        client.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=timer", "--port", &self.port.to_string()]);
+        client.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port", &self.port.to_string()]);
         client.arg("--default-character-set=utf8mb4");
         client
     }
@@ -164,7 +185,7 @@ impl Mysql {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A command of the server's own user; `options` are those of setpriv(1).
+    /// A command of the server's own user, for MariaDB and MySQL; `options` are those of setpriv(1).
     fn command(&self, program: &Path, options: &[&str]) -> Command {
         let mut command = self.user.command(program, self.home.path(), options);
         command.arg("--no-defaults").arg(format!("--datadir={}", self.data().display()));
@@ -182,6 +203,7 @@ impl Mysql {
         match &self.kind {
             Kind::Mariadb => PathBuf::from("/usr/sbin/mariadbd"),
             Kind::Mysql { root } => root.join("bin/mysqld"),
+            Kind::Tidb { program } => program.clone(),
         }
     }
 
@@ -189,6 +211,8 @@ impl Mysql {
         fs::create_dir(self.temporary()).expect("a directory could not be made for a MySQL server");
         self.user.give(&self.temporary());
         let mut command = match self.kind {
+            // It sets itself up at its first start.
+            Kind::Tidb { .. } => return,
             Kind::Mariadb => {
                 let mut command = self.command(Path::new("mariadb-install-db"), &[]);
                 command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
@@ -205,9 +229,7 @@ impl Mysql {
         fs::write(self.home.path().join("init.sql"), CREATE_USER).expect("a file could not be written for a MySQL server");
     }
 
-    /// Starts the server and waits until it takes connections. `None` when another process listens on its port.
-    fn launch(&self) -> Option<Child> {
-        let log = File::create(self.log()).expect("the log of a MySQL server could not be made");
+    fn mysql_command(&self) -> Command {
         let mut command = self.command(&self.program(), &KILLED_WITH_KEEPER);
         command.arg(format!("--socket={}", self.home.path().join("socket").display()));
         command.arg(format!("--pid-file={}", self.home.path().join("pid").display()));
@@ -223,15 +245,35 @@ impl Mysql {
         if let Kind::Mysql { .. } = self.kind {
             command.args(["--mysqlx=OFF", "--max-prepared-stmt-count=100000"]);
         }
+        command
+    }
+
+    fn tidb_command(&self) -> Command {
+        let mut command = self.user.command(self.program(), self.home.path(), &KILLED_WITH_KEEPER);
+        command.args(["-store=unistore", "-host=127.0.0.1", "-advertise-address=127.0.0.1", "-report-status=false"]);
+        command.arg(format!("-path={}", self.data().display())).arg(format!("-P={}", self.port));
+        command.arg(format!("-socket={}", self.home.path().join("socket").display()));
+        command.arg(format!("-temp-dir={}", self.temporary().display()));
+        command.arg(format!("-log-file={}", self.log().display()));
+        command
+    }
+
+    /// Starts the server and waits until it takes connections. `None` when another process listens on its port.
+    fn launch(&self) -> Option<Child> {
+        let log = File::create(self.log()).expect("the log of a MySQL server could not be made");
+        let (mut command, ready) = match self.kind {
+            Kind::Tidb { .. } => (self.tidb_command(), TIDB_READY),
+            _ => (self.mysql_command(), READY),
+        };
         command.stdout(Stdio::null()).stderr(log);
         let mut child = keeper::spawn(command).expect("setpriv (package `util-linux`) could not be run");
         for _ in 0..POLLS_MAX {
             let log = fs::read_to_string(self.log()).unwrap_or_default();
-            if log.contains(READY) {
+            if log.contains(ready) {
                 return Some(child);
             }
             if child.try_wait().expect("the state of a MySQL server could not be read").is_some() {
-                assert!(log.contains("Address already in use"), "a MySQL server ended while starting:\n{log}");
+                assert!(log.to_lowercase().contains("address already in use"), "a MySQL server ended while starting:\n{log}");
                 return None;
             }
             sleep(POLL_INTERVAL);
@@ -252,6 +294,17 @@ impl Drop for Mysql {
     fn drop(&mut self) {
         self.stop_immediate();
     }
+}
+
+/// Where `scripts/tidb.sh` looks as well.
+fn tidb_program() -> Option<PathBuf> {
+    let named = std::env::var_os("TIDB_SERVER_BIN").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|directory| directory.join("tidb-server"));
+    let caches = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let caches = caches.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let built = caches.map(|caches| caches.join("timer-platform/tidb/tidb-server"));
+    named.into_iter().chain(on_path).chain(built).find(|program| program.is_file())
 }
 
 fn run(mut command: Command, what: &str) -> String {

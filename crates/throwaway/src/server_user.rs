@@ -16,6 +16,11 @@ struct Account {
 }
 
 impl ServerUser {
+    /// The user of this process.
+    pub const fn own() -> Self {
+        Self(None)
+    }
+
     pub fn choose() -> Self {
         let own_uid = std::fs::metadata("/proc/self").expect("/proc is not mounted").uid();
         if own_uid != 0 {

@@ -1,9 +1,9 @@
 //! The ids that a small index knows.
 
 use domain::Status;
+use store_sql::{FEW, Few};
 
 use super::{
-    FEW, Few,
     parameters::Parameters,
     statement::{in_namespaces, within},
 };

@@ -8,13 +8,15 @@
 //! ```
 
 use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, Timestamp};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
+use store_sql::{FEW, Few, Source};
 
-use super::{FEW, Few, Source, cursor, few::ids_of, parameters::Parameters};
+use super::{cursor, few::ids_of, parameters::Parameters};
 use crate::{
     failure::{Failure, Step},
     rows::{Hex, json},
+    session::Session,
 };
 
 /// A text with its parameters.
@@ -28,7 +30,7 @@ pub struct Statement {
 }
 
 /// What a statement found.
-pub struct Answer {
+pub struct Found {
     /// Those that match as far as the statement could tell.
     pub rows: Vec<MySqlRow>,
     pub rows_max: u64,
@@ -38,22 +40,15 @@ pub struct Answer {
     pub last: Option<Cursor>,
 }
 
-impl Answer {
-    /// How many timers had been looked at when this one was found.
-    pub fn place_of(&self, row: &MySqlRow) -> Result<u64, Failure> {
-        number(row, "n")
-    }
-}
-
 fn number(row: &MySqlRow, column: &str) -> Result<u64, Failure> {
     row.try_get::<i64, _>(column).map(i64::unsigned_abs).or_not_done()
 }
 
 impl Statement {
     /// Answers with no rows where a few are more than that.
-    pub async fn fetch(self, session: &mut MySqlConnection) -> Result<Answer, Failure> {
+    pub async fn fetch(self, session: &mut Session) -> Result<Found, Failure> {
         let Self { few, text, mut parameters, sort, rows_max } = self;
-        let mut answer = Answer { rows: Vec::new(), rows_max, looked_at: 0, last: None };
+        let mut answer = Found { rows: Vec::new(), rows_max, looked_at: 0, last: None };
         if let Some(few) = &few {
             let ids = Ids::fetch(session, few, &mut parameters).await?;
             answer.looked_at = ids.looked_at;
@@ -64,7 +59,7 @@ impl Statement {
         }
         for row in fetch_all(session, &text, &parameters).await? {
             answer.looked_at = number(&row, "looked_at")?;
-            if answer.place_of(&row)? == answer.looked_at {
+            if number(&row, "n")? == answer.looked_at {
                 answer.last = Some(cursor(&row, sort)?);
             }
             if row.try_get("matches").or_not_done()? && (answer.rows.len() as u64) < rows_max {
@@ -75,7 +70,7 @@ impl Statement {
     }
 
     /// For a statement of [`count`]: how many match, how many were looked at, and the last of those.
-    pub async fn count(mut self, session: &mut MySqlConnection) -> Result<(u64, u64, Option<Cursor>), Failure> {
+    pub async fn count(mut self, session: &mut Session) -> Result<(u64, u64, Option<Cursor>), Failure> {
         let mut looked_at = None;
         if let Some(few) = &self.few {
             let ids = Ids::fetch(session, few, &mut self.parameters).await?;
@@ -103,7 +98,7 @@ struct Ids {
 
 impl Ids {
     /// Binds those that may match as the value [`IDS`].
-    async fn fetch(session: &mut MySqlConnection, few: &str, parameters: &mut Parameters) -> Result<Self, Failure> {
+    async fn fetch(session: &mut Session, few: &str, parameters: &mut Parameters) -> Result<Self, Failure> {
         let rows = fetch_all(session, few, parameters).await?;
         let looked_at = rows.len() as u64;
         let mut ids = Vec::new();
@@ -122,7 +117,7 @@ impl Ids {
 /// The place of the ids of a few among the parameters.
 const IDS: usize = 0;
 
-async fn fetch_all(session: &mut MySqlConnection, text: &str, parameters: &Parameters) -> Result<Vec<MySqlRow>, Failure> {
+async fn fetch_all(session: &mut Session, text: &str, parameters: &Parameters) -> Result<Vec<MySqlRow>, Failure> {
     sqlx::raw_sql(AssertSqlSafe(parameters.place(text))).fetch_all(session).await.or_not_done()
 }
 
@@ -159,7 +154,7 @@ pub fn statement(source: &Source, query: &ListQuery, shards: u16, rows_max: u64)
     Statement { few: None, text, parameters, sort: query.sort, rows_max }
 }
 
-/// How many of a stretch match; only where [`has_large_texts`] does not hold.
+/// How many of a stretch match; see [`store_sql::has_large_texts`].
 pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
     let mut parameters = Parameters::default();
     parameters.text("[]");
@@ -185,11 +180,6 @@ const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.`key`, f.group_name, f.callb
     f.created_at, f.updated_at, f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, \
     COALESCE(d.attempt, o.attempt, p.attempt) AS attempt, COALESCE(d.last_error, o.last_error, p.last_error) AS last_error, \
     o.status, o.executed_at, o.finished_at, p.paused_at, p.note AS pause_note";
-
-/// Whether the filter asks about texts that only this program can read.
-pub fn has_large_texts(filter: &Filter) -> bool {
-    filter.reads_metadata() || filter.destination.is_some()
-}
 
 fn large_columns(filter: &Filter) -> String {
     let metadata = if filter.reads_metadata() { ", f.metadata" } else { "" };

@@ -1,12 +1,11 @@
 use domain::{Namespace, TenantId};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row, mysql::MySqlRow};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
 use store::{DueCounts, DueQuery};
-use store_sql::{Call, sql};
+use store_sql::{Call, ShardPortions, sql};
 
-use super::Portions;
 use crate::{
     failure::{Failure, Step},
-    rows::json,
+    session::Session,
     sessions::Sessions,
 };
 
@@ -22,13 +21,13 @@ pub struct Counts {
 }
 
 impl Counts {
-    async fn count(&self, shards: &[i16], session: &mut MySqlConnection) -> Result<Vec<MySqlRow>, Failure> {
+    async fn count(&self, shards: &[i16], session: &mut Session) -> Result<Vec<MySqlRow>, Failure> {
         let DueQuery { namespaces, from, to, step, .. } = &self.query;
         let [from, to, step] = [from, to, step].map(|minutes| minutes.saturating_mul(MICROS_PER_MINUTE));
         let statement = of_shards(if namespaces.is_empty() { DUE_COUNTS } else { DUE_COUNTS_OF }, shards);
         let statement = statement.replace("/* tenants */ 0", &list(&tenants(namespaces)));
         let query = sqlx::query(AssertSqlSafe(statement)).bind(from).bind(step).bind(from).bind(to);
-        let query = if namespaces.is_empty() { query } else { query.bind(json(&names(namespaces))?) };
+        let query = if namespaces.is_empty() { query } else { query.bind(session.given(&names(namespaces)).await?) };
         query.fetch_all(session).await.or_not_done()
     }
 }
@@ -37,10 +36,10 @@ impl Call<Sessions> for Counts {
     type Answer = DueCounts;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<DueCounts, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<DueCounts, Failure> {
         let mut pending = vec![0; self.query.buckets()];
-        let mut portions = Portions::of(self.shards, self.query.budget);
-        while let Some(shards) = portions.next() {
+        let mut portions = ShardPortions::of(self.shards, self.query.budget);
+        while let Some(shards) = portions.take() {
             for row in self.count(&shards, session).await? {
                 let (bucket, counted): (i64, i64) = (row.try_get("bucket").or_not_done()?, row.try_get("pending").or_not_done()?);
                 if let Some(count) = usize::try_from(bucket).ok().and_then(|bucket| pending.get_mut(bucket)) {

@@ -4,14 +4,15 @@ use std::{
 };
 
 use domain::{Namespace, TenantId, Timestamp};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row};
+use sqlx::{AssertSqlSafe, Row};
 use store::{NAMESPACES_LISTED_MAX, NamespaceCount, NamespaceCounts};
-use store_sql::{Call, sql};
+use store_sql::{Call, ShardPortions, sql};
 
-use super::{Portions, counts::of_shards, reports::parse};
+use super::{counts::of_shards, reports::parse};
 use crate::{
     failure::{Failure, Step},
     rows,
+    session::Session,
     sessions::Sessions,
 };
 
@@ -38,7 +39,7 @@ struct Pending {
 }
 
 impl Namespaces {
-    async fn names(&self, session: &mut MySqlConnection) -> Result<BTreeSet<Namespace>, Failure> {
+    async fn names(&self, session: &mut Session) -> Result<BTreeSet<Namespace>, Failure> {
         if !self.only.is_empty() {
             return Ok(self.only.iter().cloned().collect());
         }
@@ -55,9 +56,9 @@ impl Namespaces {
         Ok(names)
     }
 
-    async fn pending(&self, portions: &mut Portions, session: &mut MySqlConnection) -> Result<HashMap<i64, Pending>, Failure> {
+    async fn pending(&self, portions: &mut ShardPortions, session: &mut Session) -> Result<HashMap<i64, Pending>, Failure> {
         let mut pending: HashMap<i64, Pending> = HashMap::new();
-        while let Some(shards) = portions.next() {
+        while let Some(shards) = portions.take() {
             for row in
                 sqlx::query(AssertSqlSafe(of_shards(PENDING_OF_TENANTS, &shards))).fetch_all(&mut *session).await.or_not_done()?
             {
@@ -75,7 +76,7 @@ impl Namespaces {
         Ok(pending)
     }
 
-    async fn failed(session: &mut MySqlConnection) -> Result<HashMap<String, u64>, Failure> {
+    async fn failed(session: &mut Session) -> Result<HashMap<String, u64>, Failure> {
         let rows = sqlx::query(FAILED_OF_NAMESPACES).bind(FAILED_COUNTED_MAX).fetch_all(session).await.or_not_done()?;
         let count = |row: &sqlx::mysql::MySqlRow| {
             Ok((rows::text(row, "namespace").or_not_done()?, row.try_get::<i64, _>("failed").or_not_done()?.unsigned_abs()))
@@ -88,8 +89,8 @@ impl Call<Sessions> for Namespaces {
     type Answer = NamespaceCounts;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<NamespaceCounts, Failure> {
-        let mut portions = Portions::of(self.shards, self.budget);
+    async fn run(&self, session: &mut Session) -> Result<NamespaceCounts, Failure> {
+        let mut portions = ShardPortions::of(self.shards, self.budget);
         let names = self.names(session).await?;
         let is_complete = names.len() <= NAMESPACES_LISTED_MAX;
         let failed = Self::failed(session).await?;

@@ -1,6 +1,6 @@
 use domain::{Namespace, Timestamp};
 use serde::Serialize;
-use sqlx::{MySqlConnection, Row, mysql::MySqlRow, types::Uuid};
+use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{NodeDigest, NodeId, NodeReceiver, NodeStats, RECEIVERS_READ_MAX, Unreadable, read_report, write_report};
 use store_sql::{Call, sql};
 
@@ -8,7 +8,8 @@ use super::counts::{hex, names};
 use crate::{
     failure::{Failure, Step},
     ownership::uuid,
-    rows::{self, Hex, json},
+    rows::{self, Hex},
+    session::Session,
     sessions::Sessions,
     transaction::{Holds, Transaction},
 };
@@ -82,13 +83,21 @@ impl Call<Sessions> for Record {
     type Answer = ();
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<(), Failure> {
+    async fn run(&self, session: &mut Session) -> Result<(), Failure> {
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         if !self.digests.is_empty() {
-            sqlx::query(WRITE_DIGESTS).bind(json(&self.digests)?).execute(transaction.session()).await.or_not_done()?;
+            sqlx::query(WRITE_DIGESTS)
+                .bind(transaction.session().given(&self.digests).await?)
+                .execute(transaction.session())
+                .await
+                .or_not_done()?;
         }
         if !self.receivers.is_empty() {
-            sqlx::query(WRITE_RECEIVERS).bind(json(&self.receivers)?).execute(transaction.session()).await.or_not_done()?;
+            sqlx::query(WRITE_RECEIVERS)
+                .bind(transaction.session().given(&self.receivers).await?)
+                .execute(transaction.session())
+                .await
+                .or_not_done()?;
         }
         sqlx::query(FORGET_DIGESTS).bind(self.forget_before_minute).execute(transaction.session()).await.or_not_done()?;
         sqlx::query(FORGET_RECEIVERS).bind(self.forget_before).execute(transaction.session()).await.or_not_done()?;
@@ -113,8 +122,8 @@ impl Call<Sessions> for Digests {
     type Answer = Vec<NodeDigest>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<NodeDigest>, Failure> {
-        let statement = sqlx::query(DIGESTS).bind(json(&self.namespaces)?).bind(self.from).bind(self.to);
+    async fn run(&self, session: &mut Session) -> Result<Vec<NodeDigest>, Failure> {
+        let statement = sqlx::query(DIGESTS).bind(session.given(&self.namespaces).await?).bind(self.from).bind(self.to);
         statement.fetch_all(session).await.or_not_done()?.iter().map(digest).collect()
     }
 }
@@ -143,11 +152,11 @@ impl Call<Sessions> for Receivers {
     type Answer = Vec<NodeReceiver>;
     const WRITES: bool = false;
 
-    async fn run(&self, session: &mut MySqlConnection) -> Result<Vec<NodeReceiver>, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Vec<NodeReceiver>, Failure> {
         let limit = i64::try_from(RECEIVERS_READ_MAX).unwrap_or(i64::MAX);
         let statement = match &self.namespaces {
             None => sqlx::query(RECEIVERS).bind(limit),
-            Some(namespaces) => sqlx::query(RECEIVERS_OF).bind(json(namespaces)?).bind(limit),
+            Some(namespaces) => sqlx::query(RECEIVERS_OF).bind(session.given(namespaces).await?).bind(limit),
         };
         statement.fetch_all(session).await.or_not_done()?.iter().map(receiver).collect()
     }

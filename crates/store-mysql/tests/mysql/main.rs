@@ -2,19 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
 
 mod conformance;
+mod database;
 mod outages;
 mod setup;
 
 use domain::{Shard, Span};
 use store::{Claim, ClaimToken, DueEntry, Member, NodeId, OnLocked, ShardCursor, ShardLease, Store};
-use store_mysql::{MysqlOptions, MysqlStore};
 
-/// A store on the database at `url`, set up.
-async fn open(url: &str) -> MysqlStore {
-    let store = MysqlStore::connect(&MysqlOptions(url.to_owned())).await.unwrap();
-    store.migrate().await.unwrap();
-    store
-}
+use crate::database::open;
 
 fn all_shards(store: &impl Store) -> Vec<Shard> {
     (0..store.shards()).map(Shard).collect()

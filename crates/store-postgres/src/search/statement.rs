@@ -17,8 +17,8 @@ use sqlx::{
     types::Uuid,
 };
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
+use store_sql::{FEW, Few, Source};
 
-use super::{FEW, Few, Source};
 use crate::failure::{Failure, Step};
 
 /// A text with its parameters.
@@ -45,7 +45,7 @@ impl Parameters {
 }
 
 /// What a statement found.
-pub struct Answer {
+pub struct Found {
     /// Those that match as far as the statement could tell.
     pub rows: Vec<PgRow>,
     pub rows_max: u64,
@@ -55,22 +55,15 @@ pub struct Answer {
     pub last: Option<Cursor>,
 }
 
-impl Answer {
-    /// How many timers had been looked at when this one was found.
-    pub fn place_of(&self, row: &PgRow) -> Result<u64, Failure> {
-        row.try_get::<i64, _>("n").map(i64::unsigned_abs).or_not_done()
-    }
-}
-
 impl Statement {
-    pub async fn fetch(self, session: &mut PgConnection) -> Result<Answer, Failure> {
+    pub async fn fetch(self, session: &mut PgConnection) -> Result<Found, Failure> {
         if let Some(error) = self.parameters.failed {
             return Err(sqlx::Error::Encode(error)).or_not_done();
         }
         let query = sqlx::query_with(AssertSqlSafe(self.text), self.parameters.values);
         let mut rows = query.fetch_all(session).await.or_not_done()?;
         let Some(first) = rows.first() else {
-            return Ok(Answer { rows, rows_max: self.rows_max, looked_at: 0, last: None });
+            return Ok(Found { rows, rows_max: self.rows_max, looked_at: 0, last: None });
         };
         let looked_at = first.try_get::<i64, _>("looked_at").or_not_done()?.unsigned_abs();
         let at: Option<i64> = first.try_get("last_at").or_not_done()?;
@@ -80,7 +73,7 @@ impl Statement {
         if first.try_get::<Option<i64>, _>("n").or_not_done()?.is_none() {
             rows.clear();
         }
-        Ok(Answer { rows, rows_max: self.rows_max, looked_at, last })
+        Ok(Found { rows, rows_max: self.rows_max, looked_at, last })
     }
 }
 
@@ -111,7 +104,7 @@ pub fn statement(source: &Source, query: &ListQuery, shards: u16, rows_max: u64)
     Statement { text, parameters, rows_max }
 }
 
-/// How many of a stretch match; only where [`has_large_texts`] does not hold.
+/// How many of a stretch match; see [`store_sql::has_large_texts`].
 pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
     let mut parameters = Parameters::default();
     let (stretch, time) = stretch(source, query, shards, &mut parameters);
@@ -132,11 +125,6 @@ const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callbac
     f.updated_at, f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, \
     coalesce(d.attempt, o.attempt, p.attempt) AS attempt, coalesce(d.last_error, o.last_error, p.last_error) AS last_error, \
     o.status, o.executed_at, o.finished_at, p.paused_at, p.note AS pause_note";
-
-/// Whether the filter asks about texts that only this program can read.
-pub fn has_large_texts(filter: &Filter) -> bool {
-    filter.reads_metadata() || filter.destination.is_some()
-}
 
 fn large_columns(filter: &Filter) -> String {
     let metadata = if filter.reads_metadata() { ", f.metadata" } else { "" };

@@ -1,9 +1,8 @@
 use domain::{Namespace, TenantId};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use store::{DueCounts, DueQuery};
-use store_sql::{Call, sql};
+use store_sql::{Call, ShardPortions, sql};
 
-use super::Portions;
 use crate::{
     failure::{Failure, Step},
     sessions::Sessions,
@@ -42,8 +41,8 @@ impl Call<Sessions> for Counts {
 
     async fn run(&self, session: &mut PgConnection) -> Result<DueCounts, Failure> {
         let mut pending = vec![0; self.query.buckets()];
-        let mut portions = Portions::of(self.shards, self.query.budget);
-        while let Some(shards) = portions.next() {
+        let mut portions = ShardPortions::of(self.shards, self.query.budget);
+        while let Some(shards) = portions.take() {
             for row in self.count(shards, session).await? {
                 let (bucket, counted): (i64, i64) = (row.try_get("bucket").or_not_done()?, row.try_get("pending").or_not_done()?);
                 if let Some(count) = usize::try_from(bucket).ok().and_then(|bucket| pending.get_mut(bucket)) {

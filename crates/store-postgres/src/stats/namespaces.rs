@@ -6,9 +6,9 @@ use std::{
 use domain::{Namespace, TenantId, Timestamp};
 use sqlx::{PgConnection, Row};
 use store::{NAMESPACES_LISTED_MAX, NamespaceCount, NamespaceCounts};
-use store_sql::{Call, sql};
+use store_sql::{Call, ShardPortions, sql};
 
-use super::{Portions, reports::parse};
+use super::reports::parse;
 use crate::{
     failure::{Failure, Step},
     sessions::Sessions,
@@ -50,9 +50,9 @@ impl Namespaces {
         Ok(names)
     }
 
-    async fn pending(&self, portions: &mut Portions, session: &mut PgConnection) -> Result<HashMap<i64, Pending>, Failure> {
+    async fn pending(&self, portions: &mut ShardPortions, session: &mut PgConnection) -> Result<HashMap<i64, Pending>, Failure> {
         let mut pending: HashMap<i64, Pending> = HashMap::new();
-        while let Some(shards) = portions.next() {
+        while let Some(shards) = portions.take() {
             for row in sqlx::query(PENDING_OF_TENANTS).bind(shards).fetch_all(&mut *session).await.or_not_done()? {
                 let counted = Pending {
                     timers: row.try_get::<i64, _>("pending").or_not_done()?.unsigned_abs(),
@@ -82,7 +82,7 @@ impl Call<Sessions> for Namespaces {
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut PgConnection) -> Result<NamespaceCounts, Failure> {
-        let mut portions = Portions::of(self.shards, self.budget);
+        let mut portions = ShardPortions::of(self.shards, self.budget);
         let names = self.names(session).await?;
         let is_complete = names.len() <= NAMESPACES_LISTED_MAX;
         let failed = Self::failed(session).await?;

@@ -31,10 +31,10 @@ pub enum Few {
 }
 
 impl Source {
-    /// The order of creation is known for every namespace but the default one.
-    pub fn in_order(query: &ListQuery, length: u64) -> Self {
+    /// `is_indexed` says whether the order of creation is known within a namespace.
+    pub fn in_order(query: &ListQuery, length: u64, is_indexed: fn(&Namespace) -> bool) -> Self {
         let ListQuery { filter, sort, .. } = query;
-        if *sort == Sort::CreatedAt && are_indexed(&filter.namespaces) {
+        if *sort == Sort::CreatedAt && are_indexed(&filter.namespaces, is_indexed) {
             return Self::OfNamespaces { namespaces: filter.namespaces.clone(), length };
         }
         Self::InOrder { length }
@@ -50,7 +50,7 @@ impl Source {
 
 impl Few {
     /// What is worth a try before the first stretch, and what after it.
-    pub fn of(filter: &Filter, sort: Sort) -> (Vec<Self>, Vec<Self>) {
+    pub fn of(filter: &Filter, sort: Sort, is_indexed: fn(&Namespace) -> bool) -> (Vec<Self>, Vec<Self>) {
         if let (Some(key), false) = (&filter.key, filter.namespaces.is_empty()) {
             let ids = filter.namespaces.iter().map(|namespace| TimerId::keyed(namespace, key)).collect();
             return (vec![Self::Ids(ids)], Vec::new());
@@ -67,7 +67,7 @@ impl Few {
         match sort {
             Sort::CreatedAt if !filter.due.is_always() => first.push(Self::Due(filter.due)),
             Sort::ExecuteAt => {
-                if are_indexed(&filter.namespaces) {
+                if are_indexed(&filter.namespaces, is_indexed) {
                     first.push(Self::Namespaces(filter.namespaces.clone()));
                 }
                 if !filter.created.is_always() {
@@ -81,11 +81,10 @@ impl Few {
 }
 
 /// What is mostly rare among millions, and has an index of its own or stands first in one.
-pub const fn is_rare(status: Status) -> bool {
+const fn is_rare(status: Status) -> bool {
     matches!(status, Status::Executing | Status::Failed | Status::Canceled | Status::Expired | Status::Paused)
 }
 
-fn are_indexed(namespaces: &[Namespace]) -> bool {
-    let are_named = namespaces.iter().all(|namespace| namespace.as_str() != Namespace::DEFAULT);
-    are_named && (1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len())
+fn are_indexed(namespaces: &[Namespace], is_indexed: fn(&Namespace) -> bool) -> bool {
+    (1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len()) && namespaces.iter().all(is_indexed)
 }

@@ -1,0 +1,130 @@
+//! A session with the server. It knows which dialect the server speaks, and translates what TiDB lacks, so that a call is written once.
+
+use futures_util::{future::BoxFuture, stream::BoxStream};
+use serde::Serialize;
+use sqlx::{
+    AssertSqlSafe, Connection, Either, Execute, Executor, MySql, MySqlConnection, SqlSafeStr, SqlStr,
+    error::BoxDynError,
+    mysql::{MySqlArguments, MySqlQueryResult, MySqlRow, MySqlStatement, MySqlTypeInfo},
+};
+
+use crate::{
+    failure::{Failure, Step},
+    rows::json,
+    tidb,
+};
+
+/// What the statements of this crate mean to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// MariaDB as well.
+    Mysql,
+    Tidb,
+}
+
+impl Dialect {
+    /// From what the server says of its version.
+    pub fn of(version: &str) -> Self {
+        if version.contains("TiDB") { Self::Tidb } else { Self::Mysql }
+    }
+}
+
+#[derive(Debug)]
+pub struct Session {
+    connection: MySqlConnection,
+    dialect: Dialect,
+}
+
+impl Session {
+    pub const fn new(connection: MySqlConnection, dialect: Dialect) -> Self {
+        Self { connection, dialect }
+    }
+
+    pub const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Gives the server the rows that the next statement is about. What comes back is bound in the place of its JSON text.
+    pub async fn given<T: Serialize + Sync>(&mut self, rows: &[T]) -> Result<String, Failure> {
+        let json = json(rows)?;
+        if self.dialect == Dialect::Mysql {
+            return Ok(json);
+        }
+        let text = tidb::staged(&json)?;
+        sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut self.connection).await.or_not_done()?;
+        Ok(String::new())
+    }
+
+    pub async fn close(self) {
+        // The server notices a closed connection by itself.
+        drop(self.connection.close().await);
+    }
+}
+
+/// A statement in the words of TiDB, with the arguments that it had.
+struct Translated {
+    text: SqlStr,
+    arguments: Option<Result<Option<MySqlArguments>, BoxDynError>>,
+    is_persistent: bool,
+}
+
+impl Translated {
+    fn of<'q>(mut statement: impl Execute<'q, MySql>) -> Self {
+        let arguments = Some(statement.take_arguments());
+        let is_persistent = statement.persistent();
+        let text = statement.sql();
+        let text = tidb::translated(text.as_str()).map_or(text, |translated| AssertSqlSafe(translated).into_sql_str());
+        Self { text, arguments, is_persistent }
+    }
+}
+
+impl Execute<'_, MySql> for Translated {
+    fn sql(self) -> SqlStr {
+        self.text
+    }
+
+    fn statement(&self) -> Option<&MySqlStatement> {
+        None
+    }
+
+    fn take_arguments(&mut self) -> Result<Option<MySqlArguments>, BoxDynError> {
+        self.arguments.take().unwrap_or(Ok(None))
+    }
+
+    fn persistent(&self) -> bool {
+        self.is_persistent
+    }
+}
+
+impl<'c> Executor<'c> for &'c mut Session {
+    type Database = MySql;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, Result<Either<MySqlQueryResult, MySqlRow>, sqlx::Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, MySql>,
+    {
+        match self.dialect {
+            Dialect::Mysql => self.connection.fetch_many(query),
+            Dialect::Tidb => self.connection.fetch_many(Translated::of(query)),
+        }
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, Result<Option<MySqlRow>, sqlx::Error>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, MySql>,
+    {
+        match self.dialect {
+            Dialect::Mysql => self.connection.fetch_optional(query),
+            Dialect::Tidb => self.connection.fetch_optional(Translated::of(query)),
+        }
+    }
+
+    fn prepare_with<'e>(self, text: SqlStr, parameters: &'e [MySqlTypeInfo]) -> BoxFuture<'e, Result<MySqlStatement, sqlx::Error>>
+    where
+        'c: 'e,
+    {
+        self.connection.prepare_with(text, parameters)
+    }
+}

@@ -1,0 +1,75 @@
+//! How far a search goes between two looks at the clock.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many timers are looked at between two looks at the clock: mostly few are needed for a page.
+const STRETCH_MIN: u64 = 250;
+const STRETCH_MAX: u64 = 50_000;
+
+/// How long the next stretch may be.
+#[derive(Debug)]
+pub struct Pace {
+    length: u64,
+    stretches: u32,
+    began: Instant,
+    /// When the stretch that is under way began.
+    since: Instant,
+    budget: Duration,
+}
+
+impl Pace {
+    pub fn new(budget: Duration) -> Self {
+        let now = Instant::now();
+        Self { length: STRETCH_MIN, stretches: 0, began: now, since: now, budget }
+    }
+
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub const fn is_first(&self) -> bool {
+        self.stretches == 0
+    }
+
+    /// Takes the length of the next stretch from how long the last one took. `false` when there is no time for one more.
+    pub fn next(&mut self, walked: u64) -> bool {
+        let now = Instant::now();
+        let took = now - self.since;
+        let left = self.budget.saturating_sub(now - self.began);
+        self.since = now;
+        self.stretches += 1;
+        self.length = next_length(self.length, walked, took, left);
+        self.length > 0
+    }
+}
+
+/// As many as fit into the time that is left, if as many again take as long; at most eight times as many as before. None where that is
+/// less than the shortest stretch.
+fn next_length(length: u64, walked: u64, took: Duration, left: Duration) -> u64 {
+    let nanos = took.as_nanos().max(1);
+    let fit = u128::from(walked.max(1)) * left.as_nanos() * 3 / 4 / nanos;
+    let fit = u64::try_from(fit).unwrap_or(u64::MAX).min(length * 8).min(STRETCH_MAX);
+    if fit < STRETCH_MIN { 0 } else { fit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_is_as_long_as_the_time_that_is_left() {
+        let ms = Duration::from_millis;
+        for (length, walked, took, left, next) in [
+            (250, 250, ms(1), ms(249), 2_000),
+            (8_000, 8_000, ms(16), ms(232), 50_000),
+            (1_000, 1_000, ms(100), ms(150), 1_125),
+            (1_000, 1_000, ms(200), ms(50), 0),
+            (1_000, 1_000, ms(2), ms(0), 0),
+            (50_000, 50_000, ms(40), ms(40), 37_500),
+        ] {
+            assert_eq!(next_length(length, walked, took, left), next, "{length} {walked} {took:?} {left:?}");
+        }
+    }
+}
