@@ -4,7 +4,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Answer, again, type Call, done, expressCalls, failed, retryAfter } from "timer-platform";
+import { type Answer, again, type Call, done, expressCalls, failed, retryAfter } from "timer-platform/webhook";
 
 // One process remembers in memory. Several share a table, and record the call in the transaction that does the work.
 const seen = new Set<string>();

@@ -29,20 +29,16 @@ export interface ErrorDetails {
 /** A call that did not succeed, with everything that is known about why. */
 export class TimerError extends Error {
   readonly kind: ErrorKind = "unexpected";
-  readonly status: number | undefined;
-  readonly code: number | undefined;
-  readonly field: string | undefined;
-  readonly retryAfterMs: number | undefined;
-  readonly requestId: string | undefined;
+  declare readonly status: number | undefined;
+  declare readonly code: number | undefined;
+  declare readonly field: string | undefined;
+  declare readonly retryAfterMs: number | undefined;
+  declare readonly requestId: string | undefined;
 
-  constructor(message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+  constructor(message: string, { cause, ...details }: ErrorDetails = {}) {
+    super(message, cause === undefined ? undefined : { cause });
     this.name = new.target.name;
-    this.status = details.status;
-    this.code = details.code;
-    this.field = details.field;
-    this.retryAfterMs = details.retryAfterMs;
-    this.requestId = details.requestId;
+    Object.assign(this, details);
   }
 }
 
@@ -86,27 +82,17 @@ export class Unexpected extends TimerError {}
 
 type ErrorClass = new (message: string, details: ErrorDetails) => TimerError;
 const BY_CODE: Record<number, ErrorClass> = { 2: Invalid, 3: NotFound, 4: Unauthorized, 5: TooMany, 6: Conflict };
-const BY_STATUS: Record<number, ErrorClass> = {
-  400: Invalid,
-  401: Unauthorized,
-  403: Unauthorized,
-  404: NotFound,
-  408: Unavailable,
-  409: Conflict,
-  412: Conflict,
-  429: TooMany,
-  502: Unavailable,
-  503: Unavailable,
-  504: Unavailable,
-};
+/** The codes that statuses stand for where there is no envelope. */
+const CODES: Record<number, number> = { 400: 2, 404: 3, 401: 4, 403: 4, 429: 5, 409: 6, 412: 6 };
+const AWAY = [408, 502, 503, 504];
 const FIELD = /^(?:'([^']*)'|([^' ]+)) (?:must|is|cannot|may) /;
 
 /** The error that an answer means. */
 export function fromAnswer(status: number, headers: Headers, body: string, now: number): TimerError {
   const { code, message } = envelope(body);
-  const Kind = BY_CODE[code ?? 0] ?? BY_STATUS[status] ?? Unexpected;
+  const Kind = BY_CODE[code ?? CODES[status] ?? 0] ?? (AWAY.includes(status) ? Unavailable : Unexpected);
   const named = Kind === Invalid ? FIELD.exec(message ?? "") : null;
-  return new Kind(message ?? `the answer with status ${status} is not one of the service`, {
+  return new Kind(message ?? `status ${status} is not of the service`, {
     status,
     code,
     field: named?.[1] ?? named?.[2],

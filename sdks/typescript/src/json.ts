@@ -18,123 +18,80 @@ export class Json {
   }
 }
 
-/** Members that are not ours to read. */
-const EXACT = new Set(["payload", "metadata", "filter"]);
+/** Members that are not ours to read; `MEMBER` has them, too. */
+const EXACT = /^(payload|metadata|filter)$/;
 /** Members whose own names are the client's. */
-const NAMED_BY_CLIENT = new Set(["headers"]);
-const DURATIONS = new Set([
-  ...["timeout", "delay", "initialInterval", "maxInterval", "maxDuration"],
-  ...["expiresAfter", "postponeMax", "spread", "step", "by", "wait"],
-]);
+const NAMED_BY_CLIENT = "headers";
+const DURATIONS = /^(timeout|delay|.+Interval|maxDuration|expiresAfter|postponeMax|spread|step|by|wait)$/;
 
-const BLANKS = /[ \t\r\n]*/y;
-const STRING = /"(?:[^"\\]|\\.)*"/y;
-const SCALAR = /-?[0-9][-+.eE0-9]*|true|false|null/y;
+// The beginning of an exact member, or else a text, so that what looks like one within a text is passed over.
+const MEMBER = /"(?:payload|metadata|filter)"\s*:\s*|"(?:[^"\\]|\\.)*"/g;
+const MARK = /"(?:[^"\\]|\\.)*"|[[{]|[\]}]|,/g;
 
 /** The value of JSON text, with exact members as `Json` and other names in camelCase. `SyntaxError` if it is none. */
 export function decode<T>(text: string): T {
-  const reader = new Reader(text);
-  const value = reader.value(true);
-  if (reader.peek() !== undefined) reader.refuse();
-  return value as T;
+  return shaped(JSON.parse(text), true, exactTexts(text)) as T;
 }
 
-class Reader {
-  private at = 0;
-
-  constructor(private readonly text: string) {}
-
-  value(ours: boolean): unknown {
-    const mark = this.peek();
-    if (mark === "{") return this.object(ours);
-    if (mark === "[") return this.array(ours);
-    return JSON.parse(this.token(mark === '"' ? STRING : SCALAR));
+/** The texts of exact members, in the order in which they stand. */
+function* exactTexts(text: string): Generator<string, undefined, undefined> {
+  MEMBER.lastIndex = 0;
+  for (let found = MEMBER.exec(text); found; found = MEMBER.exec(text)) {
+    if (found[0].endsWith('"')) continue;
+    const start = MEMBER.lastIndex;
+    const end = endOf(text, start);
+    yield text.slice(start, end).trim();
+    MEMBER.lastIndex = end;
   }
+}
 
-  /** The character that comes next, blanks aside. */
-  peek(): string | undefined {
-    BLANKS.lastIndex = this.at;
-    BLANKS.exec(this.text);
-    this.at = BLANKS.lastIndex;
-    return this.text[this.at];
+/** Where the value ends that starts there: before a comma or a bracket that is not its own. */
+function endOf(text: string, start: number): number {
+  let depth = 0;
+  MARK.lastIndex = start;
+  for (let mark = MARK.exec(text); mark; mark = MARK.exec(text)) {
+    if (depth === 0 && ",]}".includes(mark[0])) return mark.index;
+    if ("[{".includes(mark[0])) depth += 1;
+    if ("]}".includes(mark[0])) depth -= 1;
   }
+  return text.length;
+}
 
-  refuse(): never {
-    throw new SyntaxError(`unexpected text at position ${this.at} of the answer`);
-  }
+/** Members of our own objects are in the order of the text, so that the exact ones are met in theirs. */
+function shaped(value: unknown, ours: boolean, exact: Iterator<string>): unknown {
+  if (Array.isArray(value)) return value.map((part) => shaped(part, ours, exact));
+  if (typeof value !== "object" || value === null) return value;
+  const member = ([name, part]: [string, unknown]) => {
+    if (!EXACT.test(name)) return [ours ? camel(name) : name, shaped(part, ours && name !== NAMED_BY_CLIENT, exact)];
+    const text = exact.next().value;
+    return [name, !ours || part === null ? part : new Json(text)];
+  };
+  return Object.fromEntries(Object.entries(value).map(member));
+}
 
-  private object(ours: boolean): Record<string, unknown> {
-    const members: Record<string, unknown> = {};
-    this.at += 1;
-    for (let end = this.peek() === "}"; !end; end = this.ends("}")) {
-      if (this.peek() !== '"') this.refuse();
-      const name = JSON.parse(this.token(STRING)) as string;
-      if (this.peek() !== ":") this.refuse();
-      this.at += 1;
-      members[ours ? camel(name) : name] =
-        ours && EXACT.has(name) ? this.exact() : this.value(ours && !NAMED_BY_CLIENT.has(name));
-    }
-    this.at += 1;
-    return members;
-  }
-
-  private array(ours: boolean): unknown[] {
-    const elements: unknown[] = [];
-    this.at += 1;
-    for (let end = this.peek() === "]"; !end; end = this.ends("]")) elements.push(this.value(ours));
-    this.at += 1;
-    return elements;
-  }
-
-  private exact(): Json | null {
-    this.peek();
-    const start = this.at;
-    this.value(false);
-    const text = this.text.slice(start, this.at);
-    return text === "null" ? null : new Json(text);
-  }
-
-  private ends(mark: string): boolean {
-    const next = this.peek();
-    if (next === ",") this.at += 1;
-    else if (next !== mark) this.refuse();
-    return next === mark;
-  }
-
-  private token(pattern: RegExp): string {
-    pattern.lastIndex = this.at;
-    const found = pattern.exec(this.text);
-    if (!found) this.refuse();
-    this.at = pattern.lastIndex;
-    return found[0];
-  }
+/** An instant or a duration as text; anything else as it is. */
+function native(name: string, value: unknown): unknown {
+  if (value instanceof Date) return formatInstant(value);
+  return DURATIONS.test(name) && value !== null ? formatDuration(value as Duration) : value;
 }
 
 /** The JSON text of an argument. What is `undefined` is left out, `null` is written. */
-export function encode(value: unknown): string {
+export function encode(argument: unknown, name = ""): string {
+  const value = native(name, argument);
   if (value instanceof Json) return value.text;
-  if (value instanceof Date) return JSON.stringify(formatInstant(value));
-  if (Array.isArray(value)) return `[${value.map(encode).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((part) => encode(part)).join(",")}]`;
+  const isTheirs = name === "payload" || name === "metadata" || name === NAMED_BY_CLIENT;
+  if (typeof value !== "object" || value === null || isTheirs) return JSON.stringify(value);
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return `{${members.map(([name, member]) => `${JSON.stringify(snake(name))}:${encodeMember(name, member)}`).join(",")}}`;
-}
-
-function encodeMember(name: string, value: unknown): string {
-  if (value instanceof Json) return value.text;
-  if (DURATIONS.has(name) && value !== null) return JSON.stringify(formatDuration(value as Duration));
-  return name === "payload" || name === "metadata" || NAMED_BY_CLIENT.has(name) ? JSON.stringify(value) : encode(value);
+  return `{${members.map(([name, member]) => `"${snake(name)}":${encode(member, name)}`).join(",")}}`;
 }
 
 /** A query string: lists with commas between, `metadata` as its paths, durations and instants as text. */
 export function query(parameters: object): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
-    if (value === undefined || value === null) continue;
-    if (name === "metadata")
-      for (const [path, text] of Object.entries(value as object)) search.set(`metadata.${path}`, String(text));
-    else if (value instanceof Date) search.set(snake(name), formatInstant(value));
-    else search.set(snake(name), DURATIONS.has(name) ? formatDuration(value as Duration) : String(value));
+    if (name === "metadata") for (const [path, text] of Object.entries(value ?? {})) search.set(`metadata.${path}`, String(text));
+    else if (value !== undefined && value !== null) search.set(snake(name), String(native(name, value)));
   }
   const text = search.toString();
   return text && `?${text}`;

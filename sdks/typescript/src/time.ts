@@ -17,7 +17,7 @@ const UNITS: [string, number][] = [
 /** `1h30m`; a text is taken as it is. */
 export function formatDuration(duration: Duration): string {
   if (typeof duration === "string") return duration;
-  if (!Number.isFinite(duration) || duration < 0) throw new RangeError(`a duration must not be negative: ${duration}`);
+  if (!(duration >= 0 && duration < Infinity)) throw new RangeError(`not a duration: ${duration}`);
   let left = Math.round(duration * 1000);
   let text = "";
   for (const [unit, us] of UNITS) {
@@ -49,9 +49,9 @@ export async function webCrypto(): Promise<Crypto> {
 
 /** A UUIDv7: the time in milliseconds, then chance. It makes a create idempotent, so that it can be retried. */
 export async function newId(): Promise<string> {
-  const bytes = (await webCrypto()).getRandomValues(new Uint8Array(16));
-  const time = Date.now().toString(16).padStart(12, "0");
-  const chance = Array.from(bytes.subarray(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const variant = ((bytes[8]! & 0x3) | 0x8).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${chance.slice(1, 4)}-${variant}${chance.slice(5, 8)}-${chance.slice(8)}`;
+  const bytes = (await webCrypto()).getRandomValues(new Uint8Array(10));
+  const hex = (number: number, digits: number) => number.toString(16).padStart(digits, "0");
+  const time = hex(Date.now(), 12);
+  const chance = Array.from(bytes, (byte) => hex(byte, 2)).join("");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${chance.slice(0, 3)}-${"89ab"[bytes[9]! & 3]}${chance.slice(3, 6)}-${chance.slice(6, 18)}`;
 }

@@ -31,131 +31,86 @@ export interface Call {
   idempotent?: boolean;
   /** Whether the trace context goes with it. */
   traced?: boolean;
-  signal?: AbortSignal | undefined;
 }
 
 export class Transport {
-  private readonly url: string;
-  private readonly apiKey: string;
-  private readonly timeout: number;
-  private readonly retries: number;
-  private readonly trace: () => Record<string, string>;
-  private readonly fetch: typeof fetch;
+  readonly #url: string;
+  readonly #apiKey: string;
+  readonly #timeout: number;
+  readonly #retries: number;
+  readonly #trace: () => Record<string, string>;
+  readonly #fetch: typeof fetch;
 
   constructor(options: ClientOptions) {
-    this.url = (options.url ?? environment("TIMER_URL") ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
-    this.apiKey = options.apiKey ?? environment("TIMER_API_KEY") ?? environment("API_KEY") ?? "";
-    this.timeout = options.timeout ?? 10_000;
-    this.retries = options.retries ?? 3;
-    this.trace = options.trace ?? currentTrace;
-    this.fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
+    this.#url = (options.url || environment("TIMER_URL") || "http://127.0.0.1:8080").replace(/\/+$/, "");
+    this.#apiKey = options.apiKey || environment("TIMER_API_KEY") || environment("API_KEY") || "";
+    this.#timeout = options.timeout ?? 10_000;
+    this.#retries = options.retries ?? 3;
+    this.#trace = options.trace ?? currentTrace;
+    this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
   }
 
   /** The result of a call: `data` of the envelope. */
   async send<T>(call: Call): Promise<T> {
-    const deadline = Date.now() + this.timeout;
+    const deadline = Date.now() + this.#timeout;
     const idempotent = call.idempotent ?? (call.method !== "POST" && call.revision === undefined);
-    const init = this.request(call);
+    const init = this.#request(call);
     let pauseMax = FIRST_PAUSE_MS_MAX;
-    for (let left = idempotent ? this.retries : 0; ; left -= 1) {
-      const outcome = await this.attempt<T>(call, init, deadline);
-      if ("data" in outcome) return outcome.data;
-      const error = outcome.error;
+    for (let left = idempotent ? this.#retries : 0; ; left -= 1) {
+      let error: TimerError;
+      try {
+        const response = await this.open(call, AbortSignal.timeout(Math.max(deadline - Date.now(), 1)), init);
+        const text = await response.text();
+        const data = response.ok ? dataOf<T>(text) : undefined;
+        if (data !== undefined) return data;
+        error = fromAnswer(response.status, response.headers, text, Date.now());
+      } catch (cause) {
+        error = unreachable(cause);
+      }
       const pause = Math.max(error.retryAfterMs ?? 0, Math.random() * pauseMax);
-      if (left === 0 || !PASSING.has(error.kind) || Date.now() + pause >= deadline) throw error;
+      if (left === 0 || !PASSING.includes(error.kind) || Date.now() + pause >= deadline) throw error;
       pauseMax = Math.min(2 * pauseMax, PAUSE_MS_MAX);
       await new Promise((resolve) => setTimeout(resolve, pause));
     }
   }
 
-  /** The lines of an answer, while they arrive. It may take as long as it must. */
-  async *lines(call: Call): AsyncGenerator<string, void, undefined> {
-    const abort = new AbortController();
-    const stop = () => abort.abort(call.signal?.reason);
-    call.signal?.addEventListener("abort", stop, { once: true });
-    try {
-      const response = await this.fetch(this.address(call), { ...this.request(call), signal: abort.signal });
-      if (!response.ok) throw fromAnswer(response.status, response.headers, await response.text(), Date.now());
-      if (response.body) yield* splitLines(response.body);
-    } catch (error) {
-      if (call.signal?.aborted) return;
-      throw isTimerError(error) ? error : unreachable(error);
-    } finally {
-      call.signal?.removeEventListener("abort", stop);
-      abort.abort();
-    }
+  /** An answer whose body has not been read. */
+  open(call: Call, signal: AbortSignal, init: RequestInit = this.#request(call)): Promise<Response> {
+    return this.#fetch(this.#url + call.path + query(call.query ?? {}), { ...init, signal });
   }
 
-  private async attempt<T>(call: Call, init: RequestInit, deadline: number): Promise<{ data: T } | { error: TimerError }> {
-    try {
-      const signal = AbortSignal.timeout(Math.max(deadline - Date.now(), 1));
-      const response = await this.fetch(this.address(call), { ...init, signal });
-      const text = await response.text();
-      const data = response.ok ? dataOf<T>(text) : undefined;
-      return data ?? { error: fromAnswer(response.status, response.headers, text, Date.now()) };
-    } catch (error) {
-      return { error: unreachable(error) };
-    }
-  }
-
-  private address(call: Call): string {
-    return this.url + call.path + query(call.query ?? {});
-  }
-
-  private request(call: Call): RequestInit {
+  #request(call: Call): RequestInit {
     const headers: Record<string, string> = {
-      "x-api-key": this.apiKey,
-      accept: "application/json",
-      ...(call.traced ? this.trace() : {}),
-      ...(call.body === undefined ? {} : { "content-type": "application/json" }),
-      ...(call.revision === undefined ? {} : { "if-match": `"${call.revision}"` }),
+      "x-api-key": this.#apiKey,
+      ...(call.traced && this.#trace()),
+      ...(call.body !== undefined && { "content-type": "application/json" }),
+      ...(call.revision !== undefined && { "if-match": `"${call.revision}"` }),
       ...call.headers,
     };
-    return { method: call.method, headers, ...(call.body === undefined ? {} : { body: encode(call.body) }) };
+    return { method: call.method, headers, body: encode(call.body) };
   }
 }
 
 /** What may be gone when the call is made again. */
-const PASSING = new Set(["unreachable", "unavailable", "too_many"]);
+const PASSING = ["unreachable", "unavailable", "too_many"];
 
-function dataOf<T>(text: string): { data: T } | undefined {
+/** `data` of an envelope, which may be `null`; `undefined` if it is none. */
+function dataOf<T>(text: string): T | undefined {
   try {
-    const envelope = decode<{ data: T } | null>(text);
-    return typeof envelope === "object" && envelope !== null && "data" in envelope ? { data: envelope.data } : undefined;
+    return decode<{ data: T }>(text).data;
   } catch {
     return undefined;
   }
 }
 
-function isTimerError(error: unknown): error is TimerError {
-  return error instanceof Error && "kind" in error;
-}
-
-function unreachable(cause: unknown): Unreachable {
+/** The error of a call that got no answer. */
+export function unreachable(cause: unknown): Unreachable {
   const reason = cause instanceof Error ? (cause.cause instanceof Error ? cause.cause : cause).message : String(cause);
-  return new Unreachable(`no answer from the service: ${reason}`, { cause });
-}
-
-async function* splitLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let rest = "";
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      rest += decoder.decode(value, { stream: !done });
-      const lines = rest.split("\n");
-      rest = done ? "" : lines.pop()!;
-      for (const line of lines) if (line !== "") yield line;
-      if (done) return;
-    }
-  } finally {
-    reader.cancel().catch(() => {});
-  }
+  return new Unreachable(`no answer: ${reason}`, { cause });
 }
 
 function environment(name: string): string | undefined {
-  return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name] || undefined;
+  return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name];
 }
 
 interface OpenTelemetry {

@@ -1,5 +1,6 @@
 // The calls of sdks/conformance/operations.json as calls of this SDK, and its results in the shape of the API.
 
+import { exportTimers, watch } from "../src/events.js";
 import { type Callback, type Changes, type Filter, Json, type NewTimer, type Target, type TimerClient } from "../src/index.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: arguments of scenarios are data
@@ -71,7 +72,7 @@ export const CALLS: Record<string, CallOf> = {
   "timers.list": (client, args) => all(client.timers.list(...split(args))),
   "timers.page": (client, args) => client.timers.page(...split(args)),
   "timers.count": (client, args) => client.timers.count(split(args)[0]),
-  "timers.export": async (client, { format, ...args }) => (await all(client.timers.export(split(args)[0], format))).join("\n"),
+  "timers.export": async (client, { format, ...args }) => (await all(exportTimers(client, split(args)[0], format))).join("\n"),
   "timers.update": (client, { set, ...args }) => {
     const [timer, rest] = target(args);
     return client.timers.update(timer, native(set) as Changes & { callback?: Callback }, rest);
@@ -85,7 +86,7 @@ export const CALLS: Record<string, CallOf> = {
   "timers.attempts": ofTimer(async (client, timer) => ({ attempts: await client.timers.attempts(timer) })),
   "timers.cancel_matching": (client, args) => client.timers.cancelMatching(named(args)),
   "timers.bulk": bulk,
-  "timers.watch": (client, { signal, ...args }) => client.timers.watch(split(args)[0], { ...split(args)[1], signal }),
+  "timers.watch": (client, { signal, ...args }) => watch(client, split(args)[0], { ...split(args)[1], signal }),
   "operations.list": async (client) => ({ operations: await client.operations.list() }),
   "operations.get": (client, { id }) => client.operations.get(id),
   "operations.stop": (client, { id }) => client.operations.stop(id),

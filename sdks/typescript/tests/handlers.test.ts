@@ -4,7 +4,7 @@ import { test } from "node:test";
 import express from "express";
 import Fastify from "fastify";
 import { Hono } from "hono";
-import { type Call, done, expressCalls, fastifyCalls, fetchHandler, honoCalls, sign } from "../src/index.js";
+import { type Call, done, expressCalls, fastifyCalls, fetchHandler, honoCalls, sign } from "../src/receiving.js";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const OTHER = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

@@ -1,17 +1,39 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
+import { build } from "esbuild";
 import { Json, TimerClient } from "../src/index.js";
 import { decode, encode, query } from "../src/json.js";
 import { TimerDev } from "../src/testing.js";
 import { newId } from "../src/time.js";
 
+/** What a page or a worker may load for it, minified. */
+const BUNDLE_BYTES_MAX = 8 * 1024;
+
 test("the package is found as a module and as CommonJS", async () => {
   const required = createRequire(import.meta.url)("timer-platform");
   const imported = await import("timer-platform" as string);
   const testing = await import("timer-platform/testing" as string);
+  const webhook = await import("timer-platform/webhook" as string);
   assert.deepEqual([typeof required.TimerClient, typeof imported.TimerClient], ["function", "function"]);
   assert.equal(typeof testing.TimerDev.start, "function");
+  assert.equal(typeof webhook.verify, "function");
+});
+
+test("a bundle of the client is small, and has nothing of receivers and tests", async () => {
+  const entry = 'import { TimerClient } from "timer-platform"; console.log(new TimerClient());';
+  const { outputFiles } = await build({
+    stdin: { contents: entry, resolveDir: "." },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "esm",
+    target: "es2022",
+    external: ["node:crypto"],
+  });
+  const { text, contents } = outputFiles[0]!;
+  assert.ok(contents.length < BUNDLE_BYTES_MAX, `${contents.length} bytes`);
+  assert.ok(!text.includes("webhook-id") && !text.includes("child_process"));
 });
 
 test("a payload is cut out of an answer as text", () => {

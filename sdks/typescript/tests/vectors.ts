@@ -1,8 +1,8 @@
 // One function for each file of sdks/conformance/vectors.
 
-import { InvalidCall, Json, sign, TimerClient, TimerError } from "../src/index.js";
+import { Json, TimerClient, TimerError } from "../src/index.js";
 import { formatDuration, formatInstant, parseRetryAfter } from "../src/time.js";
-import { again, check, done, failed, readCall, retryAfter } from "../src/webhook.js";
+import { again, check, done, failed, InvalidCall, readCall, retryAfter, sign } from "../src/webhook.js";
 import { CALLS, type Value, wire } from "./calls.js";
 import { fail, match, type Rig, Scenario, shown } from "./scenario.js";
 
