@@ -14,6 +14,8 @@ mod healthcheck;
 mod keys;
 mod migrate;
 mod nats_wiring;
+#[cfg(test)]
+mod reference;
 mod restore;
 mod rlimit;
 mod serve;
