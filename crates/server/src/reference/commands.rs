@@ -20,7 +20,8 @@ pub(super) fn sections() -> String {
     let mut text = "## Options of many commands\n".to_owned();
     let model = root.find_subcommand(MODEL).expect("a command that asks a service");
     for heading in SHARED {
-        let options: Vec<&Arg> = model.get_arguments().filter(|arg| arg.get_help_heading() == Some(heading)).collect();
+        let is_shown = |arg: &&Arg| arg.get_help_heading() == Some(heading) && !arg.is_hide_set();
+        let options: Vec<&Arg> = model.get_arguments().filter(is_shown).collect();
         write!(text, "\n### {heading}\n\n{}", table(&options)).expect("text");
     }
     for command in root.get_subcommands() {
