@@ -1,7 +1,7 @@
 //! A filter in words: `status:failed ns:billing key:order-* due:<1h`.
 
 use commands::{Filter, Period};
-use domain::{Bounds, Condition, Invalid, MetadataPath, Namespace, Timestamp, limits, split_filter_words};
+use domain::{Bounds, Condition, Invalid, MetadataPath, Namespace, Status, Timestamp, limits, split_filter_words};
 
 /// The conditions that there are, with an example of each.
 pub(crate) const CONDITIONS: [(&str, &str); 10] = [

@@ -15,6 +15,8 @@ mod keys;
 mod migrate;
 mod nats_wiring;
 mod notify;
+#[cfg(test)]
+mod reference;
 mod restore;
 mod rlimit;
 mod serve;

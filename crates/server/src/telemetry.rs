@@ -55,7 +55,7 @@ pub fn metrics() -> Result<Arc<dyn Fn() -> String + Send + Sync>, Failure> {
 }
 
 /// Every metric, by the part of the service that it belongs to. [`STORES`] has those of single stores.
-const METRICS: [&[Metric]; 8] = [
+pub const METRICS: [&[Metric]; 8] = [
     api::METRICS,
     broker::METRICS,
     commands::METRICS,
