@@ -11,10 +11,13 @@
 //! does not, nothing is handed out, and the claim is undone. A process that dies in between leaves a claim of an earlier epoch, which
 //! the new owner recovers.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use domain::{Shard, TimerId, Timestamp};
+use domain::{Shard, Span, TimerId, Timestamp};
 use futures_util::future::BoxFuture;
 use store::{Claim, Claimed, DueEntry, DueStore, MembershipStore, Settlement, ShardCursor, ShardLease, StoreError, StoreResult};
 
@@ -26,6 +29,9 @@ use crate::{
 
 /// How many claims are looked at in one page.
 const CLAIMS_PAGE: usize = 1_000;
+
+/// When this process saw the claims of its shards first, by its monotonic clock.
+pub type ClaimsSeen = HashMap<Shard, HashMap<Vec<u8>, Duration>>;
 
 /// An entry to be claimed.
 struct Wanted {
@@ -118,35 +124,53 @@ impl PartitionedStore {
         Consistency::Linearizable
     }
 
-    /// The claims of a shard that `is_abandoned` says so of, by the epoch and the end of their lease.
+    /// The claims of a shard whose maker is gone, as `is_gone` says by their epochs, or whose lease has run out: counted from the moment
+    /// at which this process saw the claim first, by its monotonic clock.
     async fn abandoned(
         &self,
         shard_lease: ShardLease,
-        is_abandoned: impl Fn(i64, i64) -> bool + Send + Sync,
+        is_gone: impl Fn(i64) -> bool + Send + Sync,
         limit: usize,
     ) -> StoreResult<Vec<Claimed>> {
-        let partition = layout::timers(shard_lease.shard);
-        let ((mut from, to), mut found) = (layout::claimed_range(), Vec::new());
+        let (partition, now) = (layout::timers(shard_lease.shard), self.clock.monotonic());
+        let before = self.with_claims_seen(|seen| seen.remove(&shard_lease.shard)).unwrap_or_default();
+        let ((mut from, to), mut found, mut seen) = (layout::claimed_range(), Vec::new(), HashMap::new());
         while found.len() < limit {
             let range = Range::of(layout::STANDING, from, Some(to.clone()), CLAIMS_PAGE);
             let page = self.database.range(&partition, &range, Columns::NONE, Consistency::Committed).await?;
-            let is_meant =
-                |position: &[u8]| layout::claimed_parts(position).is_some_and(|(epoch, until)| is_abandoned(epoch, until));
-            let keys: Vec<Vec<u8>> =
-                page.iter().filter(|row| is_meant(&row.position)).map(|row| row.key.clone()).take(limit - found.len()).collect();
+            let mut abandoned = HashMap::new();
+            for row in &page {
+                let Some((epoch, lease)) = layout::claimed_parts(&row.position) else { continue };
+                let since = before.get(&row.position).copied().unwrap_or(now);
+                seen.insert(row.position.clone(), since);
+                if is_gone(epoch) || now.saturating_sub(since) >= Span::from_micros_clamped(lease).as_duration() {
+                    abandoned.insert(row.key.clone(), row.position.clone());
+                }
+            }
+            let keys: Vec<Vec<u8>> = abandoned.keys().take(limit - found.len()).cloned().collect();
             let rows = self.database.read(&partition, &keys, Columns::HEAD_AND_BODY, Consistency::Committed).await?;
             for row in rows.into_iter().flatten() {
                 let Some(id) = layout::timer_id(&row.key) else { continue };
-                let row = TimerRow::read(id, &row, Columns::HEAD_AND_BODY)?;
-                let still = row.head.held.is_some_and(|held| is_abandoned(held.epoch, held.lease_until));
-                found.extend(row.claimed(shard_lease).filter(|_| still));
+                let read = TimerRow::read(id, &row, Columns::HEAD_AND_BODY)?;
+                let is_same = read.claim_position().as_ref() == abandoned.get(&row.key);
+                found.extend(read.claimed(shard_lease).filter(|_| is_same));
             }
             match page.last() {
                 Some(last) if page.len() == CLAIMS_PAGE => from = after(last.position.clone()),
-                _ => break,
+                _ => {
+                    self.with_claims_seen(|known| known.insert(shard_lease.shard, seen));
+                    return Ok(found);
+                }
             }
         }
+        // The rest was not looked at: what was known of it stays.
+        let known = before.into_iter().chain(seen).collect();
+        self.with_claims_seen(|claims| claims.insert(shard_lease.shard, known));
         Ok(found)
+    }
+
+    fn with_claims_seen<T>(&self, work: impl FnOnce(&mut ClaimsSeen) -> T) -> T {
+        work(&mut self.claims_seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
@@ -190,11 +214,10 @@ impl DueStore for PartitionedStore {
                 (entry.id, Wanted { entry, shard_lease, is_overtaken: !self.skips_verification() && is_overtaken(&shard_lease) })
             })
             .collect();
-        let clock = self.now();
         let taken = self
             .change(&items, Columns::HEAD_AND_BODY, &|wanted: &Wanted, met| {
                 let met = met.filter(|row| !wanted.is_overtaken || row.head.held.is_some());
-                Ok(transition::claim(claim, wanted.entry, wanted.shard_lease, met, clock))
+                Ok(transition::claim(claim, wanted.entry, wanted.shard_lease, met))
             })
             .await?;
         let mut given = HashSet::with_capacity(taken.len());
@@ -233,17 +256,14 @@ impl DueStore for PartitionedStore {
     async fn expired_claims(&self, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
         let shards: Vec<Shard> = shard_leases.iter().map(|shard_lease| shard_lease.shard).collect();
         let (rows, living) = tokio::join!(self.shard_rows(&shards, Consistency::Committed), self.living());
-        let (rows, living, now) = (rows?, living?, self.now().as_micros());
+        let (rows, living) = (rows?, living?);
         let mut found = Vec::new();
         for (shard_lease, row) in shard_leases.iter().zip(rows) {
             let Some(holding) = row.map(|row| row.holding).filter(|holding| holding.epoch == shard_lease.epoch.0) else {
                 continue;
             };
-            let is_abandoned = |epoch: i64, lease_until: i64| {
-                let is_its_own = epoch == holding.epoch || holding.holder(epoch).is_some_and(|node| living.contains(&node));
-                lease_until <= now || !is_its_own
-            };
-            found.extend(self.abandoned(*shard_lease, is_abandoned, limit - found.len()).await?);
+            let is_gone = |epoch: i64| epoch != holding.epoch && holding.holder(epoch).is_none_or(|node| !living.contains(&node));
+            found.extend(self.abandoned(*shard_lease, is_gone, limit - found.len()).await?);
             if found.len() >= limit {
                 break;
             }

@@ -127,16 +127,16 @@ pub fn pending_entry(position: &[u8]) -> Option<DueEntry> {
     })
 }
 
-/// Claimed: by the epoch of the claim.
-pub fn claimed(epoch: i64, lease_until: i64, id: TimerId) -> Vec<u8> {
-    [&[CLAIMED][..], &ordered(epoch), &ordered(lease_until), id.as_uuid().as_bytes()].concat()
+/// Claimed: by the epoch of the claim. No other claim has the same position.
+pub fn claimed(epoch: i64, lease: i64, token: i64, id: TimerId) -> Vec<u8> {
+    [&[CLAIMED][..], &ordered(epoch), &ordered(lease), &ordered(token), id.as_uuid().as_bytes()].concat()
 }
 
 pub fn claimed_range() -> (Vec<u8>, Vec<u8>) {
     (vec![CLAIMED], vec![ENDED])
 }
 
-/// The epoch, and the end of the lease of the claim.
+/// The epoch, and the length of the lease of the claim.
 pub fn claimed_parts(position: &[u8]) -> Option<(i64, i64)> {
     Some((number(position.get(1..9)?)?, number(position.get(9..17)?)?))
 }

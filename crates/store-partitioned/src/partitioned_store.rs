@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     Change, Columns, Condition, Consistency, Database, Outcome, Partition, Positions, Row, Version, Write, layout,
+    due::ClaimsSeen,
     liveness::Liveness,
     nudging::Inbox,
     timer_row::{TimerRow, corrupt, from_json, to_json},
@@ -38,6 +39,7 @@ pub struct PartitionedStore {
     process: u64,
     written: AtomicU64,
     pub(crate) liveness: std::sync::Mutex<Liveness>,
+    pub(crate) claims_seen: std::sync::Mutex<ClaimsSeen>,
     pub(crate) inbox: Mutex<Inbox>,
     /// When this process has last removed old nudges, in microseconds.
     pub(crate) nudges_removed_at: AtomicI64,
@@ -92,6 +94,7 @@ impl PartitionedStore {
             process: Uuid::now_v7().as_u64_pair().1,
             written: AtomicU64::new(0),
             liveness: std::sync::Mutex::default(),
+            claims_seen: std::sync::Mutex::default(),
             inbox: Mutex::default(),
             nudges_removed_at: AtomicI64::new(i64::MIN),
             #[cfg(feature = "testing")]

@@ -56,7 +56,8 @@ pub struct Head {
 pub struct Held {
     pub token: i64,
     pub epoch: i64,
-    pub lease_until: i64,
+    /// How long the lease of the claim is, in microseconds.
+    pub lease: i64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -281,6 +282,11 @@ impl TimerRow {
         })
     }
 
+    /// The position of its claim, if it has one.
+    pub fn claim_position(&self) -> Option<Vec<u8>> {
+        self.head.held.map(|held| layout::claimed(held.epoch, held.lease, held.token, self.id))
+    }
+
     // ── As the database keeps it ───────────────────────────────────────────────────────────────────────────────
 
     fn positions(&self) -> Positions {
@@ -294,7 +300,7 @@ impl TimerRow {
         match (head.status, head.held) {
             (Status::Pending, _) => positions.with(layout::STANDING, layout::pending(&self.entry())),
             (Status::Executing, Some(held)) => {
-                positions.with(layout::STANDING, layout::claimed(held.epoch, held.lease_until, id))
+                positions.with(layout::STANDING, layout::claimed(held.epoch, held.lease, held.token, id))
             }
             (status, _) if status.is_finished() => positions.with(layout::STANDING, layout::ended(head.updated_at, id)),
             _ => positions,

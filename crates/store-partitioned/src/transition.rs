@@ -242,13 +242,7 @@ pub struct Taken {
     pub is_new: bool,
 }
 
-pub fn claim(
-    claim: &Claim,
-    entry: DueEntry,
-    shard_lease: ShardLease,
-    met: Option<TimerRow>,
-    clock: Timestamp,
-) -> Step<Option<Taken>> {
+pub fn claim(claim: &Claim, entry: DueEntry, shard_lease: ShardLease, met: Option<TimerRow>) -> Step<Option<Taken>> {
     let Some(mut row) = met.filter(|row| row.at() == entry.at) else { return Step::Leave(None) };
     if let Some(held) = row.head.held {
         let is_repeated = held.token == claim.token.0 && held.epoch == shard_lease.epoch.0;
@@ -258,8 +252,7 @@ pub fn claim(
     let Some(executing) = row.head.status.after(Event::Claim) else { return Step::Leave(None) };
     row.head.status = executing;
     row.head.attempt += 1;
-    let lease_until = clock.saturating_add(claim.lease).as_micros();
-    row.head.held = Some(Held { token: claim.token.0, epoch: shard_lease.epoch.0, lease_until });
+    row.head.held = Some(Held { token: claim.token.0, epoch: shard_lease.epoch.0, lease: claim.lease.as_micros() });
     match row.claimed(shard_lease) {
         Some(claimed) => Step::Put(Box::new(row), Some(Taken { claimed, is_new: true })),
         None => Step::Leave(None),
