@@ -128,7 +128,7 @@ impl PartitionedStore {
     async fn change_shards(
         &self,
         shards: &[Shard],
-        decide: impl Fn(Shard, &mut Holding) -> bool + Send + Sync,
+        decide: impl Fn(Shard, &mut Holding, &Nodes) -> bool + Send + Sync,
     ) -> StoreResult<Vec<(Shard, Holding)>> {
         let (mut open, mut changed) = (shards.to_vec(), Vec::new());
         for _ in 0..LOST_RACES_MAX {
@@ -136,11 +136,13 @@ impl PartitionedStore {
                 break;
             }
             let rows = self.shard_rows(&open, Consistency::Linearizable).await?;
+            // After the shards: every node that took one of them had sent its heartbeat before.
+            let nodes = self.nodes().await?;
             let (mut writes, mut tried) = (Vec::new(), Vec::new());
             for (shard, row) in open.iter().zip(rows) {
                 let condition = row.as_ref().map_or(Condition::Absent, |row| Condition::Is(row.version));
                 let mut holding = row.map(|row| row.holding).unwrap_or_default();
-                if decide(*shard, &mut holding) {
+                if decide(*shard, &mut holding, &nodes) {
                     writes.push(self.put(layout::shard_key(*shard), condition, to_json(&holding)));
                     tried.push((*shard, holding));
                 }
@@ -232,14 +234,11 @@ impl MembershipStore for PartitionedStore {
     }
 
     async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
-        let nodes = self.nodes().await?;
-        if !nodes.living.contains(&node) {
-            return Ok(Vec::new());
-        }
         let existing: Vec<Shard> = shards.iter().copied().filter(|shard| shard.0 < self.shards()).collect();
         let own = std::sync::Mutex::new(Vec::new());
         let taken = self
-            .change_shards(&existing, |shard, holding| match holding.owner {
+            .change_shards(&existing, |shard, holding, nodes| match holding.owner {
+                _ if !nodes.living.contains(&node) => false,
                 Some(owner) if owner == node.0 => {
                     let shard_lease = ShardLease { shard, epoch: Epoch(holding.epoch) };
                     own.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(shard_lease);
@@ -262,7 +261,7 @@ impl MembershipStore for PartitionedStore {
     async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
         let shards: Vec<Shard> = shard_leases.iter().map(|shard_lease| shard_lease.shard).collect();
         let stands = |shard, holding: &Holding| shard_leases.contains(&ShardLease { shard, epoch: Epoch(holding.epoch) });
-        self.change_shards(&shards, |shard, holding| {
+        self.change_shards(&shards, |shard, holding, _| {
             let is_given = holding.owner == Some(node.0) && stands(shard, holding);
             if is_given {
                 holding.owner = None;
@@ -276,7 +275,7 @@ impl MembershipStore for PartitionedStore {
     async fn leave(&self, node: NodeId) -> StoreResult<()> {
         let held = self.all_holdings().await?.into_iter().filter(|(_, holding)| holding.owner == Some(node.0));
         let shards: Vec<Shard> = held.map(|(shard, _)| shard).collect();
-        self.change_shards(&shards, |_, holding| {
+        self.change_shards(&shards, |_, holding, _| {
             let is_given = holding.owner == Some(node.0);
             if is_given {
                 holding.owner = None;
