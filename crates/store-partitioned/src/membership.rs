@@ -228,6 +228,7 @@ impl MembershipStore for PartitionedStore {
             .map(|(shard, holding)| ShardLease { shard, epoch: Epoch(holding.epoch) })
             .collect();
         held.sort_unstable();
+        *self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = held.iter().map(|lease| lease.shard).collect();
         let mut members: Vec<Member> = nodes.members.into_iter().map(|(member, _)| member).collect();
         members.retain(|member| nodes.living.contains(&member.node));
         Ok(HeartbeatReply { now: now.saturating_add(Span::from_micros_clamped(nodes.ahead_micros)), members, held })

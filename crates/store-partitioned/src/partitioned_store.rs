@@ -9,13 +9,14 @@ use std::{
 use domain::{Cause, Clock, Shard, TimerId, Timestamp};
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use serde::{Deserialize, Serialize};
-use store::{Happened, Sharded, StoreError, StoreResult};
+use store::{Happened, Promise, Sharded, StoreError, StoreResult};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::{
-    Change, Columns, Condition, Consistency, Database, Outcome, Partition, Positions, Row, Version, Write, layout,
+    Change, Columns, Condition, Consistency, Database, Outcome, Partition, Positions, Row, Version, Write,
     due::ClaimsSeen,
+    layout,
     liveness::Liveness,
     nudging::Inbox,
     timer_row::{TimerRow, corrupt, from_json, to_json},
@@ -24,6 +25,8 @@ use crate::{
 
 /// How many partitions one call works on at the same time.
 pub const PARTITIONS_AT_ONCE: usize = 16;
+/// For so long new timers go to the same shard.
+const SHARD_CHOSEN_MILLIS: u128 = 20;
 /// After so many rounds in which other writers came first every time, a call gives up.
 const LOST_RACES_MAX: usize = 100;
 
@@ -39,6 +42,8 @@ pub struct PartitionedStore {
     process: u64,
     written: AtomicU64,
     pub(crate) liveness: std::sync::Mutex<Liveness>,
+    /// The shards that the node of this process held at its last heartbeat.
+    pub(crate) held: std::sync::Mutex<Vec<Shard>>,
     pub(crate) claims_seen: std::sync::Mutex<ClaimsSeen>,
     pub(crate) inbox: Mutex<Inbox>,
     /// When this process has last removed old nudges, in microseconds.
@@ -94,6 +99,7 @@ impl PartitionedStore {
             process: Uuid::now_v7().as_u64_pair().1,
             written: AtomicU64::new(0),
             liveness: std::sync::Mutex::default(),
+            held: std::sync::Mutex::default(),
             claims_seen: std::sync::Mutex::default(),
             inbox: Mutex::default(),
             nudges_removed_at: AtomicI64::new(i64::MIN),
@@ -304,5 +310,18 @@ impl PartitionedStore {
 impl Sharded for PartitionedStore {
     fn shards(&self) -> u16 {
         self.shards
+    }
+
+    /// One of those that this process holds. Timers that are registered within the same few milliseconds go to the same one, so that
+    /// one conditional write carries them, which no other node contends for.
+    fn shard_for_new(&self) -> Option<Shard> {
+        let held = self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let turn = self.clock.monotonic().as_millis() / SHARD_CHOSEN_MILLIS;
+        let count = u128::try_from(held.len()).ok().filter(|count| *count > 0)?;
+        held.get(usize::try_from(turn % count).ok()?).copied()
+    }
+
+    fn lacks(&self) -> &'static [Promise] {
+        &Promise::ALL
     }
 }
