@@ -262,7 +262,8 @@ impl DueStore for PartitionedStore {
             let Some(holding) = row.map(|row| row.holding).filter(|holding| holding.epoch == shard_lease.epoch.0) else {
                 continue;
             };
-            let is_gone = |epoch: i64| epoch != holding.epoch && holding.holder(epoch).is_none_or(|node| !living.contains(&node));
+            // A later epoch than the one that was read is that of a node which took the shard since.
+            let is_gone = |epoch: i64| epoch < holding.epoch && holding.holder(epoch).is_none_or(|node| !living.contains(&node));
             found.extend(self.abandoned(*shard_lease, is_gone, limit - found.len()).await?);
             if found.len() >= limit {
                 break;
