@@ -15,7 +15,7 @@ TEST_CRATES = {"store-conformance", "store-testing", "throwaway"}
 DEV_EXTRA = TEST_CRATES | {"store"}
 
 # What the tests of one crate may use besides that: the simulation drives the engine through the commands, as clients do.
-DEV_EXTRA_OF = {"engine": {"commands"}}
+DEV_EXTRA_OF = {"engine": {"commands", "store-partitioned"}, "store-partitioned": {"store-partitioned"}}
 
 EVERYTHING = "everything"
 
@@ -25,6 +25,8 @@ ALLOWED = {
     "store-conformance": {"store", "domain"},
     # What SQL stores share. It names no database.
     "store-sql": {"store", "domain"},
+    # What stores on partitioned databases share. It names no database; its tests use what it has for the tests of drivers.
+    "store-partitioned": {"store", "domain"},
     "store-testing": {"store", "domain"},
     "commands": {"store", "domain"},
     "scheduler": {"store", "domain"},
@@ -52,7 +54,7 @@ ALLOWED = {
 
 # One crate a database, all alike.
 STORE_PREFIX = "store-"
-STORE_ALLOWED = {"store", "store-sql", "domain"}
+STORE_ALLOWED = {"store", "store-sql", "store-partitioned", "domain"}
 
 
 def may_use(crate):

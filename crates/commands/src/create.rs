@@ -151,7 +151,7 @@ impl Commands {
     fn define(&self, request: NewTimerRequest, now: Timestamp) -> Result<Definition, Invalid> {
         let id = match &request.key {
             Some(key) => TimerId::keyed(&request.namespace, key),
-            None => request.id.unwrap_or_else(|| TimerId::random(now)),
+            None => request.id.unwrap_or_else(|| self.new_id(now)),
         };
         let is_event = request.target == Target::Event;
         let callback = match request.target {
@@ -176,6 +176,12 @@ impl Commands {
             group: request.group,
             options: request.options,
         })
+    }
+
+    /// An id for a timer that has neither a key nor an id of its client's: in the shard that the store prefers, if it does.
+    fn new_id(&self, now: Timestamp) -> TimerId {
+        let timers = &self.stores.timers;
+        timers.shard_for_new().map_or_else(|| TimerId::random(now), |shard| TimerId::random_in(now, shard, timers.shards()))
     }
 
     /// What becomes of a request whose time has passed: only where its key or id is taken can it be anything but refused for that. A

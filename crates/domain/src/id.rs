@@ -24,6 +24,16 @@ impl TimerId {
         Self(Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, micros / 1_000_000, nanos)))
     }
 
+    /// The same, in one shard of `shards`.
+    pub fn random_in(now: Timestamp, shard: Shard, shards: u16) -> Self {
+        let mut bytes = Self::random(now).0.into_bytes();
+        let (tail, shards) = (u16::from_be_bytes([bytes[14], bytes[15]]), shards.max(1));
+        // The last multiple may have no number left for this shard.
+        let first = (tail / shards).min((u16::MAX / shards).saturating_sub(1)) * shards;
+        [bytes[14], bytes[15]] = (first + shard.0 % shards).to_be_bytes();
+        Self(Uuid::from_bytes(bytes))
+    }
+
     pub fn keyed(namespace: &Namespace, key: &Key) -> Self {
         // The length keeps ("a", "bc") and ("ab", "c") apart.
         let name = format!("{}:{}{}", namespace.as_str().len(), namespace.as_str(), key.as_str());
@@ -149,6 +159,18 @@ mod tests {
 
     fn keyed(namespace: &str, key: &str) -> TimerId {
         TimerId::keyed(&Namespace::parse(namespace).unwrap(), &Key::parse(key).unwrap())
+    }
+
+    #[test]
+    fn a_random_id_lies_in_the_shard_that_is_asked_for() {
+        let now = Timestamp::from_micros(1_700_000_000_000_000);
+        for shards in [1, 2, 3, 64, 1_000, u16::MAX] {
+            for shard in [0, 1, 63, 999, u16::MAX - 1].map(Shard).into_iter().filter(|shard| shard.0 < shards) {
+                let id = TimerId::random_in(now, shard, shards);
+                assert_eq!(id.shard(shards), shard, "of {shards}");
+                assert!(TimerId::parse_chosen("id", &id.to_string()).is_ok(), "{id}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use domain::Status;
 
-use crate::{Fixture, NOW, Stage, secs, timer};
+use crate::{Fixture, NOW, Stage, fixture::skip, secs, timer};
 
 pub async fn an_unknown_id_is_none(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
@@ -16,6 +16,15 @@ pub async fn a_timer_in_any_status_can_be_read(fixture: impl Fixture) {
         let timer = stage.in_status(timer("http://a.example/").key(status.as_str()), status).await;
         assert_eq!(stage.get(timer.id()).await, timer);
     }
+}
+
+pub async fn a_store_says_which_promises_it_does_not_keep(fixture: impl Fixture) {
+    let stage = Stage::unowned(&fixture).await;
+    for promise in stage.store.lacks() {
+        skip(promise.as_str(), "the store does not promise it");
+    }
+    let preferred = stage.store.shard_for_new();
+    assert!(preferred.is_none_or(|shard| shard.0 < stage.store.shards()), "{preferred:?}");
 }
 
 pub async fn a_live_store_answers_a_ping(fixture: impl Fixture) {

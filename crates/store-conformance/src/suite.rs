@@ -29,6 +29,7 @@ macro_rules! suite {
             read {
                 an_unknown_id_is_none
                 a_timer_in_any_status_can_be_read
+                a_store_says_which_promises_it_does_not_keep
                 a_live_store_answers_a_ping
                 a_probe_is_taken_and_leaves_nothing_behind
                 empty_batches_are_no_trouble

@@ -7,8 +7,8 @@ use crate::{
     BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Changed, Claim, Claimed, Cluster, Count, Created, DueCounts,
     DueEntry, DueQuery, DueStore, Epoch, EventPage, EventStore, Filter, GroupCount, HealthStore, HeartbeatReply, KeyStore,
     ListQuery, Member, MembershipStore, NamespaceCounts, NodeDigest, NodeId, NodeReceiver, NodeStats, Operation, OperationId,
-    OperationState, Page, Progress, Settlement, ShardCursor, ShardLease, Sharded, StatsStore, Store, StoreResult, TimerStore,
-    Watermark, calls::for_each_call,
+    OperationState, Page, Progress, Promise, Settlement, ShardCursor, ShardLease, Sharded, StatsStore, Store, StoreResult,
+    TimerStore, Watermark, calls::for_each_call,
 };
 
 macro_rules! decorators {
@@ -42,6 +42,14 @@ macro_rules! decorators {
         impl<D: Decorator> Sharded for D {
             fn shards(&self) -> u16 {
                 self.inner().shards()
+            }
+
+            fn shard_for_new(&self) -> Option<Shard> {
+                self.inner().shard_for_new()
+            }
+
+            fn lacks(&self) -> &'static [Promise] {
+                self.inner().lacks()
             }
         }
 

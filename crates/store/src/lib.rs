@@ -67,7 +67,7 @@ pub use membership::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, ShardSt
 pub use membership_store::MembershipStore;
 pub use operation::Operation;
 pub use query::{COUNTED_MAX, Count, Cursor, GroupCount, ListQuery, Order, Page, SEARCH_BUDGET, Sort, Summary};
-pub use sharded::Sharded;
+pub use sharded::{Promise, Sharded};
 pub use stats::{
     Digest, DueCounts, DueQuery, GENERATION_MICROS, NAMESPACES_LISTED_MAX, NamespaceCount, NamespaceCounts, NodeDigest,
     NodeReceiver, NodeStats, RECEIVERS_READ_MAX, ReceiverReport, SLOT_MICROS, read_report, write_report,

@@ -3,13 +3,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::{Attempt, Group, Missed, Namespace, NewTimer, Timer, TimerId, Timestamp};
 
-use crate::{Count, Filter, GroupCount, ListQuery, Page, StoreResult};
+use crate::{Count, Filter, GroupCount, ListQuery, Page, Sharded, StoreResult};
 
 /// The timers, as clients see them: register, read, list, change. For `commands`.
 ///
 /// [`Store`](crate::Store) states what holds for every call.
 #[async_trait]
-pub trait TimerStore: Send + Sync {
+pub trait TimerStore: Sharded {
     /// Registers timers, each by itself: one that is refused does not hinder its neighbours. Answers in the order
     /// of the batch. An id that is taken is resolved by [`domain::resolve`]; ids may repeat within a batch, and then
     /// count in its order. A moved or overwritten timer keeps `created_at`, gets `updated_at`, and starts its attempts

@@ -1,0 +1,176 @@
+//! What happened to timers: their own rows by time, and a journal for what those do not show.
+
+use async_trait::async_trait;
+use domain::{Attempt, Shard, Span, Timer, TimerId, Timestamp};
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use store::{EventPage, EventStore, Happened, Read, StoreResult, Unreadable, Watermark};
+
+use crate::{
+    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Write, layout,
+    timer_row::{Head, TimerRow, from_json, to_json},
+};
+
+/// So long a write may take from the moment that it takes its time for the journal to the moment at which it can be read. No database of
+/// this kind tells which writes are under way, so that a reader waits for so long.
+const WRITE_TIME_MAX: Span = Span::from_secs(5);
+
+#[derive(Serialize, Deserialize)]
+struct StoredEvent {
+    id: u128,
+    kind: i16,
+    moment: Option<i64>,
+    seq: i64,
+    status: Option<String>,
+}
+
+/// A source of events: one index or the journal of a shard.
+#[derive(Clone, Copy)]
+enum Source {
+    Created,
+    Ended,
+    Journal,
+}
+
+impl PartitionedStore {
+    /// Records what happened to timers of a shard. Their rows are written already: an event that is lost is missed by streams, and
+    /// changes nothing else.
+    pub(crate) async fn record(&self, shard: Shard, events: Vec<(TimerId, Happened)>) {
+        if events.is_empty() {
+            return;
+        }
+        let now = layout::ordered(self.now().as_micros());
+        let line = |(id, what): &(TimerId, Happened)| {
+            let (moment, seq, status) = what.columns();
+            let stored =
+                StoredEvent { id: id.as_uuid().as_u128(), kind: what.kind(), moment, seq, status: status.map(str::to_owned) };
+            let key = [&now[..], &self.version().0.to_be_bytes()].concat();
+            self.put(key, Condition::Any, to_json(&stored))
+        };
+        let lines: Vec<Write> = events.iter().map(line).collect();
+        let lost = match self.database.write(&layout::journal(shard), lines).await {
+            Ok(outcomes) => outcomes.into_iter().filter(|outcome| !matches!(outcome, crate::Outcome::Applied)).count(),
+            Err(error) => {
+                tracing::warn!(%error, "what happened to timers could not be recorded");
+                events.len()
+            }
+        };
+        if lost > 0 {
+            tracing::warn!(events = lost, "events of timers are lost to streams");
+        }
+    }
+
+    async fn source(
+        &self,
+        shard: Shard,
+        source: Source,
+        after: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> StoreResult<Vec<Read>> {
+        let (from, to) = (after.as_micros().saturating_add(1), until.as_micros().saturating_add(1));
+        let moments = || (layout::ordered(from).to_vec(), layout::ordered(to).to_vec());
+        let (partition, index, (from, to)) = match source {
+            Source::Created => (layout::timers(shard), Some(layout::CREATED), moments()),
+            Source::Ended => (layout::timers(shard), Some(layout::STANDING), layout::ended_range(from, to)),
+            Source::Journal => (layout::journal(shard), None, moments()),
+        };
+        let columns = if matches!(source, Source::Created) { Columns::NONE } else { Columns::HEAD };
+        let range = Range { index, from, to: Some(to), is_descending: false, limit };
+        let rows = self.database.range(&partition, &range, columns, Consistency::Committed).await?;
+        Ok(rows.iter().filter_map(|row| source.read(row)).collect())
+    }
+}
+
+impl Source {
+    fn read(self, row: &Row) -> Option<Read> {
+        let unreadable = || Unreadable("the id of an event cannot be read".to_owned());
+        Some(match self {
+            Self::Created => {
+                let at = layout::moment(&row.position, 0)?;
+                let id = layout::timer_id(&row.key).ok_or_else(unreadable);
+                Read::of(at, id.map(|id| (id, Happened::Created { at })))
+            }
+            Self::Ended => {
+                let at = layout::moment(&row.position, 1)?;
+                let id = layout::timer_id(&row.key).ok_or_else(unreadable);
+                let status = from_json::<Head>(&row.head).map(|head| head.status);
+                // One that lives again since has its end in the journal. It counts, so that the page ends where it should.
+                if status.as_ref().is_ok_and(|status| !status.is_finished()) {
+                    return Some(Read::Damaged { position: at });
+                }
+                Read::of(at, id.and_then(|id| Ok((id, Happened::Finished { at, status: status? }))))
+            }
+            Self::Journal => {
+                let at = layout::moment(&row.key, 0)?;
+                let event = from_json::<StoredEvent>(&row.head).and_then(|event| {
+                    let id = layout::timer_id(&event.id.to_be_bytes()).ok_or_else(unreadable)?;
+                    Ok((id, Happened::from_columns(event.kind, event.moment, event.seq, event.status.as_deref())?))
+                });
+                Read::of(at, event)
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl EventStore for PartitionedStore {
+    async fn watermark(&self) -> StoreResult<Watermark> {
+        let at = self.now();
+        let number = |at: Timestamp| at.as_micros().max(0).unsigned_abs();
+        Ok(Watermark { at, open: number(at.saturating_sub(WRITE_TIME_MAX)), next: number(at) })
+    }
+
+    async fn events(&self, after: Timestamp, until: Timestamp, limit: usize) -> StoreResult<EventPage> {
+        let mut limit = limit.max(1);
+        loop {
+            let mut work: Vec<BoxFuture<'_, StoreResult<Vec<Read>>>> = Vec::new();
+            for shard in self.all_shards() {
+                for source in [Source::Created, Source::Ended, Source::Journal] {
+                    work.push(Box::pin(self.source(shard, source, after, until, limit)));
+                }
+            }
+            let sources: StoreResult<Vec<Vec<Read>>> = Self::on_all(work).await.into_iter().collect();
+            if let Some(page) = EventPage::merge(sources?, until, limit) {
+                return Ok(page);
+            }
+            limit = limit.saturating_mul(4);
+        }
+    }
+
+    async fn timers(&self, ids: &[TimerId]) -> StoreResult<Vec<Timer>> {
+        let rows = self.rows(ids, Columns::HEAD_AND_BODY).await?;
+        Ok(rows.into_iter().flatten().filter_map(|row| row.timer().ok()).collect())
+    }
+
+    async fn attempts_at(&self, of: &[(TimerId, i64)]) -> StoreResult<Vec<Option<Attempt>>> {
+        let ids: Vec<TimerId> = of.iter().map(|(id, _)| *id).collect();
+        let rows: Vec<Option<TimerRow>> = self.rows(&ids, Columns { head: true, body: false, log: true }).await?;
+        Ok(of.iter().zip(rows).map(|((_, seq), row)| row?.attempt_at(*seq)).collect())
+    }
+
+    async fn forget_events(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
+        let mut forgotten = 0;
+        for shard in self.all_shards() {
+            let partition = layout::journal(shard);
+            let to = layout::ordered(before.as_micros()).to_vec();
+            let range = Range { to: Some(to), ..Range::all(limit - forgotten) };
+            let rows = self.database.range(&partition, &range, Columns::NONE, Consistency::Committed).await?;
+            let removal = |row: Row| Write {
+                key: row.key,
+                condition: Condition::Any,
+                change: Change::Delete,
+                before: Positions::default(),
+            };
+            let writes: Vec<Write> = rows.into_iter().map(removal).collect();
+            forgotten += writes.len();
+            if !writes.is_empty() {
+                self.database.write(&partition, writes).await?;
+            }
+            if forgotten >= limit {
+                break;
+            }
+        }
+        Ok(forgotten)
+    }
+}

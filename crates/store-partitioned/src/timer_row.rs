@@ -1,0 +1,447 @@
+//! One timer as one row: what changes often in its head, what its client defined in its body, its attempts in its log.
+
+use domain::{
+    Attempt, Cause, Definition, Destination, Fingerprint, Next, ReceivedAnswer, Span, Status, Timer, TimerId, Timestamp, limits,
+};
+use serde::{Deserialize, Serialize};
+use store::{
+    ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, StoreError, StoreResult, StoredTimer, Unreadable,
+};
+
+use crate::{Change, Columns, Condition, Positions, Row, Version, Write, layout};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Head {
+    pub namespace: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// The kind of the callback.
+    pub kind: String,
+    pub destination: u64,
+    /// As a number, because JSON has no bytes.
+    pub fingerprint: u128,
+    pub execute_at: i64,
+    /// When the next attempt is due.
+    pub at: i64,
+    #[serde(with = "status_text")]
+    pub status: Status,
+    pub attempt: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_at: Option<i64>,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub revision: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_note: Option<String>,
+    /// Its claim: there while it is executing, and only then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+    /// How many attempts were recorded, those that are kept no more included.
+    #[serde(default)]
+    pub recorded: i64,
+    /// The bulk operation that changed it last: an operation changes each timer once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<u128>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub token: i64,
+    pub epoch: i64,
+    /// How long the lease of the claim is, in microseconds.
+    pub lease: i64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Body {
+    asked: i64,
+    pub callback: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_policy: Option<String>,
+    delivery: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    options: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredAttempt {
+    number: u32,
+    started_at: i64,
+    took: i64,
+    outcome: String,
+    status: Option<u16>,
+    detail: Option<String>,
+    answer: Option<String>,
+}
+
+mod status_text {
+    use domain::Status;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(status: &Status, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(status.as_str())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Status, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Status::parse(&text).ok_or_else(|| D::Error::custom("the status is not known"))
+    }
+}
+
+/// A timer that was read, or is about to be written.
+#[derive(Debug, Clone)]
+pub struct TimerRow {
+    pub id: TimerId,
+    pub head: Head,
+    body: Option<Result<Body, Unreadable>>,
+    is_body_new: bool,
+    attempts: Option<Vec<StoredAttempt>>,
+    is_log_new: bool,
+    /// `None` while it is in no database.
+    version: Option<Version>,
+    /// Where it stood when it was read.
+    before: Positions,
+    /// What is to be recorded once it is written.
+    pub events: Vec<Happened>,
+}
+
+pub fn corrupt(unreadable: Unreadable) -> StoreError {
+    StoreError::Corrupt(Cause::of(unreadable))
+}
+
+pub fn from_json<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, Unreadable> {
+    serde_json::from_slice(bytes).map_err(|error| Unreadable(format!("a stored row cannot be read: {error}")))
+}
+
+pub fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
+    // Neither keys nor values can be refused: all of them are numbers and texts.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn body_of(definition: &Definition) -> Body {
+    let RequestColumns { asked, options } = RequestColumns::of(definition);
+    Body {
+        asked,
+        callback: definition.callback.to_json(),
+        metadata: definition.metadata.as_ref().map(|metadata| metadata.as_str().to_owned()),
+        retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
+        delivery: definition.delivery.as_str().to_owned(),
+        options,
+    }
+}
+
+impl TimerRow {
+    pub fn new(definition: &Definition, execute_at: Timestamp, created_at: Timestamp) -> Self {
+        let body = body_of(definition);
+        let head = Head {
+            namespace: definition.namespace.as_str().to_owned(),
+            key: definition.key.as_ref().map(|key| key.as_str().to_owned()),
+            group: definition.group.as_ref().map(|group| group.as_str().to_owned()),
+            correlation_id: definition.correlation_id.as_ref().map(|id| id.as_str().to_owned()),
+            kind: definition.callback.kind().to_owned(),
+            destination: definition.destination().0,
+            fingerprint: u128::from_be_bytes(Fingerprint::with(definition, &body.callback).0),
+            execute_at: execute_at.as_micros(),
+            at: execute_at.as_micros(),
+            status: Status::Pending,
+            attempt: 0,
+            last_error: None,
+            executed_at: None,
+            created_at: created_at.as_micros(),
+            updated_at: created_at.as_micros(),
+            revision: 1,
+            paused_at: None,
+            pause_note: None,
+            held: None,
+            recorded: 0,
+            operation: None,
+        };
+        Self {
+            id: definition.id,
+            head,
+            body: Some(Ok(body)),
+            is_body_new: true,
+            attempts: None,
+            is_log_new: false,
+            version: None,
+            before: Positions::default(),
+            events: Vec::new(),
+        }
+    }
+
+    /// A row with the columns that were read.
+    pub fn read(id: TimerId, row: &Row, columns: Columns) -> StoreResult<Self> {
+        let head: Head = from_json(&row.head).map_err(corrupt)?;
+        let attempts = if columns.log { Some(attempts_in(&row.log).map_err(corrupt)?) } else { None };
+        let mut read = Self {
+            id,
+            head,
+            body: columns.body.then(|| from_json(&row.body)),
+            is_body_new: false,
+            attempts,
+            is_log_new: false,
+            version: Some(row.version),
+            before: Positions::default(),
+            events: Vec::new(),
+        };
+        read.before = read.positions();
+        Ok(read)
+    }
+
+    // ── As the store shows it ──────────────────────────────────────────────────────────────────────────────────
+
+    pub fn at(&self) -> Timestamp {
+        Timestamp::from_micros(self.head.at)
+    }
+
+    pub fn entry(&self) -> DueEntry {
+        DueEntry { at: self.at(), id: self.id, destination: Destination(self.head.destination) }
+    }
+
+    pub fn body(&self) -> Result<&Body, Unreadable> {
+        match &self.body {
+            Some(body) => body.as_ref().map_err(Clone::clone),
+            None => Err(Unreadable("the body was not read".to_owned())),
+        }
+    }
+
+    pub fn stored(&self) -> Result<StoredTimer, Unreadable> {
+        let (head, body) = (&self.head, self.body()?);
+        Ok(StoredTimer {
+            id: self.id,
+            namespace: head.namespace.clone(),
+            key: head.key.clone(),
+            asked: body.asked,
+            callback_config: body.callback.clone(),
+            metadata: body.metadata.clone(),
+            correlation_id: head.correlation_id.clone(),
+            retry_policy: body.retry_policy.clone(),
+            delivery: body.delivery.clone(),
+            group: head.group.clone(),
+            options: body.options.clone(),
+            execute_at: head.execute_at,
+            status: head.status,
+            attempt: head.attempt,
+            last_error: head.last_error.clone(),
+            executed_at: head.executed_at,
+            created_at: head.created_at,
+            updated_at: head.updated_at,
+            revision: head.revision,
+            paused_at: head.paused_at,
+            pause_note: head.pause_note.clone(),
+        })
+    }
+
+    pub fn timer(&self) -> Result<Timer, Unreadable> {
+        self.stored()?.into_timer()
+    }
+
+    /// The timer, for a call that must not go on without it.
+    pub fn timer_or_corrupt(&self) -> StoreResult<Timer> {
+        self.timer().map_err(corrupt)
+    }
+
+    pub const fn fingerprint(&self) -> Fingerprint {
+        Fingerprint(self.head.fingerprint.to_be_bytes())
+    }
+
+    pub fn revision(&self) -> u32 {
+        u32::try_from(self.head.revision).unwrap_or(u32::MAX)
+    }
+
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.attempts.iter().flatten().map(StoredAttempt::attempt).collect()
+    }
+
+    /// The attempt that was recorded as this one, counted from one, if it is kept.
+    pub fn attempt_at(&self, seq: i64) -> Option<Attempt> {
+        let attempts = self.attempts.as_ref()?;
+        let from_the_end = usize::try_from(self.head.recorded - seq).ok()?;
+        attempts.get(attempts.len().checked_sub(1 + from_the_end)?).map(StoredAttempt::attempt)
+    }
+
+    /// The claim as its owner sees it, or the node that settles it for an owner that is gone.
+    pub fn claimed(&self, shard_lease: ShardLease) -> Option<Claimed> {
+        let held = self.head.held?;
+        Some(Claimed {
+            entry: self.entry(),
+            shard_lease,
+            token: ClaimToken(held.token),
+            attempt: u32::try_from(self.head.attempt).unwrap_or(u32::MAX),
+            timer: self.timer(),
+        })
+    }
+
+    /// The position of its claim, if it has one.
+    pub fn claim_position(&self) -> Option<Vec<u8>> {
+        self.head.held.map(|held| layout::claimed(held.epoch, held.lease, held.token, self.id))
+    }
+
+    // ── As the database keeps it ───────────────────────────────────────────────────────────────────────────────
+
+    fn positions(&self) -> Positions {
+        let (head, id) = (&self.head, self.id);
+        let mut positions = Positions::default()
+            .with(layout::CREATED, layout::by_time(head.created_at, id))
+            .with(layout::EXECUTE, layout::by_time(head.execute_at, id));
+        if let Some(group) = &head.group {
+            positions = positions.with(layout::GROUP, layout::group_member(&head.namespace, group, id));
+        }
+        match (head.status, head.held) {
+            (Status::Pending, _) => positions.with(layout::STANDING, layout::pending(&self.entry())),
+            (Status::Executing, Some(held)) => {
+                positions.with(layout::STANDING, layout::claimed(held.epoch, held.lease, held.token, id))
+            }
+            (status, _) if status.is_finished() => positions.with(layout::STANDING, layout::ended(head.updated_at, id)),
+            _ => positions,
+        }
+    }
+
+    const fn condition(&self) -> Condition {
+        match self.version {
+            Some(version) => Condition::Is(version),
+            None => Condition::Absent,
+        }
+    }
+
+    /// Writes the row as it is now, if it still is as it was read.
+    pub fn put(&self, version: Version) -> Write {
+        let body = self.body.as_ref().filter(|_| self.is_body_new).and_then(|body| body.as_ref().ok()).map(to_json);
+        let log = self.attempts.as_ref().filter(|_| self.is_log_new).map(to_json);
+        let change = Change::Put { version, head: to_json(&self.head), body, log, positions: self.positions() };
+        Write { key: layout::timer_key(self.id), condition: self.condition(), change, before: self.before.clone() }
+    }
+
+    /// Removes the row, if it still is as it was read.
+    pub fn delete(&self) -> Write {
+        Write {
+            key: layout::timer_key(self.id),
+            condition: self.condition(),
+            change: Change::Delete,
+            before: self.before.clone(),
+        }
+    }
+
+    /// Another definition. What is remembered of the timer's life stays.
+    pub fn define(&mut self, definition: &Definition) {
+        let new =
+            Self::new(definition, Timestamp::from_micros(self.head.execute_at), Timestamp::from_micros(self.head.created_at));
+        self.head.group = new.head.group;
+        self.head.correlation_id = new.head.correlation_id;
+        self.head.kind = new.head.kind;
+        self.head.destination = new.head.destination;
+        self.head.fingerprint = new.head.fingerprint;
+        self.head.namespace = new.head.namespace;
+        self.head.key = new.head.key;
+        self.body = new.body;
+        self.is_body_new = true;
+    }
+
+    /// Other columns of the request, when only the time changes.
+    pub fn ask(&mut self, columns: RequestColumns) {
+        if let Some(Ok(body)) = &mut self.body {
+            body.asked = columns.asked;
+            body.options = columns.options;
+            self.is_body_new = true;
+        }
+    }
+
+    pub fn remember(&mut self, attempt: &Attempt) {
+        let attempts = self.attempts.get_or_insert_default();
+        attempts.push(StoredAttempt::of(attempt));
+        let excess = attempts.len().saturating_sub(limits::ATTEMPTS_KEPT);
+        attempts.drain(..excess);
+        self.is_log_new = true;
+        self.head.recorded += 1;
+    }
+
+    /// A new life: everything but the version, the attempts and the rising revision begins anew.
+    pub fn begin_anew(&mut self, definition: &Definition, execute_at: Timestamp, now: Timestamp) {
+        let (revision, recorded) = (self.head.revision + 1, self.head.recorded);
+        let new = Self::new(definition, execute_at, now);
+        self.head = Head { revision, recorded, ..new.head };
+        self.body = new.body;
+        self.is_body_new = true;
+    }
+
+    /// How the delivery of a claimed timer ended. Says whether it was allowed.
+    pub fn end_claim(&mut self, next: &Next) -> bool {
+        let Some(status) = self.head.status.after(next.event()) else { return false };
+        self.head.status = status;
+        self.head.held = None;
+        let head = &mut self.head;
+        match next {
+            Next::Completed { at } => head.finish(*at, None),
+            Next::Failed { at, error } => head.finish(*at, Some(error.clone())),
+            Next::GivenUp { at, error } => {
+                head.attempt = (head.attempt - 1).max(0);
+                head.finish(*at, Some(error.clone()));
+            }
+            Next::Expired { at, error, is_called } => {
+                head.attempt = (head.attempt - i64::from(!is_called)).max(0);
+                head.finish(*at, Some(error.clone()));
+            }
+            Next::Pending { at, attempt, error } => head.wait(*at, i64::from(*attempt), error.clone()),
+            Next::Again { at } => {
+                head.execute_at = at.as_micros();
+                head.revision += 1;
+                head.wait(*at, 0, None);
+            }
+        }
+        true
+    }
+}
+
+impl Head {
+    pub fn wait(&mut self, at: Timestamp, attempt: i64, last_error: Option<String>) {
+        self.at = at.as_micros();
+        self.attempt = attempt;
+        self.last_error = last_error;
+    }
+
+    fn finish(&mut self, at: Timestamp, last_error: Option<String>) {
+        self.executed_at = Some(at.as_micros());
+        self.updated_at = at.as_micros();
+        self.last_error = last_error;
+    }
+}
+
+impl StoredAttempt {
+    fn of(attempt: &Attempt) -> Self {
+        Self {
+            number: attempt.number,
+            started_at: attempt.started_at.as_micros(),
+            took: attempt.took.as_micros(),
+            outcome: attempt.outcome.clone(),
+            status: attempt.status,
+            detail: attempt.detail.clone(),
+            answer: attempt.answer.as_ref().map(ReceivedAnswer::to_text),
+        }
+    }
+
+    fn attempt(&self) -> Attempt {
+        Attempt {
+            number: self.number,
+            started_at: Timestamp::from_micros(self.started_at),
+            took: Span::from_micros_clamped(self.took),
+            outcome: self.outcome.clone(),
+            status: self.status,
+            detail: self.detail.clone(),
+            answer: self.answer.as_deref().and_then(ReceivedAnswer::from_text),
+        }
+    }
+}
+
+fn attempts_in(log: &[u8]) -> Result<Vec<StoredAttempt>, Unreadable> {
+    if log.is_empty() { Ok(Vec::new()) } else { from_json(log) }
+}
