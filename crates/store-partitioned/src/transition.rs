@@ -81,13 +81,13 @@ impl TimerRow {
         self.note_finished(clock);
     }
 
-    fn reopen(&mut self, now: Timestamp) {
+    fn reopen(&mut self, at: Timestamp, now: Timestamp) {
         self.note_ended();
         self.head.status = Status::Pending;
         self.head.revision += 1;
         self.head.updated_at = now.as_micros();
         self.head.executed_at = None;
-        self.head.wait(now, 0, None);
+        self.head.wait(at, 0, None);
         self.note_changed();
     }
 
@@ -192,7 +192,7 @@ pub fn cancel(met: Option<TimerRow>, expected: Option<u32>, now: Timestamp, cloc
 }
 
 pub fn reopen(met: Option<TimerRow>, expected: Option<u32>, now: Timestamp) -> StoreResult<Step<Changed>> {
-    change(met, Event::Reopen, expected, |row| row.reopen(now))
+    change(met, Event::Reopen, expected, |row| row.reopen(now, now))
 }
 
 pub fn revive(changed: &Timer, met: Option<TimerRow>, now: Timestamp, clock: Timestamp) -> StoreResult<Step<Changed>> {
@@ -323,7 +323,7 @@ pub fn bulk(
             return Step::Put(Box::new(row), BulkChange::Changed);
         }
         BulkStep::Remove => return Step::Remove(Box::new(row), BulkChange::Changed),
-        BulkStep::Reopen => row.reopen(now),
+        BulkStep::Reopen { at } => row.reopen(at, now),
         BulkStep::Move { to } => {
             row.move_to(to, now);
             row.note_changed();
