@@ -21,6 +21,6 @@ WITH held AS MATERIALIZED (
         d.id, d.attempt - e.unsent AS attempt, e.place, e.status, e.error, e.finished_at
 ), kept AS (
     INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-    SELECT id, status, attempt, error, finished_at, finished_at FROM settled ORDER BY id
+    SELECT id, status, attempt, error, finished_at, finished_at FROM settled
 )
 SELECT place FROM settled

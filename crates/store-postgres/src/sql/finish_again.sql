@@ -21,7 +21,7 @@ WITH held AS MATERIALIZED (
         d.id, d.attempt - e.unsent AS attempt, e.place, e.status, e.error, e.finished_at
 ), kept AS (
     INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-    SELECT id, status, attempt, error, finished_at, finished_at FROM settled ORDER BY id
+    SELECT id, status, attempt, error, finished_at, finished_at FROM settled
     ON CONFLICT (id) DO UPDATE SET
         status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
         executed_at = excluded.executed_at, finished_at = excluded.finished_at

@@ -27,7 +27,7 @@ WITH held AS MATERIALIZED (
         e.a_number, e.a_started_at, e.a_took, e.a_outcome, e.a_status, e.a_detail, e.a_answer
 ), kept AS (
     INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-    SELECT id, status, attempt, error, finished_at, finished_at FROM settled ORDER BY id
+    SELECT id, status, attempt, error, finished_at, finished_at FROM settled
     ON CONFLICT (id) DO UPDATE SET
         status = excluded.status, attempt = excluded.attempt, last_error = excluded.last_error,
         executed_at = excluded.executed_at, finished_at = excluded.finished_at

@@ -26,7 +26,7 @@ WITH held AS MATERIALIZED (
         e.a_number, e.a_started_at, e.a_took, e.a_outcome, e.a_status, e.a_detail, e.a_answer
 ), kept AS (
     INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-    SELECT id, status, attempt, error, finished_at, finished_at FROM settled ORDER BY id
+    SELECT id, status, attempt, error, finished_at, finished_at FROM settled
 ), remembered AS (
     -- The session that settles a claim holds its row in `due`, and sees what was remembered before
     -- the claim was made: no other session counts on for this timer at the same time.
