@@ -18,7 +18,7 @@ import sys
 import time
 
 FEW = 5
-AT_ONCE = int(os.environ.get("TEST_PROGRAMS", "3"))
+AT_ONCE = int(os.environ.get("TEST_PROGRAMS", "2"))
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
 # These take longest, so they begin first.
 LONG = ["store-mysql mysql", "store-postgres postgres", "engine simulation", "broker nats", "store-conformance planted_bugs"]
