@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{BufRead, BufReader, BufWriter, Write},
+    io::{self, BufRead, BufReader, BufWriter, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::{ConnectionOptions, Context, Failure, change::progress, output::say};
 
+const STANDARD_INPUT: &str = "-";
 const BATCH_TIMERS_MAX: usize = 1_000;
 /// Below what the service takes at once, 8 MiB.
 const BATCH_BYTES_MAX: usize = 6 * 1024 * 1024;
@@ -24,7 +25,7 @@ const BATCH_TIME: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Args)]
 pub struct ImportOptions {
-    /// The file, one timer a line
+    /// The file, one timer a line, or - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Register nothing; say what would be
@@ -67,8 +68,15 @@ struct Import {
 
 pub async fn run(options: &ImportOptions, context: &Context) -> Result<(), Failure> {
     let path = &options.file;
-    let file = File::open(path).map_err(|error| Failure::usage(format!("{} cannot be read: {error}", path.display())))?;
-    let bar = progress(context, file.metadata().map_or(0, |metadata| metadata.len()));
+    let cannot_be_read = |error: io::Error| Failure::usage(format!("{} cannot be read: {error}", path.display()));
+    let (input, length): (Box<dyn BufRead>, u64) = if path == Path::new(STANDARD_INPUT) {
+        (Box::new(BufReader::new(io::stdin())), 0)
+    } else {
+        let file = File::open(path).map_err(cannot_be_read)?;
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        (Box::new(BufReader::new(file)), length)
+    };
+    let bar = progress(context, length);
     let mut importing = Importing {
         client: (!options.dry_run).then(|| options.connection.client(context)).transpose()?,
         rejects: Rejects { path: rejects_of(path), file: None },
@@ -78,8 +86,8 @@ pub async fn run(options: &ImportOptions, context: &Context) -> Result<(), Failu
         rate: options.rate,
     };
     let mut read = 0;
-    for line in BufReader::new(file).lines() {
-        let line = line.map_err(|error| Failure::usage(format!("{} cannot be read: {error}", path.display())))?;
+    for line in input.lines() {
+        let line = line.map_err(cannot_be_read)?;
         read += line.len() as u64 + 1;
         importing.take(line).await?;
         bar.set_position(read);
@@ -178,7 +186,7 @@ struct Rejects {
 }
 
 fn rejects_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+    let mut name = if path == Path::new(STANDARD_INPUT) { "import".into() } else { path.as_os_str().to_owned() };
     name.push(".rejects.ndjson");
     PathBuf::from(name)
 }

@@ -17,6 +17,9 @@ for_each_store!(
     timers_are_looked_after_from_the_command_line,
     what_is_exported_and_imported_is_the_same,
     an_interrupted_import_goes_on_where_it_stopped,
+    copies_of_calls_are_forwarded_and_what_happens_is_followed,
+    a_login_keeps_a_key_that_was_tried,
+    top_fills_the_screen_and_ends_with_q,
 );
 
 /// The command line, used against one service.
@@ -194,6 +197,8 @@ async fn what_is_exported_and_imported_is_the_same(backend: Backend) {
     let imported = other_shell.run(&["import", "all.ndjson", "--rate", "100000"]);
     assert_eq!(imported.err, "0 timers registered, 1099 were there, 1 have ended and were skipped.\n");
     assert_eq!(lines(&shell, "status:pending,paused"), lines(&other_shell, ""));
+    let piped = other_shell.run_with(&["import", "-"], &[], &shell.run(&["export"]).out);
+    assert_eq!(piped.err, "0 timers registered, 1099 were there, 1 have ended and were skipped.\n");
 
     // What is refused is kept, with the reason.
     std::fs::write(backend.home().join("bad.ndjson"), "{\n{\"status\":\"pending\"}\n").expect("a file");
@@ -257,10 +262,8 @@ fn lines(shell: &Shell<'_>, filter: &str) -> Vec<Value> {
     timers
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn copies_of_calls_are_forwarded_and_what_happens_is_followed() {
+async fn copies_of_calls_are_forwarded_and_what_happens_is_followed(backend: Backend) {
     let _machine = beside_others().await;
-    let backend = Backend::sqlite();
     let service = Service::start(&backend).await;
     let shell = Shell::at(&backend, &service);
     let (receiver, local) = (Receiver::start(), Receiver::start());
@@ -300,6 +303,18 @@ async fn copies_of_calls_are_forwarded_and_what_happens_is_followed() {
     assert_eq!((signed.exit, signed.out.as_str()), (0, "valid\n"), "{signed:?}");
     let all = shell.run(&["watch", "ns:shop", "--types", "finished", "--limit", "1", "--timeout", "1s", "--after", "x"]);
     assert_eq!(all.exit, 2, "an id that is none: {all:?}");
+    let mut watch = timer(backend.home());
+    watch.args(["watch", "ns:shop", "--types", "finished", "--limit", "1"]).envs(settings);
+    let watching = std::thread::spawn(move || said(watch, ""));
+    // As above: those that end before the stream is open are not seen.
+    eventually("an event", Duration::from_secs(30), async || {
+        shell.json(&["create", &receiver.url("/x"), "--in", "10ms", "--ns", "shop", "--wait"]);
+        watching.is_finished().then_some(())
+    })
+    .await;
+    let seen = blocking(|| watching.join()).expect("no panic");
+    assert_eq!((seen.exit, seen.out.lines().count()), (0, 1), "{seen:?}");
+    assert!(seen.out.contains("finished") && seen.out.contains("shop"), "{seen:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -367,10 +382,8 @@ async fn what_needs_no_service_works_without_one() {
     assert_eq!((docs.exit, docs.out.as_str()), (0, "http://127.0.0.1:9/docs\n"), "{docs:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_keeps_a_key_that_was_tried() {
+async fn a_login_keeps_a_key_that_was_tried(backend: Backend) {
     let _machine = beside_others().await;
-    let backend = Backend::sqlite();
     let service = Service::start(&backend).await;
     let shell = Shell::at(&backend, &service);
     let at_home = |arguments: &[&str], input: &str| {
@@ -396,10 +409,8 @@ async fn a_login_keeps_a_key_that_was_tried() {
     assert_eq!((page.exit, page.out), (0, format!("{}/console/timers/{}\n", shell.url, created.out.trim())));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn top_fills_the_screen_and_ends_with_q() {
+async fn top_fills_the_screen_and_ends_with_q(backend: Backend) {
     let _machine = beside_others().await;
-    let backend = Backend::sqlite();
     let service = Service::start(&backend).await;
     // `script` gives the command a terminal of its own.
     let top = format!("stty cols 130 rows 40; {} top --every 100ms", env!("CARGO_BIN_EXE_timer"));
