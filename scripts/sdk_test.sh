@@ -102,6 +102,7 @@ for language in "${languages[@]}"; do
   began=$SECONDS
   if wait "${running[$language]}"; then
     echo "$language: passed"
+    grep 'left out' "$work/$language.err" | sed "s/^/$language: /" || true
   else
     failed+=("$language")
     echo "$language: FAILED, after $((SECONDS - began)) s more"
