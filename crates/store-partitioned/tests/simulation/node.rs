@@ -17,7 +17,7 @@ use crate::{audit::Audit, network::Network};
 pub const LEASE: Span = Span::from_millis(3_500);
 /// What a node takes off its own lease.
 const MARGIN: Duration = Duration::from_millis(500);
-/// Longer than any simulation: what nobody recovers earlier stays claimed.
+/// Longer than any simulation: a claim that no node recovers earlier stands.
 const CLAIM_LEASE: Span = Span::from_secs(3_600);
 
 /// A process: a heartbeat loop, a loop that claims and calls, and one that recovers.
