@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Measures what one tenant's attack does to another tenant.
 
-An innocent tenant registers 100 timers a second, each due two seconds later, and one batch a second. It does so without an attack,
+An innocent tenant registers 100 timers a second, each due two seconds later, and one batch a second, and lists its timers once a
+second. It does so without an attack,
 and then beside each of these attacks of another tenant, by default at ten times the strength at which it once did harm:
 
     interim  640 calls to receivers that answer with "100 Continue" without end
     hanging  20,480 receivers, each at an address of its own, that never answer
     names    2,560 host names that no name server resolves
     cancel   320 clients that search 1,000 timers of 60 KiB for some to cancel, all the time
+    search   320 clients that search the same timers for metadata that none of them has, all the time
     bodies   160 batches whose bodies come a byte at a time
 
 Prints for each attack how late the innocent tenant's calls arrived, and how long its requests took (from when they were to be sent),
@@ -162,11 +164,11 @@ def sink(pipe):
 
 def innocent(port, key, host, sink_port, seconds, pipe):
     """Registers timers at a fixed rate, and reports how long that took and what was refused."""
-    took, batches, refused, start = [], [], [], time.time() + 0.5
+    took, batches, lists, refused, start = [], [], [], [], time.time() + 0.5
 
-    def send(planned, path, body, expected, into, connection):
+    def send(planned, path, body, expected, into, connection, method="POST"):
         try:
-            status, _ = request(port, key, "POST", path, body, connection)
+            status, _ = request(port, key, method, path, body, connection)
             if status not in expected:
                 refused.append(status)
         except (OSError, http.client.HTTPException) as error:
@@ -191,11 +193,18 @@ def innocent(port, key, host, sink_port, seconds, pipe):
             time.sleep(max(0, planned - time.time()))
             send(planned, "/timers/batch", {"timers": [timer] * 50}, (200,), batches, connection)
 
+    def one_list_a_second():
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS_MAX)
+        for number in range(seconds):
+            planned = start + number + 0.5
+            time.sleep(max(0, planned - time.time()))
+            send(planned, "/timers?limit=50", None, (200,), lists, connection, "GET")
+
     threads = [threading.Thread(target=singles, args=(worker,)) for worker in range(WORKERS)]
-    threads.append(threading.Thread(target=one_batch_a_second))
+    threads += [threading.Thread(target=one_batch_a_second), threading.Thread(target=one_list_a_second)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-    pipe.send((took, batches, refused))
+    pipe.send((took, batches, lists, refused))
 
 
 # The attacks. Each runs in a process of its own, reports when it is under way, and is ended by a signal.
@@ -265,7 +274,7 @@ def names(port, key, strength, ready):
         silent.recv(4096)
 
 
-def cancel(port, key, strength, ready):
+def search_without_end(port, key, strength, ready, *searched):
     metadata = {"owner": "ada", "pad": "x" * 60 * 1024}
     timer = http_timer("greedy", "http://127.0.0.1:9/", {"delay": "10h"}, metadata=metadata)
     for _ in range(10):
@@ -276,10 +285,9 @@ def cancel(port, key, strength, ready):
         # Many source addresses, so that limits per address do not stop the attack.
         source = (f"127.0.4.{1 + number % 250}", 0)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS_MAX, source_address=source)
-        condition = {"namespace": "greedy", "metadata": {"owner": "nobody"}, "expected_max": 10}
         while True:
             try:
-                status, _ = request(port, key, "POST", "/timers/cancel", condition, connection)
+                status, _ = request(port, key, *searched, connection)
                 time.sleep(0 if status == 200 else 0.1)
             except (OSError, http.client.HTTPException):
                 connection.close()
@@ -287,6 +295,15 @@ def cancel(port, key, strength, ready):
 
     with concurrent.futures.ThreadPoolExecutor(32 * strength) as pool:
         list(pool.map(search, range(32 * strength)))
+
+
+def cancel(port, key, strength, ready):
+    condition = {"namespace": "greedy", "metadata": {"owner": "nobody"}, "expected_max": 10}
+    search_without_end(port, key, strength, ready, "POST", "/timers/cancel", condition)
+
+
+def search(port, key, strength, ready):
+    search_without_end(port, key, strength, ready, "GET", "/timers?metadata.owner=nobody", None)
 
 
 def bodies(port, key, strength, ready):
@@ -313,7 +330,7 @@ def bodies(port, key, strength, ready):
     asyncio.run(all_of_them())
 
 
-ATTACKS = {attack.__name__: attack for attack in (interim, hanging, names, cancel, bodies)}
+ATTACKS = {attack.__name__: attack for attack in (interim, hanging, names, cancel, search, bodies)}
 
 
 def attack_nicely(attack, *arguments):
@@ -355,13 +372,13 @@ def measure(arguments, attack, is_inside):
             client = (service.port, key, host, sink_port, arguments.seconds, teller)
             started.append(processes.Process(target=innocent, args=client, daemon=True))
             started[-1].start()
-            took, batches, refused = told.recv()
+            took, batches, lists, refused = told.recv()
             permits = service.health().get("permits")
             time.sleep(AHEAD_SECONDS + 2)
             pipe.send("report")
             late, sent = pipe.recv(), arguments.seconds * RATE
             print(f"| {attack or 'none'} | {percentiles(late)} | {len(late)} of {sent} | {percentiles(took)} | {percentiles(batches)} "
-                  f"| {len(refused)} | {service.peak_mib()} | {json.dumps(permits)} |", flush=True)
+                  f"| {percentiles(lists)} | {len(refused)} | {service.peak_mib()} | {json.dumps(permits)} |", flush=True)
         finally:
             for process in started:
                 process.kill()
@@ -401,11 +418,11 @@ def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     print("Milliseconds: half of them / 99 of 100 / all of them within\n")
-    print("| attack | calls late by | arrived | creates took | batches took | refused | peak MiB | permits at the end |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    print("| attack | calls late by | arrived | creates took | batches took | lists took | refused | peak MiB | permits at the end |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for attack in [None, *attacks]:
         if attack == "names" and not is_inside:
-            print("| names | left out: there is no network namespace to do it in | | | | | | |", flush=True)
+            print("| names | left out: there is no network namespace to do it in | | | | | | | |", flush=True)
             continue
         measure(arguments, attack, is_inside)
 

@@ -32,6 +32,7 @@ mod operations;
 mod patch;
 mod pause;
 mod permission;
+mod permits;
 mod ping;
 mod retry;
 mod rules;
@@ -59,6 +60,7 @@ pub use keyring::KeyRing;
 pub use list::Listed;
 pub use operations::{OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
+pub use permits::{Permit, Permits};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
 pub use stats::{
