@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Holds the dependencies against deny.toml: licences, bans and sources always, advisories where their database can be reached.
 #
-# cargo-deny is compiled here, once, without optimisation (about a minute and a half on two cores): the binaries that package
-# registries offer are too old for the answers of today's cargo.
+# cargo-deny is compiled once for all checkouts, without optimisation (about a minute and a half on two cores): the binaries that
+# package registries offer are too old for the answers of today's cargo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=0.20.2
-tools=$PWD/target/tools
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/timer-platform/cargo-deny
 deny=$tools/bin/cargo-deny
 advisories=https://github.com/rustsec/advisory-db
 

@@ -3,10 +3,13 @@
 
     scripts/run_tests.py [CARGO-OPTION…] [-- OPTION-OF-THE-TEST-PROGRAMS…]
 
-Cargo runs test programs one after another, and most of them wait: for a server, for a disk, for a time to come.
+Cargo runs test programs one after another, and most of them wait: for a server, for a disk, for a time to come. Here the promises (e2e)
+run beside all other programs, which are nice to them: the limits of time that the promises have are those of users.
 
 Many tests have limits of time, and a machine that is shared may stand still for seconds: such a test passes when it runs alone. It is
 named as unsteady, so that it gets mended. A test that fails twice fails the run, and so does a run in which more than a few failed.
+
+TEST_TIMES=20 prints the 20 slowest tests of each program.
 """
 
 import concurrent.futures
@@ -18,10 +21,22 @@ import sys
 import time
 
 FEW = 5
+# Besides the promises.
 AT_ONCE = int(os.environ.get("TEST_PROGRAMS", "2"))
-FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
+SLOWEST = int(os.environ.get("TEST_TIMES", "0"))
+FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (?:FAILED|failed)", re.MULTILINE)
+TIMED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. ok <([\d.]+)s>$", re.MULTILINE)
+PROMISES = "server e2e"
+# How many tests of a program run at once where that is not the number of cores: they wait for servers, or for a time to come. What limits
+# those of the promises that work is in crates/server/tests/e2e/rig/machine.rs.
+THREADS = {
+    PROMISES: os.environ.get("E2E_THREADS", "12"),
+}
 # These take longest, so they begin first.
-LONG = ["store-mysql mysql", "store-postgres postgres", "engine simulation", "broker nats", "store-conformance planted_bugs"]
+LONG = [
+    PROMISES, "store-mysql mysql", "store-postgres postgres", "engine simulation", "nats nats", "store-partitioned simulation", "broker nats",
+]
+NICE = 10
 
 
 class Program:
@@ -31,15 +46,33 @@ class Program:
         self.path = message["executable"]
         self.directory = os.path.dirname(message["manifest_path"])
         self.name = f"{os.path.basename(self.directory)} {message['target']['name']}"
+        self.status, self.output, self.seconds, self.cpu_seconds = 0, "", 0.0, 0.0
 
-    def run(self, options):
+    def run(self, options, niceness=0):
         begun = time.monotonic()
         environment = {**os.environ, "CARGO_MANIFEST_DIR": self.directory}
-        done = subprocess.run(
-            [self.path, *options], cwd=self.directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", check=False,
+        if SLOWEST > 0:
+            # Times are an unstable option of libtest, which asks for this.
+            environment["RUSTC_BOOTSTRAP"] = "1"
+            options = [*options, "-Zunstable-options", "--report-time"]
+        command = ["nice", "-n", str(niceness), self.path, *options]
+        process = subprocess.Popen(
+            command, cwd=self.directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )
-        return self, done.returncode, done.stdout, time.monotonic() - begun
+        self.output = process.stdout.read()
+        # The CPU time of the program and of those that it waited for; servers that outlive it by a moment are not among them.
+        _, status, used = os.wait4(process.pid, 0)
+        self.status = process.returncode = os.waitstatus_to_exitcode(status)
+        self.seconds, self.cpu_seconds = time.monotonic() - begun, used.ru_utime + used.ru_stime
+        return self
+
+    def report(self):
+        print(f"\n--- {self.name}: {self.seconds:.0f} s, {self.cpu_seconds:.0f} s of CPU time ---\n{self.output}", end="", flush=True)
+        for seconds, name in sorted(((float(seconds), name) for name, seconds in TIMED.findall(self.output)), reverse=True)[:SLOWEST]:
+            print(f"{seconds:8.1f} s  {name}")
+
+    def failed(self):
+        return FAILED.findall(self.output)
 
 
 def build(options):
@@ -51,20 +84,28 @@ def build(options):
     return [Program(message) for message in messages if message.get("executable") and message["profile"]["test"]]
 
 
+def run_all(programs, options):
+    """Runs the programs, the longest first, and reports each when it ends."""
+    programs.sort(key=lambda program: LONG.index(program.name) if program.name in LONG else len(LONG))
+    has_promises = any(program.name == PROMISES for program in programs)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE + has_promises) as pool:
+        runs = []
+        for program in programs:
+            threads = ["--test-threads", THREADS[program.name]] if program.name in THREADS else []
+            niceness = NICE if has_promises and program.name != PROMISES else 0
+            runs.append(pool.submit(program.run, [*threads, *options], niceness))
+        for run in concurrent.futures.as_completed(runs):
+            run.result().report()
+
+
 def main():
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options, of_programs = sys.argv[1:cut], sys.argv[cut + 1 :]
     programs = build(options)
-    programs.sort(key=lambda program: LONG.index(program.name) if program.name in LONG else len(LONG))
-    failed, is_broken = [], False
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for run in concurrent.futures.as_completed([pool.submit(program.run, of_programs) for program in programs]):
-            program, status, output, seconds = run.result()
-            print(f"\n--- {program.name}: {seconds:.0f} s ---\n{output}", end="", flush=True)
-            names = FAILED.findall(output)
-            # Without names something else went wrong: the program ended.
-            is_broken = is_broken or (status != 0 and not names)
-            failed += [(program, name) for name in names]
+    run_all(programs, of_programs)
+    failed = [(program, name) for program in programs for name in program.failed()]
+    # Without names something else went wrong: the program ended.
+    is_broken = any(program.status != 0 and not program.failed() for program in programs)
     if is_broken or len(failed) > FEW:
         sys.exit(1)
     if not failed:
@@ -72,10 +113,10 @@ def main():
     names = ", ".join(f"{program.name} {name}" for program, name in failed)
     print(f"\n=== once more, one at a time: {names} ===", flush=True)
     for program, name in failed:
-        _, status, output, _ = program.run(["--exact", "--test-threads", "1", name])
-        print(output, end="", flush=True)
-        if status != 0:
-            sys.exit(status)
+        program.run(["--exact", "--test-threads", "1", name])
+        print(program.output, end="", flush=True)
+        if program.status != 0:
+            sys.exit(program.status)
     print(f"\nunsteady, passed when tried again: {names}", flush=True)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The whole of CI: set-up, lints, tests. Everything is compiled once, by clippy.
+# The whole of CI: set-up, lints, tests. Everything is compiled once, by clippy. What waits runs beside what works, with its output
+# kept for when its turn to be read has come.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,42 +8,68 @@ heading() { printf '\n=== %s ===\n' "$1"; }
 
 scripts/need_rust.sh with-lints
 
-heading "set-up"
-scripts/setup.sh
+logs=$(mktemp -d)
+declare -A beside=()
+# shellcheck disable=SC2329  # called by the trap
+cleanup() {
+  local process
+  for process in "${beside[@]}"; do kill "$process" 2>/dev/null || true; done
+  rm -rf "$logs"
+}
+trap cleanup EXIT
+
+# begin NAME COMMAND…: starts a command beside what follows.
+begin() {
+  local name=$1
+  shift
+  "$@" >"$logs/$name" 2>&1 &
+  beside[$name]=$!
+}
+
+# finish NAME HEADING: waits for it, and prints what it said.
+finish() {
+  local status=0
+  wait "${beside[$1]}" || status=$?
+  unset "beside[$1]"
+  heading "$2"
+  cat "$logs/$1"
+  return "$status"
+}
+
+# What it fetches is needed after the build. Only where pip is missing do the lints of texts need it before.
+begin setup scripts/setup.sh
+python3 -m pip --version >/dev/null 2>&1 || finish setup "set-up"
 
 scripts/lint.sh text
 
-# With the idle time of the tests, most of which wait.
-dependencies=$(mktemp)
-nice -n 19 scripts/check_dependencies.sh >"$dependencies" 2>&1 &
-checking=$!
-trap 'rm -f "$dependencies"; kill "$checking" 2>/dev/null || true' EXIT
+# With the idle time of the tests, many of which wait.
+begin dependencies nice -n 19 scripts/check_dependencies.sh
 
 heading "build and clippy"
 source scripts/lint_while_building.sh
 cargo test --workspace --locked --no-run
 
+[[ -z ${beside[setup]:-} ]] || finish setup "set-up"
+
 # For examples that are tests of a service.
 export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
 
-heading "unit tests, conformance, brokers and databases"
-scripts/run_tests.py --workspace --locked --lib --bins --examples --test '[!e]*'
-cargo test --workspace --locked --doc
+heading "promises, unit tests, conformance, brokers and databases"
+scripts/run_tests.py --workspace --locked --lib --bins --examples --test '[!e]*' --test e2e
 
-# Most of these tests wait for a time to come; what limits those that work is in crates/server/tests/e2e/rig/machine.rs.
-heading "promises"
-scripts/run_tests.py --workspace --locked --test e2e -- --test-threads "${E2E_THREADS:-12}"
+# After the promises, whose limits of time they would strain, and beside the browser, which is held to limits of time as well.
+sdks_and_texts() {
+  renice -n 5 -p "$BASHPID" >/dev/null
+  scripts/sdk_test.sh || { heading "SDKs, once more"; scripts/sdk_test.sh; }
+  heading "the code of the book"
+  scripts/book_test.py
+  heading "the code of comments"
+  cargo test --workspace --locked --doc --quiet
+}
+begin sdks sdks_and_texts
 
-# After the promises, whose limits of time they would strain.
-scripts/sdk_test.sh || { heading "SDKs, once more"; scripts/sdk_test.sh; }
-
-heading "the code of the book"
-scripts/book_test.py
-
-# Not beside the promises: both want all of the machine, and pages are held to limits of time.
 heading "the console in a browser"
 scripts/browser_test.sh
 
-heading "licences, bans and sources of dependencies"
-wait "$checking" || { cat "$dependencies"; exit 1; }
-cat "$dependencies"
+finish sdks "SDKs, and code in texts"
+finish dependencies "licences, bans and sources of dependencies"
