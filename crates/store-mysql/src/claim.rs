@@ -15,14 +15,14 @@ use domain::{Cause, Shard, Span, Status};
 use serde::Serialize;
 use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
-use store_sql::{Call, portions, sql};
+use store_sql::{Call, Standing, portions, sql};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     due::entry,
     failure::{Failure, Step},
     literal,
-    rows::{self, DueKey, Standing, json, shard_column},
+    rows::{DueKey, Fields, json, shard_column},
     session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
@@ -195,6 +195,6 @@ pub fn claimed(row: &MySqlRow) -> Result<Claimed, sqlx::Error> {
         },
         token: ClaimToken(row.try_get("claim")?),
         attempt: u32::try_from(attempt).unwrap_or(0),
-        timer: rows::timer_or_complaint(entry.id, row, standing),
+        timer: store_sql::timer_or_complaint(entry.id, &Fields(row), standing),
     })
 }
