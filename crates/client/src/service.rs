@@ -59,6 +59,8 @@ pub struct FiredStats {
 pub struct FiredBucket {
     #[serde(with = "wire::instant")]
     pub at: Instant,
+    #[serde(default)]
+    pub created: u64,
     pub fired: u64,
     pub completed: u64,
     pub failed: u64,

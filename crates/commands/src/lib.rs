@@ -62,8 +62,8 @@ pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
 pub use stats::{
-    DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace, ListedNamespaces, Live,
-    NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
+    CountCreated, DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace,
+    ListedNamespaces, Live, NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
 };
 pub use store::{
     BulkOperation, Cluster, Count, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, OperationId, OperationState,

@@ -8,7 +8,7 @@ mod period;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use domain::Namespace;
+use domain::{Namespace, Timestamp};
 use store::{DueCounts, DueQuery, NamespaceCounts, NodeDigest, NodeReceiver};
 
 use crate::{CommandError, Commands, single_flight::SingleFlight};
@@ -40,17 +40,21 @@ impl Stats {
     }
 }
 
-/// What this process has gathered; the store may have some of it already, or an older state.
+/// Counts a timer of this namespace that was registered at this time.
+pub type CountCreated = Arc<dyn Fn(&Namespace, Timestamp) + Send + Sync>;
+
+/// What this process gathers; the store may have some of it already, or an older state.
 #[derive(Clone)]
 pub struct Live {
     pub digests: Arc<dyn Fn() -> Vec<NodeDigest> + Send + Sync>,
+    pub created: CountCreated,
     pub receivers: Arc<dyn Fn() -> Vec<NodeReceiver> + Send + Sync>,
 }
 
 impl Default for Live {
     /// Nothing.
     fn default() -> Self {
-        Self { digests: Arc::new(Vec::new), receivers: Arc::new(Vec::new) }
+        Self { created: Arc::new(|_, _| ()), digests: Arc::new(Vec::new), receivers: Arc::new(Vec::new) }
     }
 }
 

@@ -41,9 +41,12 @@ impl Statistics {
 
     /// What the API shows beside the store.
     pub fn shown(&self, rules: &NamespaceRules) -> Stats {
-        let (digests, receivers, clock) = (self.recorder(), self.recorder(), Arc::clone(&self.clock));
-        let live =
-            Live { digests: Arc::new(move || digests.digests()), receivers: Arc::new(move || receivers.receivers(clock.now())) };
+        let (created, digests, receivers, clock) = (self.recorder(), self.recorder(), self.recorder(), Arc::clone(&self.clock));
+        let live = Live {
+            created: Arc::new(move |namespace, at| created.created(namespace, at)),
+            digests: Arc::new(move || digests.digests()),
+            receivers: Arc::new(move || receivers.receivers(clock.now())),
+        };
         let settings = rules.summaries().map(|summary| NamespaceSettings {
             namespace: summary.namespace.clone(),
             has_retry_policy: summary.has_retry_policy,

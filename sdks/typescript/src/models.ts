@@ -274,6 +274,7 @@ export interface DueStats extends Buckets<{ at: string; pending: number }> {
 
 export interface FiredBucket {
   at: string;
+  created: number;
   fired: number;
   completed: number;
   failed: number;

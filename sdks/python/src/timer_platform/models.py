@@ -332,6 +332,7 @@ class DueStats:
 @dataclass(frozen=True, slots=True)
 class FiredBucket:
     at: datetime
+    created: int
     fired: int
     completed: int
     failed: int
