@@ -36,6 +36,7 @@ mod ping;
 mod retry;
 mod rules;
 mod searches;
+mod shard_moves;
 mod single_flight;
 mod stats;
 mod update;
@@ -61,6 +62,7 @@ pub use operations::{OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
+pub use shard_moves::{ShardMove, ShardMoves};
 pub use stats::{
     CountCreated, DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace,
     ListedNamespaces, Live, NamespaceSettings, PeriodRequest, Stats, StatsPeriod,

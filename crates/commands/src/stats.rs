@@ -11,7 +11,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use domain::{Namespace, Timestamp};
 use store::{DueCounts, DueQuery, NamespaceCounts, NodeDigest, NodeReceiver};
 
-use crate::{CommandError, Commands, single_flight::SingleFlight};
+use crate::{CommandError, Commands, ShardMoves, single_flight::SingleFlight};
 
 pub use self::{
     destinations::{DestinationHealth, DestinationStatus, Destinations},
@@ -30,13 +30,14 @@ pub struct Stats {
     pub live: Live,
     /// What the operator has decided for single namespaces.
     pub configured: Arc<[NamespaceSettings]>,
+    pub shard_moves: ShardMoves,
     due: SingleFlight<DueQuery, DueCounts>,
     namespaces: SingleFlight<Vec<Namespace>, NamespaceCounts>,
 }
 
 impl Stats {
-    pub fn new(live: Live, configured: Vec<NamespaceSettings>) -> Self {
-        Self { live, configured: configured.into(), ..Self::default() }
+    pub fn new(live: Live, configured: Vec<NamespaceSettings>, shard_moves: ShardMoves) -> Self {
+        Self { live, configured: configured.into(), shard_moves, ..Self::default() }
     }
 }
 
@@ -46,8 +47,8 @@ pub type CountCreated = Arc<dyn Fn(&Namespace, Timestamp) + Send + Sync>;
 /// What this process gathers; the store may have some of it already, or an older state.
 #[derive(Clone)]
 pub struct Live {
-    pub digests: Arc<dyn Fn() -> Vec<NodeDigest> + Send + Sync>,
     pub created: CountCreated,
+    pub digests: Arc<dyn Fn() -> Vec<NodeDigest> + Send + Sync>,
     pub receivers: Arc<dyn Fn() -> Vec<NodeReceiver> + Send + Sync>,
 }
 

@@ -340,6 +340,8 @@ export interface Cluster {
   nodes: Node[];
   shards: { shard: number; epoch: number; owner: string | null }[];
   oldestOverdueSeconds: number;
+  /** The latest acquisitions of shards, the latest first. */
+  moves: { at: string; shard: number; epoch: number; from: string | null; to: string }[];
 }
 
 /** What the API key of the client opens. */
