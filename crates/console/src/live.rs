@@ -37,6 +37,7 @@ use crate::{
 /// How often a view is rendered. One that takes long is rendered less often, so that no view takes more than a twentieth of the time.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_FACTOR: u32 = 20;
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How often a stream shows that it is alive, and its session is looked at again.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const COMMENT_AFTER: Duration = Duration::from_secs(10);
@@ -174,7 +175,7 @@ async fn poll(visitor: &Visitor, view: &View, sender: &watch::Sender<Snapshot>) 
             Err(problem) if problem.status() == StatusCode::NOT_FOUND => _ = sender.send(Snapshot::Gone),
             Err(problem) => tracing::debug!(?problem, "a view of the console cannot be rendered at the moment"),
         }
-        sleep(PAUSE.max(began.elapsed() * PAUSE_FACTOR)).await;
+        sleep((began.elapsed() * PAUSE_FACTOR).clamp(PAUSE, PAUSE_MAX)).await;
         let mut state = visitor.shared.live.state();
         // The state holds one receiver. New streams come under its lock.
         if sender.receiver_count() <= 1 {
