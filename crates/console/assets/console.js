@@ -165,6 +165,9 @@ function connect() {
     const { id, html } = JSON.parse(event.data);
     if (!dialog?.open) replace(id, html);
   });
+  // The store does not answer: what is shown is from before.
+  stream.addEventListener("away", () => showAway(true));
+  stream.addEventListener("back", () => showAway(false));
   // The session has ended, or the page is no more.
   stream.addEventListener("gone", () => location.reload());
   stream.onopen = () => say(true);
@@ -176,6 +179,11 @@ function connect() {
       setTimeout(connect, 5000);
     }
   };
+}
+
+function showAway(isAway) {
+  one("#away").hidden = !isAway;
+  one("#main").classList.toggle("stale", isAway);
 }
 
 function disconnect() {
