@@ -271,11 +271,8 @@ if (login && token) {
   login.submit();
 }
 
-// Help in the list of zones.
-const zones = one("#zones");
-if (zones && Intl.supportedValuesOf) {
-  zones.append(...Intl.supportedValuesOf("timeZone").map((name) => Object.assign(document.createElement("option"), { value: name })));
-}
+// The server does not know which zone is the local one.
+if (zoned && one("#zone")) one("#zone").textContent = zone;
 
 showKinds();
 enhance(document);
