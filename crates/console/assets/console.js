@@ -170,7 +170,11 @@ function connect() {
   stream.addEventListener("back", () => showAway(false));
   // The session has ended, or the page is no more.
   stream.addEventListener("gone", () => location.reload());
-  stream.onopen = () => say(true);
+  stream.onopen = () => {
+    say(true);
+    // A stream that begins is told so again, if it is.
+    showAway(false);
+  };
   stream.onerror = () => {
     say(false);
     // A refusal ends the stream for good.
