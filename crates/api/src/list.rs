@@ -1,7 +1,7 @@
 //! `GET /timers`: a page of the timers that match.
 
 use commands::{Filter, ListQuery, Listed, Order, Sort};
-use domain::{Invalid, Timestamp};
+use domain::{Caller, Invalid, Timestamp};
 use http::Uri;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -62,19 +62,19 @@ pub(crate) struct TimerPage {
     )
 )]
 pub(crate) async fn list(Permitted(commands): Permitted, uri: Uri) -> Result<Answer<TimerPage>, ApiError> {
-    let query = query(&uri)?;
+    let query = query(&uri, &commands.caller)?;
     let listed = commands.list(&query).await?;
-    Ok(Answer::ok("success", page(listed, &query, commands.clock.now())))
+    Ok(Answer::ok("success", page(listed, &query, &commands.caller, commands.clock.now())))
 }
 
-fn page(listed: Listed, query: &ListQuery, now: Timestamp) -> TimerPage {
+fn page(listed: Listed, query: &ListQuery, caller: &Caller, now: Timestamp) -> TimerPage {
     TimerPage {
         timers: listed.page.timers.into_iter().map(|summary| TimerView::of_summary(summary, now)).collect(),
         total: listed.total.timers,
         total_is_estimate: listed.total.is_estimate,
         limit: query.limit,
         offset: query.offset,
-        next_cursor: listed.page.next.map(|next| cursor::write(next, query.sort, query.order)),
+        next_cursor: listed.page.next.map(|next| cursor::write(next, query.sort, query.order, caller)),
         scanned: listed.page.scanned,
         complete: listed.page.complete,
     }
@@ -96,17 +96,17 @@ struct Parameters {
     /// `desc` (latest first) unless given.
     #[param(value_type = Option<schema::Order>)]
     order: Option<String>,
-    /// `next_cursor` of an earlier answer with the same `sort` and `order`.
+    /// `next_cursor` of an earlier answer with the same `sort` and `order`, to this key or one with the same namespaces.
     cursor: Option<String>,
 }
 
-fn query(uri: &Uri) -> Result<ListQuery, ApiError> {
+fn query(uri: &Uri, caller: &Caller) -> Result<ListQuery, ApiError> {
     let (filter, parameters) = filter::read::<Parameters>(uri)?;
-    Ok(parameters.into_query(filter)?)
+    Ok(parameters.into_query(filter, caller)?)
 }
 
 impl Parameters {
-    fn into_query(self, filter: Filter) -> Result<ListQuery, Invalid> {
+    fn into_query(self, filter: Filter, caller: &Caller) -> Result<ListQuery, Invalid> {
         let sort = match self.sort.as_deref() {
             None | Some("created_at") => Sort::CreatedAt,
             Some("execute_at") => Sort::ExecuteAt,
@@ -124,7 +124,7 @@ impl Parameters {
             let rule = format!("and limit must not lead further than {} timers: read on with cursor", limits::PASSED_OVER_MAX);
             return Err(Invalid::new("offset", rule));
         }
-        let after = self.cursor.map(|token| cursor::read(&token, sort, order)).transpose()?;
+        let after = self.cursor.map(|token| cursor::read(&token, sort, order, caller)).transpose()?;
         Ok(ListQuery { filter, sort, order, limit, offset, after, ..ListQuery::default() })
     }
 }

@@ -57,8 +57,8 @@ fn a_total_that_is_an_estimate_says_so() {
         (Count::about(7), (7, true)),
     ] {
         let listed = Listed { page: Page::default(), total };
-        let query = query(&Uri::from_static("/timers")).unwrap();
-        let page = serde_json::to_value(page(listed, &query, NOW)).unwrap();
+        let query = query(&Uri::from_static("/timers"), &Caller::Administrator).unwrap();
+        let page = serde_json::to_value(page(listed, &query, &Caller::Administrator, NOW)).unwrap();
         assert_eq!((&page["total"], &page["total_is_estimate"]), (&expected.0.into(), &expected.1.into()));
     }
 }

@@ -146,10 +146,9 @@ async fn a_key_finds_counts_and_exports_only_its_own(backend: Backend) {
     ] {
         assert_eq!(found(&acme, query).await, Vec::<String>::new(), "{query}");
     }
-    // A cursor is a place in the order of all timers, and leads to nothing of another tenant.
+    // A cursor is good for keys with the same namespaces.
     let foreign = admin.get("/timers?namespace=bolt&order=asc&limit=1").await.json()["data"]["next_cursor"].clone();
     let cursor = foreign.as_str().expect("a cursor");
-    let page = acme.get(&format!("/timers?order=asc&cursor={cursor}")).await.json()["data"].clone();
-    assert!(page["timers"].as_array().expect("timers").iter().all(|timer| timer["namespace"] == "acme"), "{page}");
+    assert_eq!(acme.get(&format!("/timers?order=asc&cursor={cursor}")).await.status, 400);
     service.stop().await;
 }
