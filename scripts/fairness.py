@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Measures what one tenant's attack does to another tenant.
 
-An innocent tenant registers 100 timers a second, each due two seconds later, and one batch a second. It does so without an attack,
+An innocent tenant registers 100 timers a second, each due two seconds later, and one batch a second, and lists its timers once a
+second. It does so without an attack,
 and then beside each of these attacks of another tenant, by default at ten times the strength at which it once did harm:
 
     interim  640 calls to receivers that answer with "100 Continue" without end
     hanging  20,480 receivers, each at an address of its own, that never answer
     names    2,560 host names that no name server resolves
     cancel   320 clients that search 1,000 timers of 60 KiB for some to cancel, all the time
+    search   320 clients that search the same timers for metadata that none of them has, all the time
     bodies   160 batches whose bodies come a byte at a time
 
 Prints for each attack how late the innocent tenant's calls arrived, and how long its requests took (from when they were to be sent),
 in milliseconds. The service uses a new SQLite file for each, or the database that --database names.
+
+Ends with 1 when a timer of the innocent tenant failed, was not called or was called twice, in any of the runs, and when an attack makes
+the innocent tenant's calls later than --tolerated-ms allows: the lateness of 99 of 100, compared with the run without an attack.
 
 Everything stays on the loopback interface. Without --database it runs in a network namespace of its own, with a name server that never
 answers; where that is not possible, `names` is left out. Attackers run at low priority (nice): their own CPU time is not measured.
@@ -34,12 +39,15 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 
 ADMIN_KEY = "fairness-0123456789abcdef0123456789abcdef"
 RATE = 100
 AHEAD_SECONDS = 2
 REQUEST_SECONDS_MAX = 30
 WORKERS = 16
+# How long calls that are late are waited for, before they count as lost.
+LATE_SECONDS_MAX = 60
 INSIDE = "FAIRNESS_INSIDE"
 # The name of the innocent tenant's receivers inside the network namespace, so that its calls need lookups, too.
 INNOCENT_HOST = "innocent.test"
@@ -85,6 +93,11 @@ class Service:
             return json.loads(request(self.port, ADMIN_KEY, "GET", "/healthz")[1]).get("data", {})
         except (OSError, ValueError, http.client.HTTPException):
             return {}
+
+    def count(self, namespace, status, **more):
+        """How many timers of a namespace are in one of these statuses."""
+        query = urllib.parse.urlencode({"namespace": namespace, "status": status, **more})
+        return json.loads(request(self.port, ADMIN_KEY, "GET", f"/timers/count?{query}")[1])["data"]["total"]
 
     def peak_mib(self):
         lines = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines()
@@ -162,11 +175,11 @@ def sink(pipe):
 
 def innocent(port, key, host, sink_port, seconds, pipe):
     """Registers timers at a fixed rate, and reports how long that took and what was refused."""
-    took, batches, refused, start = [], [], [], time.time() + 0.5
+    took, batches, lists, refused, start = [], [], [], [], time.time() + 0.5
 
-    def send(planned, path, body, expected, into, connection):
+    def send(planned, path, body, expected, into, connection, method="POST"):
         try:
-            status, _ = request(port, key, "POST", path, body, connection)
+            status, _ = request(port, key, method, path, body, connection)
             if status not in expected:
                 refused.append(status)
         except (OSError, http.client.HTTPException) as error:
@@ -191,11 +204,18 @@ def innocent(port, key, host, sink_port, seconds, pipe):
             time.sleep(max(0, planned - time.time()))
             send(planned, "/timers/batch", {"timers": [timer] * 50}, (200,), batches, connection)
 
+    def one_list_a_second():
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS_MAX)
+        for number in range(seconds):
+            planned = start + number + 0.5
+            time.sleep(max(0, planned - time.time()))
+            send(planned, "/timers?limit=50", None, (200,), lists, connection, "GET")
+
     threads = [threading.Thread(target=singles, args=(worker,)) for worker in range(WORKERS)]
-    threads.append(threading.Thread(target=one_batch_a_second))
+    threads += [threading.Thread(target=one_batch_a_second), threading.Thread(target=one_list_a_second)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-    pipe.send((took, batches, refused))
+    pipe.send((took, batches, lists, refused))
 
 
 # The attacks. Each runs in a process of its own, reports when it is under way, and is ended by a signal.
@@ -265,7 +285,7 @@ def names(port, key, strength, ready):
         silent.recv(4096)
 
 
-def cancel(port, key, strength, ready):
+def search_without_end(port, key, strength, ready, *searched):
     metadata = {"owner": "ada", "pad": "x" * 60 * 1024}
     timer = http_timer("greedy", "http://127.0.0.1:9/", {"delay": "10h"}, metadata=metadata)
     for _ in range(10):
@@ -276,10 +296,9 @@ def cancel(port, key, strength, ready):
         # Many source addresses, so that limits per address do not stop the attack.
         source = (f"127.0.4.{1 + number % 250}", 0)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS_MAX, source_address=source)
-        condition = {"namespace": "greedy", "metadata": {"owner": "nobody"}, "expected_max": 10}
         while True:
             try:
-                status, _ = request(port, key, "POST", "/timers/cancel", condition, connection)
+                status, _ = request(port, key, *searched, connection)
                 time.sleep(0 if status == 200 else 0.1)
             except (OSError, http.client.HTTPException):
                 connection.close()
@@ -287,6 +306,15 @@ def cancel(port, key, strength, ready):
 
     with concurrent.futures.ThreadPoolExecutor(32 * strength) as pool:
         list(pool.map(search, range(32 * strength)))
+
+
+def cancel(port, key, strength, ready):
+    condition = {"namespace": "greedy", "metadata": {"owner": "nobody"}, "expected_max": 10}
+    search_without_end(port, key, strength, ready, "POST", "/timers/cancel", condition)
+
+
+def search(port, key, strength, ready):
+    search_without_end(port, key, strength, ready, "GET", "/timers?metadata.owner=nobody", None)
 
 
 def bodies(port, key, strength, ready):
@@ -313,7 +341,7 @@ def bodies(port, key, strength, ready):
     asyncio.run(all_of_them())
 
 
-ATTACKS = {attack.__name__: attack for attack in (interim, hanging, names, cancel, bodies)}
+ATTACKS = {attack.__name__: attack for attack in (interim, hanging, names, cancel, search, bodies)}
 
 
 def attack_nicely(attack, *arguments):
@@ -332,7 +360,44 @@ def percentiles(seconds):
     return f"{at(0.5):.1f} / {at(0.99):.1f} / {at(1):.1f}"
 
 
-def measure(arguments, attack, is_inside):
+def p99_ms(seconds):
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] * 1000 if ordered else 0.0
+
+
+def await_calls(service):
+    """Waits until no timer of the innocent tenant is overdue. Those of its batches are due in hours."""
+    end = time.monotonic() + LATE_SECONDS_MAX
+    while service.count("innocent", "pending,executing", due_to=instant(time.time())) and time.monotonic() < end:
+        time.sleep(0.2)
+
+
+class Outcome:
+    """What became of the innocent tenant's timers in one run."""
+
+    def __init__(self, attack, late, sent, refused, failed):
+        self.attack, self.p99_ms, self.failed = attack or "none", p99_ms(late), failed
+        # A create whose answer was lost may have been made, and counts as refused.
+        self.lost, self.repeated = max(0, sent - len(refused) - len(late)), max(0, len(late) - sent)
+
+    def complaints(self, undisturbed_ms, tolerated_ms):
+        for count, what in ((self.failed, "failed"), (self.lost, "were not called"), (self.repeated, "were called twice")):
+            if count:
+                yield f"{self.attack}: of the innocent tenant's timers, {count} {what}"
+        if tolerated_ms and self.p99_ms - undisturbed_ms > tolerated_ms:
+            yield (f"{self.attack}: 99 of 100 of the innocent tenant's calls were late by up to {self.p99_ms:.1f} ms, "
+                   f"which is more than {tolerated_ms:g} ms above the {undisturbed_ms:.1f} ms without an attack")
+
+
+def judge(outcomes, tolerated_ms):
+    """Prints what is wrong, and returns whether nothing is."""
+    complaints = [complaint for outcome in outcomes for complaint in outcome.complaints(outcomes[0].p99_ms, tolerated_ms)]
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return not complaints
+
+
+def measure(arguments, attack, is_inside, outcomes):
     with tempfile.TemporaryDirectory(prefix="timer-fairness-") as directory:
         service = Service(arguments.binary, directory, arguments.database)
         started = []
@@ -342,6 +407,8 @@ def measure(arguments, attack, is_inside):
             started[-1].start()
             sink_port = pipe.recv()
             key = service.tenant("innocent")
+            # A database that --database names has the timers of the run before.
+            failed_before = service.count("innocent", "failed,expired")
             if attack:
                 ready = processes.Event()
                 given = (ATTACKS[attack], service.port, service.tenant("greedy"), arguments.strength, ready)
@@ -355,13 +422,16 @@ def measure(arguments, attack, is_inside):
             client = (service.port, key, host, sink_port, arguments.seconds, teller)
             started.append(processes.Process(target=innocent, args=client, daemon=True))
             started[-1].start()
-            took, batches, refused = told.recv()
+            took, batches, lists, refused = told.recv()
             permits = service.health().get("permits")
             time.sleep(AHEAD_SECONDS + 2)
+            await_calls(service)
             pipe.send("report")
             late, sent = pipe.recv(), arguments.seconds * RATE
+            failed = service.count("innocent", "failed,expired") - failed_before
+            outcomes.append(Outcome(attack, late, sent, refused, failed))
             print(f"| {attack or 'none'} | {percentiles(late)} | {len(late)} of {sent} | {percentiles(took)} | {percentiles(batches)} "
-                  f"| {len(refused)} | {service.peak_mib()} | {json.dumps(permits)} |", flush=True)
+                  f"| {percentiles(lists)} | {len(refused)} | {service.peak_mib()} | {json.dumps(permits)} |", flush=True)
         finally:
             for process in started:
                 process.kill()
@@ -392,6 +462,8 @@ def main():
     parser.add_argument("--attacks", default=",".join(ATTACKS), help="the attacks to run, separated by commas")
     parser.add_argument("--strength", type=int, default=10, help="multiplies the strength of each attack")
     parser.add_argument("--seconds", type=int, default=15, help="how long each is measured")
+    parser.add_argument("--tolerated-ms", type=float, default=20,
+                        help="how much later the innocent tenant's calls may be beside an attack; 0: that is not judged")
     parser.add_argument("--database", help="a PostgreSQL database, which should be empty")
     arguments = parser.parse_args()
     attacks = arguments.attacks.split(",")
@@ -401,13 +473,15 @@ def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     print("Milliseconds: half of them / 99 of 100 / all of them within\n")
-    print("| attack | calls late by | arrived | creates took | batches took | refused | peak MiB | permits at the end |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    print("| attack | calls late by | arrived | creates took | batches took | lists took | refused | peak MiB | permits at the end |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    outcomes = []
     for attack in [None, *attacks]:
         if attack == "names" and not is_inside:
-            print("| names | left out: there is no network namespace to do it in | | | | | | |", flush=True)
+            print("| names | left out: there is no network namespace to do it in | | | | | | | |", flush=True)
             continue
-        measure(arguments, attack, is_inside)
+        measure(arguments, attack, is_inside, outcomes)
+    sys.exit(0 if judge(outcomes, arguments.tolerated_ms) else 1)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ cargo build --release --locked --package server
 SOAK=1 scripts/browser_test.sh "${CARGO_TARGET_DIR:-target}/release/timer" --many-timers 1000000
 
 heading "fairness between tenants"
-scripts/fairness.py "${CARGO_TARGET_DIR:-target}/release/timer"
+# Timers that fail or are lost end it. The attackers share the cores with the service, so milliseconds are judged only where that is
+# asked for: FAIRNESS_TOLERATED_MS=20.
+scripts/fairness.py "${CARGO_TARGET_DIR:-target}/release/timer" --tolerated-ms "${FAIRNESS_TOLERATED_MS:-0}"
 
 heading "instructions of a create and of a fire"
 scripts/instructions.sh

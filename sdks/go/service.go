@@ -90,6 +90,17 @@ type Cluster struct {
 	Nodes                []Node    `json:"nodes"`
 	Shards               []Shard   `json:"shards"`
 	OldestOverdueSeconds float64   `json:"oldest_overdue_seconds"`
+	// Moves are the latest acquisitions of shards, the latest first.
+	Moves []ShardMove `json:"moves"`
+}
+
+// ShardMove is a shard that a node has acquired; From is empty where no former owner is known.
+type ShardMove struct {
+	At    time.Time `json:"at"`
+	Shard int       `json:"shard"`
+	Epoch int64     `json:"epoch"`
+	From  string    `json:"from"`
+	To    string    `json:"to"`
 }
 
 // Node is one process.

@@ -66,6 +66,7 @@ type FiredStats struct {
 // FiredBucket is a span of time. Latenesses are nil where nothing was fired.
 type FiredBucket struct {
 	At            time.Time `json:"at"`
+	Created       int64     `json:"created"`
 	Fired         int64     `json:"fired"`
 	Completed     int64     `json:"completed"`
 	Failed        int64     `json:"failed"`

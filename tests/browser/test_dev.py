@@ -58,7 +58,8 @@ def test_the_inbox_shows_calls_answers_as_it_is_told_and_moves_the_clock(dev, lo
     calls = page.locator("#inbox-calls tbody tr")
     expect(calls).to_have_count(1)
     expect(calls.first).to_contain_text("503")
-    # The retry is an hour away.
+    # The receiver knows of a call before the service has settled it. The retry is an hour away.
+    dev.wait_for_status(id, "pending")
     page.get_by_role("button", name="To the next fire").click()
     expect(page.get_by_role("status")).to_contain_text("1 call was made")
     expect(calls).to_have_count(2)

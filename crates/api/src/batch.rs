@@ -9,7 +9,7 @@ use axum::{
     extract::{FromRequestParts, State},
     response::{IntoResponse, Response},
 };
-use commands::{Commands, NewTimerRequest};
+use commands::{Commands, NewTimerRequest, Permit};
 use domain::{Given, limits::CREATED_AT_ONCE_MAX};
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,6 @@ use crate::{
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::{ApiError, PartlyFailed},
     limits,
-    permits::Permit,
     request::{self, Elements},
     trace::Traced,
     view::TimerView,

@@ -2,17 +2,12 @@ use axum::{
     body::{Body, HttpBody},
     extract::{FromRequest, Request},
 };
+use commands::{Permit, Permits};
 use domain::AccessKeyId;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 
-use crate::{
-    Api,
-    auth::Permitted,
-    error::ApiError,
-    limits,
-    permits::{Permit, Permits},
-};
+use crate::{Api, auth::Permitted, error::ApiError, limits};
 
 /// The text of a JSON body: there, not too large, in time, of the right type and valid UTF-8. Not yet parsed. A large one holds a
 /// permit for as long as it is there.

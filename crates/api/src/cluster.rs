@@ -1,6 +1,6 @@
 //! `GET /cluster`: the processes that share the work.
 
-use commands::{Cluster, Member, NodeId};
+use commands::{Cluster, Member, NodeId, ShardMove};
 use domain::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,6 +23,10 @@ pub(crate) struct ClusterView {
     /// How late the oldest timer is that should have fired and waits; 0 when there is none.
     #[schema(minimum = 0, example = 0.0)]
     oldest_overdue_seconds: f64,
+    /// The latest acquisitions of shards, the latest first, as far as the answering process has seen them: it looks every ten seconds
+    /// and at each such request.
+    #[schema(max_items = 50)]
+    moves: Vec<ShardMoveView>,
 }
 
 /// A process.
@@ -67,6 +71,25 @@ struct ShardView {
     owner: Option<String>,
 }
 
+/// A shard that a node has acquired.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ShardMove)]
+struct ShardMoveView {
+    /// When it was seen.
+    #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
+    at: Timestamp,
+    #[schema(minimum = 0, example = 0)]
+    shard: u16,
+    #[schema(minimum = 1, example = 2)]
+    epoch: i64,
+    /// The name of the former owner, if there is one.
+    #[schema(required = true, example = "timer-1:8080")]
+    from: Option<String>,
+    /// The name of the new owner.
+    #[schema(example = "timer-2:8080")]
+    to: String,
+}
+
 /// Cluster
 ///
 /// The processes on this database, what each holds, and how late the oldest waiting timer is. For the administrator's key only.
@@ -75,14 +98,14 @@ struct ShardView {
     responses((status = 200, description = "How things stand: `success`.", body = Envelope<ClusterView>))
 )]
 pub(crate) async fn cluster(Permitted(commands): Permitted) -> Result<Answer<ClusterView>, ApiError> {
-    Ok(Answer::ok("success", view(commands.cluster().await?)))
+    Ok(Answer::ok("success", view(commands.cluster().await?, commands.shard_moves()?)))
 }
 
 fn name_of(node: NodeId) -> String {
     Uuid::from_u128(node.0).to_string()
 }
 
-fn view(cluster: Cluster) -> ClusterView {
+fn view(cluster: Cluster, moves: Vec<ShardMove>) -> ClusterView {
     let Cluster { now, members, shards, oldest_overdue } = cluster;
     let seconds_until = |at: Timestamp| at.since(now).as_duration().as_secs_f64();
     let node = |(member, lease_until): (Member, Timestamp)| NodeView {
@@ -104,6 +127,10 @@ fn view(cluster: Cluster) -> ClusterView {
             .into_iter()
             .map(|state| ShardView { shard: state.shard.0, epoch: state.epoch.0, owner: state.owner.map(name_of) })
             .collect(),
+        moves: moves
+            .into_iter()
+            .map(|ShardMove { at, shard, epoch, from, to }| ShardMoveView { at, shard: shard.0, epoch: epoch.0, from, to })
+            .collect(),
     }
 }
 
@@ -120,7 +147,7 @@ mod tests {
         assert_eq!(
             rig.get("/cluster").await.json()["data"],
             json!({"now": "2030-01-01T00:00:00Z", "nodes": [], "shards": [{"shard": 0, "epoch": 0, "owner": null}],
-                "oldest_overdue_seconds": 0.0})
+                "oldest_overdue_seconds": 0.0, "moves": []})
         );
         rig.claim_all().await;
         rig.created(r#"{"seconds":10,"url":"http://a"}"#).await;

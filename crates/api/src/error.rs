@@ -88,7 +88,9 @@ impl ApiError {
             Self::Command(CommandError::Forbidden(_)) => StatusCode::FORBIDDEN,
             Self::TooManyRequests(_)
             | Self::TooManyWrongKeys(_)
-            | Self::Command(CommandError::Searching | CommandError::TooManyOperations) => StatusCode::TOO_MANY_REQUESTS,
+            | Self::Command(CommandError::Searching | CommandError::TooManySearches | CommandError::TooManyOperations) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTooSlow | Self::HeadTooSlow => StatusCode::REQUEST_TIMEOUT,

@@ -50,7 +50,6 @@ mod openapi;
 mod operations;
 mod page;
 mod pause;
-mod permits;
 mod ping;
 mod ping_timer;
 mod rate;
@@ -97,8 +96,8 @@ pub use metrics::METRICS;
 pub use rate::{RateLimit, Rates};
 pub use request::{read_new_timer, read_patch};
 
+use commands::Permits;
 use page::Page;
-use permits::Permits;
 use rate::WrongKeys;
 use request_metrics::RequestMetrics;
 

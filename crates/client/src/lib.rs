@@ -62,7 +62,7 @@ pub use pauses::retry_after;
 pub use query::Query;
 pub use service::{
     Caller, Cluster, Destination, Destinations, DueBucket, DueStats, FiredBucket, FiredStats, Health, Namespace, Namespaces,
-    Node, Shard, Stats, StatsQuery,
+    Node, Shard, ShardMove, Stats, StatsQuery,
 };
 pub use timer::{Attempt, AttemptAnswer, Detail, Status, Timer, TimerDetail};
 pub use timers::{BatchResult, Count, Timers};

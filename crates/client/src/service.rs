@@ -59,6 +59,8 @@ pub struct FiredStats {
 pub struct FiredBucket {
     #[serde(with = "wire::instant")]
     pub at: Instant,
+    #[serde(default)]
+    pub created: u64,
     pub fired: u64,
     pub completed: u64,
     pub failed: u64,
@@ -126,6 +128,22 @@ pub struct Cluster {
     pub nodes: Vec<Node>,
     pub shards: Vec<Shard>,
     pub oldest_overdue_seconds: f64,
+    /// The latest first, as far as the answering process has seen them.
+    #[serde(default)]
+    pub moves: Vec<ShardMove>,
+}
+
+/// A shard that a node has acquired.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ShardMove {
+    #[serde(with = "wire::instant")]
+    pub at: Instant,
+    pub shard: u64,
+    pub epoch: u64,
+    /// The name of the former owner, if there is one.
+    pub from: Option<String>,
+    pub to: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -52,11 +52,11 @@ impl Commands {
         let _search = self.searches.begin(&self.caller).ok_or(CommandError::Searching)?;
         let filter = self.selected(filter, self.clock.now())?;
         let query = ListQuery { limit: EXAMPLES, ..in_order(filter.clone()) };
-        let examples = call::reading(self.stores.timers.list(&query)).await?.timers;
+        let examples = self.find(query).await?.timers;
         let (mut timers, mut is_estimate, mut by_status) = (0, false, Vec::new());
         for status in Status::ALL.into_iter().filter(|status| filter.fits_status(*status)) {
             let of_status = Filter { status: vec![status], ..filter.clone() };
-            let count = call::reading(self.stores.timers.count(&of_status, SEARCH_BUDGET)).await?;
+            let count = self.count_matching(of_status, SEARCH_BUDGET).await?;
             timers += count.timers;
             is_estimate |= count.is_estimate;
             by_status.push((status, count.timers));
@@ -80,7 +80,7 @@ impl Commands {
         if is_all {
             return self.change_now(&work, &found, now).await;
         }
-        let count = call::reading(self.stores.timers.count(&filter, SEARCH_BUDGET)).await?;
+        let count = self.count_matching(filter.clone(), SEARCH_BUDGET).await?;
         let matched = count.timers.max(found.len() as u64);
         if matched > request.expected_max {
             return Err(too_many());
@@ -102,7 +102,7 @@ impl Commands {
         let mut query = ListQuery { limit: CHANGED_AT_ONCE_MAX as u32 + 1, ..in_order(filter.clone()) };
         let mut found = Vec::new();
         loop {
-            let page = call::reading(self.stores.timers.list(&query)).await?;
+            let page = self.find(query.clone()).await?;
             found.extend(page.timers);
             query.after = page.next;
             if found.len() > CHANGED_AT_ONCE_MAX || (page.next.is_some() && tokio::time::Instant::now() >= until) {

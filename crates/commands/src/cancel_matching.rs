@@ -57,7 +57,7 @@ impl Commands {
         };
         let mut found = Vec::new();
         loop {
-            let page = call::reading(self.stores.timers.list(&query)).await?;
+            let page = self.find(query.clone()).await?;
             found.extend(page.timers.iter().map(|timer| timer.id));
             query.after = page.next;
             if page.next.is_none() || found.len() > selection.expected_max {

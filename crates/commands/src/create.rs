@@ -139,7 +139,8 @@ impl Commands {
             Created::PastExpiry(_) => return Err(Expiry::no_later_than_due().into()),
         };
         // With labels that are known when this is compiled, no key has to be made to find the metric.
-        if matches!(outcome, Outcome::Created(_)) {
+        if let Outcome::Created(timer) = &outcome {
+            (self.stats.live.created)(&timer.definition.namespace, timer.created_at);
             metrics::counter!("timer_created_total", "result" => "created").increment(1);
         } else {
             metrics::counter!("timer_created_total", "result" => "replaced").increment(1);

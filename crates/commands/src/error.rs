@@ -41,6 +41,9 @@ pub enum CommandError {
     /// Another bulk request of the same key is still searching; nothing was changed.
     #[error("another bulk request with this key is running, and nothing was changed: try again when it has ended")]
     Searching,
+    /// The searches of this key take so long that one more would wait for too long.
+    #[error("too many searches of this key are waiting: try again when some have ended")]
+    TooManySearches,
     /// As many streams are open as there may be.
     #[error("{0}: close one, or try again later")]
     TooManyStreams(&'static str),

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use domain::{Group, Namespace};
 use store::GroupCount;
 
@@ -10,7 +12,8 @@ impl Commands {
     /// How many timers of a group there are, by their status. A group that is not known has none.
     pub async fn count_group(&self, namespace: &Namespace, group: &Group) -> Result<GroupCount, CommandError> {
         self.check_open(namespace)?;
-        Ok(call::reading(self.stores.timers.count_group(namespace, group)).await?)
+        let (timers, namespace, group) = (Arc::clone(&self.stores.timers), namespace.clone(), group.clone());
+        self.scan(async move { timers.count_group(&namespace, &group).await }).await
     }
 
     /// Cancels every timer of a group that waits, a thousand in one commit. Timers that are being delivered are left alone, and so

@@ -32,10 +32,12 @@ mod operations;
 mod patch;
 mod pause;
 mod permission;
+mod permits;
 mod ping;
 mod retry;
 mod rules;
 mod searches;
+mod shard_moves;
 mod single_flight;
 mod stats;
 mod update;
@@ -59,11 +61,13 @@ pub use keyring::KeyRing;
 pub use list::Listed;
 pub use operations::{OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
+pub use permits::{Permit, Permits};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};
 pub use searches::Searches;
+pub use shard_moves::{ShardMove, ShardMoves};
 pub use stats::{
-    DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace, ListedNamespaces, Live,
-    NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
+    CountCreated, DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace,
+    ListedNamespaces, Live, NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
 };
 pub use store::{
     BulkOperation, Cluster, Count, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, OperationId, OperationState,

@@ -1,8 +1,8 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use store::{Count, Filter, ListQuery, Page};
 
-use crate::{CommandError, Commands, call};
+use crate::{CommandError, Commands};
 
 /// How long a list waits for its total, which is an estimate where counting takes longer.
 const TOTAL_BUDGET: Duration = Duration::from_millis(15);
@@ -20,12 +20,12 @@ impl Commands {
     /// One page of the timers that match, and how many match.
     pub async fn list(&self, query: &ListQuery) -> Result<Listed, CommandError> {
         let query = &ListQuery { filter: self.narrowed(&query.filter)?, ..query.clone() };
-        let page = call::reading(self.stores.timers.list(query)).await?;
+        let page = self.find(query.clone()).await?;
         let is_first = query.after.is_none() && query.offset == 0;
         let total = if is_first && page.next.is_none() {
             Count::exactly(page.timers.len() as u64)
         } else {
-            call::reading(self.stores.timers.count(&query.filter, TOTAL_BUDGET)).await?
+            self.count_matching(query.filter.clone(), TOTAL_BUDGET).await?
         };
         Ok(Listed { page, total })
     }
@@ -33,13 +33,22 @@ impl Commands {
     /// One page of the timers that match.
     pub async fn search(&self, query: &ListQuery) -> Result<Page, CommandError> {
         let query = &ListQuery { filter: self.narrowed(&query.filter)?, ..query.clone() };
-        Ok(call::reading(self.stores.timers.list(query)).await?)
+        self.find(query.clone()).await
     }
 
     /// How many timers match.
     pub async fn count(&self, filter: &Filter) -> Result<Count, CommandError> {
-        let filter = self.narrowed(filter)?;
-        Ok(call::reading(self.stores.timers.count(&filter, COUNT_BUDGET)).await?)
+        self.count_matching(self.narrowed(filter)?, COUNT_BUDGET).await
+    }
+
+    pub(crate) async fn find(&self, query: ListQuery) -> Result<Page, CommandError> {
+        let timers = Arc::clone(&self.stores.timers);
+        self.scan(async move { timers.list(&query).await }).await
+    }
+
+    pub(crate) async fn count_matching(&self, filter: Filter, budget: Duration) -> Result<Count, CommandError> {
+        let timers = Arc::clone(&self.stores.timers);
+        self.scan(async move { timers.count(&filter, budget).await }).await
     }
 
     /// Whether the caller may ask for what a filter names.

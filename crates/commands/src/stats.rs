@@ -8,10 +8,10 @@ mod period;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use domain::Namespace;
+use domain::{Namespace, Timestamp};
 use store::{DueCounts, DueQuery, NamespaceCounts, NodeDigest, NodeReceiver};
 
-use crate::{CommandError, Commands, single_flight::SingleFlight};
+use crate::{CommandError, Commands, ShardMoves, single_flight::SingleFlight};
 
 pub use self::{
     destinations::{DestinationHealth, DestinationStatus, Destinations},
@@ -30,19 +30,24 @@ pub struct Stats {
     pub live: Live,
     /// What the operator has decided for single namespaces.
     pub configured: Arc<[NamespaceSettings]>,
+    pub shard_moves: ShardMoves,
     due: SingleFlight<DueQuery, DueCounts>,
     namespaces: SingleFlight<Vec<Namespace>, NamespaceCounts>,
 }
 
 impl Stats {
-    pub fn new(live: Live, configured: Vec<NamespaceSettings>) -> Self {
-        Self { live, configured: configured.into(), ..Self::default() }
+    pub fn new(live: Live, configured: Vec<NamespaceSettings>, shard_moves: ShardMoves) -> Self {
+        Self { live, configured: configured.into(), shard_moves, ..Self::default() }
     }
 }
 
-/// What this process has gathered; the store may have some of it already, or an older state.
+/// Counts a timer of this namespace that was registered at this time.
+pub type CountCreated = Arc<dyn Fn(&Namespace, Timestamp) + Send + Sync>;
+
+/// What this process gathers; the store may have some of it already, or an older state.
 #[derive(Clone)]
 pub struct Live {
+    pub created: CountCreated,
     pub digests: Arc<dyn Fn() -> Vec<NodeDigest> + Send + Sync>,
     pub receivers: Arc<dyn Fn() -> Vec<NodeReceiver> + Send + Sync>,
 }
@@ -50,7 +55,7 @@ pub struct Live {
 impl Default for Live {
     /// Nothing.
     fn default() -> Self {
-        Self { digests: Arc::new(Vec::new), receivers: Arc::new(Vec::new) }
+        Self { created: Arc::new(|_, _| ()), digests: Arc::new(Vec::new), receivers: Arc::new(Vec::new) }
     }
 }
 

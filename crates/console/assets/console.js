@@ -165,9 +165,16 @@ function connect() {
     const { id, html } = JSON.parse(event.data);
     if (!dialog?.open) replace(id, html);
   });
+  // The store does not answer: what is shown is from before.
+  stream.addEventListener("away", () => showAway(true));
+  stream.addEventListener("back", () => showAway(false));
   // The session has ended, or the page is no more.
   stream.addEventListener("gone", () => location.reload());
-  stream.onopen = () => say(true);
+  stream.onopen = () => {
+    say(true);
+    // A stream that begins is told so again, if it is.
+    showAway(false);
+  };
   stream.onerror = () => {
     say(false);
     // A refusal ends the stream for good.
@@ -176,6 +183,11 @@ function connect() {
       setTimeout(connect, 5000);
     }
   };
+}
+
+function showAway(isAway) {
+  one("#away").hidden = !isAway;
+  one("#main").classList.toggle("stale", isAway);
 }
 
 function disconnect() {
@@ -263,11 +275,8 @@ if (login && token) {
   login.submit();
 }
 
-// Help in the list of zones.
-const zones = one("#zones");
-if (zones && Intl.supportedValuesOf) {
-  zones.append(...Intl.supportedValuesOf("timeZone").map((name) => Object.assign(document.createElement("option"), { value: name })));
-}
+// The server does not know which zone is the local one.
+if (zoned && one("#zone")) one("#zone").textContent = zone;
 
 showKinds();
 enhance(document);

@@ -1,13 +1,18 @@
 //! Charts: SVG that is drawn here and takes its colours from the style sheet. The plot is stretched to the room that it has; its labels
 //! stand around it as text, so that they have the same size in every window.
 
+use domain::DurationHistogram;
 use maud::{Markup, PreEscaped, html};
+
+use crate::text::{self, micros};
 
 /// The plot, in units of its own.
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 100.0;
 /// How many lines of a linear scale are above its floor.
 const LINES: u64 = 3;
+/// A histogram of fewer bars would be a wall.
+const DOUBLINGS_MIN: usize = 10;
 
 /// One bar: how high it is, what it is called, and where it leads to, if anywhere.
 pub(crate) struct Bar {
@@ -36,6 +41,29 @@ pub(crate) fn bars(name: &str, bars: &[Bar], labels: &[String]) -> Markup {
     // What can be followed must not stand in an image.
     let role = if bars.iter().any(|bar| bar.link.is_some()) { "group" } else { "img" };
     chart(name, role, &linear(top), labels, &drawn)
+}
+
+/// Lengths of time of calls, each bar twice as long as the one before. `did` is what calls did for that long.
+pub(crate) fn histogram(name: &str, lengths: &DurationHistogram, did: &str) -> Markup {
+    let doublings = lengths.doublings(DOUBLINGS_MIN);
+    let drawn: Vec<Bar> = doublings
+        .iter()
+        .map(|(from, to, count)| Bar {
+            value: *count,
+            title: format!("{} {did} {} to {}", text::counted(*count, "call", "calls"), micros(*from), micros(*to)),
+            link: None,
+        })
+        .collect();
+    let ends = doublings.first().zip(doublings.last()).map(|((first, ..), (_, last, _))| (*first, *last));
+    let middle = doublings.get(doublings.len() / 2).filter(|_| doublings.len() > 2 && doublings.len().is_multiple_of(2));
+    let labels: Vec<String> = ends
+        .map(|(first, last)| [Some(first), middle.map(|(from, ..)| *from), Some(last)])
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(micros)
+        .collect();
+    bars(name, &drawn, &labels)
 }
 
 /// A line: the class that draws it, and its values; there is a gap where there is none.

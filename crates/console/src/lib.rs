@@ -37,6 +37,7 @@ mod timer_draft;
 mod timer_form;
 mod timer_rows;
 mod visitor;
+mod zone;
 
 #[cfg(test)]
 mod rig;

@@ -34,8 +34,10 @@ use crate::{
     visitor::Visitor,
 };
 
-/// How often a view is rendered. One that takes long is rendered less often, so that no view takes more than a twentieth of the time.
+/// How often a view is rendered. One that takes long is rendered less often, so that no view takes more than a twentieth of the time. The
+/// pause has an end: on a busy machine a view takes long because it waits, and its viewers should not wait twenty times as long.
 const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE_FACTOR: u32 = 20;
 /// How often a stream shows that it is alive, and its session is looked at again.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -63,10 +65,19 @@ struct View {
     page: String,
 }
 
-/// The regions as they were rendered last.
-#[derive(Debug, Clone)]
-enum Snapshot {
-    Regions(Arc<Vec<(&'static str, String)>>),
+/// The regions as they were rendered last, and whether they are still true.
+#[derive(Debug, Clone, Default)]
+struct Snapshot {
+    regions: Arc<Vec<(&'static str, String)>>,
+    state: ViewState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum ViewState {
+    #[default]
+    Present,
+    /// The store does not answer: the regions are from before.
+    StoreAway,
     /// The page is no more.
     Gone,
 }
@@ -120,6 +131,7 @@ pub(crate) async fn follow(visitor: Visitor, fields: Fields) -> Result<Response,
         permit,
         snapshots: subscribe(&visitor, view),
         sent: HashMap::new(),
+        is_away: false,
         is_new: true,
         comment_at: Instant::now(),
         is_over: false,
@@ -146,7 +158,7 @@ fn subscribe(visitor: &Visitor, view: View) -> watch::Receiver<Snapshot> {
     if let Some(snapshots) = state.views.get(&view) {
         return snapshots.clone();
     }
-    let (sender, receiver) = watch::channel(Snapshot::Regions(Arc::default()));
+    let (sender, receiver) = watch::channel(Snapshot::default());
     state.views.insert(view.clone(), receiver.clone());
     let visitor = Visitor { is_live: true, ..visitor.clone() };
     tokio::spawn(async move {
@@ -164,17 +176,18 @@ async fn poll(visitor: &Visitor, view: &View, sender: &watch::Sender<Snapshot>) 
             Ok(regions) => {
                 let rendered: Vec<_> = regions.iter().map(|region| (region.id, region.render().into_string())).collect();
                 sender.send_if_modified(|snapshot| {
-                    let is_other = !matches!(snapshot, Snapshot::Regions(former) if **former == rendered);
+                    let is_other = snapshot.state != ViewState::Present || *snapshot.regions != rendered;
                     if is_other {
-                        *snapshot = Snapshot::Regions(Arc::new(rendered));
+                        *snapshot = Snapshot { regions: Arc::new(rendered), state: ViewState::Present };
                     }
                     is_other
                 });
             }
-            Err(problem) if problem.status() == StatusCode::NOT_FOUND => _ = sender.send(Snapshot::Gone),
+            Err(problem) if problem.status() == StatusCode::NOT_FOUND => set_state(sender, ViewState::Gone),
+            Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => set_state(sender, ViewState::StoreAway),
             Err(problem) => tracing::debug!(?problem, "a view of the console cannot be rendered at the moment"),
         }
-        sleep(PAUSE.max(began.elapsed() * PAUSE_FACTOR)).await;
+        sleep((began.elapsed() * PAUSE_FACTOR).clamp(PAUSE, PAUSE_MAX)).await;
         let mut state = visitor.shared.live.state();
         // The state holds one receiver. New streams come under its lock.
         if sender.receiver_count() <= 1 {
@@ -182,6 +195,11 @@ async fn poll(visitor: &Visitor, view: &View, sender: &watch::Sender<Snapshot>) 
             return;
         }
     }
+}
+
+/// The regions stay as they were.
+fn set_state(sender: &watch::Sender<Snapshot>, state: ViewState) {
+    sender.send_if_modified(|snapshot| std::mem::replace(&mut snapshot.state, state) != state);
 }
 
 /// What changes on a page while it is looked at.
@@ -214,6 +232,8 @@ struct Feed {
     snapshots: watch::Receiver<Snapshot>,
     /// The regions as this viewer has them.
     sent: HashMap<&'static str, String>,
+    /// Whether this viewer knows that the store does not answer.
+    is_away: bool,
     is_new: bool,
     comment_at: Instant,
     is_over: bool,
@@ -254,12 +274,17 @@ impl Feed {
     }
 
     fn changes(&mut self) -> String {
-        let snapshot = self.snapshots.borrow_and_update().clone();
-        let Snapshot::Regions(regions) = snapshot else {
+        let Snapshot { regions, state } = self.snapshots.borrow_and_update().clone();
+        if state == ViewState::Gone {
             self.is_over = true;
             return GONE.to_owned();
+        }
+        let is_away = state == ViewState::StoreAway;
+        let mut frames = match (std::mem::replace(&mut self.is_away, is_away), is_away) {
+            (false, true) => AWAY.to_owned(),
+            (true, false) => BACK.to_owned(),
+            _ => String::new(),
         };
-        let mut frames = String::new();
         for (id, html) in regions.iter() {
             if self.sent.get(id) != Some(html) {
                 frames.push_str(&format!("event: region\ndata: {}\n\n", json!({"id": id, "html": html})));
@@ -283,6 +308,8 @@ impl Feed {
 }
 
 const GONE: &str = "event: gone\ndata: {}\n\n";
+const AWAY: &str = "event: away\ndata: {}\n\n";
+const BACK: &str = "event: back\ndata: {}\n\n";
 
 #[cfg(test)]
 mod tests {
@@ -335,6 +362,18 @@ mod tests {
         rig.clock.advance(Span::from_secs(2));
         assert!(read_until(&mut body, "event: gone").await.contains("gone"));
         assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_viewer_is_told_that_the_store_is_away_and_back() {
+        let rig = Rig::new();
+        let (_, mut body) = open(&rig, &rig.cookie, "/timers").await;
+        read_until(&mut body, "timer-list").await;
+        rig.faulty.set_down(true);
+        let away = read_until(&mut body, "event: away").await;
+        assert!(!away.contains("event: region"), "{away}");
+        rig.faulty.set_down(false);
+        read_until(&mut body, "event: back").await;
     }
 
     #[tokio::test(start_paused = true)]

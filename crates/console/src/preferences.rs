@@ -9,10 +9,12 @@ use axum::{
 use http::{HeaderMap, header};
 use maud::{Markup, html};
 
-use crate::{Shared, cookie, cookie::Kept, fields::Form, frame, problem::Problem, visitor::Visitor};
+use crate::{Shared, cookie, cookie::Kept, fields::Form, frame, problem::Problem, visitor::Visitor, zone::Zone};
 
 const KEPT_SECONDS: i64 = 365 * 24 * 60 * 60;
 const ZONE_CHARS_MAX: usize = 64;
+/// The zone of the browser, which only its script knows.
+const LOCAL: &str = "local";
 
 /// One thing that a viewer may choose: its field, its cookie, and what it may be. The first is what holds without a choice.
 struct Choice {
@@ -24,8 +26,8 @@ struct Choice {
 const THEME: Choice = Choice { field: "theme", cookie: "timer-theme", values: &["auto", "light", "dark"] };
 const DENSITY: Choice = Choice { field: "density", cookie: "timer-density", values: &["comfortable", "compact"] };
 const SHORTCUTS: Choice = Choice { field: "shortcuts", cookie: "timer-shortcuts", values: &["on", "off"] };
-/// A zone is one of these, or a name such as `Europe/Berlin`, which the script knows.
-const ZONE: Choice = Choice { field: "zone", cookie: "timer-zone", values: &["UTC", "local"] };
+/// A zone is one of these, or a name such as `Europe/Berlin`.
+const ZONE: Choice = Choice { field: "zone", cookie: "timer-zone", values: &["UTC", LOCAL] };
 const ALL: [&Choice; 4] = [&THEME, &DENSITY, &SHORTCUTS, &ZONE];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(crate) struct Preferences {
     pub(crate) density: String,
     pub(crate) shortcuts: String,
     pub(crate) zone: String,
+    /// `None` is UTC, also where the zone of the browser is wanted: its script goes on from there.
+    pub(crate) known_zone: Option<Zone>,
 }
 
 impl Default for Preferences {
@@ -48,14 +52,15 @@ impl Preferences {
             let kept = cookie::read(headers, choice.cookie).filter(|value| choice.allows(value));
             kept.unwrap_or(choice.values[0]).to_owned()
         };
-        Self { theme: chosen(&THEME), density: chosen(&DENSITY), shortcuts: chosen(&SHORTCUTS), zone: chosen(&ZONE) }
+        let zone = chosen(&ZONE);
+        let known_zone = Some(&zone).filter(|zone| !ZONE.values.contains(&zone.as_str())).and_then(|name| Zone::named(name));
+        Self { theme: chosen(&THEME), density: chosen(&DENSITY), shortcuts: chosen(&SHORTCUTS), zone, known_zone }
     }
 }
 
 impl Choice {
     fn allows(&self, value: &str) -> bool {
-        let is_name = |b: u8| b.is_ascii_alphanumeric() || b"/_+-".contains(&b);
-        let is_zone = || value.contains('/') && value.len() <= ZONE_CHARS_MAX && value.bytes().all(is_name);
+        let is_zone = || value.len() <= ZONE_CHARS_MAX && Zone::named(value).is_some();
         self.values.contains(&value) || (self.field == ZONE.field && is_zone())
     }
 }
@@ -84,7 +89,7 @@ pub(crate) fn is_own_path(path: &str) -> bool {
 
 /// `GET /console/preferences`.
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
-    let Preferences { theme, density, shortcuts, zone } = &visitor.preferences;
+    let Preferences { theme, density, shortcuts, zone, known_zone: _ } = &visitor.preferences;
     let body = html! {
         div.title { h1 { "Preferences" } span.muted { "kept in this browser" } }
         section.card { div.body {
@@ -94,10 +99,10 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
                 (options("Density", &DENSITY, density))
                 (options("Keyboard shortcuts", &SHORTCUTS, shortcuts))
                 label { "Time zone"
-                    span.hint { "UTC, local, or a name such as Europe/Berlin. Zones other than UTC need script." }
+                    span.hint { "UTC, local, or a name such as Europe/Berlin. Only local needs script." }
                     input type="text" name=(ZONE.field) value=(zone) list="zones" maxlength=(ZONE_CHARS_MAX);
                 }
-                datalist #zones { option value="UTC"; option value="local"; }
+                datalist #zones { option value="UTC"; option value=(LOCAL); @for name in Zone::names().filter(|name| name.contains('/')) { option value=(name); } }
                 div { button.main { "Save" } }
             }
         } }
@@ -159,11 +164,13 @@ pub(crate) fn switches(visitor: &Visitor) -> Markup {
 /// The switch of the time zone in the bar.
 pub(crate) fn zone_switch(visitor: &Visitor) -> Markup {
     let zone = &visitor.preferences.zone;
-    let other = if zone == "UTC" { "local" } else { "UTC" };
+    let other = if zone == "UTC" { LOCAL } else { "UTC" };
+    // The script writes its own name instead, once it has turned the times.
+    let shown = if zone == LOCAL { "UTC" } else { zone };
     html! {
         form.plain method="post" action=(visitor.link("/preferences")) {
             input type="hidden" name="back" value=(visitor.path);
-            button #zone .quiet name=(ZONE.field) value=(other) title={ "Times are shown in " (zone) "; switch to " (other) } { (zone) }
+            button #zone .quiet name=(ZONE.field) value=(other) title={ "Time zone; switch to " (other) } { (shown) }
         }
     }
 }
@@ -179,6 +186,7 @@ mod tests {
             (&THEME, "pink", false),
             (&ZONE, "Europe/Berlin", true),
             (&ZONE, "Etc/GMT+2", true),
+            (&ZONE, "Europe/Atlantis", false),
             (&ZONE, "Berlin", false),
             (&ZONE, "a/b;Path=/", false),
             (&DENSITY, "a/b", false),

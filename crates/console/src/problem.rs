@@ -104,9 +104,10 @@ pub(crate) const fn status_of(error: &CommandError) -> StatusCode {
         | CommandError::IdTaken
         | CommandError::InDelivery(_)
         | CommandError::TooMany { .. } => StatusCode::CONFLICT,
-        CommandError::Searching | CommandError::TooManyStreams(_) | CommandError::TooManyOperations => {
-            StatusCode::TOO_MANY_REQUESTS
-        }
+        CommandError::Searching
+        | CommandError::TooManySearches
+        | CommandError::TooManyStreams(_)
+        | CommandError::TooManyOperations => StatusCode::TOO_MANY_REQUESTS,
         CommandError::Unavailable(_) | CommandError::Unknown(_) => StatusCode::SERVICE_UNAVAILABLE,
         CommandError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }

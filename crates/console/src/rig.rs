@@ -15,7 +15,7 @@ use domain::{
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use store::{Claim, ClaimToken, Member, NodeId, OnLocked, ShardCursor, Store};
-use store_testing::Model;
+use store_testing::{Faulty, Model};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -30,6 +30,8 @@ pub(crate) struct Rig {
     pub(crate) router: Router,
     pub(crate) commands: Commands,
     pub(crate) store: Arc<dyn Store>,
+    /// The same, to make it fail.
+    pub(crate) faulty: Arc<Faulty<Model>>,
     /// The clock of the timers.
     pub(crate) clock: Arc<ManualClock>,
     /// The clock of the machine.
@@ -94,9 +96,14 @@ impl Rig {
     }
 
     pub(crate) fn configured(config: ConsoleConfig) -> Self {
+        Self::sharded(config, 1)
+    }
+
+    pub(crate) fn sharded(config: ConsoleConfig, shards: u16) -> Self {
         let [clock, machine] = [NOW; 2].map(|now| Arc::new(ManualClock::at(now)));
         let config = ConsoleConfig { clock: machine.clone(), ..config };
-        let store: Arc<dyn Store> = Arc::new(Model::new(clock.clone(), 1));
+        let faulty = Arc::new(Faulty::new(Arc::new(Model::new(clock.clone(), shards))));
+        let store: Arc<dyn Store> = faulty.clone();
         let commands = Commands {
             stores: Stores::of(Arc::clone(&store)),
             clock: clock.clone(),
@@ -113,7 +120,7 @@ impl Rig {
         let sessions = crate::session::Sessions::new(&config.api_key);
         let cookie = format!("timer={}", sessions.issue(crate::session::Holder::Administrator, NOW));
         let keyring = Arc::new(KeyRing::new(store.clone(), clock.clone()));
-        Self { router: crate::router(config, &commands, keyring), commands, store, clock, machine, cookie }
+        Self { router: crate::router(config, &commands, keyring), commands, store, faulty, clock, machine, cookie }
     }
 
     pub(crate) async fn send(&self, mut request: Request) -> Reply {

@@ -207,6 +207,23 @@ async fn preferences_are_kept_in_cookies() {
 }
 
 #[tokio::test]
+async fn times_are_in_the_zone_that_was_named_without_any_script() {
+    let rig = Rig::new();
+    let id = rig.timer("k", "a").await;
+    for (zone, due) in [
+        ("UTC", "1 Jan 2030 01:00:00.001<"),
+        ("Asia/Tokyo", "1 Jan 2030 10:00:00.001<"),
+        ("America/New_York", "31 Dec 2029 20:00:00.001<"),
+        // The zone of a browser, and none.
+        ("local", "1 Jan 2030 01:00:00.001<"),
+        ("Europe/Atlantis", "1 Jan 2030 01:00:00.001<"),
+    ] {
+        let page = rig.get_as(&format!("{}; timer-zone={zone}", rig.cookie), &format!("/console/timers/{id}")).await;
+        assert!(page.text.contains(due), "{zone}: {}", page.text);
+    }
+}
+
+#[tokio::test]
 async fn the_link_of_a_development_server_logs_in_once() {
     let development = Development { receiver: "http://127.0.0.1:8081".to_owned(), login_token: Some("once-only".to_owned()) };
     let rig = Rig::configured(ConsoleConfig { development: Some(development), ..config() });

@@ -89,15 +89,21 @@ pub(crate) fn instant(at: Timestamp, with_millis: bool) -> String {
     format!("{day} {month} {} {}{millis}", part(0, 4), part(11, 19))
 }
 
-/// An instant as an element: in UTC, which the script turns into the viewer's zone, with the exact text in its title. The year is left
-/// out where it is the present one.
+/// An instant as it is shown first: in the zone of the viewer, if it has a name. Viewers share what is sent live, so that it is in UTC,
+/// which the script turns.
+fn shown(visitor: &Visitor, at: Timestamp, with_millis: bool) -> String {
+    let zone = visitor.preferences.known_zone.as_ref().filter(|_| !visitor.is_live);
+    instant(zone.map_or(at, |zone| zone.wall_clock(at)), with_millis)
+}
+
+/// An instant as an element, with the exact text in its title. The year is left out where it is the present one.
 pub(crate) fn time(visitor: &Visitor, at: Timestamp) -> Markup {
-    let (text, year) = (instant(at, false), visitor.now().to_string()[..4].to_owned());
+    let (text, year) = (shown(visitor, at, false), visitor.now().to_string()[..4].to_owned());
     html! { time datetime=(at) title=(at) data-time="short" { (text.replacen(&format!(" {year} "), " ", 1)) } }
 }
 
-pub(crate) fn exact_time(at: Timestamp) -> Markup {
-    html! { time datetime=(at) title=(at) data-time="millis" { (instant(at, true)) } }
+pub(crate) fn exact_time(visitor: &Visitor, at: Timestamp) -> Markup {
+    html! { time datetime=(at) title=(at) data-time="millis" { (shown(visitor, at, true)) } }
 }
 
 /// How far away an instant is: counted by the script from then on.

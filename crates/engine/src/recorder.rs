@@ -2,11 +2,11 @@
 //! `/destinations`.
 //!
 //! ```text
-//!   deliveries ──▶ Recorder ── every ten seconds, what has changed ──▶ store ──▶ every node's API
-//!                     └──────────── what is newer than that ─────────────────▶ this node's API
+//!   creates, deliveries ──▶ Recorder ── every ten seconds, what has changed ──▶ store ──▶ every node's API
+//!                              └──────────── what is newer than that ─────────────────▶ this node's API
 //! ```
 //!
-//! A delivery costs it a few increments under locks that no other work is done under. Memory is bounded: so many namespaces in a
+//! A create or a delivery costs a few increments under locks that no other work is done under. Memory is bounded: so many namespaces in a
 //! minute, so many minutes that the store did not take, so many receivers.
 
 mod minutes;
@@ -117,6 +117,11 @@ impl Recorder {
     /// A call is about to be made.
     pub fn call(&self, definition: &Definition, now: Timestamp) -> CallUnderWay {
         CallUnderWay(self.receivers.find(definition, now).inspect(|receiver| receiver.begin()))
+    }
+
+    /// A timer was registered through this node.
+    pub fn created(&self, namespace: &Namespace, at: Timestamp) {
+        self.minutes().count(at.minute(), Some(namespace), |digest| digest.created += 1);
     }
 
     /// A delivery has ended: how late its call was, if there was one, and what becomes of the timer.

@@ -5,9 +5,22 @@ use store::{DueEntry, DueStore, ShardCursor, StoreResult};
 
 use crate::{membership::Membership, shared_window::SharedWindow};
 
-/// How many entries one page of the sweep reads, over all shards, and how many pages one sweep reads.
-const PAGE_ENTRIES: usize = 16_384;
-const PAGES_MAX: usize = 4;
+/// How much one sweep reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Depth {
+    /// How many of the oldest entries, over all shards.
+    oldest: usize,
+    /// How many entries a page has that goes on where the last one stopped, and how many pages there are of those.
+    page: usize,
+    pages: usize,
+}
+
+/// Entries that are due are missing in memory: the sweep brings them in.
+const DEEP: Depth = Depth { oldest: 16_384, page: 16_384, pages: 3 };
+
+/// Everything due is in memory, but for what a lost nudge should have told of. A deep sweep would read a long backlog again every
+/// second, which costs the database a third of what firing costs.
+const SHALLOW: Depth = Depth { oldest: 1_024, page: 4_096, pages: 1 };
 
 /// Where a sweep that met a long backlog goes on.
 #[derive(Debug, Default)]
@@ -51,16 +64,20 @@ impl Sweeper {
     /// stopped: nothing stays hidden behind a destination that hangs.
     pub async fn sweep_once(&self, position: &mut SweepPosition) -> StoreResult<usize> {
         let now = self.clock.now();
-        let limit = PAGE_ENTRIES / usize::from(self.store.shards()).max(1);
+        let mut depth = if self.window.with(|window| window.begin_sweep(now)) { SHALLOW } else { DEEP };
         let held = self.membership.shard_leases();
         let oldest = held.iter().map(|shard_lease| ShardCursor { shard: shard_lease.shard, after: None }).collect();
-        let (mut repaired, mut rest) = self.sweep_page(oldest, now, limit).await?;
+        let (mut repaired, mut rest) = self.sweep_page(oldest, now, depth.oldest).await?;
+        if repaired > 0 {
+            // Where one nudge was lost, more may be.
+            depth = DEEP;
+        }
         if !rest.is_empty() && !position.0.is_empty() {
             rest = std::mem::take(&mut position.0);
         }
-        for _ in 1..PAGES_MAX {
+        for _ in 0..depth.pages {
             let found;
-            (found, rest) = self.sweep_page(rest, now, limit).await?;
+            (found, rest) = self.sweep_page(rest, now, depth.page).await?;
             repaired += found;
         }
         position.0 = rest;
@@ -74,10 +91,11 @@ impl Sweeper {
     }
 
     /// One page. Returns how many of it were unknown, and where to go on.
-    async fn sweep_page(&self, from: Vec<ShardCursor>, now: Timestamp, limit: usize) -> StoreResult<(usize, Vec<ShardCursor>)> {
+    async fn sweep_page(&self, from: Vec<ShardCursor>, now: Timestamp, entries: usize) -> StoreResult<(usize, Vec<ShardCursor>)> {
         if from.is_empty() {
             return Ok((0, from));
         }
+        let limit = entries / usize::from(self.store.shards()).max(1);
         let entries = self.store.due(&from, now, limit).await?;
         Ok((self.take_in(&entries), full_pages(&entries, limit, self.store.shards())))
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{HealthStore, StoreResult};
+use store::{Cluster, HealthStore, StoreResult};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Scheduler, sweeping::SweepPosition};
@@ -88,21 +88,23 @@ pub async fn purge(scheduler: Arc<Scheduler>, stop: CancellationToken) {
     }
 }
 
-/// Measures from time to time how late the oldest timer of the whole database is, also where no node owns its shard.
-pub async fn watch_overdue(store: Arc<dyn HealthStore>, stop: CancellationToken) {
+/// Measures from time to time how late the oldest timer of the whole database is, also where no node owns its shard, and shows
+/// `observe` the cluster.
+pub async fn watch_cluster(store: Arc<dyn HealthStore>, observe: impl Fn(&Cluster) + Send, stop: CancellationToken) {
     const INTERVAL: Duration = Duration::from_secs(10);
     while !stop.is_cancelled() {
-        report("overdue", &overdue_once(store.as_ref()).await);
+        let seen = overdue_once(store.as_ref()).await;
+        report("overdue", &seen);
+        seen.iter().for_each(&observe);
         pause(&stop, INTERVAL).await;
     }
 }
 
-/// Says how many seconds that is.
-async fn overdue_once(store: &dyn HealthStore) -> StoreResult<f64> {
+async fn overdue_once(store: &dyn HealthStore) -> StoreResult<Cluster> {
     let cluster = store.cluster().await?;
     let late = cluster.oldest_overdue.map_or(0.0, |at| cluster.now.since(at).as_duration().as_secs_f64());
     metrics::gauge!("timer_oldest_overdue_seconds").set(late);
-    Ok(late)
+    Ok(cluster)
 }
 
 /// Counts and logs a failed step once; it will be tried again. The name of the task is a label of a public metric.

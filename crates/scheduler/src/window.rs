@@ -29,6 +29,8 @@ pub struct Window {
     unrecorded: usize,
     /// Something is due for which its tenant got no permit when it was last asked for.
     is_exhausted: bool,
+    /// Something due found no room in its line, and is in the store only.
+    has_turned_away: bool,
     reach: HashMap<Shard, Reach, Seed>,
 }
 
@@ -68,6 +70,7 @@ impl Window {
             memory: MemoryBudget::default(),
             unrecorded: 0,
             is_exhausted: false,
+            has_turned_away: false,
             reach: HashMap::default(),
         }
     }
@@ -178,7 +181,19 @@ impl Window {
 
     /// Takes in a timer that is overdue and pending in the store, wherever it was missed, if there is room for it in its line.
     pub fn find(&mut self, entry: DueEntry) -> bool {
-        self.ready.has_room(entry.destination, self.budget) && self.repair(entry)
+        if self.is_known(&entry) {
+            return false;
+        }
+        let has_room = self.ready.has_room(entry.destination, self.budget);
+        self.has_turned_away |= !has_room;
+        has_room && self.repair(entry)
+    }
+
+    /// Whether everything that is due at `now` is in memory, as far as this node was told of it. Asked once for each sweep: what is
+    /// turned away afterwards is for the next one.
+    pub fn begin_sweep(&mut self, now: Timestamp) -> bool {
+        let is_read = self.reach.values().all(|reach| reach.loaded.is_some_and(|(at, _)| at >= now));
+        is_read && !std::mem::take(&mut self.has_turned_away)
     }
 
     /// Takes in a timer that is pending in the store, however far it has been read.
@@ -218,6 +233,8 @@ impl Window {
             if self.ready.has_room(destination, self.budget) {
                 self.ready.push(destination, position);
                 self.known.insert(position, Stage::Ready);
+            } else {
+                self.has_turned_away = true;
             }
         }
         self.next_due().is_some_and(|at| at <= now)

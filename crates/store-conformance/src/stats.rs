@@ -95,7 +95,7 @@ pub async fn a_budget_that_is_used_up_leaves_an_answer_that_says_so(fixture: imp
 fn digest(fired: u64, late_micros: u64) -> Digest {
     let mut lateness = DurationHistogram::default();
     (0..fired).for_each(|_| lateness.record(late_micros));
-    Digest { fired, completed: fired, failed: 1, retried: 2, lateness_max_micros: late_micros, lateness }
+    Digest { created: 7, fired, completed: fired, failed: 1, retried: 2, lateness_max_micros: late_micros, lateness }
 }
 
 fn of_node(node: NodeId, minute: i64, name: Option<&str>, digest: Digest) -> NodeDigest {

@@ -15,14 +15,14 @@ use domain::{Cause, Shard, Span, Status};
 use serde::Serialize;
 use sqlx::{Row, mysql::MySqlRow, types::Uuid};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
-use store_sql::{Call, portions, sql};
+use store_sql::{Call, Standing, portions, sql};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     due::entry,
     failure::{Failure, Step},
     literal,
-    rows::{self, DueKey, Standing, json, shard_column},
+    rows::{DueKey, Fields, json, shard_column},
     session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
@@ -113,6 +113,15 @@ impl Wanted {
         keys.dedup_by_key(|key| place(key));
         Self { token: claim.token, lease_micros: lease_column(claim.lease), on_locked: claim.on_locked, keys }
     }
+
+    /// The statement that locks those that are pending, and says which they are.
+    fn lock(&self) -> Result<String, Failure> {
+        let statement = match self.on_locked {
+            OnLocked::Skip => LOCK_CLAIMABLE,
+            OnLocked::Fail => LOCK_CLAIMABLE_OR_FAIL,
+        };
+        Ok(literal::placed(statement, [literal::text(&json(&self.keys)?)]))
+    }
 }
 
 struct Take(Arc<Wanted>);
@@ -123,15 +132,17 @@ impl Call<Sessions> for Take {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut Session) -> Result<i64, Failure> {
-        let Wanted { token, lease_micros, on_locked, keys } = &*self.0;
-        let shards = keys.iter().map(|wanted| wanted.key.shard).collect();
-        let mut transaction = Transaction::begin(session, Holds { generation: false, shards }).await?;
-        let held: Vec<WantedKey> =
-            keys.iter().filter(|wanted| transaction.holds(wanted.key.shard, wanted.epoch)).copied().collect();
+        let Wanted { token, lease_micros, keys, .. } = &*self.0;
+        let holds = Holds { generation: false, shards: keys.iter().map(|wanted| wanted.key.shard).collect() };
+        let (mut transaction, locked) = Transaction::begin_with(session, holds, Some(self.0.lock()?)).await?;
+        // Those that were locked and are not held are let go with the end of the transaction.
+        let is_held = |wanted: &&WantedKey| transaction.epoch(wanted.key.shard) == Some(wanted.epoch);
+        let held: Vec<WantedKey> = keys.iter().filter(is_held).copied().collect();
         if held.is_empty() {
             return transaction.rollback().await.map(|()| 0);
         }
-        let locked = lock(transaction.session(), *on_locked, &held).await?;
+        let place = |row: &MySqlRow| Ok((row.try_get("shard")?, row.try_get("at")?, row.try_get("id")?));
+        let locked: HashSet<(i16, i64, Uuid)> = locked.iter().map(place).collect::<Result<_, sqlx::Error>>().or_not_done()?;
         let is_locked = |WantedKey { key, .. }: &WantedKey| locked.contains(&(key.shard, key.at, key.id.0));
         let (locked, rest): (Vec<WantedKey>, Vec<WantedKey>) = held.into_iter().partition(is_locked);
         if !locked.is_empty() {
@@ -148,17 +159,6 @@ impl Call<Sessions> for Take {
         transaction.commit().await?;
         Ok(passed_over)
     }
-}
-
-/// Locks those that are pending, and says which they are.
-async fn lock(session: &mut Session, on_locked: OnLocked, keys: &[WantedKey]) -> Result<HashSet<(i16, i64, Uuid)>, Failure> {
-    let statement = match on_locked {
-        OnLocked::Skip => LOCK_CLAIMABLE,
-        OnLocked::Fail => LOCK_CLAIMABLE_OR_FAIL,
-    };
-    let locked = sqlx::query(statement).bind(session.given(keys).await?).fetch_all(session).await.or_not_done()?;
-    let place = |row: &MySqlRow| Ok((row.try_get("shard")?, row.try_get("at")?, row.try_get("id")?));
-    locked.iter().map(place).collect::<Result<_, sqlx::Error>>().or_not_done()
 }
 
 struct ReadClaimed(Arc<Wanted>, Range<usize>);
@@ -195,6 +195,6 @@ pub fn claimed(row: &MySqlRow) -> Result<Claimed, sqlx::Error> {
         },
         token: ClaimToken(row.try_get("claim")?),
         attempt: u32::try_from(attempt).unwrap_or(0),
-        timer: rows::timer_or_complaint(entry.id, row, standing),
+        timer: store_sql::timer_or_complaint(entry.id, &Fields(row), standing),
     })
 }

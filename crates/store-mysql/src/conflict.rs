@@ -8,14 +8,14 @@ use std::sync::Arc;
 use domain::{Definition, Fingerprint, NewTimer, Pause, Resolution, Status, Timer, TimerId, Times, Timestamp, resolve};
 use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
 use store::Created;
-use store_sql::{Call, as_created, sql};
+use store_sql::{Call, Standing, as_created, sql};
 
 use crate::{
     create::INSERT_DUE,
     failure::{Failure, Step},
     journal::Entries,
     literal::{self, placed},
-    rows::{self, DefinitionColumns, Standing, shard_column},
+    rows::{self, DefinitionColumns, Fields, shard_column},
     session::Session,
     sessions::Sessions,
     transaction::Transaction,
@@ -72,7 +72,7 @@ pub async fn hold(session: &mut Session, id: TimerId, shards: u16) -> Result<Opt
             (Some(_), None) => {}
             (Some(row), Some((at, standing))) => {
                 let fingerprint = rows::fingerprint(&row)?;
-                return Ok(Some(Held { timer: rows::timer(id, &row, standing)?, fingerprint, at }));
+                return Ok(Some(Held { timer: store_sql::timer(id, &Fields(&row), standing)?, fingerprint, at }));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use domain::{NewTimer, TimerId};
-use sqlx::{AssertSqlSafe, types::Uuid};
+use sqlx::{Row as _, types::Uuid};
 use store::{Created, StoreResult, Unreadable};
 use store_sql::{Call, Inserted, Inserts, Met, sql};
 
@@ -17,19 +17,17 @@ use crate::{
     conflict::Resolve,
     failure::{Failure, Step, Verdict},
     journal::Entries,
+    literal::{self, Value},
     read::Read,
-    rows::{DefinitionColumns, Hex},
+    rows::{DefinitionColumns, Hex, json},
     session::Session,
     sessions::{Bulkhead, Sessions},
-    transaction::Transaction,
+    transaction::{Holds, Transaction},
 };
 
 pub(crate) const INSERT_DEFINITION: &str = sql!("sql/insert_definition.sql");
 pub(crate) const INSERT_DUE: &str = sql!("sql/insert_due.sql");
 pub(crate) const TAKEN: &str = sql!("sql/taken.sql");
-
-/// The most rows of one statement. Batches are cut into powers of two up to this, so that few different texts are prepared.
-const ROWS_MAX: usize = 256;
 
 pub type Creates = store_sql::Creates<Statements>;
 
@@ -92,13 +90,17 @@ impl Insert {
         }
     }
 
-    /// Those whose ids no timer has.
-    async fn free(&self, session: &mut Session) -> Result<Vec<Row<'_>>, Failure> {
+    /// Begins a transaction. Answers as well with those whose ids no timer has.
+    async fn begin<'s>(&self, session: &'s mut Session) -> Result<(Transaction<'s>, Vec<Row<'_>>), Failure> {
+        let holds = Holds { generation: true, shards: Vec::new() };
+        if !self.asks_first {
+            return Ok((Transaction::begin(session, holds).await?, self.timers.iter().collect()));
+        }
         let ids: Vec<Hex> = self.timers.iter().map(|(_, columns)| Hex(columns.id)).collect();
-        let taken =
-            sqlx::query_scalar::<_, Uuid>(TAKEN).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
-        let taken: HashSet<Uuid> = taken.into_iter().collect();
-        Ok(self.timers.iter().filter(|(_, columns)| !taken.contains(&columns.id)).collect())
+        let taken = literal::placed(TAKEN, [literal::text(&json(&ids)?)]);
+        let (transaction, taken) = Transaction::begin_with(session, holds, Some(taken)).await?;
+        let taken = taken.iter().map(|row| row.try_get("id")).collect::<Result<HashSet<Uuid>, _>>().or_not_done()?;
+        Ok((transaction, self.timers.iter().filter(|(_, columns)| !taken.contains(&columns.id)).collect()))
     }
 }
 
@@ -107,27 +109,21 @@ impl Call<Sessions> for Insert {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut Session) -> Result<Inserted, Failure> {
-        let mut transaction = Transaction::recording(session).await?;
-        let timers = if self.asks_first { self.free(transaction.session()).await? } else { self.timers.iter().collect() };
+        let (mut transaction, timers) = self.begin(session).await?;
         if timers.is_empty() {
-            // Nothing was written: this only ends the transaction.
-            transaction.commit().await?;
+            transaction.rollback().await?;
             return Ok(Inserted::Only(HashSet::new()));
         }
         // Definitions first, so that a taken id is noticed there: its row in `due` may be held by a session that changes it, and would be
         // waited for.
-        for rows in portions(&timers) {
-            insert_definitions(transaction.session(), rows).await.map_err(|failure| self.taken_meanwhile(failure))?;
-        }
-        for rows in portions(&timers) {
-            insert_due(transaction.session(), rows).await?;
-        }
+        transaction.then(literal::rows(INSERT_DEFINITION, timers.iter().map(|row| definition(row))));
+        transaction.then(literal::rows(INSERT_DUE, timers.iter().map(|row| due(row))));
         let mut entries = Entries::default();
         for (new, _) in &timers {
             entries.created(&transaction, new.definition.id, new.created_at);
         }
         entries.write(&mut transaction)?;
-        transaction.commit().await?;
+        transaction.commit().await.map_err(|failure| self.taken_meanwhile(failure))?;
         if !self.asks_first {
             return Ok(Inserted::All);
         }
@@ -145,80 +141,34 @@ impl Insert {
     }
 }
 
-async fn insert_definitions(session: &mut Session, rows: &[Row<'_>]) -> Result<(), Failure> {
-    let mut query = sqlx::query(AssertSqlSafe(repeated(INSERT_DEFINITION, rows.len())));
-    for (new, columns) in rows {
-        let created_at = new.created_at.as_micros();
-        query = query
-            .bind(columns.id)
-            .bind(columns.shard)
-            .bind(columns.asked)
-            .bind(columns.execute_at)
-            .bind(created_at)
-            .bind(created_at)
-            .bind(columns.fingerprint.as_slice())
-            .bind(&columns.namespace)
-            .bind(&columns.key)
-            .bind(&columns.group)
-            .bind(&columns.correlation_id)
-            .bind(columns.callback_type)
-            .bind(columns.delivery)
-            .bind(&columns.retry_policy)
-            .bind(&columns.metadata)
-            .bind(&columns.callback_config)
-            .bind(&columns.options);
-    }
-    query.execute(session).await.or_not_done()?;
-    Ok(())
+fn definition((new, columns): Row<'_>) -> [Value<'_>; 17] {
+    let created_at = Value::Number(new.created_at.as_micros());
+    [
+        Value::Bytes(columns.id.as_bytes()),
+        Value::Number(i64::from(columns.shard)),
+        Value::Number(columns.asked),
+        Value::Number(columns.execute_at),
+        created_at,
+        created_at,
+        Value::Bytes(&columns.fingerprint),
+        Value::Text(&columns.namespace),
+        Value::from(&columns.key),
+        Value::from(&columns.group),
+        Value::from(&columns.correlation_id),
+        Value::Text(columns.callback_type),
+        Value::Text(columns.delivery),
+        Value::from(&columns.retry_policy),
+        Value::from(&columns.metadata),
+        Value::Text(&columns.callback_config),
+        Value::from(&columns.options),
+    ]
 }
 
-async fn insert_due(session: &mut Session, rows: &[Row<'_>]) -> Result<(), Failure> {
-    let mut query = sqlx::query(AssertSqlSafe(repeated(INSERT_DUE, rows.len())));
-    for (_, columns) in rows {
-        query = query.bind(columns.shard).bind(columns.execute_at).bind(columns.id).bind(columns.destination);
-    }
-    query.execute(session).await.or_not_done()?;
-    Ok(())
-}
-
-/// The statement with its row of values so many times.
-fn repeated(statement: &str, rows: usize) -> String {
-    let values = statement.rsplit_once("VALUES ").map_or("", |(_, values)| values);
-    let mut text = String::with_capacity(statement.len() + (values.len() + 2) * rows);
-    text.push_str(statement);
-    for _ in 1..rows {
-        text.push_str(", ");
-        text.push_str(values);
-    }
-    text
-}
-
-/// Rows in portions of powers of two, the largest first.
-fn portions<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
-    std::iter::from_fn(move || {
-        let length = if rows.len() >= ROWS_MAX { ROWS_MAX } else { rows.len().checked_ilog2().map(|power| 1 << power)? };
-        let (portion, rest) = rows.split_at(length);
-        rows = rest;
-        Some(portion)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_lengths_of_batches_are_prepared() {
-        let lengths = |count: usize| portions(&vec![(); count]).map(<[_]>::len).collect::<Vec<_>>();
-        assert!(lengths(0).is_empty());
-        assert_eq!(lengths(1), [1]);
-        assert_eq!(lengths(7), [4, 2, 1]);
-        assert_eq!(lengths(600), [256, 256, 64, 16, 8]);
-    }
-
-    #[test]
-    fn a_row_of_values_is_repeated() {
-        assert_eq!(repeated("INSERT INTO t (a, b) VALUES (?, 0)", 3), "INSERT INTO t (a, b) VALUES (?, 0), (?, 0), (?, 0)");
-        assert_eq!(repeated(INSERT_DUE, 1), INSERT_DUE);
-    }
+fn due((_, columns): Row<'_>) -> [Value<'_>; 4] {
+    [
+        Value::Number(i64::from(columns.shard)),
+        Value::Number(columns.execute_at),
+        Value::Bytes(columns.id.as_bytes()),
+        Value::Number(columns.destination),
+    ]
 }

@@ -68,8 +68,8 @@ use sqlx::mysql::MySqlConnectOptions;
 use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Epoch, OperationId, OperationState, Progress};
 use store::{
     Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
-    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
-    StoreResult, TimerStore, Watermark,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, SCANS_MAX, Settlement, ShardCursor, ShardLease,
+    Sharded, StoreResult, TimerStore, Watermark,
 };
 use store_sql::{Count, List};
 
@@ -91,7 +91,7 @@ const SHARDS: u16 = 64;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 const CALLERS: Lane = Lane { name: "callers", sessions_max: 8, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
-const LISTS: Lane = Lane { name: "lists", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(8) };
+const LISTS: Lane = Lane { name: "lists", sessions_max: SCANS_MAX, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(8) };
 /// Bulk changes hold many rows for a while: they take no session from those that ask for one timer.
 const BULK: Lane = Lane { name: "bulk", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(9) };
 const SCHEDULER: Lane = Lane { name: "scheduler", sessions_max: 4, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };

@@ -2,14 +2,17 @@
 //! shard, in the place of an owner that is gone.
 //!
 //! ```text
-//!   lock the shard leases ──▶ lock the claims that stand ──▶ finish some, postpone others ──▶ remember attempts ──▶ commit
+//!   lock the claims that stand ──▶ finish some, postpone others ──▶ remember attempts ──▶ commit
+//!                  └── made under another shard lease? ──▶ the same, with the epoch of that shard locked
 //! ```
+//!
+//! A claim that is settled under its own shard lease needs no more than its row: the token says whose it is.
 
 use std::{collections::HashMap, sync::Arc};
 
 use domain::{Cause, Next, Status, TimerId, Timestamp};
 use serde::Serialize;
-use sqlx::Row as _;
+use sqlx::{Row as _, mysql::MySqlRow};
 use store::{Settlement, StoreError, StoreResult};
 use store_sql::{Call, sql};
 
@@ -18,7 +21,8 @@ use crate::{
     change_all::DELETE_DUE,
     failure::{Failure, Step, Verdict},
     journal::Entries,
-    rows::{self, DueKey, Hex, shard_column},
+    literal,
+    rows::{self, DueKey, Hex, json, shard_column},
     session::Session,
     sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
@@ -70,6 +74,15 @@ struct Settle {
     shards: u16,
 }
 
+/// Claims that are locked.
+#[derive(Default)]
+struct Locked {
+    /// How many attempts each of those that may be settled has counted, by its place in the batch.
+    attempts: HashMap<usize, i64>,
+    /// The shards of claims that were made under another shard lease: whether they may be settled only the epoch can tell.
+    of_others: Vec<i16>,
+}
+
 /// What is written for those settlements that count.
 #[derive(Default)]
 struct Steps<'a> {
@@ -84,26 +97,31 @@ impl Settle {
         DueKey { shard: shard_column(entry.id, self.shards), at: entry.at.as_micros(), id: entry.id.into() }
     }
 
-    /// Locks the claims that stand. Answers with the place of each, and with how many attempts it has counted.
-    async fn lock(&self, transaction: &mut Transaction<'_>) -> Result<HashMap<usize, i64>, Failure> {
+    /// The statement that locks the claims that stand.
+    fn lock(&self) -> Result<String, Failure> {
         let claim =
             |(place, settlement): (usize, &Settlement)| ClaimRow { key: self.key(settlement), token: settlement.token.0, place };
         let mut claims: Vec<ClaimRow> = self.batch.iter().enumerate().map(claim).collect();
         // In the order of the key, as claims go too, so that no two sessions wait for each other in a circle.
         claims.sort_by_key(|ClaimRow { key, .. }| (key.shard, key.at, key.id.0));
-        let rows = sqlx::query(LOCK_CLAIMS)
-            .bind(transaction.session().given(&claims).await?)
-            .fetch_all(transaction.session())
-            .await
-            .or_not_done()?;
-        let mut locked = HashMap::with_capacity(rows.len());
+        Ok(literal::placed(LOCK_CLAIMS, [literal::text(&json(&claims)?)]))
+    }
+
+    /// Which of the claims that are locked may be settled.
+    fn sort_out(&self, transaction: &Transaction<'_>, rows: &[MySqlRow]) -> Result<Locked, Failure> {
+        let mut locked = Locked::default();
         for row in rows {
             let place = usize::try_from(row.try_get::<i64, _>("place").or_not_done()?).unwrap_or(usize::MAX);
             let epoch: Option<i64> = row.try_get("epoch").or_not_done()?;
             let Some(settlement) = self.batch.get(place) else { continue };
-            let wanted = settlement.shard_lease.epoch.0;
-            if epoch == Some(wanted) || transaction.holds(shard_column(settlement.entry.id, self.shards), wanted) {
-                locked.insert(place, row.try_get("attempt").or_not_done()?);
+            let (shard, wanted) = (shard_column(settlement.entry.id, self.shards), settlement.shard_lease.epoch.0);
+            let is_its_own = epoch == Some(wanted);
+            match transaction.epoch(shard) {
+                None if !is_its_own => locked.of_others.push(shard),
+                current if is_its_own || current == Some(wanted) => {
+                    locked.attempts.insert(place, row.try_get("attempt").or_not_done()?);
+                }
+                _ => {}
             }
         }
         Ok(locked)
@@ -154,9 +172,9 @@ impl Settle {
         let Steps { finish: finished, ends, postpone: postponed } = self.steps(counted);
         let mut entries = Entries::default();
         if !finished.is_empty() {
-            let rows = transaction.session().given(&finished).await?;
-            sqlx::query(finish).bind(&rows).execute(transaction.session()).await.or_not_done()?;
-            sqlx::query(DELETE_DUE).bind(&rows).execute(transaction.session()).await.or_not_done()?;
+            let rows = literal::text(&json(&finished)?);
+            transaction.then(literal::placed(finish, [rows.clone()]));
+            transaction.then(literal::placed(DELETE_DUE, [rows]));
         }
         for (id, at, status) in ends {
             entries.finished(transaction, id, at, status);
@@ -174,9 +192,19 @@ impl Settle {
     }
 
     async fn try_to_settle(&self, session: &mut Session, finish: &'static str) -> Result<Vec<bool>, Failure> {
-        let shards = self.batch.iter().map(|settlement| shard_column(settlement.entry.id, self.shards)).collect();
-        let mut transaction = Transaction::begin(session, Holds { generation: true, shards }).await?;
-        let locked = self.lock(&mut transaction).await?;
+        let lock = self.lock()?;
+        let mut holds = Holds { generation: true, shards: Vec::new() };
+        let (mut transaction, mut rows) = Transaction::begin_with(session, holds.clone(), Some(lock.clone())).await?;
+        let locked = loop {
+            let mut locked = self.sort_out(&transaction, &rows)?;
+            locked.of_others.retain(|shard| !holds.shards.contains(shard));
+            if locked.of_others.is_empty() {
+                break locked.attempts;
+            }
+            // From the beginning, because shard leases are locked before claims: no two sessions wait for each other in a circle.
+            holds.shards.append(&mut locked.of_others);
+            (transaction, rows) = transaction.again(holds.clone(), Some(lock.clone())).await?;
+        };
         let counted = self.first_of_each(&locked);
         self.write(&mut transaction, &counted, finish).await?;
         transaction.commit().await?;

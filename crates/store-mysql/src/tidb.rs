@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn rows_in_the_text_are_put_there_first() {
         let statement = format!("SELECT w.n FROM JSON_TABLE({}, '$[*]' COLUMNS (n BIGINT PATH '$')) w", literal::text("[7,8]"));
-        let staged = "DELETE FROM given; INSERT INTO given (n, line) VALUES (0, CAST(_utf8mb4 X'37' AS JSON)), (1, CAST(_utf8mb4 X'38' AS JSON))";
+        let staged = "DELETE FROM given; INSERT INTO given (n, line) VALUES (0, CAST(_utf8mb4 '7' AS JSON)), (1, CAST(_utf8mb4 '8' AS JSON))";
         let text = translated(&statement).unwrap();
         assert_eq!(text, format!("{staged}; SELECT w.n FROM (SELECT CAST(x.line AS SIGNED) AS n FROM given x) w"));
     }

@@ -1,7 +1,10 @@
 //! Transactions: how they begin, what they hold from then on, and how they end.
 //!
 //! ```text
-//!   roll back what was left ──▶ begin ──▶ [lock a generation] ──▶ [lock shard leases] ──▶ the clock        one round trip
+//!   roll back what was left ──▶ begin ──▶ [lock a generation] ──▶ [lock shard leases] ──▶ the clock ──▶ [a first statement]
+//!                                                                                                         in one round trip
+//!   … what needs an answer …
+//!   statements whose answers are not needed ──▶ commit                                                    in one round trip
 //! ```
 //!
 //! A transaction that is dropped stays open until the next one on its session, or until the bulkhead asks the session whether it
@@ -10,7 +13,7 @@
 use std::{collections::HashMap, fmt::Write};
 
 use domain::Timestamp;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
 use store::is_prompt;
 use store_sql::sql;
 
@@ -53,13 +56,28 @@ impl<'s> Transaction<'s> {
         Self::begin(session, Holds { generation: true, shards: Vec::new() }).await
     }
 
-    pub async fn begin(session: &'s mut Session, mut holds: Holds) -> Result<Self, Failure> {
+    pub async fn begin(session: &'s mut Session, holds: Holds) -> Result<Self, Failure> {
+        Self::begin_with(session, holds, None).await.map(|(transaction, _)| transaction)
+    }
+
+    /// The same with a first statement, in the same round trip. Answers with its rows. Its values are written into it, see `literal.rs`.
+    pub async fn begin_with(
+        session: &'s mut Session,
+        mut holds: Holds,
+        first: Option<String>,
+    ) -> Result<(Self, Vec<MySqlRow>), Failure> {
         // In the order of the key, so that no two transactions wait for each other in a circle.
         holds.shards.sort_unstable();
         holds.shards.dedup();
-        let text = text(&holds, session.dialect());
+        let mut text = text(&holds, session.dialect());
+        if let Some(first) = first {
+            text.push_str("; ");
+            text.push_str(&first);
+        }
         for _ in 0..CHASES_MAX {
-            let rows = sqlx::raw_sql(AssertSqlSafe(text.clone())).fetch_all(&mut *session).await.or_not_done()?;
+            let mut rows = sqlx::raw_sql(AssertSqlSafe(text.clone())).fetch_all(&mut *session).await.or_not_done()?;
+            let clock = rows.iter().position(|row| row.try_column("now").is_ok()).unwrap_or(rows.len());
+            let found = rows.split_off(rows.len().min(clock + 1));
             let (mut now, mut is_recorded, mut epochs) = (0, false, HashMap::with_capacity(holds.shards.len()));
             for row in rows {
                 if let Ok(moment) = row.try_get("now") {
@@ -71,19 +89,24 @@ impl<'s> Transaction<'s> {
                 }
             }
             if is_recorded || !holds.generation {
-                return Ok(Self { session, now, epochs, last: Vec::new() });
+                return Ok((Self { session, now, epochs, last: Vec::new() }, found));
             }
         }
         Err(Failure::contention("generations are over faster than they can be locked"))
+    }
+
+    /// Ends it without a change, and begins another one.
+    pub async fn again(self, holds: Holds, first: Option<String>) -> Result<(Self, Vec<MySqlRow>), Failure> {
+        Self::begin_with(self.session, holds, first).await
     }
 
     pub fn session(&mut self) -> &mut Session {
         self.session
     }
 
-    /// Whether this is the current epoch of the shard, and stays so until the end.
-    pub fn holds(&self, shard: i16, epoch: i64) -> bool {
-        self.epochs.get(&shard) == Some(&epoch)
+    /// The epoch of the shard, which stays what it is until the end; `None` for a shard that is not held.
+    pub fn epoch(&self, shard: i16) -> Option<i64> {
+        self.epochs.get(&shard).copied()
     }
 
     /// Whether a moment is near enough to this write to be found by it. One that is not has an entry in the journal as well.

@@ -216,8 +216,7 @@ impl DueStore for PartitionedStore {
             .collect();
         let taken = self
             .change(&items, Columns::HEAD_AND_BODY, &|wanted: &Wanted, met| {
-                let met = met.filter(|row| !wanted.is_overtaken || row.head.held.is_some());
-                Ok(transition::claim(claim, wanted.entry, wanted.shard_lease, met))
+                Ok(transition::claim(claim, wanted.entry, wanted.shard_lease, wanted.is_overtaken, met))
             })
             .await?;
         let mut given = HashSet::with_capacity(taken.len());

@@ -242,14 +242,32 @@ pub struct Taken {
     pub is_new: bool,
 }
 
-pub fn claim(claim: &Claim, entry: DueEntry, shard_lease: ShardLease, met: Option<TimerRow>) -> Step<Option<Taken>> {
+/// `is_overtaken` says that the shard lease is known to have ended: nothing new is claimed under it.
+///
+/// A call may be the repetition of one whose outcome is unknown, and whose writes may still be under way. Whatever this call
+/// answers must stay true once they arrive. So it writes the row also where nothing is to be changed: with another version, on which
+/// the conditions of those writes fail.
+pub fn claim(
+    claim: &Claim,
+    entry: DueEntry,
+    shard_lease: ShardLease,
+    is_overtaken: bool,
+    met: Option<TimerRow>,
+) -> Step<Option<Taken>> {
     let Some(mut row) = met.filter(|row| row.at() == entry.at) else { return Step::Leave(None) };
     if let Some(held) = row.head.held {
         let is_repeated = held.token == claim.token.0 && held.epoch == shard_lease.epoch.0;
-        let claimed = row.claimed(shard_lease).filter(|_| is_repeated);
-        return Step::Leave(claimed.map(|claimed| Taken { claimed, is_new: false }));
+        return match row.claimed(shard_lease).filter(|_| is_repeated) {
+            // The earlier call may be about to take it back.
+            Some(claimed) => Step::Put(Box::new(row), Some(Taken { claimed, is_new: false })),
+            None => Step::Leave(None),
+        };
     }
     let Some(executing) = row.head.status.after(Event::Claim) else { return Step::Leave(None) };
+    if is_overtaken {
+        // The earlier call may be about to claim it, and no call would know of that claim.
+        return Step::Put(Box::new(row), None);
+    }
     row.head.status = executing;
     row.head.attempt += 1;
     row.head.held = Some(Held { token: claim.token.0, epoch: shard_lease.epoch.0, lease: claim.lease.as_micros() });

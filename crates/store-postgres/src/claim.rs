@@ -14,12 +14,12 @@ use sqlx::{
     types::Uuid,
 };
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, StoreError, StoreResult};
-use store_sql::{Call, portions, sql};
+use store_sql::{Call, Standing, portions, sql};
 
 use crate::{
     due::entry,
     failure::{Failure, Step, Verdict},
-    rows::{self, Standing, shard_column},
+    rows::{Fields, shard_column},
     sessions::{Bulkhead, Sessions},
 };
 
@@ -220,6 +220,6 @@ pub fn claimed(row: &PgRow) -> Result<Claimed, sqlx::Error> {
         },
         token: ClaimToken(row.try_get("claim")?),
         attempt: u32::try_from(attempt).unwrap_or(0),
-        timer: rows::timer_or_complaint(entry.id, row, standing),
+        timer: store_sql::timer_or_complaint(entry.id, &Fields(row), standing),
     })
 }

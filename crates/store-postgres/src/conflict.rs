@@ -8,11 +8,11 @@ use std::sync::Arc;
 use domain::{Definition, Fingerprint, NewTimer, Pause, Resolution, Status, Timer, TimerId, Times, Timestamp, resolve};
 use sqlx::{Connection, PgConnection, Row};
 use store::Created;
-use store_sql::{Call, as_created, sql};
+use store_sql::{Call, Standing, as_created, sql};
 
 use crate::{
     failure::{Failure, Step},
-    rows::{self, DefinitionColumns, Standing, shard_column},
+    rows::{self, DefinitionColumns, Fields, shard_column},
     sessions::Sessions,
 };
 
@@ -64,7 +64,7 @@ pub async fn hold(session: &mut PgConnection, id: TimerId, shards: u16) -> Resul
             (Some(_), None) => {}
             (Some(row), Some((at, standing))) => {
                 let fingerprint = rows::fingerprint(&row)?;
-                return Ok(Some(Held { timer: rows::timer(id, &row, standing)?, fingerprint, at }));
+                return Ok(Some(Held { timer: store_sql::timer(id, &Fields(&row), standing)?, fingerprint, at }));
             }
         }
     }

@@ -68,8 +68,8 @@ use sqlx::postgres::PgConnectOptions;
 use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Epoch, OperationId, OperationState, Progress};
 use store::{
     Changed, Claim, Claimed, Cluster, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
-    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
-    StoreResult, TimerStore, Watermark,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, SCANS_MAX, Settlement, ShardCursor, ShardLease,
+    Sharded, StoreResult, TimerStore, Watermark,
 };
 use store_sql::{Count, List};
 
@@ -97,7 +97,7 @@ const CALLERS: Lane = Lane {
 };
 const LISTS: Lane = Lane {
     name: "lists",
-    sessions_max: 2,
+    sessions_max: SCANS_MAX,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(8),
     planning: Planning::Ordered,

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use domain::TimerId;
 use sqlx::{PgConnection, postgres::PgRow, types::Uuid};
 use store::Unreadable;
-use store_sql::{Call, Met, sql};
+use store_sql::{Call, Met, Standing, sql};
 
 use crate::{
     failure::{Failure, Step},
-    rows::{self, Standing, shard_column},
+    rows::{self, Fields, shard_column},
     sessions::Sessions,
 };
 
@@ -45,7 +45,8 @@ impl Call<Sessions> for Read {
 
 fn met(row: &PgRow) -> Result<Met, Unreadable> {
     let read = || {
-        let timer = rows::timer(rows::id(row).or_not_done()?, row, Standing::of_row(row)?)?;
+        let fields = Fields(row);
+        let timer = store_sql::timer(rows::id(row).or_not_done()?, &fields, Standing::of_row(&fields)?)?;
         Ok(Met { timer, fingerprint: rows::fingerprint(row)? })
     };
     read().map_err(|failure: Failure| match failure.error {

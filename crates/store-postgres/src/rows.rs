@@ -1,80 +1,34 @@
 //! Columns of the database to the words of the contract, and back into arrays of columns.
 
-use domain::{Definition, Destination, Fingerprint, Pause, Status, Timer, TimerId, Timestamp};
+use domain::{Definition, Destination, Fingerprint, TimerId, Timestamp};
 use sqlx::{Row, postgres::PgRow, types::Uuid};
-use store::{RequestColumns, StoredTimer, Unreadable};
+use store::{RequestColumns, Unreadable};
 
 use crate::failure::{Failure, Step};
 
-/// What changes about a timer without its definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    pub status: Status,
-    pub attempt: i64,
-    pub last_error: Option<String>,
-    pub executed_at: Option<i64>,
-    pub finished_at: Option<i64>,
-    pub pause: Option<Pause>,
-}
+/// A row of an answer.
+pub struct Fields<'r>(pub &'r PgRow);
 
-impl Standing {
-    /// From a row with `waits`, `claimed`, `attempt`, `last_error`, `status`, `executed_at`, `finished_at`, `paused_at` and `pause_note`.
-    pub fn of_row(row: &PgRow) -> Result<Self, Failure> {
-        let finished: Option<String> = row.try_get("status").or_not_done()?;
-        let paused_at: Option<i64> = row.try_get("paused_at").or_not_done()?;
-        let note = row.try_get("pause_note").or_not_done()?;
-        let pause = paused_at.map(|at| Pause { at: Timestamp::from_micros(at), note });
-        let status = match (row.try_get("waits").or_not_done()?, row.try_get("claimed").or_not_done()?) {
-            (true, false) => Some(Status::Pending),
-            (true, true) => Some(Status::Executing),
-            (false, _) if pause.is_some() => Some(Status::Paused),
-            (false, _) => finished.as_deref().and_then(Status::parse),
-        };
-        Ok(Self {
-            status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
-            attempt: i64::from(row.try_get::<i32, _>("attempt").or_not_done()?),
-            last_error: row.try_get("last_error").or_not_done()?,
-            executed_at: row.try_get("executed_at").or_not_done()?,
-            finished_at: row.try_get("finished_at").or_not_done()?,
-            pause,
-        })
+impl store_sql::Row for Fields<'_> {
+    fn id(&self) -> Result<TimerId, Failure> {
+        id(self.0).or_not_done()
     }
-}
 
-/// The timer in a row with the columns of its definition, standing as given.
-pub fn timer(id: TimerId, row: &PgRow, standing: Standing) -> Result<Timer, Failure> {
-    Ok(stored(id, row, standing).or_not_done()?.into_timer()?)
-}
+    fn is(&self, column: &str) -> Result<bool, Failure> {
+        self.0.try_get(column).or_not_done()
+    }
 
-/// The same for a row whose timer may be damaged or missing, which must not fail a whole call.
-pub fn timer_or_complaint(id: TimerId, row: &PgRow, standing: Standing) -> Result<Timer, Unreadable> {
-    stored(id, row, standing).map_err(|error| Unreadable(error.to_string()))?.into_timer()
-}
+    fn optional_number(&self, column: &str) -> Result<Option<i64>, Failure> {
+        // The only one that is narrower.
+        if column == "attempt" {
+            return self.0.try_get::<Option<i32>, _>(column).map(|number| number.map(i64::from)).or_not_done();
+        }
+        self.0.try_get(column).or_not_done()
+    }
 
-fn stored(id: TimerId, row: &PgRow, standing: Standing) -> Result<StoredTimer, sqlx::Error> {
-    Ok(StoredTimer {
-        id,
-        namespace: row.try_get("namespace")?,
-        key: row.try_get("key")?,
-        asked: row.try_get("asked")?,
-        callback_config: row.try_get("callback_config")?,
-        metadata: row.try_get("metadata")?,
-        correlation_id: row.try_get("correlation_id")?,
-        retry_policy: row.try_get("retry_policy")?,
-        delivery: row.try_get("delivery")?,
-        group: row.try_get("group_name")?,
-        options: row.try_get("options")?,
-        execute_at: row.try_get("execute_at")?,
-        status: standing.status,
-        attempt: standing.attempt,
-        last_error: standing.last_error,
-        executed_at: standing.executed_at,
-        created_at: row.try_get("created_at")?,
-        updated_at: standing.finished_at.map_or_else(|| row.try_get("updated_at"), Ok)?,
-        revision: row.try_get("revision")?,
-        paused_at: standing.pause.as_ref().map(|pause| pause.at.as_micros()),
-        pause_note: standing.pause.and_then(|pause| pause.note),
-    })
+    fn optional_text(&self, column: &str) -> Result<Option<&str>, Failure> {
+        self.0.try_get(column).or_not_done()
+    }
 }
 
 pub fn id(row: &PgRow) -> Result<TimerId, sqlx::Error> {

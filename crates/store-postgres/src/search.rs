@@ -4,14 +4,14 @@ mod statement;
 
 use std::time::Duration;
 
-use domain::{CorrelationId, Group, Key, Namespace, Timestamp};
-use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
-use store::{Cursor, Filter, ListQuery, Sort, Summary, Unreadable};
+use domain::Namespace;
+use sqlx::{AssertSqlSafe, PgConnection, Row};
+use store::{Filter, ListQuery};
 use store_sql::{Answer, Line, Source, Tally};
 
 use crate::{
     failure::{Failure, Step},
-    rows::{self, Standing},
+    rows::Fields,
     sessions::Sessions,
 };
 
@@ -108,61 +108,8 @@ fn expected_rows(line: &str) -> Option<u64> {
 
 fn answer(query: &ListQuery, found: &statement::Found) -> Result<Answer, Failure> {
     let statement::Found { rows, rows_max, looked_at, last } = found;
-    let lines = rows.iter().map(|row| line(query, row)).collect::<Result<_, _>>()?;
+    let lines = rows.iter().map(|row| Line::of_row(query, &Fields(row))).collect::<Result<_, _>>()?;
     Ok(Answer { lines, rows_max: *rows_max, looked_at: *looked_at, last: *last })
-}
-
-/// A line of the page from a row that SQL let through.
-fn line(query: &ListQuery, row: &PgRow) -> Result<Line, Failure> {
-    let (filter, text) = (&query.filter, |column: &str| row.try_get::<Option<&str>, _>(column).or_not_done());
-    let metadata = if filter.reads_metadata() { text("metadata")? } else { None };
-    let callback = if filter.destination.is_some() { text("callback")? } else { None };
-    let is_found = !store_sql::has_large_texts(filter) || store_sql::fits(filter, callback, metadata);
-    Ok(Line {
-        place: row.try_get::<i64, _>("n").or_not_done()?.unsigned_abs(),
-        id: rows::id(row).or_not_done()?,
-        cursor: cursor(row, query.sort)?,
-        summary: is_found.then(|| summary(row)),
-    })
-}
-
-fn cursor(row: &PgRow, sort: Sort) -> Result<Cursor, Failure> {
-    let column = match sort {
-        Sort::CreatedAt => "created_at",
-        Sort::ExecuteAt => "execute_at",
-    };
-    Ok(Cursor { at: timestamp(row, column)?, id: rows::id(row).or_not_done()? })
-}
-
-fn summary(row: &PgRow) -> Result<Summary, Failure> {
-    let unreadable = |invalid: domain::Invalid| Failure::from(Unreadable(invalid.to_string()));
-    let text = |column| row.try_get::<Option<&str>, _>(column).or_not_done();
-    let standing = Standing::of_row(row)?;
-    Ok(Summary {
-        id: rows::id(row).or_not_done()?,
-        namespace: Namespace::parse(row.try_get("namespace").or_not_done()?).map_err(unreadable)?,
-        key: text("key")?.map(Key::parse).transpose().map_err(unreadable)?,
-        group: text("group_name")?.map(Group::parse).transpose().map_err(unreadable)?,
-        callback_kind: row.try_get("callback_type").or_not_done()?,
-        correlation_id: text("correlation_id")?.map(CorrelationId::parse).transpose().map_err(unreadable)?,
-        execute_at: timestamp(row, "execute_at")?,
-        status: standing.status,
-        attempt: u32::try_from(standing.attempt).unwrap_or(0),
-        last_error: standing.last_error,
-        executed_at: standing.executed_at.map(Timestamp::from_micros),
-        created_at: timestamp(row, "created_at")?,
-        updated_at: standing.finished_at.map_or_else(|| timestamp(row, "updated_at"), |at| Ok(Timestamp::from_micros(at)))?,
-        revision: revision(row)?,
-    })
-}
-
-fn revision(row: &PgRow) -> Result<u32, Failure> {
-    let revision: i64 = row.try_get("revision").or_not_done()?;
-    u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()).into())
-}
-
-fn timestamp(row: &PgRow, column: &str) -> Result<Timestamp, Failure> {
-    row.try_get(column).map(Timestamp::from_micros).or_not_done()
 }
 
 #[cfg(test)]

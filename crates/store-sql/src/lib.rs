@@ -8,7 +8,7 @@
 //!   every other call of a store ───────────────────────────────┴──▶ Bulkhead ──▶ SessionPool ──▶ Driver
 //! ```
 //!
-//! A store for a database server is then its SQL in files ([`sql!`]), the mapping of its rows, a table of what its error codes
+//! A store for a database server is then its SQL in files ([`sql!`]), the mapping of its rows ([`Row`]), a table of what its error codes
 //! mean ([`Verdict`]), and a [`Driver`] that opens sessions. A store in the same process, as SQLite is, uses only the statements
 //! and their columns ([`column!`]).
 
@@ -19,6 +19,7 @@ mod create;
 mod driver;
 mod failure;
 mod portions;
+mod rows;
 mod search;
 mod session_pool;
 mod shard_portions;
@@ -31,6 +32,7 @@ pub use create::{Creates, Inserted, Inserts, Met, as_created, definition_bytes};
 pub use driver::{Driver, NoSession};
 pub use failure::{Failure, Verdict};
 pub use portions::portions;
-pub use search::{Answer, Count, FEW, Few, Finder, Line, List, Source, Tally, fits, has_large_texts};
+pub use rows::{Row, Standing, cursor, timer, timer_or_complaint};
+pub use search::{Answer, Count, FEW, Few, Finder, Line, List, Source, Tally, has_large_texts};
 pub use shard_portions::ShardPortions;
 pub use statement::Statement;

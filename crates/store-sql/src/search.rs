@@ -28,7 +28,10 @@ pub use self::{
     count::{Count, Tally},
     source::{FEW, Few, Source},
 };
-use crate::{Call, Driver, Failure};
+use crate::{
+    Call, Driver, Failure,
+    rows::{self, Row},
+};
 
 /// So many rows come at a time where each has texts of its own that can be large.
 const LARGE_ROWS_MAX: u64 = 256;
@@ -108,6 +111,22 @@ pub struct Line {
     pub cursor: Cursor,
     /// `None` where it does not match after all.
     pub summary: Option<Result<Summary, Failure>>,
+}
+
+impl Line {
+    /// From a row that SQL let through.
+    pub fn of_row(query: &ListQuery, row: &impl Row) -> Result<Self, Failure> {
+        let filter = &query.filter;
+        let metadata = if filter.reads_metadata() { row.optional_text("metadata")? } else { None };
+        let callback = if filter.destination.is_some() { row.optional_text("callback")? } else { None };
+        let is_found = !has_large_texts(filter) || fits(filter, callback, metadata);
+        Ok(Self {
+            place: row.number("n")?.unsigned_abs(),
+            id: row.id()?,
+            cursor: rows::cursor(row, query.sort)?,
+            summary: is_found.then(|| rows::summary(row)),
+        })
+    }
 }
 
 /// One page of a list.
@@ -252,7 +271,7 @@ pub fn has_large_texts(filter: &Filter) -> bool {
 }
 
 /// Whether a timer that SQL let through matches, by the texts that only this program can read: the beginning of its callback and its metadata.
-pub fn fits(filter: &Filter, callback: Option<&str>, metadata: Option<&str>) -> bool {
+fn fits(filter: &Filter, callback: Option<&str>, metadata: Option<&str>) -> bool {
     let candidate = Candidate { metadata, destination: callback.and_then(Callback::address_in), ..Candidate::default() };
     // All else was decided by the statement.
     let rest = Filter {

@@ -66,8 +66,8 @@ use rusqlite::Connection;
 use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Epoch, OperationId, OperationState, Progress};
 use store::{
     Changed, Claim, Claimed, Cluster, Count, Created, DueEntry, DueStore, EventPage, EventStore, Filter, GroupCount, HealthStore,
-    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, Settlement, ShardCursor, ShardLease, Sharded,
-    StoreError, StoreResult, TimerStore, Watermark,
+    HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Page, SCANS_MAX, Settlement, ShardCursor, ShardLease,
+    Sharded, StoreError, StoreResult, TimerStore, Watermark,
 };
 use tokio::sync::Semaphore;
 
@@ -100,9 +100,8 @@ pub use presence::NOT_IN_PLACE;
 pub use restore::{RestoreError, restore};
 
 const SCHEDULER_READERS: usize = 2;
-const CALLER_READERS: usize = 3;
-/// Lists and counts can take long; one reader is always left for those who ask for a single timer.
-const SCANS_MAX: usize = CALLER_READERS - 1;
+/// Lists and counts can take long; one reader is always left for requests for a single timer.
+const CALLER_READERS: usize = SCANS_MAX + 1;
 
 /// An open database. Dropping it finishes what is queued and gives the file back.
 pub struct SqliteStore {

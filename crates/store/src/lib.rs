@@ -66,7 +66,7 @@ pub use measured::{METRICS, Measured};
 pub use membership::{Cluster, DEAD_MEMBERS_KEPT, HeartbeatReply, Member, ShardState};
 pub use membership_store::MembershipStore;
 pub use operation::Operation;
-pub use query::{COUNTED_MAX, Count, Cursor, GroupCount, ListQuery, Order, Page, SEARCH_BUDGET, Sort, Summary};
+pub use query::{COUNTED_MAX, Count, Cursor, GroupCount, ListQuery, Order, Page, SCANS_MAX, SEARCH_BUDGET, Sort, Summary};
 pub use sharded::{Promise, Sharded};
 pub use stats::{
     Digest, DueCounts, DueQuery, GENERATION_MICROS, NAMESPACES_LISTED_MAX, NamespaceCount, NamespaceCounts, NodeDigest,

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crate::Filter;
 
+/// How many reads that can take long (lists, counts, statistics) a store serves at once. Above the store, keys share as many permits, so
+/// that the reads of one key leave a session for the next one.
+pub const SCANS_MAX: usize = 3;
+
 /// How long a search may take, whatever it is asked for. An answer is promised within 250 ms; the rest is for its page and its way.
 pub const SEARCH_BUDGET: Duration = Duration::from_millis(200);
 

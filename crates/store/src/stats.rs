@@ -46,6 +46,8 @@ pub struct DueCounts {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Digest {
+    /// Timers that were registered.
+    pub created: u64,
     /// Calls that were made.
     pub fired: u64,
     /// Timers that ended well.
@@ -60,6 +62,7 @@ pub struct Digest {
 
 impl Digest {
     pub fn add(&mut self, other: &Self) {
+        self.created += other.created;
         self.fired += other.fired;
         self.completed += other.completed;
         self.failed += other.failed;

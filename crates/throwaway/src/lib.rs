@@ -11,7 +11,7 @@
 //!
 //! Most tests want `throwaway::postgres().create_database()`: one server for the test binary, one database for the test. A
 //! test that stops the server takes a `Postgres::start()` for itself. PostgreSQL is durable as in production (`fsync` stays
-//! on).
+//! on). MariaDB and MySQL wait for no disk: what they have written survives `stop_immediate`, for the kernel keeps it.
 //!
 //! `throwaway::nats()` is shared in the same way: there each test takes subjects and stream names that no other test uses. A
 //! test that stops or pauses the server takes a `Nats::start()`, one that wants users, a token, TLS or other limits describes

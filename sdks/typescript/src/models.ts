@@ -274,6 +274,7 @@ export interface DueStats extends Buckets<{ at: string; pending: number }> {
 
 export interface FiredBucket {
   at: string;
+  created: number;
   fired: number;
   completed: number;
   failed: number;
@@ -339,6 +340,8 @@ export interface Cluster {
   nodes: Node[];
   shards: { shard: number; epoch: number; owner: string | null }[];
   oldestOverdueSeconds: number;
+  /** The latest acquisitions of shards, the latest first. */
+  moves: { at: string; shard: number; epoch: number; from: string | null; to: string }[];
 }
 
 /** What the API key of the client opens. */

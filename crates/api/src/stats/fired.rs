@@ -35,6 +35,9 @@ struct FiredBucket {
     /// Where it begins.
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     at: Timestamp,
+    /// Timers that were registered.
+    #[schema(minimum = 0, example = 130)]
+    created: u64,
     /// Calls that ended.
     #[schema(minimum = 0, example = 120)]
     fired: u64,
@@ -60,12 +63,13 @@ struct FiredBucket {
 
 impl FiredBucket {
     fn new(at: Timestamp, digest: &Digest) -> Self {
-        let Digest { fired, completed, failed, retried, lateness_max_micros, lateness } = digest;
+        let Digest { created, fired, completed, failed, retried, lateness_max_micros, lateness } = digest;
         let millis = |micros: u64| micros as f64 / MICROS_PER_MILLI;
         // Within its bucket a percentile is not known exactly, but none is beyond the latest.
         let quantile = |quantile| lateness.quantile(quantile).map(|micros| millis(micros.min(*lateness_max_micros)));
         Self {
             at,
+            created: *created,
             fired: *fired,
             completed: *completed,
             failed: *failed,

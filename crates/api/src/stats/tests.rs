@@ -30,18 +30,19 @@ async fn what_was_fired_comes_in_buckets_with_its_lateness() {
     let mut lateness = DurationHistogram::default();
     (0..99).for_each(|_| lateness.record(1_000));
     lateness.record(50_500);
-    let digest = Digest { fired: 100, completed: 97, failed: 1, retried: 2, lateness_max_micros: 50_500, lateness };
+    let digest = Digest { created: 5, fired: 100, completed: 97, failed: 1, retried: 2, lateness_max_micros: 50_500, lateness };
     let digests = vec![NodeDigest { node: NodeId(1), minute: NOW.minute() - 1, namespace: None, digest }];
     let forget_before = NOW.saturating_sub(Span::from_secs(3_600));
     rig.store.record_stats(&NodeStats { digests, receivers: Vec::new(), forget_before }).await.unwrap();
     let met = rig.get("/stats/fired").await.json()["data"].clone();
     assert_eq!((met["from"].as_str(), met["to"].as_str()), (Some("2029-12-31T23:01:00Z"), Some("2030-01-01T00:01:00Z")));
     let buckets = met["buckets"].as_array().unwrap();
-    let nothing = json!({"at": "2030-01-01T00:00:00Z", "fired": 0, "completed": 0, "failed": 0, "retried": 0,
+    let nothing = json!({"at": "2030-01-01T00:00:00Z", "created": 0, "fired": 0, "completed": 0, "failed": 0, "retried": 0,
         "lateness_p50_ms": null, "lateness_p99_ms": null, "lateness_max_ms": null});
     assert_eq!((buckets.len(), &buckets[59]), (60, &nothing));
     let minute = &buckets[58];
-    assert_eq!((&minute["fired"], &minute["completed"], &minute["lateness_max_ms"]), (&json!(100), &json!(97), &json!(50.5)));
+    assert_eq!((&minute["created"], &minute["fired"], &minute["completed"]), (&json!(5), &json!(100), &json!(97)));
+    assert_eq!(minute["lateness_max_ms"], json!(50.5));
     for (quantile, millis) in [("lateness_p50_ms", 1.0), ("lateness_p99_ms", 1.0)] {
         let met = minute[quantile].as_f64().unwrap();
         assert!((met / millis - 1.0_f64).abs() < 0.25, "{quantile}: {met}");

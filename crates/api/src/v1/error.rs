@@ -89,7 +89,7 @@ const fn code(error: &ApiError) -> Code {
             CommandError::Conflict(_) => Code::TimerAlreadyExists,
             CommandError::Unavailable(_) | CommandError::TooManyStreams(_) => Code::ServiceUnavailable,
             CommandError::Unknown(_) => Code::OutcomeUnknown,
-            CommandError::Searching | CommandError::TooManyOperations => Code::TooManyRequests,
+            CommandError::Searching | CommandError::TooManySearches | CommandError::TooManyOperations => Code::TooManyRequests,
             // Nothing that can be asked for here meets these.
             CommandError::Internal(_)
             | CommandError::NoSuchKey

@@ -1,8 +1,10 @@
+use std::sync::Arc;
+
 use domain::{Namespace, Timestamp};
 use store::{DueCounts, DueQuery};
 
 use super::{BUDGET, PeriodRequest, StatsPeriod};
-use crate::{CommandError, Commands, call};
+use crate::{CommandError, Commands};
 
 /// How many timers are pending, by the time at which they are due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +28,8 @@ impl Commands {
         let minute = Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(60_000_000));
         let next_minute = minute.saturating_add(domain::Span::from_secs(60));
         let query = DueQuery { namespaces, from, to, step, now: next_minute, budget: BUDGET };
-        let counting = call::reading(self.stores.stats.due_counts(&query));
+        let (stats, asked) = (Arc::clone(&self.stores.stats), query.clone());
+        let counting = self.scan(async move { stats.due_counts(&asked).await });
         let DueCounts { pending, is_estimate } = self.stats.due.get(&query, self.clock.as_ref(), counting).await?;
         let is_complete = pending.len() == query.buckets();
         Ok(DueBuckets { period, buckets: period.starts().zip(pending).collect(), is_estimate, is_complete })

@@ -1,10 +1,10 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use domain::Namespace;
 use store::{NamespaceCount, NamespaceCounts};
 
 use super::{BUDGET, is_meant};
-use crate::{CommandError, Commands, call};
+use crate::{CommandError, Commands};
 
 /// What the operator has decided for one namespace: only whether there is something, for it may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,8 @@ impl Commands {
     /// Those that have timers or settings; for a key that is bound to namespaces, all of those.
     pub async fn namespaces(&self) -> Result<ListedNamespaces, CommandError> {
         let visible = self.visible(&[])?;
-        let counting = call::reading(self.stores.stats.namespace_counts(&visible, self.clock.now(), BUDGET));
+        let (stats, asked, now) = (Arc::clone(&self.stores.stats), visible.clone(), self.clock.now());
+        let counting = self.scan(async move { stats.namespace_counts(&asked, now, BUDGET).await });
         let NamespaceCounts { namespaces, pending_is_estimate, failed_is_estimate, is_complete } =
             self.stats.namespaces.get(&visible, self.clock.as_ref(), counting).await?;
         let mut counts: BTreeMap<_, _> = namespaces.into_iter().map(|count| (count.namespace.clone(), count)).collect();

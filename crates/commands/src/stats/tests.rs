@@ -130,7 +130,7 @@ async fn namespaces_are_those_with_timers_or_settings_and_that_the_key_opens() {
         has_signing_secret: true,
         has_subjects: false,
     };
-    rig.commands.stats = Stats::new(Live::default(), vec![settings("b"), settings("z")]);
+    rig.commands.stats = Stats::new(Live::default(), vec![settings("b"), settings("z")], ShardMoves::default());
     let seen = async |commands: &Commands| {
         let met = commands.namespaces().await.unwrap();
         assert!(met.is_complete && !met.pending_is_estimate && !met.failed_is_estimate);

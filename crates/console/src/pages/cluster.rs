@@ -1,6 +1,6 @@
 //! `/console/cluster`: the nodes, and which of them owns which shard. For the administrator.
 
-use commands::{Cluster, Member, NodeId};
+use commands::{Cluster, Member, NodeId, ShardMove};
 use domain::{Span, Timestamp};
 use maud::{Markup, html};
 
@@ -26,7 +26,14 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
 
 pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
     let cluster = visitor.commands.cluster().await?;
-    Ok(vec![Region::new("nodes", "card", nodes(visitor, &cluster)), Region::new("shards", "card", shards(&cluster))])
+    let moves = visitor.commands.shard_moves()?;
+    let mut regions =
+        vec![Region::new("nodes", "card", nodes(visitor, &cluster)), Region::new("shards", "card", shards(&cluster))];
+    // One shard has one owner, and moves when its process is restarted.
+    if cluster.shards.len() > 1 {
+        regions.push(Region::new("moves", "card", history(visitor, &moves)));
+    }
+    Ok(regions)
 }
 
 impl Owners<'_> {
@@ -103,9 +110,54 @@ fn shards(cluster: &Cluster) -> Markup {
     }
 }
 
+/// Which shards had another owner, and when that was seen.
+fn history(visitor: &Visitor, moves: &[ShardMove]) -> Markup {
+    html! {
+        header { h2 { "Moves" } span.aside { "the latest that this node has seen" } }
+        @if moves.is_empty() {
+            div.body { p.muted { "No shard has moved since this node was started." } }
+        } @else {
+            div.table tabindex="0" role="region" aria-label="Moves" { table {
+                thead { tr { th { "Time" } th.num { "Shard" } th { "From" } th { "To" } th.num { "Epoch" } } }
+                tbody { @for one in moves {
+                    tr {
+                        td { (text::time(visitor, one.at)) " " span.muted { (distance(visitor, one.at)) } }
+                        td.num { (one.shard.0) }
+                        td.cut { @match &one.from { Some(from) => { (from) } None => { span.muted { "no owner" } } } }
+                        td.cut { (one.to) @if one.from.as_ref() == Some(&one.to) { span.muted { ", again" } } }
+                        td.num { (number(one.epoch.0.unsigned_abs())) }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::rig::Rig;
+    use domain::Shard;
+
+    use super::*;
+    use crate::rig::{Rig, config};
+
+    #[tokio::test]
+    async fn shards_that_were_acquired_by_another_node_are_listed() {
+        let rig = Rig::sharded(config(), 2);
+        let joins = async |node: u128, name: &str| {
+            let member = Member { name: name.to_owned(), ..Member::new(NodeId(node)) };
+            rig.store.heartbeat(&member, Span::from_secs(60)).await.unwrap();
+        };
+        let shards = [Shard(0), Shard(1)];
+        joins(1, "first").await;
+        let held = rig.store.acquire(NodeId(1), &shards).await.unwrap();
+        assert!(rig.get("/console/cluster").await.text.contains("No shard has moved"));
+        joins(2, "second").await;
+        rig.store.release(NodeId(1), &held[1..]).await.unwrap();
+        rig.store.acquire(NodeId(2), &shards[1..]).await.unwrap();
+        let page = rig.get("/console/cluster").await.text;
+        let row = page.split("aria-label=\"Moves\"").nth(1).unwrap().split("<tr>").nth(2).unwrap();
+        assert!(row.contains("<td class=\"cut\">first</td><td class=\"cut\">second</td>"), "{row}");
+    }
 
     #[tokio::test]
     async fn nodes_and_shards_are_shown_and_orphans_are_marked() {

@@ -6,7 +6,7 @@ use domain::Status;
 use maud::{Markup, html};
 
 use crate::{
-    chart::{self, Bar},
+    chart,
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
@@ -18,8 +18,6 @@ use crate::{
 };
 
 const LATEST: u32 = 10;
-/// A chart of fewer bars would be a wall.
-const DOUBLINGS_MIN: usize = 10;
 
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
     let regions = regions(&visitor).await?;
@@ -98,31 +96,12 @@ fn facts(one: &DestinationStatus) -> Markup {
     }
 }
 
-/// How long its calls took, each bar twice as long as the one before.
 fn took(one: &DestinationStatus) -> Markup {
-    let doublings = one.took.doublings(DOUBLINGS_MIN);
-    let bars: Vec<Bar> = doublings
-        .iter()
-        .map(|(from, to, count)| Bar {
-            value: *count,
-            title: format!("{} took {} to {}", text::counted(*count, "call", "calls"), micros(*from), micros(*to)),
-            link: None,
-        })
-        .collect();
-    let ends = doublings.first().zip(doublings.last()).map(|((first, ..), (_, last, _))| (*first, *last));
-    let middle = doublings.get(doublings.len() / 2).filter(|_| doublings.len() > 2 && doublings.len().is_multiple_of(2));
-    let labels: Vec<String> = ends
-        .map(|(first, last)| [Some(first), middle.map(|(from, ..)| *from), Some(last)])
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(micros)
-        .collect();
     html! {
         header { h2 { "How long calls take" } span.aside { "last ten minutes" } }
         div.body {
-            @if bars.is_empty() { p.muted { "No call ended within ten minutes." } }
-            @else { (chart::bars("Calls of the last ten minutes by how long they took", &bars, &labels)) }
+            @if one.took.count() == 0 { p.muted { "No call ended within ten minutes." } }
+            @else { (chart::histogram("Calls of the last ten minutes by how long they took", &one.took, "took")) }
         }
     }
 }

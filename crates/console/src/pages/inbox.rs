@@ -43,7 +43,7 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Pro
         div.title { h1 { "Inbox" } span.muted { "what the receiver of timer dev got" } }
         @if let Some(notice) = notice { p.notice role="status" { (notice) } }
         div.grid {
-            section.card.span-5 { header { h2 { "Clock" } span.aside { (exact_time(visitor.now())) } } div.body { (clock_form(&visitor)) } }
+            section.card.span-5 { header { h2 { "Clock" } span.aside { (exact_time(&visitor, visitor.now())) } } div.body { (clock_form(&visitor)) } }
             section.card.span-7 { header { h2 { "Answers" } } div.body { (answers_form(&visitor)) } }
         }
         @for region in &regions { (region) }
@@ -78,7 +78,7 @@ fn table(visitor: &Visitor, calls: &[Call]) -> Markup {
             tbody { @for Call { seq, arrival, duplicate_of } in calls {
                 tr {
                     td.num { (seq) }
-                    td { (exact_time(arrival.at)) }
+                    td { (exact_time(visitor, arrival.at)) }
                     td.num { (arrival.lateness_ms.map(|millis| span(Span::from_micros_clamped(millis.saturating_mul(1_000)))).unwrap_or_default()) }
                     td.cut { @if let Some(id) = &arrival.timer_id { a.mono href=(visitor.link(&format!("/timers/{}", text::in_path(id)))) { (id) } } }
                     td.num { (arrival.attempt.map(number).unwrap_or_default()) }

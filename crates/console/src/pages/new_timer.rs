@@ -68,7 +68,7 @@ async fn register(visitor: &Visitor, request: NewTimerRequest) -> Result<String,
 }
 
 fn would_fire(visitor: &Visitor, due: Timestamp) -> Markup {
-    html! { p.notice role="status" { "Everything is right. It would fire " strong { (text::exact_time(due)) " UTC" } ", " (text::distance(visitor, due)) "." } }
+    html! { p.notice role="status" { "Everything is right. It would fire " strong { (text::instant(due, false)) " UTC" } @if visitor.preferences.zone != "UTC" { ", which is " (text::exact_time(visitor, due)) " in " (visitor.preferences.zone) } ", " (text::distance(visitor, due)) "." } }
 }
 
 fn page(visitor: &Visitor, draft: &Draft, refused: Option<&Invalid>, notice: Option<&Markup>) -> Markup {

@@ -154,8 +154,8 @@ fn progress(visitor: &Visitor, operation: &BulkOperation) -> Markup {
                 @if is_running { dt { "Left" } dd { "about " (number(operation.matched.saturating_sub(handled))) } }
                 dt { "Rate" } dd { (number(rate as u64)) " a second" }
                 dt { "At most" } dd { (number(operation.expected_max)) }
-                dt { "Started" } dd { (exact_time(operation.started_at)) }
-                @if let Some(at) = operation.finished_at { dt { "Ended" } dd { (exact_time(at)) ", after " (span(at.since(operation.started_at))) } }
+                dt { "Started" } dd { (exact_time(visitor, operation.started_at)) }
+                @if let Some(at) = operation.finished_at { dt { "Ended" } dd { (exact_time(visitor, at)) ", after " (span(at.since(operation.started_at))) } }
                 @if let Some(error) = &operation.error { dt { "Failed because" } dd.bad { (error) } }
                 dt { "Filter" } dd { @if words.is_empty() { "every timer" } @else { a.mono href=(visitor.link_to_timers(&words)) { (words) } } }
             }

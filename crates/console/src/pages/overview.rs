@@ -127,8 +127,9 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
         Region::new("tiles", "card tiles", tiles),
         Region::new("next-fires", "card span-7", next_fires(visitor, fields, range, &due?)),
         Region::new("lateness", "card span-5", lateness(&fired)),
-        Region::new("next-timers", "card span-7", next_timers(visitor, &namespaces).await?),
+        Region::new("next-timers", "card span-7 tall", next_timers(visitor, &namespaces).await?),
         Region::new("throughput", "card span-5", throughput(&fired)),
+        Region::new("late-by", "card span-5", late_by(&fired)),
         Region::new("worst", "card span-12", worst(visitor, destinations)),
     ])
 }
@@ -238,7 +239,7 @@ fn next_fires(visitor: &Visitor, fields: &Fields, range: &Range, due: &DueBucket
             );
             Bar {
                 value: *timers,
-                title: format!("{}, from {}", text::counted(*timers, "timer", "timers"), text::instant(*from, false)),
+                title: format!("{}, from {} UTC", text::counted(*timers, "timer", "timers"), text::instant(*from, false)),
                 link: Some(link),
             }
         })
@@ -286,13 +287,26 @@ fn throughput(fired: &FiredBuckets) -> Markup {
         values: fired.buckets.iter().map(|(_, digest)| Some(of(digest) as f64)).collect(),
     };
     let lines = [
+        line("line-2", &|digest| digest.created),
         line("line-3", &|digest| digest.retried),
         line("line-4", &|digest| digest.failed),
         line("line-1", &|digest| digest.completed),
     ];
     html! {
-        header { h2 { "Throughput" } span.aside.legend { span { i {} "completed" } span { i.four {} "failed" } span { i.three {} "retried" } } }
-        div.body { (chart::counts("Timers completed, failed and calls retried per minute in the last hour", &lines, &hour_labels())) }
+        header { h2 { "Throughput" } span.aside.legend { span { i.two {} "created" } span { i {} "completed" } span { i.four {} "failed" } span { i.three {} "retried" } } }
+        div.body { (chart::counts("Timers created, completed and failed, and calls retried, per minute in the last hour", &lines, &hour_labels())) }
+    }
+}
+
+fn late_by(fired: &FiredBuckets) -> Markup {
+    let mut hour = Digest::default();
+    fired.buckets.iter().for_each(|(_, digest)| hour.add(digest));
+    html! {
+        header { h2 { "How late calls begin" } span.aside { "last hour" } }
+        div.body {
+            @if hour.lateness.count() == 0 { p.muted { "No call was made in the last hour." } }
+            @else { (chart::histogram("Calls of the last hour by how late they began", &hour.lateness, "began late by")) }
+        }
     }
 }
 

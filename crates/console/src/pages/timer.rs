@@ -64,7 +64,7 @@ async fn regions_of(visitor: &Visitor, timer: &Timer) -> Result<Vec<Region>, Pro
     let attempts = visitor.commands.attempts(timer.id()).await?;
     Ok(vec![
         Region::new("timer-head", "title", head(visitor, timer, &attempts)),
-        Region::new("timer-life", "card span-12", life(timer, &attempts)),
+        Region::new("timer-life", "card span-12", life(visitor, timer, &attempts)),
         Region::new("timer-facts", "card span-5", facts(visitor, timer)),
         Region::new("timer-content", "card span-7", content(visitor, timer)),
         Region::new("timer-attempts", "card span-12", attempts_table(visitor, timer, &attempts)),
@@ -110,20 +110,20 @@ fn head(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
 }
 
 /// Created, changed, due, attempts, end: one after the other, with what lies between.
-fn life(timer: &Timer, attempts: &[Attempt]) -> Markup {
-    let mut moments = vec![Moment { name: "created".to_owned(), below: exact_time(timer.created_at), class: "done" }];
+fn life(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
+    let mut moments = vec![Moment { name: "created".to_owned(), below: exact_time(visitor, timer.created_at), class: "done" }];
     let ended = timer.status.is_finished().then_some(()).and(timer.executed_at);
     if timer.revision > 1 && timer.updated_at != timer.created_at && Some(timer.updated_at) != ended {
         let name = format!("changed, revision {}", timer.revision);
-        moments.push(Moment { name, below: exact_time(timer.updated_at), class: "done" });
+        moments.push(Moment { name, below: exact_time(visitor, timer.updated_at), class: "done" });
     }
     if let Some(pause) = &timer.pause {
-        moments.push(Moment { name: "paused".to_owned(), below: exact_time(pause.at), class: "warn" });
+        moments.push(Moment { name: "paused".to_owned(), below: exact_time(visitor, pause.at), class: "warn" });
     }
     let is_over = timer.status.is_finished() || timer.attempt > 0 || timer.status == Status::Executing;
     moments.push(Moment {
         name: "due".to_owned(),
-        below: exact_time(timer.execute_at),
+        below: exact_time(visitor, timer.execute_at),
         class: if is_over { "done" } else { "next" },
     });
     for attempt in attempts {
@@ -134,14 +134,14 @@ fn life(timer: &Timer, attempts: &[Attempt]) -> Markup {
         moments.push(Moment { name: format!("attempt {}", attempt.number), below, class });
     }
     if let Some(next) = next_attempt(timer, attempts) {
-        let below = html! { "about " (exact_time(next)) };
+        let below = html! { "about " (exact_time(visitor, next)) };
         moments.push(Moment { name: format!("attempt {}", timer.attempt + 1), below, class: "next" });
     }
     if let Some(executed_at) = timer.executed_at.filter(|_| timer.status.is_finished()) {
         let class = if timer.status == Status::Completed { "good" } else { "bad" };
-        moments.push(Moment { name: timer.status.to_string(), below: exact_time(executed_at), class });
+        moments.push(Moment { name: timer.status.to_string(), below: exact_time(visitor, executed_at), class });
     } else if timer.status.is_finished() {
-        moments.push(Moment { name: timer.status.to_string(), below: exact_time(timer.updated_at), class: "done" });
+        moments.push(Moment { name: timer.status.to_string(), below: exact_time(visitor, timer.updated_at), class: "done" });
     }
     html! { header { h2 { "Life" } } div.body { (chart::life(&moments)) } }
 }
@@ -156,8 +156,8 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             dt { "Id" } dd.mono { (timer.id()) }
             @if let Some(key) = &definition.key { dt { "Key" } dd.mono { (key) } }
             dt { "Namespace" } dd { a href=(list("ns:", definition.namespace.as_str())) { (definition.namespace) } }
-            dt { "Due" } dd { (exact_time(timer.execute_at)) }
-            dt { "Asked for" } dd { @match definition.asked { RequestedTime::At(at) => { (exact_time(at)) } RequestedTime::After(span) => { (text::span(span)) " after it was registered" } } }
+            dt { "Due" } dd { (exact_time(visitor, timer.execute_at)) }
+            dt { "Asked for" } dd { @match definition.asked { RequestedTime::At(at) => { (exact_time(visitor, at)) } RequestedTime::After(span) => { (text::span(span)) " after it was registered" } } }
             (call_kinds::facts(&definition.callback))
             @if let Some(address) = &address { dt { "Destination" } dd { a href=(list("dest:", address)) { (address) } } }
             dt { "Attempts" } dd { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) }
@@ -166,14 +166,14 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             @if let Some(group) = &definition.group { dt { "Group" } dd { a href=(list("group:", group.as_str())) { (group) } } }
             @if let Some(id) = &definition.correlation_id { dt { "Correlation id" } dd.mono { a href=(list("corr:", id.as_str())) { (id) } } }
             @if let Some(expiry) = definition.options.expiry {
-                dt { "Expires" } dd { (exact_time(expiry.instant(timer.execute_at))) @if let Expiry::After(span) = expiry { span.muted { " (" (text::span(span)) " after it is due)" } } }
+                dt { "Expires" } dd { (exact_time(visitor, expiry.instant(timer.execute_at))) @if let Expiry::After(span) = expiry { span.muted { " (" (text::span(span)) " after it is due)" } } }
             }
             @if let Some(span) = definition.options.postpone_max { dt { "Postponed at most" } dd { (text::span(span)) } }
-            @if let Some(pause) = &timer.pause { dt { "Paused" } dd { (exact_time(pause.at)) @if let Some(note) = &pause.note { ": " (note) } } }
+            @if let Some(pause) = &timer.pause { dt { "Paused" } dd { (exact_time(visitor, pause.at)) @if let Some(note) = &pause.note { ": " (note) } } }
             @if let Some(error) = &timer.last_error { dt { "Last error" } dd.bad { (error) } }
             dt { "webhook-id" } dd.mono { (timer.webhook_id()) }
-            dt { "Created" } dd { (exact_time(timer.created_at)) }
-            dt { "Changed" } dd { (exact_time(timer.updated_at)) }
+            dt { "Created" } dd { (exact_time(visitor, timer.created_at)) }
+            dt { "Changed" } dd { (exact_time(visitor, timer.updated_at)) }
             dt { "Revision" } dd { (timer.revision) }
         } }
     }
@@ -263,7 +263,7 @@ fn attempts_table(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Mar
                 tbody { @for attempt in attempts {
                     tr {
                         td.num { (attempt.number) }
-                        td { (exact_time(attempt.started_at)) }
+                        td { (exact_time(visitor, attempt.started_at)) }
                         td.num { (text::span(attempt.started_at.since(timer.execute_at))) }
                         td.num { (text::span(attempt.took)) }
                         td { span class={ "status " (if attempt.outcome == "delivered" { "completed" } else { "failed" }) } {

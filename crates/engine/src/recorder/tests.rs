@@ -52,6 +52,21 @@ async fn what_has_changed_is_written_once_and_again_after_a_failure() {
 }
 
 #[tokio::test]
+async fn what_is_registered_is_counted_by_its_minute_and_namespace() {
+    let (recorder, store) = (Recorder::of(NODE), faulty());
+    let shop = Namespace::parse("shop").unwrap();
+    for (namespace, after) in [(&shop, 0), (&shop, 1), (&Namespace::default(), 1), (&shop, 60)] {
+        recorder.created(namespace, NOW.saturating_add(Span::from_secs(after)));
+    }
+    assert!(recorder.write_once(&store, NOW).await.unwrap());
+    let created = async |namespaces: &[Namespace]| {
+        let digests = store.digests(namespaces, 0, i64::MAX).await.unwrap();
+        digests.iter().map(|digest| digest.digest.created).collect::<Vec<_>>()
+    };
+    assert_eq!((created(&[]).await, created(&[shop.clone()]).await), (vec![3, 1], vec![2, 1]));
+}
+
+#[tokio::test]
 async fn a_call_under_way_counts_until_it_ends_however_it_does() {
     let (recorder, store) = (Recorder::of(NODE), faulty());
     let definition = definition("http://a/x");

@@ -269,3 +269,19 @@ fn what_is_overdue_is_not_taken_in_again_while_its_tenant_has_no_room() {
     assert!(window.find(entry_of(2, 1, 20_001, 5)));
     assert_eq!(fire(&mut window, 5).len(), 7, "six for the first tenant, one for the other");
 }
+
+#[test]
+fn a_sweep_looks_deep_only_where_something_due_is_in_the_store_alone() {
+    let entries: Vec<_> = (0..300).map(|number| entry(1, number, 7)).collect();
+    let mut window = window(100_000, 10, &entries);
+    assert!(window.begin_sweep(at(10)), "everything up to here has been read");
+    assert!(!window.begin_sweep(at(11)), "the last second has not been read yet");
+
+    let mut window = self::window(301, 10, &entries);
+    while window.promote(at(5), 10) {}
+    assert!(window.len() < entries.len(), "a line has no room for all of them");
+    assert!(!window.begin_sweep(at(5)), "some were turned away");
+    assert!(window.begin_sweep(at(5)), "the sweep before has looked for them");
+    assert!(!window.find(entries[299]), "there is still no room");
+    assert!(!window.find(entries[0]) && !window.begin_sweep(at(5)), "the next sweep has to look again");
+}

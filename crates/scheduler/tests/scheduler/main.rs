@@ -138,6 +138,26 @@ async fn a_lost_nudge_is_repaired_by_the_sweep() {
 }
 
 #[tokio::test]
+async fn a_lost_nudge_behind_a_backlog_is_found_in_a_few_sweeps() {
+    const BACKLOG: usize = 10_000;
+    let rig = Rig::new(Config { in_flight_per_destination_max: 1, ..Config::default() });
+    rig.create((0..BACKLOG).map(|_| timer(RECEIVER).due_in(secs(1)).build()).collect()).await;
+    rig.scheduler.beat_once().await.unwrap();
+    rig.load_all().await;
+    let hidden = rig.create(vec![timer("http://another.example/").due_in(secs(2)).build()]).await;
+    rig.clock.advance(secs(2));
+    assert!(!rig.claim_ids().await.contains(&hidden[0]), "the scheduler was not told");
+    // All else is in memory, so that each sweep reads a part of the backlog only.
+    let mut position = SweepPosition::default();
+    let mut sweeps = 1;
+    while rig.scheduler.sweep_once(&mut position).await.unwrap() == 0 {
+        sweeps += 1;
+        assert!(sweeps <= BACKLOG / 4_096 + 1, "a sweep goes on where the last one stopped");
+    }
+    assert_eq!(rig.claim_ids().await, hidden);
+}
+
+#[tokio::test]
 async fn a_timer_canceled_or_moved_in_the_store_is_not_claimed_at_its_old_time() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build(), timer(RECEIVER).due_in(secs(1)).build()]).await;

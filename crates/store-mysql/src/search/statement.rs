@@ -12,10 +12,10 @@ use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
 use store_sql::{FEW, Few, Source};
 
-use super::{cursor, few::ids_of, parameters::Parameters};
+use super::{few::ids_of, parameters::Parameters};
 use crate::{
     failure::{Failure, Step},
-    rows::{Hex, json},
+    rows::{Fields, Hex, json},
     session::Session,
 };
 
@@ -60,7 +60,7 @@ impl Statement {
         for row in fetch_all(session, &text, &parameters).await? {
             answer.looked_at = number(&row, "looked_at")?;
             if number(&row, "n")? == answer.looked_at {
-                answer.last = Some(cursor(&row, sort)?);
+                answer.last = Some(store_sql::cursor(&Fields(&row), sort)?);
             }
             if row.try_get("matches").or_not_done()? && (answer.rows.len() as u64) < rows_max {
                 answer.rows.push(row);
@@ -175,7 +175,7 @@ pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
     Statement { few: None, text, parameters, sort: query.sort, rows_max: 1 }
 }
 
-/// What a summary is made of, with where the timer stands: see [`crate::rows::Standing::of_row`].
+/// What a summary is made of, with where the timer stands: see [`store_sql::Standing::of_row`].
 const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.`key`, f.group_name, f.callback_type, f.correlation_id, f.execute_at, \
     f.created_at, f.updated_at, f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, \
     COALESCE(d.attempt, o.attempt, p.attempt) AS attempt, COALESCE(d.last_error, o.last_error, p.last_error) AS last_error, \

@@ -14,6 +14,7 @@
 
 mod audit;
 mod dice;
+mod late_writes;
 mod network;
 mod node;
 mod world;

@@ -120,7 +120,7 @@ pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
     Statement { text, parameters, rows_max: 1 }
 }
 
-/// What a summary is made of, with where the timer stands: see [`crate::rows::Standing::of_row`].
+/// What a summary is made of, with where the timer stands: see [`store_sql::Standing::of_row`].
 const SUMMARY_COLUMNS: &str = "f.id, f.namespace, f.key, f.group_name, f.callback_type, f.correlation_id, f.execute_at, f.created_at, \
     f.updated_at, f.revision, d.id IS NOT NULL AS waits, d.claim IS NOT NULL AS claimed, \
     coalesce(d.attempt, o.attempt, p.attempt) AS attempt, coalesce(d.last_error, o.last_error, p.last_error) AS last_error, \

@@ -332,6 +332,7 @@ class DueStats:
 @dataclass(frozen=True, slots=True)
 class FiredBucket:
     at: datetime
+    created: int
     fired: int
     completed: int
     failed: int
@@ -411,11 +412,23 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardMove:
+    """A shard that a node has acquired; `from_` is `None` where no former owner is known."""
+
+    at: datetime
+    shard: int
+    epoch: int
+    from_: str | None
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     now: datetime
     nodes: list[Node]
     shards: list[Shard]
     oldest_overdue_seconds: float
+    moves: list[ShardMove]
 
 
 @dataclass(frozen=True, slots=True)

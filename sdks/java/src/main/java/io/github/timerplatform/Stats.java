@@ -65,6 +65,7 @@ public final class Stats {
     /** A span of time. Latenesses are null where nothing was fired. */
     public record FiredBucket(
             Instant at,
+            long created,
             long fired,
             long completed,
             long failed,

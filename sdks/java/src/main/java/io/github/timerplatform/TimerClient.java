@@ -153,7 +153,11 @@ public final class TimerClient {
     }
 
     /** The nodes that share the work, by the clock of the database. */
-    public record Cluster(Instant now, List<Node> nodes, List<Shard> shards, double oldestOverdueSeconds) {}
+    public record Cluster(
+            Instant now, List<Node> nodes, List<Shard> shards, double oldestOverdueSeconds, List<ShardMove> moves) {}
+
+    /** A shard that a node has acquired; {@code from} is null where no former owner is known. */
+    public record ShardMove(Instant at, int shard, long epoch, String from, String to) {}
 
     /** One process. */
     public record Node(

@@ -10,14 +10,16 @@ use tokio::sync::Notify;
 
 /// A key gets a permit while it holds fewer than are free. So one key alone holds at most half of them, two a third each, and one
 /// that holds none finds one as long as there are more permits than keys that want many.
-#[derive(Clone)]
-pub(crate) struct Permits(Arc<Shared>);
+#[derive(Debug, Clone)]
+pub struct Permits(Arc<Shared>);
 
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     freed: Notify,
 }
 
+#[derive(Debug)]
 struct State {
     free: usize,
     /// How many each key holds, at least one. `None` is the administrator's.
@@ -25,17 +27,18 @@ struct State {
 }
 
 /// Gives the permit back when it is dropped.
-pub(crate) struct Permit {
+#[derive(Debug)]
+pub struct Permit {
     permits: Permits,
     key: Option<AccessKeyId>,
 }
 
 impl Permits {
-    pub(crate) fn new(count: usize) -> Self {
+    pub fn new(count: usize) -> Self {
         Self(Arc::new(Shared { state: Mutex::new(State { free: count, held: HashMap::new() }), freed: Notify::new() }))
     }
 
-    pub(crate) fn try_acquire(&self, key: Option<AccessKeyId>) -> Option<Permit> {
+    pub fn try_acquire(&self, key: Option<AccessKeyId>) -> Option<Permit> {
         let mut state = self.state();
         if state.held.get(&key).copied().unwrap_or_default() >= state.free {
             return None;
@@ -46,7 +49,7 @@ impl Permits {
     }
 
     /// Waits for one.
-    pub(crate) async fn acquire(&self, key: Option<AccessKeyId>) -> Permit {
+    pub async fn acquire(&self, key: Option<AccessKeyId>) -> Permit {
         let mut freed = std::pin::pin!(self.0.freed.notified());
         loop {
             // Listening before looking, so that none that is freed in between is missed.

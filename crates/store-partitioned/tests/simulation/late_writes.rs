@@ -1,0 +1,169 @@
+//! A call that is repeated because its outcome is unknown answers what stays true once the writes of the first call arrive.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use domain::{Shard, Span, Status, SystemClock, Timestamp};
+use store::{
+    Claim, ClaimToken, DueEntry, DueStore, Member, MembershipStore, NodeId, OnLocked, ShardCursor, ShardLease, StoreError,
+    StoreResult, TimerStore,
+};
+use store_conformance::timer;
+use store_partitioned::{Columns, Consistency, Database, Memory, Outcome, Partition, PartitionedStore, Range, Row, Write};
+
+const SHARD: Shard = Shard(0);
+const TIMERS: &str = "timers-0";
+/// More writes than any of these tests makes.
+const LAG: usize = 1_000;
+
+/// Holds back writes of timers, each of which its caller gives up.
+struct Slow {
+    memory: Memory,
+    /// How many writes of timers get through before one is held back; `None` for all.
+    passing: Mutex<Option<usize>>,
+    held_back: Mutex<Vec<Write>>,
+}
+
+impl Slow {
+    fn hold_back_after(&self, writes: usize) {
+        *self.passing.lock().unwrap() = Some(writes);
+    }
+
+    /// What was held back arrives.
+    async fn deliver(&self) -> Vec<Outcome> {
+        let writes = std::mem::take(&mut *self.held_back.lock().unwrap());
+        assert!(!writes.is_empty(), "nothing was held back");
+        self.memory.write(&Partition::new(TIMERS), writes).await.unwrap()
+    }
+}
+
+#[async_trait]
+impl Database for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    async fn set_up(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn read(
+        &self,
+        partition: &Partition,
+        keys: &[Vec<u8>],
+        columns: Columns,
+        consistency: Consistency,
+    ) -> StoreResult<Vec<Option<Row>>> {
+        self.memory.read(partition, keys, columns, consistency).await
+    }
+
+    async fn range(
+        &self,
+        partition: &Partition,
+        range: &Range,
+        columns: Columns,
+        consistency: Consistency,
+    ) -> StoreResult<Vec<Row>> {
+        self.memory.range(partition, range, columns, consistency).await
+    }
+
+    async fn write(&self, partition: &Partition, writes: Vec<Write>) -> StoreResult<Vec<Outcome>> {
+        let is_held_back = partition.as_str() == TIMERS && {
+            let mut passing = self.passing.lock().unwrap();
+            let is_last = *passing == Some(0);
+            *passing = passing.and_then(|writes| writes.checked_sub(1));
+            is_last
+        };
+        if is_held_back {
+            self.held_back.lock().unwrap().extend(writes);
+            return Err(StoreError::Unknown("held back".into()));
+        }
+        self.memory.write(partition, writes).await
+    }
+
+    async fn ping(&self) -> StoreResult<()> {
+        Ok(())
+    }
+}
+
+/// Two nodes: the first has the shard and a timer that is due, and is about to lose the shard.
+struct Trial {
+    slow: Arc<Slow>,
+    first: PartitionedStore,
+    second: PartitionedStore,
+    claim: Claim,
+    due: Vec<DueEntry>,
+}
+
+impl Trial {
+    async fn begin() -> Self {
+        let slow = Arc::new(Slow { memory: Memory::default(), passing: Mutex::default(), held_back: Mutex::default() });
+        let open = async || {
+            let clock = Arc::new(SystemClock::default());
+            PartitionedStore::open(Arc::clone(&slow) as _, clock, 1).await.unwrap()
+        };
+        let (first, second) = (open().await, open().await);
+        first.create(vec![timer("http://a.example/").build()]).await.unwrap();
+        let shard_leases = take(&first, NodeId(1)).await;
+        let due = due(&first).await;
+        assert_eq!(due.len(), 1);
+        let claim = Claim { token: ClaimToken(7), shard_leases, lease: Span::from_secs(600), on_locked: OnLocked::Skip };
+        Self { slow, first, second, claim, due }
+    }
+
+    /// The second node takes the shard.
+    async fn take_over(&self) -> Vec<ShardLease> {
+        self.first.release(NodeId(1), &self.claim.shard_leases).await.unwrap();
+        take(&self.second, NodeId(2)).await
+    }
+
+    async fn status(&self) -> Status {
+        self.second.get(self.due[0].id).await.unwrap().unwrap().status
+    }
+}
+
+async fn take(store: &PartitionedStore, node: NodeId) -> Vec<ShardLease> {
+    store.heartbeat(&Member::new(node), Span::from_secs(60)).await.unwrap();
+    let taken = store.acquire(node, &[SHARD]).await.unwrap();
+    assert_eq!(taken.len(), 1);
+    taken
+}
+
+async fn due(store: &PartitionedStore) -> Vec<DueEntry> {
+    store.due(&[ShardCursor { shard: SHARD, after: None }], Timestamp::MAX, 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_claim_that_was_given_up_is_not_made_later() {
+    let trial = Trial::begin().await;
+    trial.slow.hold_back_after(0);
+    trial.first.claim(&trial.claim, &trial.due).await.unwrap_err();
+    let shard_leases = trial.take_over().await;
+    let claimed = trial.first.claim(&trial.claim, &trial.due).await.unwrap();
+    assert!(claimed.is_empty(), "its shard has another owner");
+
+    let arrived = trial.slow.deliver().await;
+
+    assert!(matches!(arrived[..], [Outcome::Refused]), "{arrived:?}");
+    assert_eq!(trial.status().await, Status::Pending);
+    let claim = Claim { token: ClaimToken(8), shard_leases, ..trial.claim };
+    assert_eq!(trial.second.claim(&claim, &due(&trial.second).await).await.unwrap().len(), 1, "the new owner claims it");
+}
+
+#[tokio::test]
+async fn a_claim_that_was_handed_out_is_not_taken_back_later() {
+    let trial = Trial::begin().await;
+    // The first node does not see yet that its epoch has ended: it claims, and learns it from the verification.
+    trial.slow.memory.set_lag(LAG);
+    trial.take_over().await;
+    trial.slow.hold_back_after(1);
+    trial.first.claim(&trial.claim, &trial.due).await.unwrap_err();
+    assert_eq!(trial.status().await, Status::Executing);
+    let claimed = trial.first.claim(&trial.claim, &trial.due).await.unwrap();
+    assert_eq!(claimed.len(), 1, "what carries the token is handed out");
+
+    let arrived = trial.slow.deliver().await;
+
+    assert!(matches!(arrived[..], [Outcome::Refused]), "{arrived:?}");
+    assert_eq!(trial.status().await, Status::Executing, "no other node may call it");
+}
