@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 
-FEW = 5
+FEW = 10
 # Besides the promises.
 AT_ONCE = int(os.environ.get("TEST_PROGRAMS", "2"))
 SLOWEST = int(os.environ.get("TEST_TIMES", "0"))

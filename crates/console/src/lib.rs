@@ -14,6 +14,7 @@
 
 mod actions;
 mod assets;
+mod call_kinds;
 mod chart;
 mod config;
 mod cookie;

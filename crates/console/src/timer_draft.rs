@@ -8,7 +8,12 @@ use domain::{Invalid, RequestedTime, Timer};
 use maud::{Markup, html};
 use serde_json::value::RawValue;
 
-use crate::{config::TimerReader, fields::Fields, timer_form::TimerForm};
+use crate::{
+    call_kinds::{self, CallField, CallKind, Input},
+    config::TimerReader,
+    fields::Fields,
+    timer_form::TimerForm,
+};
 
 /// What a viewer has written so far.
 #[derive(Debug, Clone)]
@@ -36,17 +41,7 @@ const FIXED: [&str; 3] = ["namespace", "key", "on_conflict"];
 /// Those that `null` clears in a change.
 const CLEARED: [&str; 2] = ["group", "correlation_id"];
 const RETRY: [&str; 5] = ["max_retries", "initial_interval", "backoff_multiplier", "max_interval", "max_duration"];
-const CALLS: [&str; 2] = ["http", "nats"];
 const NUMBERS: [&str; 2] = ["max_retries", "backoff_multiplier"];
-/// Fields of the call, with the names that they have as members of `callback`.
-const CALL: [(&str, &str); 6] = [
-    ("url", "url"),
-    ("timeout", "timeout"),
-    ("protocol", "protocol"),
-    ("topic", "topic"),
-    ("message_key", "key"),
-    ("kind", "type"),
-];
 
 impl Draft {
     /// What was sent.
@@ -66,7 +61,7 @@ impl Draft {
         Ok(match (&self.json, tab) {
             (None, "json") => {
                 // The form has no choice for a timer that calls nothing.
-                let kind = base.get("kind").filter(|kind| !CALLS.contains(kind));
+                let kind = base.get("kind").filter(|kind| CallKind::named(kind).is_none());
                 let form =
                     kind.map_or_else(|| self.form.clone(), |kind| TimerForm::of(self.form.fields().with("kind", Some(kind))));
                 Self { json: Some(to_json(&form, is_new)), form }
@@ -133,7 +128,7 @@ fn to_json(form: &TimerForm, is_new: bool) -> String {
     if !is_new && form.get("expires_after").is_none() && form.get("expires_at").is_none() {
         members.push(("expires_after", "null".to_owned()));
     }
-    if form.get("kind").is_none_or(|kind| CALLS.contains(&kind)) {
+    if form.get("kind").is_none_or(|kind| CallKind::named(kind).is_some()) {
         members.push(("callback", callback(form)));
     }
     let null = || if is_new { None } else { Some("null".to_owned()) };
@@ -153,14 +148,11 @@ fn to_json(form: &TimerForm, is_new: bool) -> String {
 
 fn callback(form: &TimerForm) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let is_nats = form.get("kind") == Some("nats");
-    let mut members = vec![("type", quoted(if is_nats { "nats" } else { "http" }))];
-    let belongs = |field: &str| matches!(field, "topic" | "message_key") == is_nats && field != "kind";
-    for (field, name) in CALL.into_iter().filter(|(field, _)| belongs(field)) {
-        members.extend(form.get(field).map(|value| (name, quoted(value))));
-    }
-    if is_nats && form.get("jetstream").is_some() {
-        members.push(("jetstream", "true".to_owned()));
+    let kind = CallKind::chosen(form.get("kind"));
+    let mut members = vec![("type", quoted(kind.name))];
+    for field in kind.fields() {
+        let json = |value: &str| if is_flag(field) { "true".to_owned() } else { quoted(value) };
+        members.extend(form.get(field.name).map(|value| (field.member, json(value))));
     }
     if let Ok(headers) = form.headers()
         && !headers.is_empty()
@@ -220,26 +212,32 @@ fn of_json(text: &str, base: &TimerForm) -> Result<TimerForm, Invalid> {
 }
 
 fn put_callback(callback: &Members<'_>, put: &mut dyn FnMut(&str, Option<&str>)) -> Result<(), Invalid> {
-    for name in ["jetstream", "payload", "headers"].into_iter().chain(CALL.map(|(field, _)| field)) {
+    for name in ["kind", "payload", "headers"].into_iter().chain(call_kinds::fields().map(|field| field.name)) {
         put(name, None);
     }
+    let kind = CallKind::chosen(callback.get("type").and_then(|raw| plain(raw)).as_deref());
     for (name, raw) in callback {
         match name.as_str() {
             "payload" => put("payload", Some(raw.get()).filter(|text| *text != "null")),
-            "jetstream" => put("jetstream", (raw.get() == "true").then_some("on")),
+            "type" => put("kind", plain(raw).as_deref()),
             "headers" => {
                 let lines = members("callback.headers", raw.get())?;
                 let lines: Vec<_> =
                     lines.into_iter().map(|(name, raw)| format!("{name}: {}", plain(raw).unwrap_or_default())).collect();
                 put("headers", Some(&lines.join("\n")));
             }
-            name => match CALL.iter().find(|(_, member)| *member == name) {
-                Some((field, _)) => put(field, plain(raw).as_deref()),
+            name => match kind.fields().find(|field| field.member == name) {
+                Some(field) if is_flag(field) => put(field.name, (raw.get() == "true").then_some("on")),
+                Some(field) => put(field.name, plain(raw).as_deref()),
                 None => return Err(Invalid::new(format!("callback.{name}"), "has no field in the form: go on as JSON")),
             },
         }
     }
     Ok(())
+}
+
+const fn is_flag(field: &CallField) -> bool {
+    matches!(field.input, Input::Flag { .. })
 }
 
 /// A string without its quotes, or a number as it is written; nothing for `null`.

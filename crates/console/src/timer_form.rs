@@ -2,29 +2,28 @@
 
 use commands::{EarliestAllowed, Field, HttpPatch, NewTimerRequest, Patch, Target};
 use domain::{
-    Callback, CorrelationId, Delivery, Endpoint, Expiry, Group, Headers, Invalid, JsonText, Key, Namespace, OnConflict, Options,
+    Callback, CorrelationId, Delivery, Expiry, Group, Headers, Invalid, JsonText, Key, Namespace, OnConflict, Options,
     RequestedTime, RetryPolicy, Span, Timer, Timestamp, limits,
 };
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::{config::Payloads, fields::Fields, problem::sentence};
+use crate::{
+    call_kinds::{self, CallField, CallKind, Input, KINDS},
+    config::Payloads,
+    fields::Fields,
+    problem::sentence,
+};
 
 /// The fields of the form, in the words of a viewer. What it does not show of a timer stays as it is.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TimerForm(Fields);
 
-/// The fields that a change can conflict in.
-const COMPARED: [&str; 20] = [
+/// The fields that a change can conflict in, besides those that only one kind of callback has.
+const COMPARED: [&str; 14] = [
     "execute_at",
     "delay",
     "kind",
-    "url",
-    "timeout",
-    "protocol",
-    "topic",
-    "message_key",
-    "jetstream",
     "payload",
     "headers",
     "group",
@@ -37,6 +36,8 @@ const COMPARED: [&str; 20] = [
     "expires_after",
     "expires_at",
 ];
+/// Where those of the call belong among them.
+const CALL_AT: usize = 3;
 
 impl TimerForm {
     /// What was sent, or what a link fills in.
@@ -63,18 +64,8 @@ impl TimerForm {
             put("headers", Some(headers.collect::<Vec<_>>().join("\n")));
         }
         put("kind", Some(definition.callback.kind().to_owned()));
-        match &definition.callback.endpoint {
-            Endpoint::Http(http) => {
-                put("url", Some(http.url.as_str().to_owned()));
-                put("timeout", Some(http.timeout.to_string()));
-                put("protocol", Some(http.protocol.as_str().to_owned()));
-            }
-            Endpoint::Nats(nats) => {
-                put("topic", Some(nats.topic.as_str().to_owned()));
-                put("message_key", nats.key.clone());
-                put("jetstream", nats.jetstream.then(|| "on".to_owned()));
-            }
-            Endpoint::Event => {}
+        for (name, value) in call_kinds::filled_by(&definition.callback) {
+            put(name, Some(value));
         }
         if let Some(policy) = definition.retry_policy {
             put("max_retries", Some(policy.max_retries.to_string()));
@@ -101,7 +92,10 @@ impl TimerForm {
     /// The fields that another form has otherwise: name, value here, value there.
     pub(crate) fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
         let value = |form: &Self, name| form.value(name).trim().replace("\r\n", "\n");
-        let pairs = COMPARED.into_iter().map(|name| (name, value(self, name), value(other, name)));
+        let (before, after) = COMPARED.split_at(CALL_AT);
+        let call = call_kinds::fields().map(|field| field.name);
+        let names = before.iter().copied().chain(call).chain(after.iter().copied());
+        let pairs = names.map(|name| (name, value(self, name), value(other, name)));
         pairs.filter(|(_, one, another)| one != another).collect()
     }
 
@@ -183,22 +177,20 @@ impl TimerForm {
     fn callback(&self) -> Result<Callback, Invalid> {
         let payload = self.json("callback.payload", "payload", limits::PAYLOAD_BYTES_MAX)?;
         let headers = self.headers()?;
-        let mut object = if self.get("kind") == Some("nats") {
-            let mut object =
-                json!({"type": "nats", "topic": self.value("topic").trim(), "jetstream": self.get("jetstream").is_some()});
-            if let Some(key) = self.get("message_key") {
-                object["key"] = key.into();
-            }
-            object
-        } else {
-            let mut object = json!({"type": "http", "url": self.value("url").trim()});
-            for name in ["timeout", "protocol"] {
-                if let Some(value) = self.get(name) {
-                    object[name] = value.into();
+        let kind = CallKind::chosen(self.get("kind"));
+        let mut object = json!({"type": kind.name});
+        for field in kind.fields() {
+            let value = self.get(field.name);
+            match field.input {
+                Input::Flag { .. } => object[field.member] = value.is_some().into(),
+                Input::Line { is_required: true, .. } => object[field.member] = value.unwrap_or_default().into(),
+                Input::Line { .. } | Input::Choice { .. } => {
+                    if let Some(value) = value {
+                        object[field.member] = value.into();
+                    }
                 }
             }
-            object
-        };
+        }
         if !headers.is_empty() {
             object["headers"] =
                 headers.into_iter().map(|(name, value)| (name, value.into())).collect::<serde_json::Map<_, _>>().into();
@@ -297,7 +289,14 @@ impl TimerForm {
             }
         };
         let when = if self.is_instant() { "at" } else { "delay" };
-        let kind = if self.get("kind") == Some("nats") { "nats" } else { "http" };
+        let input = |field: &CallField| match field.input {
+            Input::Line { label, hint, placeholder, .. } => line(field.name, label, hint, placeholder),
+            Input::Choice { label, values } => choice(field.name, label, values),
+            Input::Flag { label } => html! {
+                label.inline { input type="checkbox" name=(field.name) checked[self.get(field.name).is_some()]; (label) }
+            },
+        };
+        let chosen = CallKind::chosen(self.get("kind")).name;
         html! {
             fieldset.stack { legend { "When" }
                 div {
@@ -311,16 +310,19 @@ impl TimerForm {
             }
             fieldset.stack { legend { "Call" }
                 div {
-                    label.inline { input type="radio" name="kind" value="http" checked[kind == "http"] data-shows; "HTTP POST" }
-                    label.inline { input type="radio" name="kind" value="nats" checked[kind == "nats"] data-shows; "NATS message" }
+                    @for kind in &KINDS {
+                        label.inline { input type="radio" name="kind" value=(kind.name) checked[kind.name == chosen] data-shows; (kind.label) }
+                    }
                 }
-                div.stack data-kind="kind:http" {
-                    (line("url", "URL", "", "https://api.example.com/webhook"))
-                    div.pair { (line("timeout", "Answer within", "100ms to 5m", "30s")) (choice("protocol", "Answer is read as", &[("webhook", "webhook: any 2xx is success"), ("timer", "timer: the body says what is next")])) }
-                }
-                div.stack data-kind="kind:nats" {
-                    div.pair { (line("topic", "Subject", "", "events.timer.triggered")) (line("message_key", "Message key", "Travels as X-Timer-Key", "")) }
-                    label.inline { input type="checkbox" name="jetstream" checked[self.get("jetstream").is_some()]; "delivered only when a stream has stored it" }
+                @for kind in &KINDS {
+                    div.stack data-kind={ "kind:" (kind.name) } {
+                        @for row in kind.rows {
+                            @match row {
+                                [field] => { (input(field)) }
+                                fields => { div.pair { @for field in *fields { (input(field)) } } }
+                            }
+                        }
+                    }
                 }
                 (area("payload", "Payload", "JSON, sent exactly as written", 6))
                 (area("headers", "Headers", "One a line: Name: value", 2))
@@ -355,7 +357,8 @@ impl TimerForm {
 fn names_field(invalid: &Invalid, name: &str) -> bool {
     let field = invalid.field.as_str();
     let last = field.rsplit('.').next().unwrap_or(field);
-    field == name || last == name || (name == "message_key" && field == "callback.key")
+    let is_of_call = |member| call_kinds::fields().any(|field| field.name == name && field.member == member);
+    field == name || last == name || field.strip_prefix("callback.").is_some_and(is_of_call)
 }
 
 /// A time as browsers write it: without seconds, and without an offset.

@@ -26,8 +26,7 @@ pub(crate) struct Row {
 pub(crate) async fn read(visitor: &Visitor, summaries: Vec<Summary>) -> Vec<Row> {
     let row = async |summary: Summary| {
         let timer = visitor.commands.get(summary.id).await.ok();
-        let destination =
-            timer.as_ref().and_then(|timer| timer.definition.callback.address().map(|address| address.into_owned()));
+        let destination = timer.as_ref().and_then(|timer| timer.definition.callback.address().map(|address| address.to_string()));
         Row { attempts_max: timer.as_ref().map(attempts_max), destination, summary }
     };
     stream::iter(summaries).map(row).buffered(READ_AT_ONCE).collect().await

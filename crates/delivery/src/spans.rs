@@ -1,6 +1,6 @@
 //! The spans of an attempt, where traces are recorded.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use domain::{ActiveSpan, CallbackKind, Firing, NewSpan, SpanKind, Timer, Timestamp, TraceContext, Tracer};
 
@@ -60,6 +60,6 @@ fn call(tracer: &dyn Tracer, timer: &Timer, firing: &TraceContext) -> Box<dyn Ac
         (format!("publish {receiver}"), SpanKind::Producer, "messaging.destination.name")
     };
     let mut span = tracer.start(NewSpan { name, kind, parent: Some(firing), link: None });
-    span.set(attribute, callback.address().map_or(receiver, Cow::into_owned).into());
+    span.set(attribute, callback.address().map_or(receiver, |address| address.to_string()).into());
     span
 }

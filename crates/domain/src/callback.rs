@@ -5,6 +5,7 @@
 //!             └─ endpoint             where to: one variant of Endpoint, one CallbackKind and one file for each kind
 //! ```
 
+mod address;
 mod description;
 mod fields;
 mod http;
@@ -20,6 +21,7 @@ use serde_json::value::RawValue;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
 pub use self::{
+    address::Address,
     description::CallbackConfig,
     http::{HttpEndpoint, Protocol},
     kind::{Backend, KindSet},
@@ -102,6 +104,15 @@ impl Endpoint {
             Self::Event => "broker".into(),
         }
     }
+
+    /// About how many bytes it holds besides itself.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Http(http) => http.url.as_str().len(),
+            Self::Nats(nats) => nats.topic.as_str().len() + nats.key.as_ref().map_or(0, String::len),
+            Self::Event => 0,
+        }
+    }
 }
 
 impl Callback {
@@ -128,10 +139,10 @@ impl Callback {
     }
 
     /// The receiver as clients name it in a filter: `host:port` of a URL, or the subject of a message. An event has none.
-    pub fn address(&self) -> Option<Cow<'_, str>> {
+    pub fn address(&self) -> Option<Address<'_>> {
         match &self.endpoint {
-            Endpoint::Http(http) => Some(http.url.address().into()),
-            Endpoint::Nats(nats) => Some(nats.topic.as_str().into()),
+            Endpoint::Http(http) => Some(http.url.address()),
+            Endpoint::Nats(nats) => Some(Address::Name(nats.topic.as_str())),
             Endpoint::Event => None,
         }
     }
@@ -140,7 +151,7 @@ impl Callback {
     pub fn address_in(stored: &str) -> Option<Cow<'_, str>> {
         let quoted = |start| stored.strip_prefix(start).and_then(text::leading_string);
         if let Some(url) = quoted(r#"{"type":"http","url":"#) {
-            return Some(CallbackUrl::trusted(url.into_owned()).address().into());
+            return Some(CallbackUrl::trusted(url.into_owned()).address().to_string().into());
         }
         quoted(r#"{"type":"nats","topic":"#)
     }

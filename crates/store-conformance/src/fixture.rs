@@ -1,4 +1,10 @@
-use std::{future::Future, io::Write, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io::Write,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use domain::{ManualClock, TimerId, Timestamp};
@@ -51,9 +57,50 @@ pub trait Fixture: Send + Sync + 'static {
     }
 }
 
+/// The fixture of any store, so that behaviours are compiled once for all of them.
+pub struct AnyFixture(Box<dyn Fixture>);
+
+#[async_trait]
+impl Fixture for AnyFixture {
+    async fn open(&self) -> Arc<dyn Store> {
+        self.0.open().await
+    }
+
+    fn reopens(&self) -> bool {
+        self.0.reopens()
+    }
+
+    fn clock(&self) -> Option<Arc<ManualClock>> {
+        self.0.clock()
+    }
+
+    async fn another_process(&self) -> Option<Arc<dyn Store>> {
+        self.0.another_process().await
+    }
+
+    async fn spoil(&self, id: TimerId) -> bool {
+        self.0.spoil(id).await
+    }
+
+    async fn plant_outcome(&self, id: TimerId, execute_at: Timestamp) -> bool {
+        self.0.plant_outcome(id, execute_at).await
+    }
+
+    async fn refuse_to_settle(&self, id: TimerId) -> bool {
+        self.0.refuse_to_settle(id).await
+    }
+}
+
+/// A behaviour under way.
+pub type Running = Pin<Box<dyn Future<Output = ()>>>;
+
 /// Runs one behaviour to its end on threads of its own. Setting up the fixture has no timeout: the very first one may have to
 /// start a server.
-pub fn run<F, Behaviour: Future<Output = ()>>(fixture: impl Future<Output = F>, behaviour: impl FnOnce(F) -> Behaviour) {
+pub fn run<F: Fixture>(fixture: impl Future<Output = F>, behaviour: fn(AnyFixture) -> Running) {
+    run_to_its_end(pin!(async { AnyFixture(Box::new(fixture.await)) }), behaviour);
+}
+
+fn run_to_its_end(fixture: Pin<&mut dyn Future<Output = AnyFixture>>, behaviour: fn(AnyFixture) -> Running) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     let limit = Duration::from_secs(BEHAVIOUR_SECONDS_MAX);
     let ended = runtime.block_on(async {

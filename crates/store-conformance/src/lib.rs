@@ -73,5 +73,10 @@ pub mod texts;
 pub mod unreadable;
 
 pub use draft::{Draft, NOW, ago, ahead, micros, millis, secs, timer};
-pub use fixture::{BEHAVIOUR_SECONDS_MAX, Fixture, run};
+pub use fixture::{AnyFixture, BEHAVIOUR_SECONDS_MAX, Fixture, Running, run};
 pub use stage::Stage;
+
+/// Every behaviour, compiled with this crate: with a fixture of its own type it would be compiled once more for each store.
+pub mod compiled {
+    crate::behaviours! { on_any_fixture }
+}

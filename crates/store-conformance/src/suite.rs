@@ -2,7 +2,16 @@
 #[macro_export]
 macro_rules! suite {
     ($fixture:expr) => {
-        $crate::tests! { $fixture;
+        $crate::behaviours! { tests $fixture }
+    };
+}
+
+/// Hands the list of all behaviours to another macro of this crate.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! behaviours {
+    ($macro:ident $($fixture:expr)?) => {
+        $crate::$macro! { $($fixture)?;
             create {
                 a_new_timer_is_pending_and_comes_back_as_it_was_written
                 every_field_of_a_definition_comes_back
@@ -327,7 +336,22 @@ macro_rules! tests {
             $(
                 #[test]
                 fn $behaviour() {
-                    $crate::run(async { $fixture }, $crate::$module::$behaviour);
+                    $crate::run(async { $fixture }, $crate::compiled::$module::$behaviour);
+                }
+            )*
+        })*
+    };
+}
+
+/// One function for each name of the list, which runs the behaviour on any fixture.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! on_any_fixture {
+    (; $($module:ident { $($behaviour:ident)* })*) => {
+        $(pub mod $module {
+            $(
+                pub fn $behaviour(fixture: $crate::AnyFixture) -> $crate::Running {
+                    Box::pin($crate::$module::$behaviour(fixture))
                 }
             )*
         })*

@@ -14,7 +14,8 @@ macro_rules! caught {
             #[test]
             fn $test() {
                 let behaves = |bug: Option<Bug>| {
-                    let behaviour = || store_conformance::run(async { Planted::new(bug) }, store_conformance::$module::$behaviour);
+                    let behaviour = store_conformance::compiled::$module::$behaviour;
+                    let behaviour = || store_conformance::run(async { Planted::new(bug) }, behaviour);
                     catch_unwind(AssertUnwindSafe(behaviour)).is_ok()
                 };
                 assert!(behaves(None), "an honest store passes");

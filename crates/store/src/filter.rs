@@ -123,7 +123,7 @@ impl Filter {
             created_at: timer.created_at,
             correlation_id: definition.correlation_id.as_ref().map(CorrelationId::as_str),
             metadata: definition.metadata.as_ref().map(JsonText::as_str),
-            destination: self.destination.as_ref().and_then(|_| definition.callback.address()),
+            destination: self.destination.as_ref().and_then(|_| definition.callback.address().map(Cow::from)),
         };
         self.fits_standing(timer.status, timer.last_error.as_deref()) && self.fits_definition(&candidate)
     }

@@ -68,9 +68,19 @@ impl Postgres {
 
     /// Creates an empty database and returns its URL.
     pub fn create_database(&self) -> String {
-        let database = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
         // A template with a connection cannot be copied, and template0 accepts no connections.
-        self.query(&self.url("postgres"), &format!("CREATE DATABASE {database} TEMPLATE template0"));
+        self.copy("template0")
+    }
+
+    /// Creates a database with all that another one of this server has, and returns its URL. The other one must have no connections.
+    pub fn copy_database(&self, url: &str) -> String {
+        let (_, template) = url.rsplit_once('/').expect("the URL of a database ends with its name");
+        self.copy(template)
+    }
+
+    fn copy(&self, template: &str) -> String {
+        let database = format!("test_{}", self.databases_made.fetch_add(1, Ordering::Relaxed) + 1);
+        self.query(&self.url("postgres"), &format!("CREATE DATABASE {database} TEMPLATE {template}"));
         self.url(&database)
     }
 

@@ -24,6 +24,19 @@ fn two_databases_of_the_shared_server_know_nothing_of_each_other() {
 }
 
 #[test]
+fn a_copy_of_a_database_has_all_that_it_has_and_leaves_it_alone() {
+    let postgres = throwaway::postgres();
+    let original = postgres.create_database();
+    postgres.query(&original, "CREATE TABLE copied (n int)");
+
+    let copies = [postgres.copy_database(&original), postgres.copy_database(&original)];
+    postgres.query(&copies[0], "INSERT INTO copied VALUES (42)");
+
+    assert_eq!(copies.map(|copy| postgres.query(&copy, "SELECT count(*) FROM copied")), ["1", "0"]);
+    assert_eq!(postgres.query(&original, "SELECT count(*) FROM copied"), "0");
+}
+
+#[test]
 fn databases_can_be_made_by_many_tests_at_once() {
     let urls: Vec<String> = std::thread::scope(|scope| {
         let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| throwaway::postgres().create_database())).collect();

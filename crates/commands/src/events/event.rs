@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use domain::{Attempt, Endpoint, Headers, ReceivedAnswer, Status, Timer, TimerId, Timestamp};
+use domain::{Attempt, Headers, ReceivedAnswer, Status, Timer, TimerId, Timestamp};
 use store::{EventStore, Happened, Recorded, StoreResult};
 
 use crate::call;
@@ -65,17 +65,12 @@ impl Event {
     /// About how many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         let definition = &self.timer.definition;
-        let endpoint = match &definition.callback.endpoint {
-            Endpoint::Http(http) => http.url.as_str().len(),
-            Endpoint::Nats(nats) => nats.topic.as_str().len() + nats.key.as_ref().map_or(0, String::len),
-            Endpoint::Event => 0,
-        };
         let attempt = self.attempt.as_ref().map_or(0, |attempt| {
             let answer = attempt.answer.as_ref().map_or(0, ReceivedAnswer::bytes);
             attempt.outcome.len() + attempt.detail.as_ref().map_or(0, String::len) + answer
         });
         size_of::<Self>()
-            + endpoint
+            + definition.callback.endpoint.bytes()
             + definition.namespace.as_str().len()
             + definition.key.as_ref().map_or(0, |key| key.as_str().len())
             + definition.group.as_ref().map_or(0, |group| group.as_str().len())

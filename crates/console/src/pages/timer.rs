@@ -1,13 +1,12 @@
 //! `/console/timers/{id}`: one timer, with all that is known of it.
 
 use axum::extract::Path;
-use domain::{
-    AnswerBody, Attempt, Callback, Endpoint, Event, Expiry, RequestedTime, RetryPolicy, Status, Timer, TimerId, Timestamp,
-};
+use domain::{AnswerBody, Attempt, Event, Expiry, RequestedTime, RetryPolicy, Status, Timer, TimerId, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
     actions::Action,
+    call_kinds,
     chart::{self, Moment},
     config::Payloads,
     fields::Fields,
@@ -150,7 +149,7 @@ fn life(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
 fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
     let definition = &timer.definition;
     let list = |name: &str, value: &str| visitor.link_to_timers(&word(name, value));
-    let address = definition.callback.address();
+    let address = definition.callback.address().map(|address| address.to_string());
     html! {
         header { h2 { "Facts" } span.aside { (copies(visitor, timer)) } }
         div.body { dl.facts {
@@ -159,7 +158,7 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             dt { "Namespace" } dd { a href=(list("ns:", definition.namespace.as_str())) { (definition.namespace) } }
             dt { "Due" } dd { (exact_time(visitor, timer.execute_at)) }
             dt { "Asked for" } dd { @match definition.asked { RequestedTime::At(at) => { (exact_time(visitor, at)) } RequestedTime::After(span) => { (text::span(span)) " after it was registered" } } }
-            (call(&definition.callback))
+            (call_kinds::facts(&definition.callback))
             @if let Some(address) = &address { dt { "Destination" } dd { a href=(list("dest:", address)) { (address) } } }
             dt { "Attempts" } dd { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) }
             dt { "Retries" } dd { (retries(definition.retries())) }
@@ -177,23 +176,6 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             dt { "Changed" } dd { (exact_time(visitor, timer.updated_at)) }
             dt { "Revision" } dd { (timer.revision) }
         } }
-    }
-}
-
-fn call(callback: &Callback) -> Markup {
-    html! {
-        @match &callback.endpoint {
-            Endpoint::Http(http) => {
-                dt { "Call" } dd.mono { "POST " (http.url.as_str()) }
-                dt { "Answer within" } dd { (text::span(http.timeout)) ", read as " (http.protocol.as_str()) }
-            }
-            Endpoint::Nats(nats) => {
-                dt { "Message" } dd.mono { (nats.topic.as_str()) }
-                dt { "Counts as delivered" } dd { @if nats.jetstream { "when a stream has stored it" } @else { "when the NATS server has taken it" } }
-                @if let Some(key) = &nats.key { dt { "Message key" } dd.mono { (key) } }
-            }
-            Endpoint::Event => { dt { "Event" } dd { "published by the broker when it is due" } }
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 use url::Url;
 
+use super::Address;
 use crate::{Invalid, TimerId, limits};
 
 /// An `http` or `https` address without credentials. What was checked is what is dialled: this is the text of the parsed form.
@@ -65,8 +66,8 @@ impl CallbackUrl {
     }
 
     /// Host and port, also where the port is the one of the scheme.
-    pub fn address(&self) -> String {
-        format!("{}:{}", self.host(), self.port())
+    pub fn address(&self) -> Address<'_> {
+        Address::Host(self.host(), self.port())
     }
 
     fn host_and_port(&self) -> (&str, Option<&str>) {

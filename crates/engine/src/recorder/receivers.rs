@@ -7,7 +7,7 @@ use std::{
     },
 };
 
-use domain::{Callback, Definition, Endpoint, Namespace, Span, Timestamp};
+use domain::{Definition, Namespace, Span, Timestamp};
 use store::{GENERATION_MICROS, NodeId, NodeReceiver, ReceiverReport, SLOT_MICROS};
 
 use super::CallEnd;
@@ -46,50 +46,15 @@ pub(super) struct Receiver {
     report: Mutex<ReceiverReport>,
 }
 
-/// What a callback calls, without the path.
-#[derive(Hash, PartialEq)]
-enum Called<'a> {
-    Host(&'a str, u16),
-    Subject(&'a str),
-}
-
-impl<'a> Called<'a> {
-    /// `None` for an event, which has no receiver of its own.
-    fn of(callback: &'a Callback) -> Option<Self> {
-        match &callback.endpoint {
-            Endpoint::Http(http) => Some(Self::Host(http.url.host(), http.url.port())),
-            Endpoint::Nats(nats) => Some(Self::Subject(nats.topic.as_str())),
-            Endpoint::Event => None,
-        }
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Self::Host(host, port) => format!("{host}:{port}"),
-            Self::Subject(subject) => (*subject).to_owned(),
-        }
-    }
-
-    /// Whether this is its name, without making it.
-    fn is_named(&self, name: &str) -> bool {
-        match self {
-            Self::Host(host, port) => {
-                name.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')).is_some_and(|text| text.parse() == Ok(*port))
-            }
-            Self::Subject(subject) => *subject == name,
-        }
-    }
-}
-
 impl Receivers {
     /// The receiver of a callback; `None` for an event, and where there is no memory for one more.
     pub(super) fn find(&self, definition: &Definition, now: Timestamp) -> Option<Arc<Receiver>> {
-        let called = Called::of(&definition.callback)?;
+        let called = definition.callback.address()?;
         let hash = self.hasher.hash_one((&definition.namespace, &called));
         let mut known = self.known();
         let same_hash = known.get(&hash).map(Vec::as_slice).unwrap_or_default();
         let is_meant =
-            |receiver: &&Arc<Receiver>| receiver.namespace == definition.namespace && called.is_named(&receiver.destination);
+            |receiver: &&Arc<Receiver>| receiver.namespace == definition.namespace && called.is_written(&receiver.destination);
         if let Some(receiver) = same_hash.iter().find(is_meant) {
             return Some(Arc::clone(receiver));
         }
@@ -98,7 +63,7 @@ impl Receivers {
         }
         let receiver = Arc::new(Receiver {
             namespace: definition.namespace.clone(),
-            destination: called.name(),
+            destination: called.to_string(),
             in_flight: AtomicU32::new(0),
             is_written: AtomicBool::new(true),
             moved_at: AtomicI64::new(now.as_micros()),
@@ -226,8 +191,6 @@ fn note_retry(retries: &mut Vec<(i64, u32)>, due: i64, now: i64) {
 mod tests {
     use std::time::Duration;
 
-    use domain::Callback;
-
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_micros(1_893_456_000_000_000);
@@ -238,22 +201,6 @@ mod tests {
 
     fn end(at: Timestamp, failure: Option<&str>) -> CallEnd<'_> {
         CallEnd { at, took: Duration::from_millis(20), failure, retry_at: None }
-    }
-
-    #[test]
-    fn a_receiver_has_a_name_without_path_and_query() {
-        for (json, name) in [
-            (r#"{"type":"http","url":"http://a.example/secret?key=1"}"#, Some("a.example:80")),
-            (r#"{"type":"http","url":"https://a.example"}"#, Some("a.example:443")),
-            (r#"{"type":"http","url":"https://[::1]:8443/x"}"#, Some("[::1]:8443")),
-            (r#"{"type":"nats","topic":"orders.late"}"#, Some("orders.late")),
-        ] {
-            let callback = Callback::from_json(json).unwrap();
-            let called = Called::of(&callback);
-            assert_eq!(called.as_ref().map(Called::name).as_deref(), name);
-            assert!(called.is_some_and(|called| called.is_named(name.unwrap()) && !called.is_named("a.example:8")));
-        }
-        assert!(Called::of(&Callback::EVENT).is_none());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// As many as a machine with two cores does in about a minute without optimization. `SIM_SEEDS` asks for another number.
-const SEEDS_DEFAULT: u64 = 1_000;
+const SEEDS_DEFAULT: u64 = 400;
 const THREADS: usize = 2;
 
 impl PipelineMetrics {
