@@ -68,6 +68,11 @@ const fn judge(number: u16, in_flight: bool) -> Verdict {
         1047 => Verdict::Broken,
         // A deadlock, also one between the nodes of a cluster; a row that changed since its snapshot. The transaction is rolled back.
         1213 | 1614 | 1020 => Verdict::Contention,
+        // TiDB: a commit that was sent to the storage, and of which nothing is known; an error without a number of its own.
+        8501 | 1105 if in_flight => Verdict::Lost,
+        // TiDB: another session has written the row, or changed the tables; a part of the storage is busy, or has just moved. A commit that
+        // fails with one of these was given up before it counted.
+        1105 | 8002 | 8005 | 8022 | 8027 | 8028 | 8229 | 9001..=9005 | 9007 => Verdict::Contention,
         // A lock was waited for too long, or not waited for. The statement is rolled back, and the transaction with it by the next step.
         1205 | 3572 => Verdict::Locked,
         1022 | 1062 | 1586 => Verdict::Duplicate,
@@ -99,6 +104,11 @@ mod tests {
             (1180, NotDone, Lost),
             (1047, Broken, Broken),
             (1213, Contention, Contention),
+            (1105, Contention, Lost),
+            (8501, NotDone, Lost),
+            (8028, Contention, Contention),
+            (9005, Contention, Contention),
+            (9007, Contention, Contention),
             (1205, Locked, Locked),
             (3572, Locked, Locked),
             (1062, Duplicate, Duplicate),

@@ -92,6 +92,10 @@ async fn apply_missing(session: &mut Session) -> Result<(), sqlx::Error> {
     for (version, statements) in MIGRATIONS.into_iter().filter(|(version, _)| *version > done.unwrap_or(0)) {
         // A server refuses a text without a statement.
         if !statements.is_empty() {
+            let statements = match session.dialect() {
+                Dialect::Mysql => statements.to_owned(),
+                Dialect::Tidb => tidb::spread(statements),
+            };
             sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut *session).await?;
         }
         if session.dialect() == Dialect::Tidb && version == tidb::TABLES_VERSION {

@@ -7,6 +7,9 @@
 //!   LOCK IN SHARE MODE   refused                    locks for itself alone: those who would share it go one after the other
 //! ```
 //!
+//! Tables are kept in the order of their keys, a range on each server. The ids of timers rise with time, so that all creates would go to one
+//! server: tables that begin with an id are divided by it ([`spread`]). `due` begins with the shard, and is spread as it is.
+//!
 //! All writes would queue for the one generation that they share elsewhere (`events.rs`). Here there are a few rows instead, the lanes, of
 //! which a write that records events locks any one, and a reader of events locks each in turn: it has waited for all that had begun before.
 
@@ -31,6 +34,24 @@ use crate::{
 pub const TABLES: &str = sql!("sql/tidb_tables.sql");
 /// The one that makes `generation`.
 pub const TABLES_VERSION: i32 = 7;
+
+/// The tables whose keys begin with the id of a timer.
+const TABLES_BY_ID: [&str; 3] = ["definition", "outcome", "attempt"];
+/// Into how many parts they are divided. A search in the order of time looks at the first timers of each.
+const PARTS: usize = 16;
+
+/// The statements of a migration, with tables that are divided by the ids of their timers.
+pub fn spread(migration: &str) -> String {
+    let makes_table_by_id = |statement: &str| {
+        let table = statement.strip_prefix("CREATE TABLE IF NOT EXISTS ").and_then(|rest| rest.split(' ').next());
+        table.is_some_and(|table| TABLES_BY_ID.contains(&table))
+    };
+    let spread = |statement: &str| match statement.trim_end_matches(';') {
+        statement if makes_table_by_id(statement) => format!("{statement} PARTITION BY KEY (id) PARTITIONS {PARTS}"),
+        statement => statement.to_owned(),
+    };
+    migration.split("; ").map(spread).collect::<Vec<_>>().join("; ")
+}
 
 /// For every session: `given` has the rows that its next statement is about, one JSON text for each.
 pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic'; \
@@ -159,6 +180,14 @@ fn column(column: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_tables_by_id_are_divided() {
+        let migration =
+            "CREATE TABLE IF NOT EXISTS due (shard INT); CREATE TABLE IF NOT EXISTS outcome (id INT) ENGINE = InnoDB; SELECT 1;";
+        let divided = "CREATE TABLE IF NOT EXISTS outcome (id INT) ENGINE = InnoDB PARTITION BY KEY (id) PARTITIONS 16";
+        assert_eq!(spread(migration), format!("CREATE TABLE IF NOT EXISTS due (shard INT); {divided}; SELECT 1"));
+    }
 
     #[test]
     fn what_is_the_same_stays_as_it_is() {
