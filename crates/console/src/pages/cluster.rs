@@ -110,22 +110,26 @@ fn shards(cluster: &Cluster) -> Markup {
     }
 }
 
-/// Which shards had another owner, and when that was seen.
+/// Which shards had another owner, and when that was seen. What moved at the same time from one node to another is one row.
 fn history(visitor: &Visitor, moves: &[ShardMove]) -> Markup {
+    let mut moves: Vec<_> = moves.iter().collect();
+    moves.sort_by_key(|one| (std::cmp::Reverse(one.at), &one.from, &one.to, one.shard));
+    let is_one_row = |a: &&ShardMove, b: &&ShardMove| (a.at, &a.from, &a.to) == (b.at, &b.from, &b.to);
     html! {
         header { h2 { "Moves" } span.aside { "the latest that this node has seen" } }
         @if moves.is_empty() {
             div.body { p.muted { "No shard has moved since this node was started." } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Moves" { table {
-                thead { tr { th { "Time" } th.num { "Shard" } th { "From" } th { "To" } th.num { "Epoch" } } }
-                tbody { @for one in moves {
+                thead { tr { th { "Time" } th { "From" } th { "To" } th.num { "Shards" } th { "Which" } } }
+                tbody { @for row in moves.chunk_by(is_one_row) {
+                    @let one = row[0];
                     tr {
                         td { (text::time(visitor, one.at)) " " span.muted { (distance(visitor, one.at)) } }
-                        td.num { (one.shard.0) }
                         td.cut { @match &one.from { Some(from) => { (from) } None => { span.muted { "no owner" } } } }
                         td.cut { (one.to) @if one.from.as_ref() == Some(&one.to) { span.muted { ", again" } } }
-                        td.num { (number(one.epoch.0.unsigned_abs())) }
+                        td.num { (number(row.len() as u64)) }
+                        td.wrap.muted { (row.iter().map(|one| one.shard.0.to_string()).collect::<Vec<_>>().join(", ")) }
                     }
                 } }
             } }
