@@ -71,6 +71,14 @@ def test_the_login_and_a_refusal_are_accessible(seeds, look):
 
 
 @pytest.mark.one_store
+def test_the_documentation_of_the_api_is_accessible(seeds, look):
+    viewer = look(seeds.service)
+    assert viewer.page.goto(f"{seeds.service.origin}/docs").status == 200
+    assert not axe.violations_in_both_themes(viewer.page)
+    viewer.check()
+
+
+@pytest.mark.one_store
 def test_an_empty_service_is_accessible(start, look):
     service = start()
     viewer = look(service, service.log_in(ADMINISTRATOR))

@@ -16,7 +16,8 @@ use crate::{
     view::TimerView,
 };
 
-const OFFSET_MAX: u64 = i64::MAX as u64;
+/// With a page of one timer.
+const OFFSET_MAX: u64 = limits::PASSED_OVER_MAX - 1;
 
 /// One page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -119,7 +120,11 @@ impl Parameters {
         };
         let limit = whole("limit", self.limit, 1, limits::PAGE_TIMERS_MAX.into())?;
         let limit = limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(limits::PAGE_TIMERS_DEFAULT);
-        let offset = whole("offset", self.offset, 0, OFFSET_MAX)?.unwrap_or(0);
+        let offset = match self.offset {
+            None => 0,
+            // One that is too large is told below how to read on.
+            Some(text) => number(&text).ok_or_else(|| not_within("offset", 0, OFFSET_MAX))?,
+        };
         if offset.saturating_add(limit.into()) > limits::PASSED_OVER_MAX {
             let rule = format!("and limit must not lead further than {} timers: read on with cursor", limits::PASSED_OVER_MAX);
             return Err(Invalid::new("offset", rule));
@@ -131,11 +136,16 @@ impl Parameters {
 
 fn whole(name: &str, text: Option<String>, min: u64, max: u64) -> Result<Option<u64>, Invalid> {
     let Some(text) = text else { return Ok(None) };
+    number(&text).filter(|number| (min..=max).contains(number)).map(Some).ok_or_else(|| not_within(name, min, max))
+}
+
+fn number(text: &str) -> Option<u64> {
     let is_digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match text.parse().ok().filter(|number| is_digits && (min..=max).contains(number)) {
-        Some(number) => Ok(Some(number)),
-        None => Err(Invalid::new(name, format!("must be a whole number from {min} to {max}"))),
-    }
+    text.parse().ok().filter(|_| is_digits)
+}
+
+fn not_within(name: &str, min: u64, max: u64) -> Invalid {
+    Invalid::new(name, format!("must be a whole number from {min} to {max}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `GET /operations`, `GET /operations/{id}`, `DELETE /operations/{id}`: bulk changes that go on in the background.
 
 use axum::extract::{FromRequestParts, Path};
-use commands::{BulkOperation, BulkWork, Filter, OperationId};
+use commands::{BulkOperation, BulkWork, Filter, OperationId, OperationState};
 use domain::{Invalid, TimerId, Timestamp};
 use http::request::Parts;
 use serde::Serialize;
@@ -129,7 +129,7 @@ pub(crate) async fn get(
     delete, path = "/operations/{id}", tag = "operations", operation_id = "stopOperation", security(("ApiKey" = [])),
     params(("id" = String, Path, format = "uuid", description = "The id of the operation.")),
     responses(
-        (status = 200, description = "It does not run any more: `operation stopped`.", body = Envelope<OperationView>),
+        (status = 200, description = "It does not run any more: `operation stopped`, or `operation has ended already`.", body = Envelope<OperationView>),
         (status = 400, description = "The id is no UUID.", body = ErrorEnvelope),
         (status = 404, description = "`operation not found`.", body = ErrorEnvelope),
     )
@@ -138,5 +138,8 @@ pub(crate) async fn stop(
     Permitted(commands): Permitted,
     PathOperation(id): PathOperation,
 ) -> Result<Answer<OperationView>, ApiError> {
-    Ok(Answer::ok("operation stopped", OperationView::of(commands.stop_operation(id).await?)))
+    let operation = commands.stop_operation(id).await?;
+    let is_stopped = operation.state == OperationState::Stopped;
+    let message = if is_stopped { "operation stopped" } else { "operation has ended already" };
+    Ok(Answer::ok(message, OperationView::of(operation)))
 }

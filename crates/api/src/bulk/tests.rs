@@ -1,4 +1,7 @@
-use crate::rig::Rig;
+use commands::{OperationId, OperationState};
+use domain::TimerId;
+
+use crate::rig::{NOW, Rig};
 
 const TIMER: &str = r#"{"delay":"1h","callback":{"type":"http","url":"http://a"}}"#;
 
@@ -80,6 +83,13 @@ async fn operations_are_listed_shown_and_stopped() {
     assert_eq!(rig.call("GET", "/operations", "").await.json()["data"]["operations"], serde_json::json!([operation]));
     let stopped = rig.call("DELETE", &path, "").await;
     assert_eq!((stopped.message().as_str(), stopped.data("state")), ("operation stopped", "stopped".into()));
+    assert_eq!(rig.call("DELETE", &path, "").await.message(), "operation stopped");
+
+    let another = bulk(&rig, r#"{"action":"pause","filter":{"status":"pending"},"expected_max":5000}"#).await.data("operation");
+    let id = TimerId::parse("id", another["id"].as_str().unwrap()).unwrap();
+    assert!(rig.store.finish_operation(OperationId(id), None, OperationState::Done, None, NOW).await.unwrap());
+    let ended = rig.call("DELETE", &format!("/operations/{id}"), "").await;
+    assert_eq!((ended.message().as_str(), ended.data("state")), ("operation has ended already", "done".into()));
     let unknown = "/operations/01890a5d-ac96-774b-bcce-b302099a8057";
     assert_eq!(rig.call("GET", unknown, "").await.refused(404, 3), "operation not found");
     assert_eq!(rig.call("GET", "/operations/x", "").await.refused(400, 2), "id must be a UUID");

@@ -79,15 +79,23 @@ async fn a_key_opens_only_its_own_namespaces() {
         ("POST", "/fire", ""),
         ("POST", "/retry", ""),
         ("POST", "/ping", ""),
+        ("POST", "/pause", ""),
+        ("POST", "/resume", ""),
         ("GET", "/attempts", ""),
     ] {
         let path = format!("/namespaces/a/timers/k{rest}");
         assert_eq!(rig.call_with(&tenant, method, &path, body).await.refused(404, 3), "timer not found", "{method} {path}");
     }
     let reader = rig.issued(r#"["a"]"#, "read").await;
-    for (method, rest, body) in
-        [("PUT", "", "{}"), ("DELETE", "", ""), ("POST", "/fire", ""), ("POST", "/retry", ""), ("POST", "/ping", "")]
-    {
+    for (method, rest, body) in [
+        ("PUT", "", "{}"),
+        ("DELETE", "", ""),
+        ("POST", "/fire", ""),
+        ("POST", "/retry", ""),
+        ("POST", "/ping", ""),
+        ("POST", "/pause", ""),
+        ("POST", "/resume", ""),
+    ] {
         let path = format!("/namespaces/a/timers/k{rest}");
         assert_eq!(
             rig.call_with(&reader, method, &path, body).await.refused(403, 4),
