@@ -15,7 +15,7 @@ use crate::{
     body::JsonBody,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
-    filter::FilterObject,
+    filter::BulkFilter,
     operations::OperationView,
     request, schema,
     view::TimerView,
@@ -35,9 +35,9 @@ pub(crate) struct BulkChange<'a> {
     #[serde(default)]
     action: Given<'a, Cow<'a, str>>,
     /// Which timers are meant: those for which everything holds that is said here.
-    #[schema(value_type = schema::BulkFilter, required = true)]
+    #[schema(value_type = BulkFilter, required = true)]
     #[serde(default)]
-    filter: Given<'a, FilterObject>,
+    filter: Given<'a, BulkFilter<'a>>,
     /// The new due times, for `reschedule`. For `retry` it may be `spread`: the attempts are made over that time, and not at once.
     #[schema(value_type = RescheduleTo, required = false)]
     #[serde(default)]
@@ -165,7 +165,7 @@ pub(crate) struct StartedView {
 pub(crate) async fn bulk(Writing(commands): Writing, body: JsonBody) -> Result<Response, ApiError> {
     let BulkChange { action, filter, set, dry_run, expected_max } = request::read(&body.text)?;
     let work = work(&action.required("action")?, set.read("set")?)?;
-    let FilterObject(filter) = filter.required("filter")?;
+    let filter = filter.required("filter")?.into_filter("filter")?;
     if dry_run.read("dry_run")?.is_some_and(|Flag(is_dry)| is_dry) {
         let preview = commands.preview_bulk(&filter).await?;
         return Ok(

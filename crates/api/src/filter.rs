@@ -12,11 +12,9 @@ use serde::{Deserialize, de::DeserializeOwned};
 use url::form_urlencoded;
 use utoipa::IntoParams;
 
-pub(crate) use self::object::FilterObject;
-use crate::error::ApiError;
+pub(crate) use self::object::BulkFilter;
+use crate::{error::ApiError, limits::FILTER_NAMESPACES_MAX};
 
-/// How many namespaces a filter can name.
-const NAMESPACES_MAX: usize = 100;
 /// What the parameters that ask about metadata begin with.
 const METADATA: &str = "metadata.";
 
@@ -103,7 +101,6 @@ pub(crate) fn read<P: DeserializeOwned>(uri: &Uri) -> Result<(Filter, P), ApiErr
 }
 
 /// What was said, before it is judged.
-#[derive(Default)]
 struct Texts {
     status: Option<Vec<String>>,
     namespace: Option<Vec<String>>,
@@ -175,8 +172,8 @@ fn one_of_all() -> String {
 }
 
 fn namespaces(texts: Vec<String>) -> Result<Vec<Namespace>, Invalid> {
-    if texts.len() > NAMESPACES_MAX {
-        return Err(Invalid::new("namespace", format!("must not name more than {NAMESPACES_MAX}")));
+    if texts.len() > FILTER_NAMESPACES_MAX {
+        return Err(Invalid::new("namespace", format!("must not name more than {FILTER_NAMESPACES_MAX}")));
     }
     let mut namespaces = Vec::new();
     for text in texts {
@@ -210,6 +207,11 @@ fn searched(name: &str, text: String) -> Result<String, Invalid> {
 fn conditions(texts: Vec<(String, String)>) -> Result<Vec<(MetadataPath, String)>, Invalid> {
     if texts.len() > limits::METADATA_CONDITIONS_MAX {
         return Err(Invalid::new("metadata", format!("must not have more than {} conditions", limits::METADATA_CONDITIONS_MAX)));
+    }
+    for (at, (path, _)) in texts.iter().enumerate() {
+        if texts[..at].iter().any(|(earlier, _)| earlier == path) {
+            return Err(Invalid::new(format!("metadata.{}", quoted(path)), "must not be given twice"));
+        }
     }
     let condition = |(path, text): (String, String)| {
         let path = MetadataPath::parse("metadata", &path)?;

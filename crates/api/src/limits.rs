@@ -22,6 +22,8 @@ pub(crate) const PASSED_OVER_MAX: u64 = 10_000;
 /// The largest page of a list, and the usual one.
 pub const PAGE_TIMERS_MAX: u32 = 200;
 pub const PAGE_TIMERS_DEFAULT: u32 = 50;
+/// How many namespaces a filter can name.
+pub(crate) const FILTER_NAMESPACES_MAX: usize = 100;
 /// The longest `x-request-id` that is taken over.
 pub(crate) const REQUEST_ID_CHARS_MAX: usize = 128;
 

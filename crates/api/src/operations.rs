@@ -12,6 +12,7 @@ use crate::{
     auth::Permitted,
     envelope::{Answer, Envelope, ErrorEnvelope},
     error::ApiError,
+    filter::BulkFilter,
     schema,
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct OperationView {
     #[schema(value_type = schema::BulkActionName)]
     action: String,
     /// Which timers are meant, with what follows from the key and the time of the request.
-    #[schema(value_type = schema::BulkFilter)]
+    #[schema(value_type = BulkFilter)]
     filter: Filter,
     #[schema(value_type = schema::OperationStateName)]
     state: &'static str,

@@ -1,4 +1,4 @@
-//! `GET /ping`: whether anybody is there.
+//! `GET /ping`: whether the service is there.
 
 use crate::{
     envelope::{Answer, Envelope},

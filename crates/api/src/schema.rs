@@ -2,14 +2,16 @@
 //!
 //! Types without values: they stand for what they describe, and are never made.
 
-use domain::{AnyJson, CallbackKind, Protocol, choice, limits};
+use domain::{AnyJson, CallbackKind, Protocol, Status, choice, limits};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
         RefOr, Schema,
-        schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type},
+        schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, SchemaType, Type},
     },
 };
+
+use crate::limits::FILTER_NAMESPACES_MAX;
 
 macro_rules! described {
     ($($(#[$meta:meta])* $name:ident: $schema:expr;)*) => {$(
@@ -59,8 +61,12 @@ described! {
         .description(Some("How many timers are in each status."))
         .additional_properties(Some(ObjectBuilder::new().schema_type(Type::Integer)))
         .examples([serde_json::json!({"pending": 3})]);
-    /// Which timers are meant.
-    BulkFilter: filter();
+    /// Statuses of which a timer must have one.
+    StatusNames: statuses();
+    /// Namespaces of which a timer must be in one.
+    NamespaceNames: namespaces();
+    /// What must be in the metadata of a timer.
+    MetadataConditions: metadata_conditions();
     /// Members of an object, with any values.
     Members: ObjectBuilder::new()
         .description(Some("Members of an object, with any values; at least one."))
@@ -74,50 +80,41 @@ described! {
 pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
     one nothing is changed, and the answer is a 412. `*` stands for any.";
 
-fn filter() -> ObjectBuilder {
-    let text = |length, pattern: &str| {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .min_length(Some(1))
-            .max_length(Some(length))
-            .pattern(Some(pattern.to_owned()))
-    };
-    let name = || text(255, r"^[^\x00-\x1f\x7f-\x9f]*$");
-    let part = || text(limits::SEARCHED_CHARS_MAX, r"^[^\x00]*$");
-    let instant = || {
-        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-        ObjectBuilder::new().schema_type(Type::String).format(Some(format))
-    };
+/// One text, or several: separated by commas in a text of this pattern, or as the elements of an array.
+fn one_or_several(pattern: &str, array: ArrayBuilder) -> OneOfBuilder {
+    let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern));
+    OneOfBuilder::new().item(text).item(array.min_items(Some(1)))
+}
+
+fn statuses() -> OneOfBuilder {
+    let names = Status::ALL.map(Status::as_str);
+    let one = format!("({})", names.join("|"));
+    one_or_several(&format!("^{one}(,{one})*$"), ArrayBuilder::new().items(choice(names)))
+}
+
+fn namespaces() -> OneOfBuilder {
+    let one = r"[^\x00-\x1f\x7f-\x9f,]{1,255}";
+    let several = ArrayBuilder::new().items(NamespaceName::schema()).max_items(Some(FILTER_NAMESPACES_MAX));
+    one_or_several(&format!("^{one}(,{one}){{0,{}}}$", FILTER_NAMESPACES_MAX - 1), several)
+}
+
+fn metadata_conditions() -> ObjectBuilder {
     let path = ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some(r"^[A-Za-z0-9_-]{1,30}(\.[A-Za-z0-9_-]{1,30}){0,5}$"))
         .build();
-    let metadata = ObjectBuilder::new()
-        .property_names(Some(Schema::from(path)))
-        .additional_properties(Some(Schema::from(part().build())))
-        .max_properties(Some(limits::METADATA_CONDITIONS_MAX));
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(limits::SEARCHED_CHARS_MAX))
+        .pattern(Some(r"^[^\x00]*$"))
+        .build();
     ObjectBuilder::new()
-        .description(Some(
-            "Which timers are meant: those for which everything holds that is said here. `status` and `namespace` may also name several, in \
-             an array or separated by commas; times are RFC 3339, from inclusive, to exclusive; `destination` is `host:port` or a NATS \
-             subject; `metadata` is an object of dotted paths and texts; `error` is a part of the last error. An empty object means every \
-             timer.",
-        ))
-        .property("status", choice(domain::Status::ALL.map(domain::Status::as_str)))
-        .property("namespace", name())
-        .property("key", name())
-        .property("key_prefix", name())
-        .property("group", name())
-        .property("due_from", instant())
-        .property("due_to", instant())
-        .property("created_from", instant())
-        .property("created_to", instant())
-        .property("correlation_id", name())
-        .property("destination", part())
-        .property("metadata", metadata)
-        .property("error", part())
-        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
-        .examples([serde_json::json!({"status": "pending", "namespace": "billing"})])
+        .description(Some("Dotted paths in the metadata, and the text that the scalar at each must have."))
+        .property_names(Some(Schema::from(path)))
+        .additional_properties(Some(Schema::from(text)))
+        .max_properties(Some(limits::METADATA_CONDITIONS_MAX))
+        .examples([serde_json::json!({"customer.id": "42"})])
 }
 
 fn protocols() -> ObjectBuilder {

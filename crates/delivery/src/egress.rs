@@ -1,4 +1,6 @@
-//! Which addresses a callback may reach. The decision is made for the address that is about to be dialled, never for a name.
+//! Which addresses a callback may reach: the defence against server-side request forgery (SSRF), since the client of the API chooses whom
+//! the service calls. The decision is made for the address that is about to be dialled, never for a name, so that a name that resolves
+//! to another address the next time (DNS rebinding) gains nothing.
 
 mod allow;
 mod ranges;

@@ -67,7 +67,7 @@ pub use invalid::Invalid;
 pub use json::{JsonText, string_in};
 pub use metadata_path::MetadataPath;
 pub use metric::{Metric, MetricKind, MetricLabel};
-pub use object::{MemberNames, names_of, quoted, read_object, read_object_in};
+pub use object::{MemberNames, StringMembers, names_of, quoted, read_object, read_object_in};
 pub use options::Options;
 pub use received_answer::{AnswerBody, ReceivedAnswer};
 pub use retry::RetryPolicy;

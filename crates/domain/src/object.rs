@@ -8,8 +8,9 @@ use serde::{
     de::{Error, IgnoredAny, MapAccess, Visitor, value},
     forward_to_deserialize_any,
 };
+use serde_json::value::RawValue;
 
-use crate::{Invalid, limits};
+use crate::{Invalid, limits, string_in};
 
 /// Reads an object into a struct whose members take any value. `None` where the text is not an object, or where one of the names is
 /// unknown or given twice: [`MemberNames`] tells which.
@@ -121,6 +122,34 @@ impl<'de: 'a, 'a> Deserialize<'de> for MemberNames<'a> {
                     }
                 }
                 Ok(MemberNames(names))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// The members of an object of strings, in their order, also those that are given twice. What is not a string has no value, so that the
+/// complaint can name it.
+pub struct StringMembers(pub Vec<(String, Option<String>)>);
+
+impl<'de> Deserialize<'de> for StringMembers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = StringMembers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<StringMembers, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some((name, raw)) = members.next_entry::<_, &RawValue>()? {
+                    pairs.push((name, string_in(raw).map(Cow::into_owned)));
+                }
+                Ok(StringMembers(pairs))
             }
         }
 

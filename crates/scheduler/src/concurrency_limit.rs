@@ -1,4 +1,5 @@
-//! How many deliveries may be under way: in all, for each tenant, and for each receiver.
+//! How many deliveries may be under way: in all, for each tenant, and for each receiver. This is the backpressure of the scheduler: a
+//! timer that is due and gets no permit stays in the store, unclaimed, until one is given back.
 
 use std::hash::Hash;
 

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_destination_gets_enough_for_all_its_places() {
+    fn one_destination_gets_enough_for_all_its_permits() {
         let mut budget = MemoryBudget::default();
         (0..10).for_each(|_| _ = budget.estimate(32 * 1024));
         assert!(fill(&mut budget, 1, 32 * 1024) >= 256);

@@ -19,9 +19,9 @@ pub const METRICS: &[Metric] = &[
     Metric::gauge("timer_nodes", "Nodes that live, this one included"),
     Metric::gauge("timer_clock_skew_seconds", "How far this node's clock is ahead of the database's"),
     Metric::counter("timer_shards_gained_total", "Shards that came to this node"),
-    Metric::counter("timer_shards_handed_over_total", "Shards that this node gave to others"),
+    Metric::counter("timer_shards_handed_over_total", "Shards that this node handed over to other nodes"),
     Metric::counter("timer_shards_lost_total", "Shards that were taken from this node"),
-    Metric::counter("timer_leases_lost_total", "Times that this node's lease ran out and others took its shards"),
+    Metric::counter("timer_leases_lost_total", "Times that this node's lease ran out and other nodes took its shards"),
     Metric::counter("timer_nudges_sent_total", "Timers of other nodes that they were told of"),
     Metric::counter("timer_nudges_received_total", "Timers that other nodes told of"),
     Metric::counter(

@@ -1,6 +1,6 @@
 use store::DueEntry;
 
-/// What other nodes should hear of soon. Best effort: beyond its room, what comes is dropped, and the sweep finds it.
+/// What other nodes should hear of soon. Best effort: beyond its capacity, what comes is dropped, and the sweep finds it.
 #[derive(Debug, Default)]
 pub struct NudgeBuffer {
     entries: Vec<DueEntry>,
@@ -10,7 +10,7 @@ pub struct NudgeBuffer {
 const ENTRIES_MAX: usize = 8192;
 
 impl NudgeBuffer {
-    /// Says how many found no room.
+    /// Says how many were dropped, because the buffer was full.
     pub fn put(&mut self, entries: impl Iterator<Item = DueEntry>) -> usize {
         let mut dropped = 0;
         for entry in entries {

@@ -29,7 +29,7 @@ pub fn allow_many() -> u64 {
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum.unwrap_or(u64::MAX),
         Err(error) => {
-            tracing::warn!(%error, allowed = current, "no more open files are allowed");
+            tracing::warn!(%error, allowed = current, "the soft limit of open files could not be raised to the hard limit");
             current.unwrap_or(u64::MAX)
         }
     }

@@ -57,7 +57,7 @@ impl Call<Sessions> for CancelAll {
                 return Ok(canceled);
             }
         }
-        Err(Failure::contention("others keep moving these timers").after_a_commit_if(!canceled.is_empty()))
+        Err(Failure::contention("other requests keep moving these timers").after_a_commit_if(!canceled.is_empty()))
     }
 }
 

@@ -74,7 +74,7 @@ impl Call<Sessions> for Cancel {
             return match met?.remove(&self.id).transpose()?.map(|met| met.timer) {
                 None => Ok(Changed::NotFound),
                 Some(timer) if timer.status.after(Event::Cancel).is_some() => {
-                    Err(Failure::contention("others keep moving this timer"))
+                    Err(Failure::contention("other requests keep moving this timer"))
                 }
                 Some(timer) => Ok(Changed::WrongStatus(timer)),
             };

@@ -68,7 +68,7 @@ pub async fn hold(session: &mut PgConnection, id: TimerId, shards: u16) -> Resul
             }
         }
     }
-    Err(Failure::contention("others keep moving this timer"))
+    Err(Failure::contention("other requests keep moving this timer"))
 }
 
 async fn lock_due(session: &mut PgConnection, id: TimerId, shards: u16) -> Result<Option<(i64, Standing)>, Failure> {

@@ -232,7 +232,7 @@ pub const METRICS: &[Metric] = &[
         "timer_postgres_nudges_unreadable_total",
         "Notifications on this database's channel that made no sense and were passed over.",
     ),
-    Metric::counter("timer_postgres_contention_total", "Statements made again because others were in their way."),
+    Metric::counter("timer_postgres_contention_total", "Statements made again because of contention with other transactions."),
 ];
 
 #[async_trait]

@@ -158,7 +158,7 @@ impl<I: Inserts> Creates<I> {
                 return Ok(Created::Created(as_created(new)));
             }
         }
-        Err(StoreError::Unavailable("others keep removing and registering this timer".into()))
+        Err(StoreError::Unavailable("other requests keep removing and registering this timer".into()))
     }
 }
 

@@ -9,7 +9,9 @@
 //! ```
 //!
 //! A store for a database server is then its SQL in files ([`sql!`]), the mapping of its rows ([`Row`]), a table of what its error codes
-//! mean ([`Verdict`]), and a [`Driver`] that opens sessions. A store in the same process, as SQLite is, uses only the statements
+//! mean ([`Verdict`]), and a [`Driver`] that opens sessions. Searches are composed and not in files: a filter has more combinations of
+//! conditions, orders and cursors than there could be files, and each needs its own plan. A store in the same process, as SQLite is,
+//! uses only the statements
 //! and their columns ([`column!`]).
 
 mod batch;

@@ -12,7 +12,7 @@ const READER_CACHE_KIB: i64 = 4 * 1024;
 const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// More than there are statements in this crate.
 const STATEMENTS_CACHED: usize = 64;
-/// Only a checkpoint that starts the log over makes anybody wait.
+/// Only a checkpoint that starts the log over makes a reader or the writer wait.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,7 +56,11 @@ async fn what_is_wrong_is_named() {
             r#"{"action":"reschedule","filter":{},"set":{"shift":"1h"},"expected_max":1}"#,
             "set.shift must be a duration with a sign such as +1h or -10m",
         ),
-        (r#"{"action":"cancel","filter":{"x":"y"},"expected_max":1}"#, "'filter.x' is not a known field"),
+        (r#"{"action":"cancel","filter":{"x":"y"},"expected_max":1}"#, "filter.'x' is not a known field"),
+        (
+            r#"{"action":"cancel","filter":{"key_prefix":"a-","key_prefix":""},"expected_max":1}"#,
+            "filter.key_prefix must not be given twice",
+        ),
         (r#"{"action":"cancel","filter":{},"dry_run":1}"#, "dry_run must be true or false"),
     ] {
         assert_eq!(bulk(&rig, body).await.refused(400, 2), refusal, "{body}");

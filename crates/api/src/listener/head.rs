@@ -1,5 +1,6 @@
 //! What the head of a request must look like: a pure reading of bytes, stricter than the parser that comes after it, so that no
-//! proxy in front of us can see another request in them than we do.
+//! proxy in front of us can see another request in them than we do. This is the defence against request smuggling: a head whose framing
+//! two readers could understand differently is refused, and its connection closed.
 
 use http::Uri;
 

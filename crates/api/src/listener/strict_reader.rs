@@ -9,7 +9,8 @@
 //! ```
 //!
 //! While a request is being answered nothing is read: a second one waits in the socket, and a client that goes away does not
-//! cancel what it asked for.
+//! cancel what it asked for. Pipelined requests are so answered in their order: the head-of-line blocking that HTTP/1.1 has on one
+//! connection, and that no other connection notices.
 
 use std::{
     future::{Future, poll_fn},

@@ -3,7 +3,10 @@ use std::collections::BTreeSet;
 use domain::names_of;
 
 use super::*;
-use crate::rig::{Rig, request};
+use crate::{
+    filter,
+    rig::{Rig, request},
+};
 
 fn properties(document: &Value, schema: &str) -> BTreeSet<String> {
     document["components"]["schemas"][schema]["properties"].as_object().unwrap().keys().cloned().collect()
@@ -114,9 +117,19 @@ fn what_is_described_is_what_is_read() {
     assert_eq!(properties(&document, "CreateKey"), names(names_of::<keys::create::CreateKey<'_>>()));
     assert_eq!(properties(&document, "CreateTimers"), names(names_of::<batch::CreateTimers<'_>>()));
     assert_eq!(properties(&document, "CancelTimers"), names(names_of::<cancel_matching::CancelTimers<'_>>()));
-    for closed in
-        ["CreateTimerAt", "CreateTimerAfter", "CreateCountdown", "CreateTimers", "CancelTimers", "CreateKey", "UpdateTimer"]
-    {
+    assert_eq!(properties(&document, "BulkChange"), names(names_of::<bulk::BulkChange<'_>>()));
+    assert_eq!(properties(&document, "BulkFilter"), names(names_of::<filter::BulkFilter<'_>>()));
+    for closed in [
+        "CreateTimerAt",
+        "CreateTimerAfter",
+        "CreateCountdown",
+        "CreateTimers",
+        "CancelTimers",
+        "CreateKey",
+        "UpdateTimer",
+        "BulkChange",
+        "BulkFilter",
+    ] {
         assert_eq!(document["components"]["schemas"][closed]["additionalProperties"], false, "{closed}");
     }
 }

@@ -9,7 +9,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{CallbackKind, kind::KindSet};
-use crate::{Headers, Invalid, JsonText, limits, read_object_in, string_in};
+use crate::{Headers, Invalid, JsonText, StringMembers, limits, read_object_in, string_in};
 
 /// Where a text comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -224,39 +224,13 @@ impl<'de> Deserialize<'de> for Position {
 
 /// The members of an object of strings, in their order.
 fn pairs_of_strings(raw: &RawValue) -> Result<Vec<(String, String)>, Invalid> {
-    let Pairs(pairs) = serde_json::from_str(raw.get()).map_err(|_| Invalid::new(HEADERS, "must be an object of strings"))?;
+    let StringMembers(pairs) =
+        serde_json::from_str(raw.get()).map_err(|_| Invalid::new(HEADERS, "must be an object of strings"))?;
     let string = |(name, value): (String, Option<String>)| match value {
         Some(value) => Ok((name, value)),
         None => Err(Invalid::new(format!("{HEADERS}.{name}"), "must be a string")),
     };
     pairs.into_iter().map(string).collect()
-}
-
-/// The members of an object, in their order. What is not a string has no value, so that the complaint can name it.
-struct Pairs(Vec<(String, Option<String>)>);
-
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-
-        impl<'de> Visitor<'de> for Members {
-            type Value = Pairs;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Pairs, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some((name, raw)) = members.next_entry::<_, &RawValue>()? {
-                    pairs.push((name, string_in(raw).map(Cow::into_owned)));
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-
-        deserializer.deserialize_map(Members)
-    }
 }
 
 #[cfg(test)]

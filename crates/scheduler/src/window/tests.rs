@@ -56,7 +56,7 @@ fn a_batch_is_in_the_order_of_due_times_and_ids() {
 }
 
 #[test]
-fn a_destination_without_free_places_is_passed_over() {
+fn a_destination_without_free_permits_is_passed_over() {
     let mut window = Window::new(1, 100, ConcurrencyLimit::new(100, 1));
     window.open(SHARD);
     let entries = [entry(1, 1, 7), entry(1, 2, 7), entry(2, 3, 8)];
@@ -68,7 +68,7 @@ fn a_destination_without_free_places_is_passed_over() {
 }
 
 #[test]
-fn work_is_what_is_due_and_has_a_place() {
+fn work_is_what_is_due_and_has_a_permit() {
     let mut window = Window::new(1, 100, ConcurrencyLimit::new(1000, 2));
     window.open(SHARD);
     let entries = [entry(1, 1, 7), entry(1, 2, 7), entry(1, 3, 7), entry(1, 4, 8), entry(9, 5, 9)];
@@ -178,7 +178,7 @@ fn a_timer_that_gets_another_destination_is_still_one_timer() {
 }
 
 #[test]
-fn a_place_is_given_back_once() {
+fn a_permit_is_given_back_once() {
     let entries = [entry(1, 1, 7), entry(1, 2, 7)];
     let mut window = window(100, 100, &entries);
     assert_eq!(fire(&mut window, 5), [1, 2]);

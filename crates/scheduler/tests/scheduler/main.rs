@@ -204,7 +204,7 @@ async fn a_timer_that_is_due_at_once_does_not_wait_for_a_backlog_to_be_read() {
 }
 
 #[tokio::test]
-async fn no_more_is_claimed_than_can_start_and_places_become_free_again() {
+async fn no_more_is_claimed_than_can_start_and_permits_become_free_again() {
     let rig = Rig::new(Config { in_flight_max: 8, in_flight_per_destination_max: 2, ..Config::default() });
     rig.create((0..5).map(|_| timer(RECEIVER).build()).collect()).await;
     rig.scheduler.beat_once().await.unwrap();
@@ -240,7 +240,7 @@ async fn a_backlog_larger_than_the_window_fires_completely_and_oldest_first() {
     let mut position = SweepPosition::default();
     while fired.len() < overdue.len() {
         rig.load_all().await;
-        // What the window had no room for is left to the sweep.
+        // What the window had no capacity for is left to the sweep.
         rig.scheduler.sweep_once(&mut position).await.unwrap();
         assert!(rig.scheduler.in_memory() <= 20_000, "the window keeps to its budget");
         let claimed = rig.claim().await;
@@ -328,7 +328,7 @@ async fn nothing_is_claimed_on_a_lease_that_may_have_run_out() {
 }
 
 #[tokio::test]
-async fn a_timer_that_gets_another_receiver_fires_once_and_its_place_becomes_free() {
+async fn a_timer_that_gets_another_receiver_fires_once_and_its_permit_becomes_free() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
     rig.scheduler.beat_once().await.unwrap();

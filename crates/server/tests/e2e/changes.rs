@@ -1,4 +1,4 @@
-//! Timers that are changed or asked for again while they wait: for their time, for a place, or for a retry.
+//! Timers that are changed or asked for again while they wait: for their time, for a permit, or for a retry.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,9 +14,9 @@ use crate::rig::{
 };
 
 const SOON: Duration = Duration::from_secs(15);
-/// Of each kind; several times the places that a destination has.
+/// Of each kind; several times the permits that a destination has.
 const GROUP: usize = 6;
-const PLACES: (&str, &str) = ("IN_FLIGHT_PER_DESTINATION_MAX", "2");
+const PERMITS: (&str, &str) = ("IN_FLIGHT_PER_DESTINATION_MAX", "2");
 /// Long enough for the timers behind it to be changed while they wait for a permit, on a busy machine, too.
 const LONG_CALL: Duration = Duration::from_secs(4);
 /// Long enough for a timer to be changed before it is due.
@@ -67,10 +67,10 @@ impl Hosts {
 
 async fn a_timer_moved_to_another_host_before_its_time_fires_once_and_there(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), PLACES]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), PERMITS]).await;
     let client = service.client();
     let mut hosts = Hosts { old: Receiver::start(), new: Receiver::start(), stay: HashSet::new(), moved: HashSet::new() };
-    // More than once: a place that is lost each time would be missing in the end.
+    // More than once: a permit that is lost each time would be missing in the end.
     for _ in 0..2 {
         let moved = hosts.register(&client, BEFORE_ITS_TIME).await;
         hosts.change(&client, &moved).await;
@@ -84,7 +84,7 @@ async fn a_timer_moved_to_another_host_before_its_time_fires_once_and_there(back
 
 async fn a_timer_moved_to_another_host_while_it_waits_for_a_place_fires_once_and_there(backend: Backend) {
     let _machine = beside_others().await;
-    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), PLACES]).await;
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), PERMITS]).await;
     let client = service.client();
     let old = Receiver::replying(|call| if call.path == "/long" { Reply::OkAfter(LONG_CALL) } else { Reply::Status(200) });
     let mut hosts = Hosts { old, new: Receiver::start(), stay: HashSet::new(), moved: HashSet::new() };
@@ -93,7 +93,7 @@ async fn a_timer_moved_to_another_host_while_it_waits_for_a_place_fires_once_and
         let long = json!({"delay": "1ms", "callback": callback_to(&hosts.old.url("/long"), &json!(1))});
         hosts.stay.extend([client.create(&long).await, client.create(&long).await]);
         hosts.old.wait_for(calls + 2, SOON).await;
-        // All places are taken, so these are overdue when they are changed.
+        // All permits are taken, so these are overdue when they are changed.
         let moved = hosts.register(&client, "1ms").await;
         wait_for_wall(now() + 100_000).await;
         hosts.change(&client, &moved).await;

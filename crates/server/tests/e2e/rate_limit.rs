@@ -73,7 +73,7 @@ async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) 
             assert_eq!(refused.json()["error"], "TOO_MANY_REQUESTS", "{}", refused.text);
         }
     }
-    // What needs no key is not counted, a wrong key is wrong, and others do not notice.
+    // What needs no key is not counted, a wrong key is wrong, and other clients do not notice.
     for path in ["/healthz", "/ping", "/metrics", "/openapi.json", "/docs"] {
         assert_eq!(acme.get(path).await.status, 200, "{path}");
     }

@@ -1,4 +1,4 @@
-//! Clients that send slowly are cut, and others are answered meanwhile.
+//! Clients that send slowly are cut, and other clients are answered meanwhile.
 
 use std::time::Duration;
 

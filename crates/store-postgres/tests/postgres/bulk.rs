@@ -1,4 +1,4 @@
-//! Many timers at once, while others have the same ones in their hands.
+//! Many timers at once, while other requests hold locks on the same ones.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -108,7 +108,7 @@ async fn a_connection_that_ends_before_the_answer_is_a_failure() {
         .await;
         assert_eq!(failure(call(&receiver.url("/"), "").await).kind, FailureKind::Reset, "{written:?} {is_reset}");
         receiver.heard().await;
-        // The call may have arrived, so it is not repeated behind anybody's back.
+        // The call may have arrived, so it is not repeated unless the retry policy says so.
         assert_eq!(receiver.connections().await, 1);
     }
 }

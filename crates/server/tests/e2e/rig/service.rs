@@ -11,7 +11,7 @@ pub const API_KEY: &str = "e2e-0123456789abcdef0123456789abcdef";
 
 /// How long a service may take to be healthy, or to end, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(45);
-const PLACES_FREE_WITHIN: Duration = Duration::from_secs(5);
+const PERMITS_FREE_WITHIN: Duration = Duration::from_secs(5);
 const TAIL_LINES: usize = 60;
 
 /// The real binary with nothing in its environment but what the test puts there.
@@ -187,11 +187,11 @@ impl Service {
         }
     }
 
-    /// Stops it as an operator would, after the calls under way are done and every place for calls is free again: a place that is
+    /// Stops it as an operator would, after the calls under way are done and every permit for calls is free again: a permit that is
     /// never given back would in time keep a receiver from being called at all.
     pub async fn stop(&mut self) {
         let client = self.client();
-        eventually("timer_in_flight is 0 again", PLACES_FREE_WITHIN, async || {
+        eventually("timer_in_flight is 0 again", PERMITS_FREE_WITHIN, async || {
             client.metric("timer_in_flight").await.is_none_or(|in_flight| in_flight == 0.0).then_some(())
         })
         .await;
