@@ -198,10 +198,16 @@ fn searched(name: &str, text: String) -> Result<String, Invalid> {
     if text.is_empty() || text.chars().count() > limits::SEARCHED_CHARS_MAX {
         return Err(Invalid::new(name, format!("must have 1 to {} characters", limits::SEARCHED_CHARS_MAX)));
     }
+    without_nul(name, &text)?;
+    Ok(text)
+}
+
+/// No database could compare it.
+fn without_nul(name: &str, text: &str) -> Result<(), Invalid> {
     if text.contains('\0') {
         return Err(Invalid::new(name, "must not contain the character U+0000"));
     }
-    Ok(text)
+    Ok(())
 }
 
 fn conditions(texts: Vec<(String, String)>) -> Result<Vec<(MetadataPath, String)>, Invalid> {
@@ -214,6 +220,8 @@ fn conditions(texts: Vec<(String, String)>) -> Result<Vec<(MetadataPath, String)
         }
     }
     let condition = |(path, text): (String, String)| {
+        without_nul("metadata", &path)?;
+        without_nul("metadata", &text)?;
         let path = MetadataPath::parse("metadata", &path)?;
         if text.chars().count() > limits::SEARCHED_CHARS_MAX {
             let rule = format!("must not be compared with more than {} characters", limits::SEARCHED_CHARS_MAX);

@@ -105,7 +105,6 @@ fn metadata_conditions() -> ObjectBuilder {
         .build();
     let text = ObjectBuilder::new()
         .schema_type(Type::String)
-        .min_length(Some(1))
         .max_length(Some(limits::SEARCHED_CHARS_MAX))
         .pattern(Some(r"^[^\x00]*$"))
         .build();

@@ -64,6 +64,8 @@ fn what_is_wrong_is_refused_by_name() {
         ("metadata.a..b=1", "metadata must be a path of names"),
         (&format!("metadata.{long}=1"), "metadata must not be a path of more than 1024 bytes"),
         (&format!("metadata.a={long}"), "metadata must not be compared with more than 1024 characters"),
+        ("metadata.a=x%00", "metadata must not contain the character U+0000"),
+        ("metadata.%00=x", "metadata must not contain the character U+0000"),
         ("metadata.a=1&metadata.a=2", "'metadata.a' must not be given twice"),
         ("metadata.a=%ff", "'metadata.a' must be valid UTF-8"),
         ("metadata=1", "'metadata' is not a known parameter"),
