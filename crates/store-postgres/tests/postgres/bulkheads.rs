@@ -14,7 +14,7 @@ use crate::{acquire_all, claim, everything_due, open};
 const PROMPTLY: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_that_hang_hold_up_nobody_else() {
+async fn lists_that_hang_hold_up_no_other_call() {
     let url = throwaway::postgres().create_database();
     let store = Arc::new(open(&url).await);
     let new = timer("http://a.example/").build();
@@ -50,7 +50,7 @@ async fn lists_that_hang_hold_up_nobody_else() {
         })
         .collect();
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while throwaway::postgres().query(&url, waiting) != "2" {
+    while throwaway::postgres().query(&url, waiting) != store::SCANS_MAX.to_string() {
         tokio::task::yield_now().await;
     }
 
