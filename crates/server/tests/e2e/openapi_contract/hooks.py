@@ -25,7 +25,7 @@ REASONS = [
     r"^step must be (longer: there would be more than 1440 buckets|a number of whole minutes from 1m to 366d)$",
     r"^expires_after must be longer than 0s$",
     # Only the service can make one.
-    r"^cursor must be a next_cursor of an earlier answer$",
+    r"^cursor must be a next_cursor of an earlier answer to a key with the same namespaces$",
     # The name counts, too, and all headers together have a limit; names are compared without regard to case.
     r"^(callback|on_success|on_failure)\.headers(\.\S+)? must not (be longer than|have more than) \d+ bytes( together)?$",
     r"^(callback|on_success|on_failure)\.headers\.\S+ must not be given twice$",
