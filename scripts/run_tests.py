@@ -9,6 +9,8 @@ run beside all other programs, which are nice to them: the limits of time that t
 Many tests have limits of time, and a machine that is shared may stand still for seconds: such a test passes when it runs alone. It is
 named as unsteady, so that it gets mended. A test that fails twice fails the run, and so does a run in which more than a few failed.
 
+A program that has not ended after half an hour is killed and fails the run: its output names the tests that were still running.
+
 TEST_TIMES=20 prints the 20 slowest tests of each program.
 """
 
@@ -18,6 +20,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 FEW = 10
@@ -37,6 +40,8 @@ LONG = [
     PROMISES, "store-mysql mysql", "store-postgres postgres", "engine simulation", "nats nats", "store-partitioned simulation", "broker nats",
 ]
 NICE = 10
+# Longer than the longest takes on a slow machine, much shorter than what CI has for all of them.
+SECONDS_MAX = 1800
 
 
 class Program:
@@ -59,11 +64,16 @@ class Program:
         process = subprocess.Popen(
             command, cwd=self.directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )
+        deadline = threading.Timer(SECONDS_MAX, process.kill)
+        deadline.start()
         self.output = process.stdout.read()
+        deadline.cancel()
         # The CPU time of the program and of those that it waited for; servers that outlive it by a moment are not among them.
         _, status, used = os.wait4(process.pid, 0)
         self.status = process.returncode = os.waitstatus_to_exitcode(status)
         self.seconds, self.cpu_seconds = time.monotonic() - begun, used.ru_utime + used.ru_stime
+        if self.seconds > SECONDS_MAX:
+            self.output += f"killed after {SECONDS_MAX} s\n"
         return self
 
     def report(self):
