@@ -86,11 +86,11 @@ impl BulkWork {
     pub(crate) fn checked(&self, rules: &Rules, now: Timestamp) -> Result<Self, Invalid> {
         Ok(match self {
             Self::Reschedule(Reschedule::At(at)) => {
-                let at = rules.instant(RequestedTime::At(*at), EarliestAllowed::MinDelay, now)?;
+                let at = rules.instant(&RequestedTime::At(*at), EarliestAllowed::MinDelay, now)?;
                 Self::Reschedule(Reschedule::At(at))
             }
             Self::Reschedule(Reschedule::Spread(over)) | Self::Retry { over: Some(over) } => {
-                rules.instant(RequestedTime::At(now.saturating_add(*over)), EarliestAllowed::Now, now)?;
+                rules.instant(&RequestedTime::At(now.saturating_add(*over)), EarliestAllowed::Now, now)?;
                 self.clone()
             }
             _ => self.clone(),

@@ -112,10 +112,10 @@ impl Commands {
         self.check_may_write()?;
         self.check_open(&request.namespace)?;
         let now = self.clock.now();
-        let (asked, earliest_allowed, on_conflict) = (request.asked, request.earliest_allowed, request.on_conflict);
+        let (earliest_allowed, on_conflict) = (request.earliest_allowed, request.on_conflict);
         let can_be_repeated = request.key.is_some() || request.id.is_some();
         let definition = self.define(request, now)?;
-        let execute_at = self.rules.instant(asked, earliest_allowed, now).and_then(|execute_at| {
+        let execute_at = self.rules.instant(&definition.asked, earliest_allowed, now).and_then(|execute_at| {
             definition.options.expiry.map_or(Ok(()), |expiry| expiry.check(execute_at))?;
             Ok(execute_at)
         });

@@ -78,9 +78,9 @@ impl Patch {
     /// of another field may come at the last moment.
     pub fn apply(self, mut timer: Timer, now: Timestamp, rules: &Rules) -> Result<Timer, Invalid> {
         let checks_expiry = self.asked.is_some() || !self.expiry.is_absent();
-        if let Some(asked) = self.asked {
+        if let Some(asked) = &self.asked {
             timer.execute_at = rules.instant(asked, self.earliest_allowed, now)?;
-            timer.definition.asked = asked;
+            timer.definition.asked = asked.clone();
         }
         if let Some(callback) = self.callback {
             rules.check(&timer.definition.namespace, &callback)?;

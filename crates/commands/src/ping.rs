@@ -44,8 +44,8 @@ impl Commands {
 
     /// When the timer is due if nothing limits it.
     fn pinged_to(&self, timer: &Timer, delay: Option<Span>, now: Timestamp) -> Result<Timestamp, Invalid> {
-        match (delay, timer.definition.asked) {
-            (Some(delay), _) => self.rules.instant(RequestedTime::After(delay), EarliestAllowed::MinDelay, now),
+        match (delay, &timer.definition.asked) {
+            (Some(delay), _) => self.rules.instant(&RequestedTime::After(delay), EarliestAllowed::MinDelay, now),
             // Its own delay was allowed when the timer was registered.
             (None, own @ RequestedTime::After(_)) => self.rules.instant(own, EarliestAllowed::Now, now),
             (None, RequestedTime::At(_)) => Err(Invalid::new("delay", "is required, because the timer has an execute_at")),

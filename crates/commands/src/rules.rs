@@ -31,7 +31,7 @@ impl Rules {
     /// The instant that is meant, if it may be registered at `now`.
     pub(crate) fn instant(
         &self,
-        asked: RequestedTime,
+        asked: &RequestedTime,
         earliest_allowed: EarliestAllowed,
         now: Timestamp,
     ) -> Result<Timestamp, Invalid> {
@@ -39,10 +39,10 @@ impl Rules {
             EarliestAllowed::MinDelay => self.horizon.min_delay,
             EarliestAllowed::Now => Span::ZERO,
             EarliestAllowed::Any => match asked {
-                RequestedTime::At(instant) if instant < Timestamp::from_micros(0) => {
+                RequestedTime::At(instant) if *instant < Timestamp::from_micros(0) => {
                     return Err(Invalid::new("execute_at", "must not lie before 1970"));
                 }
-                RequestedTime::At(instant) if instant < now => return Ok(instant),
+                RequestedTime::At(instant) if *instant < now => return Ok(*instant),
                 _ => Span::ZERO,
             },
         };

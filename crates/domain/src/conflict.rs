@@ -63,7 +63,7 @@ pub enum Resolution {
 }
 
 /// The properties of a request or a timer by which a conflict is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     pub fingerprint: Fingerprint,
     /// `None` for a stored one that this program does not understand: it equals no other.
@@ -147,6 +147,10 @@ mod tests {
     const LATER: Timestamp = Timestamp::from_micros(2_000);
     const EARLIER: Timestamp = Timestamp::from_micros(500);
 
+    fn resolved(mode: OnConflict, status: Status, existing: &Content, new: &Content, times: Times) -> Resolution {
+        resolve(mode, status, existing.clone(), new.clone(), times)
+    }
+
     #[test]
     fn the_table_of_conflicts() {
         use OnConflict::{Earliest, Keep, Latest, Postpone, Reject, Replace};
@@ -201,22 +205,22 @@ mod tests {
         let old =
             Content { fingerprint: Fingerprint([0; 16]), asked: Some(RequestedTime::At(DUE)), is_event: false, is_keyed: true };
         for (mode, status, same, other) in table {
-            assert_eq!(resolve(mode, status, old, old, at(DUE)), same, "{mode:?} {status} same");
+            assert_eq!(resolved(mode, status, &old, &old, at(DUE)), same, "{mode:?} {status} same");
             let later = Content { asked: Some(RequestedTime::At(LATER)), ..old };
-            assert_eq!(resolve(mode, status, old, later, at(LATER)), other, "{mode:?} {status} other time");
+            assert_eq!(resolved(mode, status, &old, &later, at(LATER)), other, "{mode:?} {status} other time");
             let content = Content { fingerprint: Fingerprint([1; 16]), ..later };
-            assert_eq!(resolve(mode, status, old, content, at(LATER)), other, "{mode:?} {status} other content");
+            assert_eq!(resolved(mode, status, &old, &content, at(LATER)), other, "{mode:?} {status} other content");
             let event = Content { is_event: true, ..content };
             let of_another_kind = if mode.only_moves() && matches!(status, Pending | Paused) { Conflict } else { other };
-            for (existing, new, what) in [(old, event, "an event instead"), (event, old, "instead of an event")] {
-                assert_eq!(resolve(mode, status, existing, new, at(LATER)), of_another_kind, "{mode:?} {status} {what}");
+            for (existing, new, what) in [(&old, &event, "an event instead"), (&event, &old, "instead of an event")] {
+                assert_eq!(resolved(mode, status, existing, new, at(LATER)), of_another_kind, "{mode:?} {status} {what}");
             }
         }
         let earlier = Content { asked: Some(RequestedTime::At(EARLIER)), ..old };
         for (mode, moved) in
             [(Keep, Move(EARLIER)), (Postpone, Move(EARLIER)), (Earliest, Move(EARLIER)), (Latest, Existing), (Reject, Conflict)]
         {
-            assert_eq!(resolve(mode, Pending, old, earlier, at(EARLIER)), moved, "{mode:?} to an earlier time");
+            assert_eq!(resolved(mode, Pending, &old, &earlier, at(EARLIER)), moved, "{mode:?} to an earlier time");
         }
     }
 
@@ -242,9 +246,9 @@ mod tests {
         let times = Times { due: DUE, postponed_until_max: None, expiry: None, wanted: DUE };
         let asked = Some(RequestedTime::At(DUE));
         let old = Content { fingerprint: Fingerprint([0; 16]), asked, is_event: false, is_keyed: false };
-        let other = Content { fingerprint: Fingerprint([1; 16]), ..old };
-        assert_eq!(resolve(OnConflict::Reject, Status::Executing, old, old, times), Resolution::Existing);
-        assert_eq!(resolve(OnConflict::Reject, Status::Executing, old, other, times), Resolution::Conflict);
+        let other = Content { fingerprint: Fingerprint([1; 16]), ..old.clone() };
+        assert_eq!(resolved(OnConflict::Reject, Status::Executing, &old, &old, times), Resolution::Existing);
+        assert_eq!(resolved(OnConflict::Reject, Status::Executing, &old, &other, times), Resolution::Conflict);
     }
 
     #[test]
@@ -269,7 +273,7 @@ mod tests {
             (Earliest, None, at, EARLIER, Move(EARLIER)),
         ] {
             let times = Times { due: DUE, postponed_until_max: limit, expiry, wanted };
-            assert_eq!(resolve(mode, Status::Pending, content, content, times), expected, "{mode:?} {times:?}");
+            assert_eq!(resolved(mode, Status::Pending, &content, &content, times), expected, "{mode:?} {times:?}");
         }
     }
 }

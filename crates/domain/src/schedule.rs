@@ -1,8 +1,8 @@
 use crate::{Invalid, Span, Timestamp, limits};
 
 /// The time that the client asked for: an instant, or a delay. It is stored as asked, so that a repeated request can be told
-/// from a different one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// from a different one. Not `Copy`, because a kind of time may have a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestedTime {
     At(Timestamp),
     After(Span),
@@ -11,11 +11,12 @@ pub enum RequestedTime {
 impl RequestedTime {
     /// The instant that is meant, if it may be registered at `now`. Without a minimum, an instant that has just passed becomes
     /// `now`.
-    pub fn instant(self, now: Timestamp, horizon: &Horizon) -> Result<Timestamp, Invalid> {
+    pub fn instant(&self, now: Timestamp, horizon: &Horizon) -> Result<Timestamp, Invalid> {
         let (field, instant) = match self {
-            Self::At(instant) => ("execute_at", instant),
+            Self::At(instant) => ("execute_at", *instant),
             Self::After(span) => {
-                let instant = now.checked_add(span).ok_or_else(|| Invalid::new("delay", "must not lead beyond the year 9999"))?;
+                let instant =
+                    now.checked_add(*span).ok_or_else(|| Invalid::new("delay", "must not lead beyond the year 9999"))?;
                 ("delay", instant)
             }
         };
@@ -35,7 +36,7 @@ impl RequestedTime {
         Ok(instant)
     }
 
-    pub const fn to_stored(self) -> StoredTime {
+    pub const fn to_stored(&self) -> StoredTime {
         let number = match self {
             Self::At(instant) => instant.as_micros(),
             Self::After(span) => !span.as_micros(),

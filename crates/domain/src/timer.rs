@@ -33,7 +33,7 @@ impl Definition {
     /// The same, for a store that has the fingerprint already.
     pub fn content_with(&self, stored: Fingerprint) -> Content {
         let fingerprint = if self.key.is_some() { stored } else { Fingerprint::of_content(self) };
-        Content { fingerprint, asked: Some(self.asked), is_event: self.callback.is_event(), is_keyed: self.key.is_some() }
+        Content { fingerprint, asked: Some(self.asked.clone()), is_event: self.callback.is_event(), is_keyed: self.key.is_some() }
     }
 
     /// How a failed call is tried again: as the caller said, or as its kind of callback is tried by itself.

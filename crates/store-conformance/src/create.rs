@@ -217,7 +217,7 @@ fn expected(before: &Timer, new: &NewTimer) -> Created {
         Resolution::PastExpiry => Created::PastExpiry(before.clone()),
         Resolution::Overwrite => Created::Replaced(replaced(new_one.clone())),
         Resolution::Move(at) => {
-            let definition = Definition { asked: new_one.asked, ..old.clone() };
+            let definition = Definition { asked: new_one.asked.clone(), ..old.clone() };
             Created::Replaced(Timer { execute_at: at, ..replaced(definition) })
         }
         Resolution::Revive => Created::Replaced(Timer { created_at: new.created_at, ..replaced(new_one.clone()) }),

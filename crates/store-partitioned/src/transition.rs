@@ -150,7 +150,7 @@ pub fn create(new: &NewTimer, met: Option<TimerRow>, clock: Timestamp) -> StoreR
             row.replaced()
         }
         Resolution::Move(at) => {
-            row.ask(stored.moved_to(new.definition.asked).map_err(corrupt)?);
+            row.ask(stored.moved_to(&new.definition.asked).map_err(corrupt)?);
             row.move_to(at, new.created_at);
             row.note_changed();
             row.replaced()

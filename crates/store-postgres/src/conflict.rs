@@ -210,7 +210,7 @@ impl Call<Sessions> for Resolve {
                 Resolution::PastExpiry => return Ok(Some(Created::PastExpiry(held.timer))),
                 Resolution::Overwrite => (renewed(&held, new.definition.clone(), new.execute_at, new.created_at), *fingerprint),
                 Resolution::Move(at) => {
-                    let definition = Definition { asked: new.definition.asked, ..held.timer.definition.clone() };
+                    let definition = Definition { asked: new.definition.asked.clone(), ..held.timer.definition.clone() };
                     (renewed(&held, definition, at, new.created_at), held.fingerprint)
                 }
                 Resolution::Revive => {

@@ -120,7 +120,7 @@ fn reset(existing: &Found) -> &'static str {
 pub fn move_to(
     connection: &Connection,
     existing: &Found,
-    asked: RequestedTime,
+    asked: &RequestedTime,
     execute_at: Timestamp,
     now: Timestamp,
     tally: &mut Tally,

@@ -167,7 +167,7 @@ fn settle_conflict(
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Move(at) => {
-            change::move_to(connection, &existing, new.definition.asked, at, new.created_at, tally)?;
+            change::move_to(connection, &existing, &new.definition.asked, at, new.created_at, tally)?;
             Created::Replaced(read_back(connection, id)?)
         }
         Resolution::Revive => {

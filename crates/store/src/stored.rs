@@ -66,7 +66,7 @@ impl StoredTimer {
     }
 
     /// The columns of this timer when only its time changes.
-    pub fn moved_to(&self, asked: RequestedTime) -> Result<RequestColumns, Unreadable> {
+    pub fn moved_to(&self, asked: &RequestedTime) -> Result<RequestColumns, Unreadable> {
         let (asked, (options, text)) = (asked.to_stored(), self.options()?);
         // Members that only a later version knows stay, unless the text of a time is among them.
         let is_kept = asked.text.is_none() && text.is_none();
@@ -188,7 +188,7 @@ mod tests {
     fn a_new_time_replaces_the_text_of_the_old_one_and_leaves_other_options() {
         for (before, after) in [(None, None), (Some(UNKNOWN), Some(UNKNOWN)), (Some(LATER), None)] {
             let columns = RequestColumns { asked: 7, options: after.map(str::to_owned) };
-            assert_eq!(stored(3, before).moved_to(AT), Ok(columns), "{before:?}");
+            assert_eq!(stored(3, before).moved_to(&AT), Ok(columns), "{before:?}");
         }
     }
 }

@@ -219,7 +219,7 @@ async fn a_create_that_comes_too_late_takes_no_time_that_has_passed() {
     for (request, expected) in [
         (at_ten("a", OnConflict::Reject), "EEE"),
         (at_ten("b", OnConflict::Reject), "CEC"),
-        (NewTimerRequest { asked: later, ..at_ten("a", OnConflict::Reject) }, "CEC"),
+        (NewTimerRequest { asked: later.clone(), ..at_ten("a", OnConflict::Reject) }, "CEC"),
         (at_ten("a", OnConflict::Replace), "PCP"),
         (at_ten("b", OnConflict::Keep), "PEE"),
         (at_ten("b", OnConflict::Postpone), "ECP"),
