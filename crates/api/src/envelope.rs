@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, revision};
+use crate::{error::ApiError, etag::etag};
 
 /// What an answer means, beside its HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
         let mut response = json(self.status, &Envelope { code: Code::Success, message: self.message.into(), data: self.data });
         if let Some(revision) = self.revision {
-            response.headers_mut().insert(header::ETAG, revision::etag(revision));
+            response.headers_mut().insert(header::ETAG, etag(revision));
         }
         response
     }

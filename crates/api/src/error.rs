@@ -5,7 +5,7 @@ use commands::{CommandError, Verb};
 use domain::{Invalid, Status};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use crate::{BasePath, limits, revision};
+use crate::{BasePath, etag::etag, limits};
 
 /// Why a request was not carried out. The one place where reasons become statuses.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ impl ApiError {
             return Some((header::RETRY_AFTER, HeaderValue::from(whole_seconds(*wait))));
         }
         if let Self::Command(CommandError::StaleRevision { revision, .. }) = self {
-            return Some((header::ETAG, revision::etag(*revision)));
+            return Some((header::ETAG, etag(*revision)));
         }
         match self.status() {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"))),

@@ -1,15 +1,15 @@
 //! Requests in JSON bodies. Each is one struct: serde reads it, the OpenAPI document describes it. Its members are [`Given`], so that
 //! each is read under its name, and a new field is one line there and one where the request becomes a command.
 
-use commands::{CommandError, Field, NewTimerRequest, Patch};
+use commands::Field;
 use domain::{FromMember, Given, Invalid, MemberNames, names_of, read_object};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use crate::{create, error::ApiError, update};
+use crate::error::ApiError;
 
 /// What a body is called in complaints.
-const BODY: &str = "the body";
+pub(crate) const BODY: &str = "the body";
 
 /// Reads a body into the struct of its request. Refuses unknown names, and names that are given twice.
 pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
@@ -41,24 +41,6 @@ fn malformed(subject: &str, error: &serde_json::Error) -> ApiError {
         Category::Data => format!("{subject} must be a JSON object"),
         _ => format!("{subject} is not valid JSON: {error}"),
     })
-}
-
-/// A timer in the words of `POST /timers`, for those who show the same text without the API.
-pub fn read_new_timer(text: &str) -> Result<NewTimerRequest, Invalid> {
-    create::parse(BODY, text).map_err(refused)
-}
-
-/// A change of a timer in the words of `PUT /timers/{id}`.
-pub fn read_patch(text: &str) -> Result<Patch, Invalid> {
-    update::parse(text).map_err(refused)
-}
-
-fn refused(error: ApiError) -> Invalid {
-    match error {
-        ApiError::Command(CommandError::Invalid(invalid)) => invalid,
-        ApiError::Malformed(text) => Invalid::new(BODY, text.strip_prefix(BODY).unwrap_or(&text).trim_start()),
-        _ => Invalid::new(BODY, "cannot be read"),
-    }
 }
 
 /// A member that `null` clears.

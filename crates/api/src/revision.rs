@@ -3,7 +3,7 @@
 
 use axum::extract::FromRequestParts;
 use domain::{Invalid, Timer, Timestamp};
-use http::{HeaderValue, header, request::Parts};
+use http::{header, request::Parts};
 
 use crate::{Api, envelope::Answer, error::ApiError, view::TimerView};
 
@@ -39,15 +39,6 @@ impl IfMatch {
 
 fn refusal() -> Invalid {
     Invalid::new("If-Match", "must be one revision in double quotes, as the ETag of an answer has it, or *")
-}
-
-/// The `ETag` of a timer with this revision.
-pub(crate) fn etag(revision: u32) -> HeaderValue {
-    // Most answers tell of a new timer.
-    if revision == 1 {
-        return HeaderValue::from_static("\"1\"");
-    }
-    HeaderValue::from_str(&format!("\"{revision}\"")).unwrap_or(HeaderValue::from_static("\"0\""))
 }
 
 /// The answer to a change of one timer.

@@ -17,7 +17,7 @@ use crate::{
     embedded::{Embedded, Wanted},
     error::Failed,
     machine::Machine,
-    ratio::{Ratios, ratios},
+    ratio::{Pair, Ratios, ratios},
     record::{Disk, Memory, Record, Run, Service},
     session::Session,
     workload::Workload,
@@ -55,13 +55,6 @@ pub struct Side {
     pub program: String,
     /// As the last run has met it.
     pub service: Service,
-}
-
-/// Two runs of one workload, one after the other.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
-    pub ours: Run,
-    pub other: Run,
 }
 
 impl Pairs {

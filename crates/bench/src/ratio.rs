@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    chart::grouped,
-    pairs::{Comparison, Pair},
-    percentiles::Percentiles,
-    record::Run,
-};
+use crate::{chart::grouped, percentiles::Percentiles, record::Run};
 
 pub const RATIO_HEAD: [&str; 7] = ["WORKLOAD", "PENDING", "PAIRS", "PER S", "CPU US", "P50 MS", "P99 MS"];
+
+/// Two runs of one workload, one after the other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    pub ours: Run,
+    pub other: Run,
+}
 
 /// The ratios of one workload, ours divided by the other's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -74,7 +76,7 @@ fn times(run: &Run) -> Option<Percentiles> {
 }
 
 /// The ratios of a comparison, under [`RATIO_HEAD`].
-pub fn ratio_rows(comparison: &Comparison) -> Vec<[String; 7]> {
+pub fn ratio_rows(ratios: &[Ratios]) -> Vec<[String; 7]> {
     let text = |ratio: Option<Ratio>| {
         ratio.map_or("-".to_owned(), |Ratio { median, min, max }| format!("{median:.2} ({min:.2}-{max:.2})"))
     };
@@ -83,7 +85,7 @@ pub fn ratio_rows(comparison: &Comparison) -> Vec<[String; 7]> {
         let pending = grouped(pending as f64);
         [workload, pending, pairs.to_string(), text(rate), text(cpu_micros_each), text(p50), text(p99)]
     };
-    comparison.ratios.iter().map(row).collect()
+    ratios.iter().map(row).collect()
 }
 
 #[cfg(test)]
@@ -103,9 +105,8 @@ mod tests {
     #[test]
     fn the_median_of_the_pairs_counts_and_the_range_is_shown() {
         let pairs = [pair("w1", 3.0, 2.0), pair("w1", 2.0, 2.0), pair("w2", 1.0, 4.0), pair("w1", 2.2, 2.0)];
-        let comparison = Comparison { ratios: ratios(&pairs), ..Comparison::default() };
         assert_eq!(
-            ratio_rows(&comparison),
+            ratio_rows(&ratios(&pairs)),
             [
                 ["w1", "0", "3", "1.10 (1.00-1.50)", "-", "1.10 (1.00-1.50)", "-"].map(str::to_owned),
                 ["w2", "0", "1", "0.25 (0.25-0.25)", "-", "0.25 (0.25-0.25)", "-"].map(str::to_owned),

@@ -9,6 +9,7 @@ mod address;
 mod description;
 mod fields;
 mod http;
+mod info;
 mod kind;
 mod nats;
 mod text;
@@ -24,14 +25,14 @@ pub use self::{
     address::Address,
     description::CallbackConfig,
     http::{HttpEndpoint, Protocol},
-    kind::{Backend, KindSet},
+    info::Backend,
+    kind::KindSet,
     nats::NatsEndpoint,
     url::CallbackUrl,
 };
 use self::{
-    description::Description,
     fields::{Fields, Trust},
-    kind::KindInfo,
+    info::{Description, KindInfo},
     text::ObjectText,
 };
 use crate::{Headers, Invalid, JsonText, RetryPolicy, limits};

@@ -55,6 +55,12 @@ pub fn describe(error: &sqlx::Error) -> String {
     }
 }
 
+/// Whether a statement met another session, and may be repeated: it waited too long for a lock, or was ended to resolve a deadlock.
+pub fn is_contention(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|reported| reported.code());
+    code.is_some_and(|code| code == "55P03" || code == "40P01")
+}
+
 /// What a report of the server means. `ends_session`: it said FATAL or PANIC. An ERROR rolls the statement back before it is
 /// reported; a session that is ended can have committed just before (its answer then never comes).
 fn judge(code: &str, ends_session: bool, in_flight: bool) -> Verdict {
@@ -83,6 +89,8 @@ fn judge(code: &str, ends_session: bool, in_flight: bool) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use sqlx::{Connection, Executor, PgConnection};
+
     use super::*;
 
     #[test]
@@ -122,5 +130,22 @@ mod tests {
         assert!(harmless.error.is_not_done() && harmless.verdict.breaks_the_session());
         let decisive = broken().or_unknown().unwrap_err();
         assert!(!decisive.error.is_not_done() && decisive.verdict.breaks_the_session());
+    }
+
+    /// Two sessions that lock two tables in opposite orders: the server ends one of them, and what it did may be tried again.
+    #[tokio::test]
+    async fn a_deadlock_is_contention_and_a_wrong_statement_is_not() {
+        let url = throwaway::postgres().create_database();
+        let mut one = PgConnection::connect(&url).await.unwrap();
+        let mut other = PgConnection::connect(&url).await.unwrap();
+        one.execute("CREATE TABLE a (); CREATE TABLE b ()").await.unwrap();
+        one.execute("BEGIN; LOCK TABLE a").await.unwrap();
+        other.execute("BEGIN; LOCK TABLE b").await.unwrap();
+        let ended = tokio::join!(one.execute("LOCK TABLE b; ROLLBACK"), other.execute("LOCK TABLE a; ROLLBACK"));
+        let error = ended.0.and(ended.1).unwrap_err();
+        assert!(is_contention(&error), "{error}");
+
+        let error = one.execute("ROLLBACK; SELECT nothing").await.unwrap_err();
+        assert!(!is_contention(&error), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use tokio::time::{sleep, timeout};
 
-use crate::{failure::cause, migrate::is_contention};
+use crate::failure::{cause, is_contention};
 
 /// The name of each, and what it is on.
 const INDEXES: [(&str, &str); 2] = [

@@ -10,7 +10,11 @@ use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 
-use crate::{OpenError, failure::cause, indexes};
+use crate::{
+    OpenError,
+    failure::{cause, is_contention},
+    indexes,
+};
 
 /// In order; a migration that was ever released is never changed.
 const MIGRATIONS: [(i32, &str); 9] = [
@@ -92,12 +96,6 @@ async fn apply(session: &mut PgConnection, tries_max: u32) -> Result<(), OpenErr
     Err(OpenError::Migration(TABLES_IN_USE.into()))
 }
 
-/// Whether a statement met another session, and may be repeated: it waited too long for a lock, or was ended to resolve a deadlock.
-pub fn is_contention(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|reported| reported.code());
-    code.is_some_and(|code| code == "55P03" || code == "40P01")
-}
-
 /// All that is missing or, after an error, nothing.
 async fn try_to_apply(session: &mut PgConnection) -> Result<(), sqlx::Error> {
     let mut transaction = session.begin().await?;
@@ -153,22 +151,5 @@ mod tests {
         assert_eq!(refused.to_string(), format!("the PostgreSQL database could not be set up: {TABLES_IN_USE}"));
         reader.execute("ROLLBACK; DROP TABLE timer_migration").await.unwrap();
         apply(&mut session, 1).await.unwrap();
-    }
-
-    /// Two sessions that lock two tables in opposite orders: the server ends one of them, and the migration tries again.
-    #[tokio::test]
-    async fn a_deadlock_is_contention_and_a_wrong_statement_is_not() {
-        let url = throwaway::postgres().create_database();
-        let mut one = PgConnection::connect(&url).await.unwrap();
-        let mut other = PgConnection::connect(&url).await.unwrap();
-        one.execute("CREATE TABLE a (); CREATE TABLE b ()").await.unwrap();
-        one.execute("BEGIN; LOCK TABLE a").await.unwrap();
-        other.execute("BEGIN; LOCK TABLE b").await.unwrap();
-        let ended = tokio::join!(one.execute("LOCK TABLE b; ROLLBACK"), other.execute("LOCK TABLE a; ROLLBACK"));
-        let error = ended.0.and(ended.1).unwrap_err();
-        assert!(is_contention(&error), "{error}");
-
-        let error = one.execute("ROLLBACK; SELECT nothing").await.unwrap_err();
-        assert!(!is_contention(&error), "{error}");
     }
 }

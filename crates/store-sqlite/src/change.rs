@@ -6,10 +6,11 @@ use store::Changed;
 use store_sql::{column, sql};
 
 use crate::{
-    create::{DELETE_OUTCOME, INSERT_DUE, read_back},
     failure::Failure,
+    read::read_back,
     rows::{Found, Id, TIMER_BY_ID, Texts, found, to_column},
     settle::{Finish, Finished},
+    statements::{DELETE_OUTCOME, INSERT_DUE, REOPEN_DEFINITION, RESET_DUE, RESET_PAUSED},
     step,
     tally::{Tally, namespace_column},
     writer::Write,
@@ -17,13 +18,10 @@ use crate::{
 
 pub const REPLACE_DEFINITION: &str = sql!("sql/replace_definition.sql");
 pub const MOVE_DEFINITION: &str = sql!("sql/move_definition.sql");
-pub const RESET_DUE: &str = sql!("sql/reset_due.sql");
 pub const ADVANCE_DUE: &str = sql!("sql/advance_due.sql");
 pub const READDRESS_DUE: &str = sql!("sql/readdress_due.sql");
-pub const RESET_PAUSED: &str = sql!("sql/reset_paused.sql");
 pub const READDRESS_PAUSED: &str = sql!("sql/readdress_paused.sql");
 pub const PENDING: &str = sql!("sql/pending.sql");
-pub const REOPEN_DEFINITION: &str = sql!("sql/reopen_definition.sql");
 
 /// What replaces the content of a pending or paused timer.
 pub struct Replacement<'a> {

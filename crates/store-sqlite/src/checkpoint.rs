@@ -120,7 +120,7 @@ impl LogKeeper {
         }
         self.rows_since_look = 0;
         let Some(log) = run(connection, "PRAGMA wal_checkpoint(NOOP)") else { return };
-        metrics::log(log);
+        metrics::log_pages(log.pages);
         if log.pages < self.limits.log_pages_max {
             self.restart_pages = self.limits.log_pages_max;
         }

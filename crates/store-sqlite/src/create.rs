@@ -8,15 +8,14 @@ use store_sql::sql;
 use crate::{
     change::{self, NextAttempt, Replacement},
     failure::Failure,
+    read::read_back,
     rows::{Found, Id, TIMER_BY_ID, Texts, found},
+    statements::{DELETE_DEFINITION, DELETE_OUTCOME, INSERT_DUE},
     tally::{Tally, namespace_column},
     writer::Write,
 };
 
 pub const INSERT_DEFINITION: &str = sql!("sql/insert_definition.sql");
-pub const INSERT_DUE: &str = sql!("sql/insert_due.sql");
-pub const DELETE_OUTCOME: &str = sql!("sql/delete_outcome.sql");
-pub const DELETE_DEFINITION: &str = sql!("sql/delete_definition.sql");
 
 const FIRST_REVISION: i64 = 1;
 
@@ -243,10 +242,4 @@ impl Write for Revive {
         revive(connection, &mut insert, &existing, &self.new, &self.texts, tally)?;
         read_back(connection, id).map(Changed::Done)
     }
-}
-
-/// The timer as this transaction leaves it. One that cannot be understood fails the request, and nothing is changed.
-pub fn read_back(connection: &Connection, id: Id) -> Result<Timer, Failure> {
-    let found = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found)??;
-    Ok(found.timer.into_timer()?)
 }

@@ -44,6 +44,7 @@ mod rows;
 mod search;
 mod settle;
 mod stamp;
+mod statements;
 mod stats;
 mod step;
 mod tally;

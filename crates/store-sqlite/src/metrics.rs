@@ -3,8 +3,6 @@
 use domain::Metric;
 use metrics::{counter, gauge, histogram};
 
-use crate::checkpoint::Log;
-
 const COMMITS: &str = "timer_sqlite_commits_total";
 const BATCH_ROWS: &str = "timer_sqlite_batch_rows";
 const LOG_PAGES: &str = "timer_sqlite_log_pages";
@@ -26,8 +24,8 @@ pub fn batch(rows: usize) {
     histogram!(BATCH_ROWS).record(rows as f64);
 }
 
-pub fn log(log: Log) {
-    gauge!(LOG_PAGES).set(log.pages as f64);
+pub fn log_pages(pages: i64) {
+    gauge!(LOG_PAGES).set(pages as f64);
 }
 
 pub fn checkpoint() {

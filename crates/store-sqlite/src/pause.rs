@@ -4,7 +4,7 @@ use domain::{Event, Missed, TimerId, Timestamp};
 use rusqlite::Connection;
 use store::{BulkStep, Changed};
 
-use crate::{create::read_back, failure::Failure, rows::Id, step::Found, tally::Tally, writer::Write};
+use crate::{failure::Failure, read::read_back, rows::Id, step::Found, tally::Tally, writer::Write};
 
 pub struct Pause {
     pub id: TimerId,

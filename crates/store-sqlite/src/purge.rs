@@ -6,9 +6,9 @@ use store_sql::{column, sql};
 
 use crate::{
     attempts::DELETE_ATTEMPTS,
-    create::{DELETE_DEFINITION, DELETE_OUTCOME},
     failure::Failure,
     rows::Id,
+    statements::{DELETE_DEFINITION, DELETE_OUTCOME},
     tally::Tally,
     writer::Write,
 };

@@ -15,3 +15,9 @@ pub fn get(connection: &Connection, id: TimerId) -> Result<Option<Timer>, Failur
         None => Ok(None),
     }
 }
+
+/// The timer as this transaction leaves it. One that cannot be understood fails the request, and nothing is changed.
+pub fn read_back(connection: &Connection, id: Id) -> Result<Timer, Failure> {
+    let found = connection.prepare_cached(TIMER_BY_ID)?.query_row([id], found)??;
+    Ok(found.timer.into_timer()?)
+}

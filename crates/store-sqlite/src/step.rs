@@ -7,11 +7,10 @@ use store_sql::{column, sql};
 
 use crate::{
     attempts::DELETE_ATTEMPTS,
-    change::{REOPEN_DEFINITION, RESET_DUE, RESET_PAUSED},
-    create::{DELETE_DEFINITION, DELETE_OUTCOME, INSERT_DUE},
     failure::Failure,
     rows::{DEFINITION_BY_ID, Id, definition, from_column, to_column},
     settle::{DELETE_DUE, INSERT_OUTCOME},
+    statements::{DELETE_DEFINITION, DELETE_OUTCOME, INSERT_DUE, REOPEN_DEFINITION, RESET_DUE, RESET_PAUSED},
     tally::{Tally, namespace_column},
 };
 

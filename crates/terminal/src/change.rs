@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::{
     ConnectionOptions, Context, Failure,
     filter::filter,
-    output::{OutputOptions, print, say},
+    output::{COLUMNS, OutputOptions, print, say},
     question::confirmed,
-    read::{COLUMNS, reference},
+    read::reference,
 };
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);

@@ -1,6 +1,6 @@
 //! Which service is asked, and with which key.
 
-use std::{io::IsTerminal, path::PathBuf, process::Command, time::Duration};
+use std::{io::IsTerminal, path::PathBuf, time::Duration};
 
 use clap::Args;
 use client::Client;
@@ -107,14 +107,4 @@ fn show(method: &str, url: &str, outcome: Result<u16, &str>) {
         Ok(status) => crate::output::say(format_args!("{method} {url}: {status}")),
         Err(cause) => crate::output::say(format_args!("{method} {url}: {cause}")),
     }
-}
-
-/// What a command of a password manager prints.
-pub fn key_of_command(command: &str) -> Result<String, Failure> {
-    let output = Command::new("sh").args(["-c", command]).stderr(std::process::Stdio::inherit()).output();
-    let output = output.map_err(|error| Failure::usage(format!("the key command cannot be run: {error}")))?;
-    if !output.status.success() {
-        return Err(Failure::usage(format!("the key command failed: {}", output.status)));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -8,8 +8,7 @@ use serde::Deserialize;
 use crate::{
     ConnectionOptions, Context, Failure,
     connection::span,
-    output::{Format, OutputOptions, print},
-    read::COLUMNS,
+    output::{COLUMNS, Format, OutputOptions, print},
     rows::Zone,
 };
 

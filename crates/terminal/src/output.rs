@@ -8,9 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     Context, Failure,
-    read::COLUMNS,
     rows::{self, Zone},
 };
+
+/// What lists show.
+pub const COLUMNS: [&str; 8] = ["status", "id", "key", "namespace", "execute_at", "time_left", "callback_type", "updated_at"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {

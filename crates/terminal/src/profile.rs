@@ -5,6 +5,7 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use clap::{Args, Subcommand};
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Context, Failure,
-    connection::key_of_command,
     output::{print, say},
     table,
 };
@@ -79,6 +79,16 @@ impl Profile {
             (None, None) => Err(Failure::usage("the profile has no key: give it a key_file or a key_command")),
         }
     }
+}
+
+/// What a command of a password manager prints.
+fn key_of_command(command: &str) -> Result<String, Failure> {
+    let output = Command::new("sh").args(["-c", command]).stderr(std::process::Stdio::inherit()).output();
+    let output = output.map_err(|error| Failure::usage(format!("the key command cannot be run: {error}")))?;
+    if !output.status.success() {
+        return Err(Failure::usage(format!("the key command failed: {}", output.status)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 impl Profiles {

@@ -8,11 +8,9 @@ use serde::Deserialize;
 use crate::{
     ConnectionOptions, Context, Failure,
     filter::filter,
-    output::{Format, OutputOptions, print},
+    output::{COLUMNS, Format, OutputOptions, print},
 };
 
-/// What lists show.
-pub const COLUMNS: [&str; 8] = ["status", "id", "key", "namespace", "execute_at", "time_left", "callback_type", "updated_at"];
 const ATTEMPT_COLUMNS: [&str; 6] = ["number", "started_at", "took_ms", "outcome", "status", "detail"];
 const LIMIT: usize = 50;
 const PAGE: u32 = 200;

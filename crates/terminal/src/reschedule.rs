@@ -9,8 +9,8 @@ use crate::{
     ConnectionOptions, Context, Failure,
     change::{Selection, many, note},
     filter::filter,
-    output::OutputOptions,
-    read::{COLUMNS, reference},
+    output::{COLUMNS, OutputOptions},
+    read::reference,
     request,
 };
 

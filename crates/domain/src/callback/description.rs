@@ -8,22 +8,12 @@ use utoipa::{
     },
 };
 
-use super::{Callback, CallbackKind, KindSet, kind::Content};
+use super::{
+    Callback, CallbackKind,
+    info::{Content, Schemas},
+    kind::KindSet,
+};
 use crate::{AnyJson, Headers, choice};
-
-type Schemas = Vec<(String, RefOr<Schema>)>;
-
-/// How an endpoint describes its members, and what these refer to.
-pub struct Description {
-    pub schema: fn() -> RefOr<Schema>,
-    pub references: fn(&mut Schemas),
-}
-
-impl Description {
-    pub const fn of<E: ToSchema>() -> Self {
-        Self { schema: E::schema, references: E::schemas }
-    }
-}
 
 impl CallbackKind {
     /// The name of a schema of this kind.

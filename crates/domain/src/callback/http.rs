@@ -7,9 +7,8 @@ use utoipa::{
 
 use super::{
     Callback, CallbackUrl, Endpoint,
-    description::Description,
     fields::{Fields, Trust},
-    kind::{Content, KindInfo},
+    info::{Content, Description, KindInfo},
     text::ObjectText,
 };
 use crate::{Invalid, Span, choice, limits};

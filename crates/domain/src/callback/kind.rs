@@ -1,35 +1,8 @@
-//! What is known of each kind of callback without looking at one, and sets of kinds.
+//! Kinds of callbacks by their names, and sets of kinds.
 
 use std::fmt;
 
-use super::{CallbackKind, description::Description};
-
-/// A kind of callback. How its endpoints are read and written stands beside them.
-pub(super) struct KindInfo {
-    pub name: &'static str,
-    /// The members of its JSON object that not every kind has. Several kinds may have members of the same name.
-    pub fields: &'static [&'static str],
-    /// Headers and a payload, where it has them.
-    pub content: Option<Content>,
-    /// Whether clients may ask for it.
-    pub is_requestable: bool,
-    pub backend: Option<Backend>,
-    pub description: Description,
-}
-
-/// What is said about the headers and the payload of a kind.
-pub(super) struct Content {
-    pub headers: &'static str,
-    pub payload: &'static str,
-}
-
-/// A server that all callbacks of a kind go through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backend {
-    pub name: &'static str,
-    /// The setting that configures it.
-    pub setting: &'static str,
-}
+use super::{CallbackKind, info::Backend};
 
 impl CallbackKind {
     /// The names of all kinds.

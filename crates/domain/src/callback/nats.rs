@@ -7,9 +7,8 @@ use utoipa::ToSchema;
 
 use super::{
     Callback, Endpoint,
-    description::Description,
     fields::{Fields, Trust},
-    kind::{Backend, Content, KindInfo},
+    info::{Backend, Content, Description, KindInfo},
     text::ObjectText,
 };
 use crate::{Invalid, Subject, limits};

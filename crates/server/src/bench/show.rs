@@ -68,7 +68,7 @@ pub fn show(record: &Record) {
 /// The ratios of two builds.
 pub fn show_comparison(comparison: &Comparison) {
     let mut rows = vec![bench::RATIO_HEAD.map(str::to_owned)];
-    rows.extend(bench::ratio_rows(comparison));
+    rows.extend(bench::ratio_rows(&comparison.ratios));
     let side = |side: &Side| format!("timer {} ({})", side.service.version, side.program);
     print(format_args!(
         "\n{} divided by {}, on {}: the median of the pairs, and their range",

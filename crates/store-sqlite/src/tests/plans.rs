@@ -6,9 +6,9 @@ use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
-    attempts, bulk, change, claim as claims, create as creates, due, ownership, purge, rows,
+    attempts, bulk, change, claim as claims, due, ownership, purge, rows,
     search::{LOOK_AT, Plan, Way, statement},
-    settle, stats, tally,
+    settle, statements, stats, tally,
 };
 
 async fn filled() -> (Place, rusqlite::Connection) {
@@ -44,15 +44,15 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
         settle::FOLLOW_DUE,
         settle::FOLLOW_AGAIN,
         purge::FINISHED_BEFORE,
-        creates::DELETE_OUTCOME,
-        creates::DELETE_DEFINITION,
+        statements::DELETE_OUTCOME,
+        statements::DELETE_DEFINITION,
         change::REPLACE_DEFINITION,
         change::MOVE_DEFINITION,
-        change::RESET_DUE,
+        statements::RESET_DUE,
         change::ADVANCE_DUE,
         change::READDRESS_DUE,
         change::PENDING,
-        change::REOPEN_DEFINITION,
+        statements::REOPEN_DEFINITION,
         attempts::LAST_SEQ,
         attempts::FORGET_EARLIER,
         attempts::DELETE_ATTEMPTS,
