@@ -208,9 +208,24 @@ impl Rejects {
     }
 }
 
-/// The members that a request takes as they are.
-const KEPT: [&str; 8] =
-    ["namespace", "group", "execute_at", "metadata", "correlation_id", "retry_policy", "delivery", "postpone_max"];
+/// The members of an export that only an answer has. Every other member goes into the request as it is: a field that this program does not
+/// know is taken or refused by the service, and never lost on the way.
+const ANSWER_ONLY: [&str; 11] = [
+    "status",
+    "callback_type",
+    "time_left",
+    "executed_at",
+    "created_at",
+    "updated_at",
+    "revision",
+    "attempt",
+    "last_error",
+    "paused_at",
+    "pause_note",
+];
+/// The members that are callbacks, and their names in a request.
+const CALLBACKS: [(&str, &str); 3] =
+    [("callback_config", "callback"), ("on_success", "on_success"), ("on_failure", "on_failure")];
 
 /// From a line of an export to a request. Members keep their text.
 fn read(line: String) -> Line {
@@ -224,16 +239,21 @@ fn read(line: String) -> Line {
         Some("executing" | "completed" | "failed" | "canceled" | "expired") => return Line::Skipped,
         _ => return Line::Wrong("has no status".to_owned()),
     }
-    let Some(callback) = some("callback_config") else {
+    if some("callback_config").is_none() {
         return Line::Wrong("has no callback_config: export it as NDJSON".to_owned());
-    };
-    let own = if some("key").is_some() { "key" } else { "id" };
-    let expiry = if some("expires_after").is_some() { "expires_after" } else { "expires_at" };
-    let plain = KEPT.into_iter().chain([own, expiry]).filter_map(|name| Some((name, some(name)?.to_string())));
+    }
+    // Of each of these pairs, a request takes one.
+    let left_out = [("key", "id"), ("expires_after", "expires_at")].map(|(first, second)| some(first).map(|_| second));
     let kind = text("callback_type").unwrap_or_default();
-    let callbacks = [("callback", Some(callback)), ("on_success", some("on_success")), ("on_failure", some("on_failure"))];
-    let callbacks = callbacks.into_iter().filter_map(|(name, config)| Some((name, typed(config?, &kind))));
-    let body: Vec<_> = plain.chain(callbacks).map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    let is_taken = |name: &str| !ANSWER_ONLY.contains(&name) && !left_out.contains(&Some(name));
+    let body: Vec<_> = members
+        .iter()
+        .filter(|(name, value)| is_taken(name) && value.as_str() != "null")
+        .map(|(name, value)| match CALLBACKS.into_iter().find(|(exported, _)| exported == name) {
+            Some((_, requested)) => format!("{}:{}", json!(requested), typed(value, &kind)),
+            None => format!("{}:{value}", json!(name)),
+        })
+        .collect();
     match Json::text(format!("{{{}}}", body.join(","))) {
         Ok(body) => Line::Timer(Import { line, body, is_paused: text("status").as_deref() == Some("paused") }),
         Err(error) => Line::Wrong(error.to_string()),
@@ -268,11 +288,20 @@ mod tests {
         let line = r#"{"id":"i","namespace":"n","key":null,"group":"g","status":"pending","callback_type":"http","execute_at":"2030-01-31T12:00:00Z","time_left":9,"revision":3,"callback_config":{"url":"http://a","payload":{"n": 1.10}},"metadata":[ 1 ],"expires_at":"2030-01-31T13:00:00Z","expires_after":"1h","attempt":0}"#;
         assert_eq!(
             body(line),
-            r#"{"namespace":"n","group":"g","execute_at":"2030-01-31T12:00:00Z","metadata":[ 1 ],"id":"i","expires_after":"1h","callback":{"type":"http","url":"http://a","payload":{"n": 1.10}}}"#
+            r#"{"callback":{"type":"http","url":"http://a","payload":{"n": 1.10}},"execute_at":"2030-01-31T12:00:00Z","expires_after":"1h","group":"g","id":"i","metadata":[ 1 ],"namespace":"n"}"#
         );
         let keyed = line.replace("\"key\":null", "\"key\":\"k\"");
         assert!(body(&keyed).contains("\"key\":\"k\"") && !body(&keyed).contains("\"id\""));
         assert_eq!(read(line.replace("pending", "completed")), Line::Skipped);
         assert!(matches!(read("{".to_owned()), Line::Wrong(_)) && matches!(read("{}".to_owned()), Line::Wrong(_)));
+    }
+
+    #[test]
+    fn a_field_that_this_program_does_not_know_goes_into_the_request() {
+        let line = r#"{"id":"i","status":"paused","paused_at":"2030-01-31T12:00:00Z","pause_note":"x","callback_type":"http","execute_at":"2030-01-31T12:00:00Z","callback_config":{"url":"http://a"},"on_failure":{"topic":"t"},"on_success":null,"last_error":null,"new \"field\"":{"a": 1.0}}"#;
+        assert_eq!(
+            body(line),
+            r#"{"callback":{"type":"http","url":"http://a"},"execute_at":"2030-01-31T12:00:00Z","id":"i","new \"field\"":{"a": 1.0},"on_failure":{"type":"nats","topic":"t"}}"#
+        );
     }
 }
