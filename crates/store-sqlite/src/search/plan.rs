@@ -153,10 +153,10 @@ fn of_group(connection: &Connection, filter: &Filter) -> Result<Option<Plan>, Fa
     let Some(group) = filter.group.as_ref().filter(|_| !filter.namespaces.is_empty()) else { return Ok(None) };
     let mut plan = Plan { ways: Vec::new(), size: 0 };
     let rows = "definition INDEXED BY definition_group WHERE namespace = ?1 AND group_name = ?2";
-    let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
+    let mut statement = connection.prepare_cached(&format!("SELECT count(*) AS timers FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
     for namespace in &filter.namespaces {
         let parameters: [&dyn ToSql; 3] = [&namespace.as_str(), &group.as_str(), &(FEW as i64 + 1)];
-        let count: i64 = statement.query_row(parameters, |row| row.get(0))?;
+        let count: i64 = statement.query_row(parameters, |row| row.get("timers"))?;
         plan.size += count.unsigned_abs();
         plan.ways.push(Way::Group(namespace.clone(), group.clone()));
     }
@@ -186,8 +186,8 @@ fn up_to_few(connection: &Connection, rows: &str, period: &Period) -> Result<u64
     let from = period.from.map_or(i64::MIN / 2, domain::Timestamp::as_micros);
     let to = period.to.map_or(i64::MAX, domain::Timestamp::as_micros);
     let one_more = FEW as i64 + 1;
-    let mut statement = connection.prepare_cached(&format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
+    let mut statement = connection.prepare_cached(&format!("SELECT count(*) AS timers FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
     let parameters: [&dyn ToSql; 3] = [&from, &to, &one_more];
-    let count: i64 = statement.query_row(parameters, |row| row.get(0))?;
+    let count: i64 = statement.query_row(parameters, |row| row.get("timers"))?;
     Ok(count.unsigned_abs())
 }

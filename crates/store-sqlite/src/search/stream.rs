@@ -83,7 +83,11 @@ impl Stream<'_> {
         let parameters: Vec<&dyn ToSql> = parameters.iter().map(AsRef::as_ref).collect();
         let mut rows = statement.query(parameters.as_slice())?;
         while let Some(row) = rows.next()? {
-            self.waiting.push_back(Place { at: Timestamp::from_micros(row.get(0)?), id: row.get(1)?, may_fit: row.get(2)? });
+            self.waiting.push_back(Place {
+                at: Timestamp::from_micros(row.get("at")?),
+                id: row.get("id")?,
+                may_fit: row.get("may_fit")?,
+            });
         }
         self.is_over = (self.waiting.len() as u64) < most;
         self.after = self.waiting.back().map(Place::cursor);
@@ -166,7 +170,10 @@ pub fn statement(way: &Way, query: &ListQuery, after: Option<Cursor>, most: u64)
     let Conditions { texts, parameters } = conditions;
     let wheres = if texts.is_empty() { "TRUE".to_owned() } else { texts.join(" AND ") };
     let order = format!("ORDER BY {by_minute}{time} {direction}, {id} {direction}");
-    (format!("SELECT {time}, {id}, {may_fit} FROM {tables} WHERE {wheres} {order} LIMIT {most}"), parameters)
+    (
+        format!("SELECT {time} AS at, {id} AS id, {may_fit} AS may_fit FROM {tables} WHERE {wheres} {order} LIMIT {most}"),
+        parameters,
+    )
 }
 
 /// Where a stretch is read from.
