@@ -6,37 +6,45 @@ use domain::ManualClock;
 use store::Operation;
 use store_testing::{Fault, Faulty, Model};
 
-use crate::rig::{KEY, NOW, Rig, request};
+use crate::{
+    auth::OPEN_PATHS,
+    rig::{KEY, NOW, Rig, request},
+};
 
 const TIMER: &str = r#"{"seconds":90,"url":"http://a"}"#;
+
+/// Every operation of the OpenAPI document that is not open to all, and a path that is no route.
+fn guarded_operations() -> Vec<(String, String)> {
+    let document = crate::openapi::document();
+    let mut guarded = vec![("GET".to_owned(), "/nowhere".to_owned())];
+    for (path, item) in document["paths"].as_object().unwrap() {
+        // The other dialect has a test of its own.
+        if !OPEN_PATHS.contains(&path.as_str()) && !path.starts_with("/api/v1/") {
+            guarded.extend(item.as_object().unwrap().keys().map(|method| (method.to_uppercase(), path.clone())));
+        }
+    }
+    guarded
+}
 
 #[tokio::test]
 async fn nothing_of_a_timer_is_done_without_the_key() {
     let rig = Rig::new();
     let id = rig.created(TIMER).await;
     let one = format!("/timers/{id}");
-    for (method, path, body) in [
-        ("POST", "/timers", TIMER),
-        ("GET", "/timers", ""),
-        ("GET", &one, ""),
-        ("PUT", &one, "{}"),
-        ("DELETE", &one, ""),
-        ("POST", &format!("{one}/fire"), ""),
-        ("POST", &format!("{one}/retry"), ""),
-        ("GET", &format!("{one}/attempts"), ""),
-        ("POST", "/timers/batch", &format!(r#"{{"timers":[{TIMER}]}}"#)),
-        ("POST", "/timers/cancel", r#"{"status":"pending","expected_max":1}"#),
-        ("GET", "/keys", ""),
-        ("GET", "/cluster", ""),
-        ("GET", "/whoami", ""),
-        ("GET", "/namespaces/default/timers/k", ""),
-        ("POST", "/keys", r#"{"name":"k","namespaces":null,"rights":"write"}"#),
-        ("DELETE", "/keys/01890a5d-ac96-774b-bcce-b302099a8057", ""),
-        ("GET", "/nowhere", ""),
-    ] {
+    for (method, path) in guarded_operations() {
+        let body = match (method.as_str(), path.as_str()) {
+            ("POST", "/timers") => TIMER.to_owned(),
+            ("POST", "/timers/batch") => format!(r#"{{"timers":[{TIMER}]}}"#),
+            ("POST", "/timers/bulk") => r#"{"action":"cancel","filter":{},"expected_max":1}"#.to_owned(),
+            ("POST", "/timers/cancel") => r#"{"status":"pending","expected_max":1}"#.to_owned(),
+            ("POST", "/keys") => r#"{"name":"k","namespaces":null,"rights":"write"}"#.to_owned(),
+            ("POST" | "PUT", _) => "{}".to_owned(),
+            _ => String::new(),
+        };
+        let (method, path) = (method.as_str(), path.replace("{id}", &id));
         let long = format!("{KEY}x");
         for shown in [None, Some(""), Some("wrong"), Some(&KEY[1..]), Some(long.as_str()), Some(&KEY.to_uppercase())] {
-            let mut request = request(method, path, body);
+            let mut request = request(method, &path, &body);
             request.headers_mut().remove("x-api-key");
             if let Some(shown) = shown {
                 request.headers_mut().insert("x-api-key", shown.parse().unwrap());
@@ -46,7 +54,7 @@ async fn nothing_of_a_timer_is_done_without_the_key() {
     }
     assert_eq!(rig.count().await, 1);
     assert_eq!(rig.get(&one).await.data("status"), "pending");
-    for open in ["/healthz", "/ping", "/metrics", "/docs", "/openapi.json"] {
+    for open in OPEN_PATHS {
         let mut request = request("GET", open, "");
         request.headers_mut().clear();
         assert_eq!(rig.send(request).await.status, 200, "{open}");

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use domain::{Access, AccessKey, Group, Key, Namespaces, Next, OnConflict, Rights, limits};
+use domain::{Access, AccessKey, Group, Key, Missed, Namespaces, Next, OnConflict, Rights, limits};
 use store::{ListQuery, Order, Sort};
 
 use super::*;
@@ -68,6 +68,8 @@ async fn the_timer_of_another_tenant_does_not_exist() {
     assert!(is_missing(b.cancel(id, None).await));
     assert!(is_missing(b.retry(id, None).await));
     assert!(is_missing(b.ping(id, None, None).await));
+    assert!(is_missing(b.pause(id, None, None).await));
+    assert!(is_missing(b.resume(id, None, Missed::Fire).await));
     assert!(is_forbidden(b.count_group(&namespace("a"), &group()).await));
     assert!(is_forbidden(b.cancel_group(&namespace("a"), &group()).await));
     assert!(is_missing(b.get(TimerId::keyed(&namespace("a"), &Key::parse("k").unwrap())).await));
@@ -111,6 +113,8 @@ async fn a_key_that_may_only_read_changes_nothing() {
     assert!(is_forbidden(reader.retry(id, None).await));
     assert!(is_forbidden(reader.cancel_matching(&all_pending()).await));
     assert!(is_forbidden(reader.ping(id, None, None).await));
+    assert!(is_forbidden(reader.pause(id, None, None).await));
+    assert!(is_forbidden(reader.resume(id, None, Missed::Fire).await));
     assert!(is_forbidden(reader.cancel_group(&namespace("a"), &group()).await));
     assert!(reader.count_group(&namespace("a"), &group()).await.is_ok());
 }

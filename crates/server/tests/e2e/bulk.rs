@@ -104,8 +104,13 @@ async fn a_stopped_operation_leaves_the_rest_alone(backend: Backend) {
     let mut service = Service::start(&backend).await;
     let client = service.client();
     create_many(&client, TIMERS).await;
+    let tenant = client.tenant("tenant").await;
     let (_, started) = bulk(&client, &shift(TIMERS)).await;
     let id = started["operation"]["id"].as_str().expect("an id").to_owned();
+    // A tenant does not know of it, and stops nothing.
+    assert_eq!(tenant.send("DELETE", &format!("/operations/{id}"), None).await.status, 404);
+    assert_eq!(tenant.get(&format!("/operations/{id}")).await.status, 404);
+    assert_eq!(tenant.get("/operations").await.json()["data"]["operations"], json!([]));
     let stopped = client.send("DELETE", &format!("/operations/{id}"), None).await.json()["data"].clone();
     assert_eq!(stopped["state"], "stopped", "{stopped}");
     let changed = stopped["changed"].as_u64().expect("a number");
@@ -114,11 +119,6 @@ async fn a_stopped_operation_leaves_the_rest_alone(backend: Backend) {
     assert_eq!(moved().await, changed, "what was acknowledged as stopped changes nothing more");
     let listed = client.get("/operations").await.json()["data"]["operations"].clone();
     assert_eq!(listed[0]["id"], json!(id));
-    // A tenant knows nothing of it.
-    let tenant = client.tenant("tenant").await;
-    assert_eq!(tenant.get("/operations").await.json()["data"]["operations"], json!([]));
-    assert_eq!(tenant.get(&format!("/operations/{id}")).await.status, 404);
-    assert_eq!(tenant.send("DELETE", &format!("/operations/{id}"), None).await.status, 404);
     service.stop().await;
 }
 

@@ -1,10 +1,13 @@
 //! Tenants that use the same names never meet: not in any call of any API, not in lists, not in what is done to many at once.
 
+mod trespasses;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 use throwaway::Nats;
 
+use self::trespasses::{Expected, assert_all_operations_are_tried, on_namespace, on_timer, try_all};
 use crate::rig::{
     Answer, Backend, Bus, Client, Receiver, Reply, Service, beside_others, blocking, callback_to, eventually, for_each_store,
     instant, now, with_commands,
@@ -18,7 +21,7 @@ const FAR: &str = "2099-01-01T00:00:00Z";
 
 for_each_store!(
     timers_with_the_same_keys_fire_for_their_own_tenants,
-    nobody_touches_the_timers_of_another,
+    no_tenant_touches_the_timers_of_another,
     what_is_done_to_many_ends_at_the_namespace,
     commands_with_the_same_names_lead_to_events_of_their_own,
 );
@@ -61,6 +64,13 @@ impl Tenant {
         }
     }
 
+    /// A timer of this tenant with the id that `owner` chose for one of its own.
+    fn with_chosen_id(&self, owner: &Self) -> Value {
+        let id = format!("01890a5d-ac96-774b-bcce-{:012x}", owner.namespace.as_bytes()[0]);
+        let callback = callback_to(&self.receiver.url("/native"), &self.content("chosen"));
+        json!({"execute_at": FAR, "namespace": self.namespace, "id": id, "callback": callback})
+    }
+
     async fn batch(&self, timers: &[Value]) -> Value {
         let answer = self.client.send("POST", "/timers/batch", Some(&json!({"timers": timers}))).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -98,95 +108,16 @@ impl Tenant {
     }
 }
 
-/// What another tenant is told.
-#[derive(Debug, Clone, Copy)]
-enum Refusal {
-    /// There is no such timer.
-    Missing,
-    /// The namespace that was named is not theirs.
-    Closed,
-    /// Keys are for the administrator.
-    Keys,
-}
-
-impl Refusal {
-    fn is_told_by(self, answer: &Answer, call: &str) {
-        let (status, code, word, message) = match self {
-            Self::Missing => (404, 3, "TIMER_NOT_FOUND", "timer not found"),
-            Self::Closed => (403, 4, "FORBIDDEN", CLOSED),
-            Self::Keys => (403, 4, "FORBIDDEN", "this takes the administrator's key"),
-        };
-        let body = answer.json();
-        assert_eq!((answer.status, answer.message().as_str()), (status, message), "{call}: {body}");
-        if call.contains("/api/v1") {
-            assert_eq!((&body["error"], &body["details"]), (&json!(word), &json!({})), "{call}");
-        } else {
-            assert_eq!((&body["code"], &body["data"]), (&json!(code), &Value::Null), "{call}");
-        }
-    }
-}
-
-/// Every call that could reach a timer of `victim`, and what another tenant is told.
-fn trespasses(victim: &Tenant, key: &str, id: &str) -> Vec<(&'static str, String, Option<Value>, Refusal)> {
-    use Refusal::{Closed, Keys, Missing};
-    let name = victim.namespace;
-    let by_id = |rest: &str| format!("/timers/{id}{rest}");
-    let by_name = format!("/api/v1/timers/{name}/{}", key.replace(' ', "%20").replace('/', "%2F"));
-    let selected = |group: &str, more: Value| {
-        let mut body = json!({group: name, "timerId": key});
-        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        Some(body)
-    };
-    let mut calls = vec![
-        ("GET", by_id(""), None, Missing),
-        ("PUT", by_id(""), Some(json!({"delay": "1s"})), Missing),
-        ("PUT", by_id(""), Some(json!({"metadata": null})), Missing),
-        ("PUT", by_id(""), Some(json!({})), Missing),
-        ("DELETE", by_id(""), None, Missing),
-        ("POST", by_id("/fire"), None, Missing),
-        ("POST", by_id("/retry"), None, Missing),
-        ("GET", by_id("/attempts"), None, Missing),
-        ("GET", by_name.clone(), None, Missing),
-        ("PUT", by_name.clone(), Some(json!({"executeAt": FAR, "payload": "stolen"})), Missing),
-        ("PUT", by_name.clone(), Some(json!({})), Missing),
-        ("DELETE", by_name, None, Missing),
-        ("GET", format!("/timers?namespace={name}"), None, Closed),
-        ("GET", format!("/timers?namespace={name}&status=pending&limit=1"), None, Closed),
-        ("POST", "/timers/cancel".to_owned(), Some(json!({"namespace": name, "expected_max": 1000})), Closed),
-        (
-            "POST",
-            "/timers/cancel".to_owned(),
-            Some(json!({"namespace": name, "key_prefix": key, "metadata": {"m": 1}, "expected_max": 1000})),
-            Closed,
-        ),
-        ("GET", "/keys".to_owned(), None, Keys),
-        ("POST", "/keys".to_owned(), Some(json!({"name": "mine", "namespaces": [name], "rights": "read"})), Keys),
-        ("DELETE", format!("/keys/{id}"), None, Keys),
-    ];
-    for group in ["namespace", "groupId"] {
-        for (verb, more) in [("get", json!({})), ("update", json!({"payload": "stolen"})), ("delete", json!({}))] {
-            calls.push(("POST", format!("/api/v1/timers/{verb}"), selected(group, more), Missing));
-        }
-        for path in ["/api/v1/timers", "/api/v1/timers/create"] {
-            calls.push(("POST", path.to_owned(), Some(victim.v1_timer(group, key)), Closed));
-        }
-    }
-    for policy in ["reject", "replace", "keep"] {
-        let mut timer = victim.timer(key);
-        timer["on_conflict"] = json!(policy);
-        timer["callback"]["payload"] = json!("stolen");
-        calls.push(("POST", "/timers".to_owned(), Some(timer), Closed));
-    }
-    calls
-}
-
-async fn trespass(intruder: &Tenant, victim: &Tenant, key: &str, id: &str) {
-    for (method, path, body, refusal) in trespasses(victim, key, id) {
-        let answer = intruder.client.send(method, &path, body.as_ref()).await;
-        refusal.is_told_by(&answer, &format!("{method} {path} {body:?} by {}", intruder.namespace));
-        let shown =
-            answer.text.contains(victim.receiver.url("").as_str()) || answer.text.contains(&victim.content(key).to_string());
-        assert!(!shown, "{method} {path} shows something: {}", answer.text);
+/// An id of another tenant is taken, and that is all that is told of it.
+async fn take_the_id_of(owner: &Tenant, intruder: &Tenant) {
+    let timer = intruder.with_chosen_id(owner);
+    let answer = intruder.client.post(&timer.to_string()).await;
+    let body = answer.json();
+    assert_eq!((answer.status, &body["data"]), (409, &Value::Null), "{body}");
+    let id = timer["id"].as_str().expect("an id");
+    for (method, rest) in [("GET", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/fire")] {
+        let answer = intruder.client.send(method, &format!("/timers/{id}{rest}"), None).await;
+        Expected::Missing.is_told_by(&answer, &format!("{method} /timers/{id}{rest}"));
     }
 }
 
@@ -202,11 +133,6 @@ async fn timers_with_the_same_keys_fire_for_their_own_tenants(backend: Backend) 
     let _machine = beside_others().await;
     let mut service = Service::start(&backend).await;
     let [a, b] = pair(&service).await;
-    for (owner, other) in [(&a, &b), (&b, &a)] {
-        for key in KEYS {
-            trespass(other, owner, key, &owner.id(key).await).await;
-        }
-    }
     // Each tenant moves its own, half of them through each API; the other tries to stop them.
     for (owner, other) in [(&a, &b), (&b, &a)] {
         for (n, key) in KEYS.into_iter().enumerate() {
@@ -219,7 +145,7 @@ async fn timers_with_the_same_keys_fire_for_their_own_tenants(backend: Backend) 
                 owner.client.send("POST", "/api/v1/timers/update", Some(&body)).await
             };
             assert_eq!(moved.status, 200, "{}", moved.text);
-            trespass(other, owner, key, &id).await;
+            try_all(other, owner, &on_timer(owner, key, &id)).await;
         }
     }
     service.client().wait_until_finished(SOON).await;
@@ -245,7 +171,7 @@ async fn timers_with_the_same_keys_fire_for_their_own_tenants(backend: Backend) 
     service.stop().await;
 }
 
-async fn nobody_touches_the_timers_of_another(backend: Backend) {
+async fn no_tenant_touches_the_timers_of_another(backend: Backend) {
     let _machine = beside_others().await;
     let mut service = Service::start(&backend).await;
     let [a, b] = pair(&service).await;
@@ -257,15 +183,21 @@ async fn nobody_touches_the_timers_of_another(backend: Backend) {
             let id = tenant.client.create(&timer).await;
             tenant.client.wait_for_status(&id, key).await;
         }
+        tenant.client.create(&tenant.with_chosen_id(tenant)).await;
         let id = tenant.client.create(&tenant.timer("canceled")).await;
         assert_eq!(tenant.client.try_cancel(&id).await.expect("an answer").status, 200);
     }
     let before = [a.everything().await, b.everything().await];
-    assert_eq!(before.each_ref().map(Vec::len), [KEYS.len() + 3; 2]);
+    assert_eq!(before.each_ref().map(Vec::len), [KEYS.len() + 4; 2]);
     for (owner, other) in [(&a, &b), (&b, &a)] {
         for key in KEYS.into_iter().chain(["failed", "completed", "canceled"]) {
-            trespass(other, owner, key, &owner.id(key).await).await;
+            try_all(other, owner, &on_timer(owner, key, &owner.id(key).await)).await;
         }
+        let mut trespasses = on_namespace(owner);
+        try_all(other, owner, &trespasses).await;
+        take_the_id_of(owner, other).await;
+        trespasses.extend(on_timer(owner, KEYS[0], &owner.id(KEYS[0]).await));
+        assert_all_operations_are_tried(&service.client(), &trespasses).await;
     }
     assert_eq!([a.everything().await, b.everything().await], before);
     assert_eq!([a.receiver.count(), b.receiver.count()], [2, 2]);
@@ -279,7 +211,7 @@ async fn nobody_touches_the_timers_of_another(backend: Backend) {
 
     // A key of its own does not open what a caller leaves out: the default namespace belongs to no key here.
     let nameless = json!({"delay": "1h", "callback": callback_to(&a.receiver.url("/"), &json!(1))});
-    Refusal::Closed.is_told_by(&a.client.post(&nameless.to_string()).await, "POST /timers");
+    Expected::Closed.is_told_by(&a.client.post(&nameless.to_string()).await, "POST /timers");
     service.stop().await;
 }
 
@@ -325,7 +257,7 @@ async fn what_is_done_to_many_ends_at_the_namespace(backend: Backend) {
             "{conditions}"
         );
     }
-    Refusal::Closed.is_told_by(&a.cancel_matching(json!({"namespace": "bolt"})).await, "POST /timers/cancel");
+    Expected::Closed.is_told_by(&a.cancel_matching(json!({"namespace": "bolt"})).await, "POST /timers/cancel");
     assert_eq!(b.everything().await, theirs);
 
     // A key with several namespaces that names none means all of its own, and sees no third.
@@ -365,7 +297,7 @@ async fn commands_with_the_same_names_lead_to_events_of_their_own(backend: Backe
     assert_eq!(before.each_ref().map(Vec::len), [2, 2]);
     for (owner, other) in [(&a, &b), (&b, &a)] {
         for key in ["call", "kept"] {
-            trespass(other, owner, key, &owner.id(key).await).await;
+            try_all(other, owner, &on_timer(owner, key, &owner.id(key).await)).await;
         }
     }
     // A command speaks for its tenant alone, and so does a cancel.
