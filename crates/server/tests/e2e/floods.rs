@@ -57,8 +57,8 @@ async fn a_flood_of_interim_responses_delays_no_other_tenant(backend: Backend) {
     }
 }
 
-/// Answers each call with `100 Continue` again and again.
-fn flood() -> SocketAddr {
+/// A receiver that answers each call with `100 Continue` again and again.
+pub fn flood() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let addr = listener.local_addr().expect("its address");
     thread::spawn(move || {

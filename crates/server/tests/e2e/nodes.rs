@@ -1,6 +1,7 @@
 //! Several services on one database server: they share the work, and no receiver is called twice for it.
 
 mod division;
+mod floods;
 mod lateness;
 mod mariadb;
 mod pauses;
