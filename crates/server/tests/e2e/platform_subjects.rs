@@ -97,8 +97,13 @@ async fn id_of(client: &Client, key: &str) -> Option<String> {
 }
 
 fn assert_refused(answer: &Answer, topic: &str) {
-    assert_eq!(answer.status, 400, "{topic}: {}", answer.text);
-    assert!(answer.message().starts_with("callback.topic must not be a subject of the platform"), "{topic}: {}", answer.text);
+    assert_field_refused(answer, "callback", topic);
+}
+
+fn assert_field_refused(answer: &Answer, field: &str, topic: &str) {
+    assert_eq!(answer.status, 400, "{field} {topic}: {}", answer.text);
+    let complaint = format!("{field}.topic must not be a subject of the platform");
+    assert!(answer.message().starts_with(&complaint), "{field} {topic}: {}", answer.text);
 }
 
 async fn callbacks_to_the_subjects_of_the_platform_are_refused(backend: Backend) {
@@ -117,6 +122,14 @@ async fn callbacks_to_the_subjects_of_the_platform_are_refused(backend: Backend)
                     assert_eq!(batch["data"]["results"][0]["status"], 400, "{topic}: {batch}");
                 }
             }
+        }
+        // What follows the end of a timer is published as well.
+        for follow_up in ["on_success", "on_failure"] {
+            let given = json!({follow_up: stored_at(topic, &stage.forgeries()[0])});
+            let mut timer = json!({"delay": "0s", "namespace": "mallory", "callback": told_to("orders.late", &json!(1))});
+            timer[follow_up] = given[follow_up].clone();
+            assert_field_refused(&stage.attacker.post(&timer.to_string()).await, follow_up, topic);
+            assert_field_refused(&stage.attacker.try_update(&own, &given).await.expect("an answer"), follow_up, topic);
         }
     }
     stage.assert_untouched("end").await;
@@ -203,6 +216,12 @@ async fn a_namespace_publishes_only_to_its_own_subjects(backend: Backend) {
         let timer = json!({"delay": "0s", "namespace": namespace, "callback": callback});
         let made = client.post(&timer.to_string()).await;
         let updated = client.try_update(&own, &json!({"callback": callback})).await.expect("an answer");
+        for follow_up in ["on_success", "on_failure"] {
+            let answer = client.try_update(&own, &json!({follow_up: callback})).await.expect("an answer");
+            assert_eq!(answer.status, if complaint.is_empty() { 200 } else { 400 }, "{follow_up} {topic}: {}", answer.text);
+            let expected = complaint.replacen("callback", follow_up, 1);
+            assert!(complaint.is_empty() || answer.message().starts_with(&expected), "{topic}: {}", answer.text);
+        }
         if complaint.is_empty() {
             assert_eq!((made.status, updated.status), (201, 200), "{topic}: {} {}", made.text, updated.text);
             client.wait_for_status(&made.id(), "completed").await;
