@@ -224,6 +224,16 @@ impl Service {
         self.memory("VmHWM:")
     }
 
+    /// The processor time that it has used, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        /// The unit in which Linux tells it, on every architecture.
+        const TICKS_PER_SECOND: f64 = 100.0;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("the service runs");
+        // The name of the program comes first, in brackets; of what follows it, the 12th and 13th are user and system time.
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().skip(11).take(2);
+        fields.map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / TICKS_PER_SECOND
+    }
+
     fn memory(&self, line: &str) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the service runs");
         let kib = status.lines().find_map(|text| text.strip_prefix(line)).and_then(|rest| rest.split_whitespace().next());
