@@ -119,9 +119,13 @@ step 'systemd unit: verified, exposure at most 2.0'
 began=$(date +%s)
 if command -v systemd-analyze >/dev/null; then
   sed "s#/usr/bin/timer#$(realpath "$binary")#; /^Documentation=/d" deploy/systemd/timer.service >"$work/timer.service"
-  systemd-analyze verify "$work/timer.service"
+  # Without it a key that systemd does not know is a warning, and no failure.
+  systemd-analyze verify --recursive-errors=no "$work/timer.service"
   systemd-analyze security --offline=true --threshold=20 "$work/timer.service" >"$work/exposure" || { tail -1 "$work/exposure"; exit 1; }
   done_in "$began"
+elif [[ -n ${CI:-} ]]; then
+  echo 'it needs systemd-analyze'
+  exit 1
 else
   echo 'skipped: there is no systemd-analyze here'
 fi
