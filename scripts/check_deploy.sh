@@ -104,10 +104,11 @@ refused() {
   fi
   grep --quiet --fixed-strings "$1" "$work/refusal" || { cat "$work/refusal"; exit 1; }
 }
-refused 'existingSecret is required'
-refused 'SQLite has one process' --set existingSecret=s,store=sqlite,replicas=2
-refused "additional properties 'rateLimits' not allowed" --set existingSecret=s,config.rateLimits=1
-refused "at '/store'" --set existingSecret=s,store=oracle
+refused 'image.repository is required' --set existingSecret=s
+refused 'existingSecret is required' --set image.repository=i
+refused 'SQLite has one process' --set image.repository=i,existingSecret=s,store=sqlite,replicas=2
+refused "additional properties 'rateLimits' not allowed" --set image.repository=i,existingSecret=s,config.rateLimits=1
+refused "at '/store'" --set image.repository=i,existingSecret=s,store=oracle
 done_in "$began"
 
 step 'chart: what helm test does, without a cluster'
