@@ -64,11 +64,15 @@ plain_archive() {
   archive "$name" "$into/$name.tar.gz"
 }
 
-# What the program is made of, for those who must know when a part of it has a flaw.
+# What the program is made of, for operators who must know when a part of it has a flaw.
 components() {
+  local library=musl
   if [[ ${PACKAGE_SBOM:-on} == on ]] && cargo cyclonedx --version >/dev/null 2>&1; then
-    cargo cyclonedx --quiet --manifest-path crates/server/Cargo.toml --format json --override-filename timer.cdx
-    mv crates/server/timer.cdx.json "$into/timer-$version.cdx.json"
+    # What is linked differs with the processor and with the C library.
+    [[ -z $(dependencies) ]] || library=gnu
+    cargo cyclonedx --quiet --manifest-path crates/server/Cargo.toml --format json --override-filename timer.cdx \
+      --target "$machine-unknown-linux-$library"
+    mv crates/server/timer.cdx.json "$into/timer-$version-$machine.cdx.json"
     find crates -name timer.cdx.json -delete
   fi
 }
