@@ -152,6 +152,9 @@ fi
 step 'Dockerfile and docker-compose.yml'
 began=$(date +%s)
 "$tools/python/bin/hadolint" Dockerfile
+scripts/image_root.sh "$binary" "$work/image"
+(cd "$work/image" && test -x root/usr/bin/timer && test -s root/etc/ssl/certs/ca-certificates.crt && test "$(stat --format=%a state/timer)" = 750)
+rm -r "$work/image"
 python_tool check_jsonschema --builtin-schema vendor.compose-spec docker-compose.yml >/dev/null
 done_in "$began"
 
