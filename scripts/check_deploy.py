@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds deploy/ against the program: check_deploy.py BINARY RULES_FILE.
 
-Every metric that an alert or the dashboard names must be among those of a started service, every alert must have its section in
+Every metric that an alert or the dashboard names must be among those of a started service, every alert must have a test and its section in
 docs/book/src/run/runbooks.md, the chart must know every setting, and the image that it is installed with must be the one that a release
 pushes. Writes the expressions of the dashboard as rules to RULES_FILE, so that promtool can check their syntax.
 """
@@ -106,6 +106,10 @@ def main(binary: str, rules_file: str) -> None:
             faults.append(f"{alert} has no section in docs/book/src/run/runbooks.md")
     if rules.count("alert: ") != rules.count("runbook: "):
         faults.append("an alert has no runbook")
+
+    tested = set(re.findall(r"alertname: (\w+)", (RULES.parent / "timer.rules.test.yml").read_text()))
+    alerts = set(re.findall(r"alert: (\w+)", rules))
+    faults += [f"timer.rules.test.yml has no test of {alert}" for alert in sorted(alerts - tested)]
 
     for original in (RULES, DASHBOARD):
         copy = CHART / "files" / original.name
