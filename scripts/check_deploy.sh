@@ -45,6 +45,18 @@ build_collector() {
   command -v go >/dev/null && (cd tests/collector && go build -o "$tools/otelcol" .)
 }
 
+# A JSON schema of the types that Grafana publishes on npm for its dashboards.
+build_dashboard_model() {
+  local model=$tools/grafana file
+  for file in tests/dashboard/*; do
+    cmp --silent "$file" "$model/$(basename "$file")" || rm -f "$model/schema.json"
+  done
+  [[ ! -s $model/schema.json ]] || return 0
+  rm -rf "$model"
+  cp --recursive tests/dashboard "$model"
+  (cd "$model" && npm ci --silent --ignore-scripts --no-audit --no-fund && npm run --silent schema)
+}
+
 python_tool() { PYTHONPATH=$tools/python python3 -m "$@"; }
 
 if [[ ! -x $tools/helm || ! -x $tools/busybox || ! -x $tools/prometheus || ! -x $tools/nats/bin/nats-server || ! -d $tools/python/kubernetes_validate ]]; then
@@ -66,6 +78,19 @@ began=$(date +%s)
 python3 scripts/check_deploy.py "$binary" "$work/dashboard.rules.yml"
 "$tools/promtool" check rules "$work/dashboard.rules.yml" >"$work/rules" 2>&1 || { cat "$work/rules"; exit 1; }
 done_in "$began"
+
+step 'dashboard: the model that Grafana publishes'
+began=$(date +%s)
+if command -v npm >/dev/null; then
+  build_dashboard_model >"$work/model" 2>&1 || { cat "$work/model"; exit 1; }
+  python_tool check_jsonschema --schemafile "$tools/grafana/schema.json" deploy/grafana/timer.json >"$work/model" || { cat "$work/model"; exit 1; }
+  done_in "$began"
+elif [[ -n ${CI:-} ]]; then
+  echo 'it needs Node.js'
+  exit 1
+else
+  echo 'skipped: it needs Node.js'
+fi
 
 sets=("$chart"/ci/*.yaml)
 step "chart: lint, ${#sets[@]} sets of values, strict schemas"
