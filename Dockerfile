@@ -9,6 +9,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
+# A release has the program already: it takes another directory for this stage (`--build-context build=…`), laid out by the same script.
 # The caches outlive the layer: after a change only our own crates are compiled again. They are not part of the image, so
 # the binary is copied out of them in the same step.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
@@ -16,14 +17,14 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     target="$(uname -m)-unknown-linux-musl" \
     && rustup target add "$target" \
     && cargo build --release --locked --bin timer --target "$target" \
-    && install -D "target/$target/release/timer" /out/usr/bin/timer \
-    && install -D --mode=644 /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ca-certificates.crt \
-    && install --directory --owner=10001 --group=10001 --mode=0750 /out/var/lib/timer
+    && scripts/image_root.sh "target/$target/release/timer" /out
 
 
 # Nothing but the program: no shell, no package manager, nothing to keep up to date.
 FROM scratch
-COPY --from=build /out /
+COPY --from=build /out/root /
+# Copying keeps no owner; this directory is for the user below.
+COPY --from=build --chown=10001:10001 /out/state /var/lib/
 
 # By number, so that an orchestrator can see that it is not root.
 USER 10001:10001

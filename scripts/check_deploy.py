@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds deploy/ against the program: check_deploy.py BINARY RULES_FILE.
 
-Every metric that an alert or the dashboard names must be among those of a started service, every alert must have its section in
-docs/book/src/run/runbooks.md, and the chart must know every setting. Writes the expressions of the dashboard as rules to RULES_FILE, so that
-promtool can check their syntax.
+Every metric that an alert or the dashboard names must be among those of a started service, every alert must have a test and its section in
+docs/book/src/run/runbooks.md, the chart must know every setting, and the image that it is installed with must be the one that a release
+pushes. Writes the expressions of the dashboard as rules to RULES_FILE, so that promtool can check their syntax.
 """
 
 import json
@@ -71,6 +71,17 @@ def named_metrics(text: str) -> set[str]:
     return {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}
 
 
+def image_faults() -> list[str]:
+    """What the chart and the book say about the image, against what the release workflow pushes."""
+    release = (ROOT / ".github/workflows/release.yml").read_text()
+    pushed = re.search(r'name="([\w.]+)/\$\{GITHUB_REPOSITORY,,\}"', release)
+    if not pushed:
+        return ["release.yml: the name of the image is not made of a registry and the name of the repository"]
+    name = f"{pushed[1]}/OWNER/REPOSITORY"
+    files = ("deploy/helm/timer/values.yaml", "deploy/helm/timer/templates/_helpers.tpl", "docs/book/src/run/kubernetes.md")
+    return [f"{file} does not say that the image is {name}" for file in files if name not in (ROOT / file).read_text()]
+
+
 def camel(setting: str) -> str:
     first, *rest = setting.lower().split("_")
     return first + "".join(word.capitalize() for word in rest)
@@ -96,6 +107,10 @@ def main(binary: str, rules_file: str) -> None:
     if rules.count("alert: ") != rules.count("runbook: "):
         faults.append("an alert has no runbook")
 
+    tested = set(re.findall(r"alertname: (\w+)", (RULES.parent / "timer.rules.test.yml").read_text()))
+    alerts = set(re.findall(r"alert: (\w+)", rules))
+    faults += [f"timer.rules.test.yml has no test of {alert}" for alert in sorted(alerts - tested)]
+
     for original in (RULES, DASHBOARD):
         copy = CHART / "files" / original.name
         if copy.read_text() != original.read_text():
@@ -110,6 +125,8 @@ def main(binary: str, rules_file: str) -> None:
     version = re.search(r'^version = "(.+)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     if version and f"appVersion: {version[1]}" not in (CHART / "Chart.yaml").read_text():
         faults.append(f"Chart.yaml: appVersion is not {version[1]}")
+
+    faults += image_faults()
 
     lines = ["groups:", "  - name: dashboard", "    rules:"]
     for number, expression in enumerate(dashboard):

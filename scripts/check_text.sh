@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what is written for people: every link between files, and the spelling of Markdown, scripts and deploy/. Fetches the speller once,
-# into target/tools/typos; where that cannot be had, only spelling is left out.
+# Checks what is written for people: every link between files, the table of the fields of the log, and the spelling of Markdown, scripts and
+# deploy/. Fetches the speller once, into target/tools/typos; where that cannot be had, only spelling is left out, and that not under CI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,9 +14,13 @@ install_typos() {
 }
 
 scripts/check_links.py
+scripts/check_log_fields.py
 
 if [[ $("$home/bin/typos" --version 2>/dev/null) != "typos-cli $version" ]] && ! install_typos; then
   echo "spelling is not checked: typos $version could not be installed from PyPI" >&2
+  if [[ -n ${CI:-} ]]; then
+    exit 1
+  fi
   exit
 fi
 git ls-files --cached --others --exclude-standard -z -- '*.md' '.env.example' scripts deploy |

@@ -40,12 +40,15 @@ debian_package() {
   install -D --mode=755 "$binary" "$root/usr/bin/timer"
   install -D --mode=644 deploy/systemd/timer.service "$root/usr/lib/systemd/system/timer.service"
   install -D --mode=600 .env.example "$root/etc/timer/timer.env"
-  install -D --mode=644 LICENSE "$root/usr/share/doc/timer/copyright"
+  install -D --mode=644 deploy/debian/copyright "$root/usr/share/doc/timer/copyright"
+  install -D --mode=644 deploy/debian/lintian-overrides "$root/usr/share/lintian/overrides/timer"
   install -d "$root/usr/share/man/man1" "$root/usr/share/bash-completion/completions"
   "$binary" man "$root/usr/share/man/man1"
   gzip --no-name --best "$root"/usr/share/man/man1/*
   "$binary" completion bash >"$root/usr/share/bash-completion/completions/timer"
-  gzip --no-name --best <CHANGELOG.md >"$root/usr/share/doc/timer/changelog.gz"
+  gzip --no-name --best <CHANGELOG.md >"$root/usr/share/doc/timer/CHANGELOG.md.gz"
+  sed -e "s/@VERSION@/$version/" -e "s/@DATE@/$(date --utc --rfc-email --date="@$SOURCE_DATE_EPOCH")/" deploy/debian/changelog |
+    gzip --no-name --best >"$root/usr/share/doc/timer/changelog.gz"
   install -d "$root/DEBIAN"
   install --mode=755 deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm "$root/DEBIAN/"
   install --mode=644 deploy/debian/conffiles "$root/DEBIAN/"
@@ -64,11 +67,15 @@ plain_archive() {
   archive "$name" "$into/$name.tar.gz"
 }
 
-# What the program is made of, for those who must know when a part of it has a flaw.
+# What the program is made of, for operators who must know when a part of it has a flaw.
 components() {
+  local library=musl
   if [[ ${PACKAGE_SBOM:-on} == on ]] && cargo cyclonedx --version >/dev/null 2>&1; then
-    cargo cyclonedx --quiet --manifest-path crates/server/Cargo.toml --format json --override-filename timer.cdx
-    mv crates/server/timer.cdx.json "$into/timer-$version.cdx.json"
+    # What is linked differs with the processor and with the C library.
+    [[ -z $(dependencies) ]] || library=gnu
+    cargo cyclonedx --quiet --manifest-path crates/server/Cargo.toml --format json --override-filename timer.cdx \
+      --target "$machine-unknown-linux-$library"
+    mv crates/server/timer.cdx.json "$into/timer-$version-$machine.cdx.json"
     find crates -name timer.cdx.json -delete
   fi
 }

@@ -8,9 +8,12 @@ use http::{HeaderMap, header};
 
 use crate::Api;
 
+mod book_url;
 mod examples;
 pub(crate) mod page;
 mod text;
+
+pub use book_url::BookUrl;
 
 /// Documentation
 ///

@@ -88,6 +88,7 @@ use tower::ServiceExt;
 
 pub use auth::ApiKey;
 pub use base_path::BasePath;
+pub use docs::BookUrl;
 pub use export::Exporter;
 pub use health::{HealthItem, Reading};
 pub use limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Limits, PAGE_TIMERS_DEFAULT, PAGE_TIMERS_MAX, RESERVED_CONNECTIONS_MAX};
@@ -109,6 +110,8 @@ pub struct ApiConfig {
     pub api_key: ApiKey,
     /// Under which path everything is served.
     pub base_path: BasePath,
+    /// Where the book is, for a link.
+    pub book_url: Option<BookUrl>,
     /// How often each key may ask.
     pub rates: Rates,
     pub limits: Limits,
@@ -126,10 +129,11 @@ pub struct ApiConfig {
 
 impl fmt::Debug for ApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api_key, base_path, rates, limits, health, metrics: _, tracer: _, dev, console: _ } = self;
+        let Self { api_key, base_path, book_url, rates, limits, health, metrics: _, tracer: _, dev, console: _ } = self;
         f.debug_struct("ApiConfig")
             .field("api_key", api_key)
             .field("base_path", base_path)
+            .field("book_url", book_url)
             .field("rates", rates)
             .field("limits", limits)
             .field("health", health)
@@ -180,10 +184,10 @@ struct Pages {
 }
 
 impl Pages {
-    fn new(base_path: &BasePath) -> Self {
-        let document = openapi::document_under(base_path);
+    fn new(config: &ApiConfig) -> Self {
+        let document = openapi::document_under(&config.base_path);
         Self {
-            docs: Page::new(docs::page::render(&document)),
+            docs: Page::new(docs::page::render(&document, config.book_url.as_ref())),
             docs_policy: docs::page::policy(),
             openapi: Page::new(document.to_string()),
         }
@@ -197,7 +201,7 @@ pub fn router(config: ApiConfig, commands: Commands, keyring: Arc<KeyRing>) -> R
         keyring,
         wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
-        pages: Pages::new(&config.base_path),
+        pages: Pages::new(&config),
         config,
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),

@@ -203,6 +203,7 @@ fn config() -> ApiConfig {
     ApiConfig {
         api_key: ApiKey::new(KEY),
         base_path,
+        book_url: None,
         rates: Rates::new(None),
         limits: Limits::default(),
         health: Vec::new(),

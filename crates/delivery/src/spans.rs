@@ -28,6 +28,9 @@ impl AttemptSpans {
         if attempt <= 1 {
             firing.set("timer.lateness_ms", (at.since(timer.execute_at).as_micros() / 1000).into());
         }
+        if let Some(address) = timer.definition.callback.address() {
+            firing.set("timer.destination", address.to_string().into());
+        }
         let parent = firing.context();
         Self { call: call(tracer, timer, &parent), firing }
     }

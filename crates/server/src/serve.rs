@@ -312,6 +312,7 @@ fn api_config(
     ApiConfig {
         api_key: ApiKey::new(settings.api_key.expose()),
         base_path: settings.base_path.clone(),
+        book_url: settings.book_url.clone(),
         rates: Rates::new(settings.rate_limit),
         limits: api::Limits {
             connections_max: files.api,

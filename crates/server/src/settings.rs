@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use ::api::{BasePath, RateLimit};
+use ::api::{BasePath, BookUrl, RateLimit};
 use clap::Args;
 use domain::{Horizon, Invalid, Span};
 
@@ -74,6 +74,7 @@ pub struct Settings {
     pub rate_limit: Option<RateLimit>,
     pub connections_per_address_max: usize,
     pub base_path: BasePath,
+    pub book_url: Option<BookUrl>,
     pub address: SocketAddr,
     pub database: Arc<dyn Database>,
     pub horizon: Horizon,
@@ -113,6 +114,7 @@ impl Settings {
             rate_limit: api.rate_limit(),
             connections_per_address_max: api.connections_per_address_max,
             base_path: api.base_path.clone().unwrap_or_default(),
+            book_url: api.book_url.clone(),
             address: SocketAddr::new(api.bind.unwrap_or(defaults.bind), api.port),
             database: stores::resolve(store)?,
             horizon: timers.horizon(),

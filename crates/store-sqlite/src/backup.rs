@@ -14,7 +14,7 @@ use rusqlite::{
 
 use crate::{
     connection::{self, Role},
-    files::{beside, private},
+    files::{beside, create_for_service, directory_of, private},
     lock::Lock,
     open::{self, Found},
     open_error::OpenError,
@@ -109,10 +109,19 @@ pub struct Draft {
 
 impl Draft {
     pub fn create(place: &Path) -> io::Result<Self> {
+        Self::create_by(place, |path| private().create_new(true).open(path))
+    }
+
+    /// One that the service must be able to open under its later name.
+    pub fn of_database(place: &Path) -> io::Result<Self> {
+        Self::create_by(place, create_for_service)
+    }
+
+    fn create_by(place: &Path, create: impl FnOnce(&Path) -> io::Result<File>) -> io::Result<Self> {
         let path = beside(place, &format!(".{}.new", std::process::id()));
         // A process that died may have left one. A link is not followed: what it leads to is not this program's to write.
         remove_draft(&path);
-        private().create_new(true).open(&path)?;
+        create(&path)?;
         Ok(Self { path })
     }
 
@@ -138,11 +147,7 @@ fn remove_draft(path: &Path) {
 
 /// So that a name that was changed in it stays changed.
 pub fn sync_directory(place: &Path) -> io::Result<()> {
-    let directory = match place.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()
+    File::open(directory_of(place))?.sync_all()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The files of a database.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -22,4 +23,27 @@ pub fn private() -> OpenOptions {
         options.mode(0o600);
     }
     options
+}
+
+/// Creates a file beside the database. One that root creates belongs to the owner of the directory: the service that must open it later
+/// runs as that user, and the file is for its owner alone. Only a new file is given away, so that a link which that user puts there
+/// gains nothing.
+pub fn create_for_service(path: &Path) -> io::Result<File> {
+    let file = private().create_new(true).open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let owner = std::fs::metadata(directory_of(path))?;
+        if file.metadata()?.uid() == 0 && owner.uid() != 0 {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
+    }
+    Ok(file)
+}
+
+pub fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    files::{beside, private},
+    files::{beside, create_for_service, private},
     open_error::OpenError,
     presence::Presence,
 };
@@ -26,7 +26,7 @@ impl Lock {
     /// Of the database at `path`, or of the one that will be there.
     pub fn take(path: &Path) -> Result<Self, OpenError> {
         let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
-        let file = private().create(true).open(beside(path, ".lock")).map_err(not_allowed)?;
+        let file = open_or_create(&beside(path, ".lock")).map_err(not_allowed)?;
         lock(&file, path)?;
         let mut taken = Self { _beside: file, database: None };
         match taken.take_database(path) {
@@ -60,6 +60,14 @@ impl Lock {
         }
         self.database = Some(Arc::new(file));
         Ok(())
+    }
+}
+
+fn open_or_create(path: &Path) -> io::Result<File> {
+    match create_for_service(path) {
+        // Another process may remove it in between, hence the second `create`.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => private().create(true).open(path),
+        created => created,
     }
 }
 

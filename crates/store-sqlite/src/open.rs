@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use crate::{
     checkpoint,
     connection::{self, Role},
-    files::{beside, private},
+    files::{beside, directory_of, private},
     lock::Lock,
     migrate::{self, Schema},
     open_error::OpenError,
@@ -86,10 +86,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(not_allowed(error)),
     }
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(path);
     let name = path.file_name().ok_or_else(|| not_allowed(io::ErrorKind::InvalidFilename.into()))?;
     match fs::canonicalize(directory) {
         Ok(directory) => Ok(directory.join(name)),

@@ -60,7 +60,7 @@ pub fn restore(path: &Path, from: &Path, replace: bool) -> Result<(), RestoreErr
     look_at(from)?;
 
     let not_written = |cause| RestoreError::NotWritten { path: path.clone(), cause };
-    let draft = Draft::create(&path).map_err(not_written)?;
+    let draft = Draft::of_database(&path).map_err(not_written)?;
     copy(from, &draft.path).map_err(not_written)?;
     let damaged = |cause: String| RestoreError::Damaged { path: from.to_owned(), cause };
     let connection = connection::open(&draft.path, Role::SetUp).map_err(|error| damaged(error.to_string()))?;

@@ -4,7 +4,10 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::text::{escape, inline, marked_up};
+use super::{
+    BookUrl,
+    text::{escape, inline, marked_up},
+};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -15,7 +18,7 @@ pub(crate) fn policy() -> String {
 }
 
 /// The whole page.
-pub(crate) fn render(document: &Value) -> String {
+pub(crate) fn render(document: &Value, book: Option<&BookUrl>) -> String {
     let title = escape(text(&document["info"]["title"]));
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
@@ -30,8 +33,18 @@ pub(crate) fn render(document: &Value) -> String {
         page.push_str(&render_operation(document, path, method, operation));
     }
     page.push_str(&render_schemas(document));
-    page.push_str("</main><footer><p>Made from <a href=\"openapi.json\">openapi.json</a>.</p></footer></body></html>");
+    page.push_str("</main><footer><p>Made from <a href=\"openapi.json\">openapi.json</a>. ");
+    page.push_str(&pointer_to(book));
+    page.push_str("</p></footer></body></html>");
     page
+}
+
+/// The book has the concepts, how-to pages and what operators need. It is not in the program, and only the operator knows its address.
+fn pointer_to(book: Option<&BookUrl>) -> String {
+    match book {
+        Some(url) => format!("Concepts, how-to and operation: <a href=\"{}\">the book</a>.", escape(url.as_str())),
+        None => "Concepts, how-to and operation are in the book, <code>docs/book</code> of the repository; <code>BOOK_URL</code> makes this a link.".to_owned(),
+    }
 }
 
 /// What a new user needs to know before the first call.
@@ -250,7 +263,7 @@ mod tests {
     #[test]
     fn every_operation_and_object_of_the_document_is_on_the_page() {
         let document = crate::openapi::document();
-        let page = render(&document);
+        let page = render(&document, None);
         for (path, _, operation) in operations(&document) {
             assert!(page.contains(&format!("<section id=\"{}\">", text(&operation["operationId"]))), "{path}");
         }
@@ -265,7 +278,7 @@ mod tests {
 
     #[test]
     fn everything_that_can_be_scrolled_is_reached_by_the_keyboard_and_has_a_name_of_its_own() {
-        let page = render(&crate::openapi::document());
+        let page = render(&crate::openapi::document(), None);
         let mut names = std::collections::HashSet::new();
         for pre in page.split("<pre").skip(1).map(|rest| rest.split('>').next().unwrap()) {
             let name = pre.strip_prefix(" tabindex=\"0\" role=\"region\" aria-label=\"").unwrap_or_else(|| panic!("<pre{pre}>"));
@@ -275,8 +288,16 @@ mod tests {
     }
 
     #[test]
+    fn the_page_links_the_book_where_the_operator_says_it_is() {
+        let url = BookUrl::parse("BOOK_URL", "https://docs.example/?a=1&b=2").unwrap();
+        let page = render(&crate::openapi::document(), Some(&url));
+        assert!(page.contains("<a href=\"https://docs.example/?a=1&amp;b=2\">the book</a>"));
+        assert!(!render(&crate::openapi::document(), None).contains("the book</a>"));
+    }
+
+    #[test]
     fn the_page_has_no_script_and_fetches_nothing() {
-        let page = render(&crate::openapi::document()).to_lowercase();
+        let page = render(&crate::openapi::document(), None).to_lowercase();
         for forbidden in ["<script", "javascript:", "<link", "<img", "@import", "url(", " onclick", "<iframe", "src="] {
             assert!(!page.contains(forbidden), "{forbidden}");
         }
@@ -291,6 +312,6 @@ mod tests {
                 "parameters": [{"name": evil, "description": evil, "schema": {"type": evil, "example": evil, "enum": [evil]}}]}}},
             "components": {"schemas": {(evil): {"description": evil, "properties": {(evil): {"type": "string", "format": evil}}}}},
         });
-        assert!(!render(&document).contains("<script"));
+        assert!(!render(&document, None).contains("<script"));
     }
 }

@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use api::{BasePath, RateLimit};
+use api::{BasePath, BookUrl, RateLimit};
 use clap::Args;
 use domain::Invalid;
 
@@ -36,6 +36,9 @@ pub struct ApiOptions {
     /// Path under which everything is served, such as /timers-api, for a proxy that does not remove it; unset means none
     #[arg(long, env = "BASE_PATH", value_name = "PATH", value_parser = base_path())]
     pub base_path: Option<BasePath>,
+    /// Address of the book (docs/book), such as https://docs.example/timer/, for the link at the end of /docs; unset means no link
+    #[arg(long, env = "BOOK_URL", value_name = "URL", value_parser = book_url())]
+    pub book_url: Option<BookUrl>,
     /// Address of the HTTP API; unset means 0.0.0.0, and 127.0.0.1 for `timer dev`
     #[arg(long, env = "BIND", value_name = "ADDRESS", value_parser = ip_address())]
     pub bind: Option<IpAddr>,
@@ -64,6 +67,10 @@ fn api_key() -> Setting<Secret> {
 
 pub fn base_path() -> Setting<BasePath> {
     Setting::new(BasePath::parse)
+}
+
+fn book_url() -> Setting<BookUrl> {
+    Setting::new(BookUrl::parse)
 }
 
 fn ip_address() -> Setting<IpAddr> {

@@ -12,7 +12,7 @@ use std::{
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::rig::{Backend, Call, Client, Receiver, Service, blocking, callback_to, eventually, for_each_store, heavy};
+use crate::rig::{Backend, Call, Client, Receiver, Reply, Service, blocking, callback_to, eventually, for_each_store, heavy};
 
 const CLIENTS: usize = 8;
 /// How many timers are acknowledged before the backup begins, and how many more once it is done.
@@ -53,6 +53,39 @@ async fn create_until(stop: Arc<AtomicBool>, client: Client, url: String, acknow
     }
 }
 
+/// A timer that completes after the backup and not before: its receiver refuses every call until then.
+struct CompletedSince {
+    receiver: Receiver,
+    is_accepted: Arc<AtomicBool>,
+    id: String,
+}
+
+impl CompletedSince {
+    async fn create(client: &Client) -> Self {
+        let is_accepted = Arc::new(AtomicBool::new(false));
+        let accepts = Arc::clone(&is_accepted);
+        let receiver = Receiver::replying(move |_| Reply::Status(if accepts.load(Ordering::Relaxed) { 200 } else { 503 }));
+        let retry_policy = json!({"max_retries": 1000, "initial_interval": "100ms", "backoff_multiplier": 1});
+        let callback = callback_to(&receiver.url("/"), &json!("completed since"));
+        let id = client.create(&json!({"delay": "0s", "callback": callback, "retry_policy": retry_policy})).await;
+        receiver.wait_for(1, SOON).await;
+        Self { receiver, is_accepted, id }
+    }
+
+    async fn complete(&self, client: &Client) {
+        self.is_accepted.store(true, Ordering::Relaxed);
+        client.wait_for_status(&self.id, "completed").await;
+    }
+
+    /// How many calls there have been since the first `count`. The receiver can tell by their id that they repeat an earlier one.
+    fn repetitions_after(&self, count: usize) -> usize {
+        let calls = self.receiver.calls();
+        let webhook_id = calls[0].header("webhook-id");
+        assert!(calls.iter().all(|call| call.header("webhook-id") == webhook_id), "{calls:?}");
+        calls.len() - count
+    }
+}
+
 async fn nothing_that_was_acknowledged_before_a_backup_is_lost(backend: Backend) {
     let _machine = heavy().await;
     let receiver = Receiver::start();
@@ -64,6 +97,7 @@ async fn nothing_that_was_acknowledged_before_a_backup_is_lost(backend: Backend)
     // Tasks of their own: they go on while the backup is taken.
     let creating = || create_until(Arc::clone(&stop), client.clone(), receiver.url("/"), Arc::clone(&acknowledged));
     let load: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(creating())).collect();
+    let completed_since = CompletedSince::create(&client).await;
     acknowledged.reach(BEFORE).await;
     let completed = completed(&client, &acknowledged.so_far()).await;
     let before = acknowledged.so_far();
@@ -73,8 +107,9 @@ async fn nothing_that_was_acknowledged_before_a_backup_is_lost(backend: Backend)
     assert!(join_all(load).await.iter().all(Result::is_ok), "a client was refused");
     // More fires after the backup than is known to it, and then the machine is lost.
     receiver.wait_for(before.len() / 2, SOON).await;
+    completed_since.complete(&client).await;
     service.kill();
-    let calls_before = receiver.calls();
+    let (calls_before, known_calls) = (receiver.calls(), completed_since.receiver.count());
 
     let backend = blocking(|| backend.restored(&file));
     let mut service = Service::start(&backend).await;
@@ -87,6 +122,8 @@ async fn nothing_that_was_acknowledged_before_a_backup_is_lost(backend: Backend)
     for (id, _) in before.iter().filter(|(_, is_soon)| *is_soon) {
         client.wait_for_status(id, "completed").await;
     }
+    completed_since.complete(&client).await;
+    assert!(completed_since.repetitions_after(known_calls) > 0, "it completed after the backup, and was not called again");
     check_calls(&before, &completed, &calls_before, &receiver.calls());
     service.stop().await;
 }

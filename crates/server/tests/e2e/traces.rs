@@ -65,6 +65,7 @@ async fn a_firing_is_a_trace_of_its_own_that_links_to_the_creation() {
     for (call, attempt) in calls.iter().zip(["1", "2"]) {
         let fired = collector.wait_for("timer.fire", |span| span.attribute("timer.attempt") == attempt).await;
         assert_eq!((fired.attribute("timer.id"), fired.attribute("timer.namespace")), (id.as_str(), "default"));
+        assert_eq!(fired.attribute("timer.destination"), receiver_url.trim_start_matches("http://"));
         assert_eq!(fired.links, [(TRACE.to_owned(), created.span_id.clone())]);
         assert!(fired.trace_id != TRACE && fired.parent_id.is_empty(), "{fired:?}");
         let called = collector.wait_for(&format!("POST {receiver_url}"), |span| span.trace_id == fired.trace_id).await;
@@ -107,6 +108,7 @@ async fn a_firing_can_be_a_part_of_the_trace_of_its_creation() {
     let created = collector.wait_for("POST /timers", |_| true).await;
     let fired = collector.wait_for("timer.fire", |_| true).await;
     assert_eq!((fired.trace_id.as_str(), &fired.parent_id, fired.links.len()), (TRACE, &created.span_id, 0));
+    assert_eq!(fired.attribute("timer.destination"), "orders.late");
     let published = collector.wait_for("publish nats", |_| true).await;
     assert_eq!((published.trace_id.as_str(), &published.parent_id), (TRACE, &fired.span_id));
     assert_eq!(ids(heard.header("traceparent")), (TRACE.to_owned(), published.span_id));

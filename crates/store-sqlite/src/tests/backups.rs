@@ -186,6 +186,38 @@ async fn a_backup_is_restored_as_it_was() {
     drop(elsewhere.open());
 }
 
+/// As on a machine where systemd gives the service a user and a directory, and an operator restores as root.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_root_restores_belongs_to_the_owner_of_the_directory() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    const SERVICE: u32 = 61_234;
+    let [place, after] = [Place::new(), Place::new()];
+    let copy = place.directory.path().join("copy.db");
+    create(&place.open(), numbered(0..10)).await;
+    backup(&place.path(), &copy).unwrap();
+    if chown(after.directory.path(), Some(SERVICE), Some(SERVICE)).is_err() {
+        println!("skipped: only root can give a file to another user");
+        return;
+    }
+
+    restore(&after.path(), &copy, false).unwrap();
+    restore(&after.path(), &copy, true).unwrap();
+
+    for name in ["timers.db", "timers.db.lock"] {
+        let file = fs::metadata(after.directory.path().join(name)).unwrap();
+        let (owner, rights) = ((file.uid(), file.gid()), file.permissions().mode() & 0o777);
+        assert_eq!((owner, rights), ((SERVICE, SERVICE), 0o600), "{name}");
+    }
+    // A link to what is not the service's own stays what it is.
+    let other = place.directory.path().join("other");
+    fs::write(&other, "").unwrap();
+    fs::remove_file(after.directory.path().join("timers.db.lock")).unwrap();
+    std::os::unix::fs::symlink(&other, after.directory.path().join("timers.db.lock")).unwrap();
+    restore(&after.path(), &copy, true).unwrap();
+    assert_eq!(fs::metadata(&other).unwrap().uid(), 0);
+}
+
 #[tokio::test]
 async fn what_is_no_backup_is_refused_and_changes_nothing() {
     let place = Place::new();

@@ -37,6 +37,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 
 {{/* What cannot be right is refused before anything is installed. */}}
 {{- define "timer.check" -}}
+{{- if not .Values.image.repository -}}
+{{- fail "image.repository is required: ghcr.io/OWNER/REPOSITORY for the image of a release, or where you pushed your own." -}}
+{{- end -}}
 {{- if not .Values.existingSecret -}}
 {{- fail "existingSecret is required: the name of a Secret with API_KEY and, for a database server, DATABASE_URL." -}}
 {{- end -}}
