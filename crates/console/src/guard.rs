@@ -84,11 +84,12 @@ pub(crate) async fn visitor(shared: &Arc<Shared>, head: &Parts) -> Result<Option
     let Peer(peer) = Peer::of(&head.extensions);
     let transport = Transport::of(headers, peer, config.url.as_ref(), config.insecure_cookie);
     let Some(cookie) = cookie::read(headers, transport.cookie_name()) else { return Ok(None) };
-    let Some(holder) = shared.sessions.read(cookie, config.clock.now()) else { return Ok(None) };
-    let Some(caller) = caller(shared, holder).await? else { return Ok(None) };
+    let Some(session) = shared.sessions.read(cookie, config.clock.now()) else { return Ok(None) };
+    let Some(caller) = caller(shared, session.holder).await? else { return Ok(None) };
     Ok(Some(Visitor {
         shared: Arc::clone(shared),
         commands: Arc::new(shared.unrestricted.on_behalf_of(caller)),
+        session_ends_at: session.ends_at,
         preferences: Preferences::read(headers),
         origin: origin::opened_under(headers, config.url.as_ref()),
         path: head.uri.path_and_query().map_or("/console", PathAndQuery::as_str).to_owned(),

@@ -32,6 +32,14 @@ pub(crate) enum Holder {
     Key(AccessKeyId),
 }
 
+/// What a cookie says: who has logged in, and until when that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) holder: Holder,
+    /// By the clock of the machine.
+    pub(crate) ends_at: Timestamp,
+}
+
 impl Sessions {
     pub(crate) fn new(api_key: &str) -> Self {
         let mut signing_key = [0; 32];
@@ -57,8 +65,8 @@ impl Sessions {
         format!("{said}.{signature}")
     }
 
-    /// Whose cookie this is, if it is one of ours and has not run out.
-    pub(crate) fn read(&self, cookie: &str, now: Timestamp) -> Option<Holder> {
+    /// The session of this cookie, if it is one of ours and has not run out.
+    pub(crate) fn read(&self, cookie: &str, now: Timestamp) -> Option<Session> {
         let (said, signature) = cookie.rsplit_once('.')?;
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
         if !bool::from(mac(&self.signing_key, said.as_bytes())[..].ct_eq(&signature)) {
@@ -66,13 +74,15 @@ impl Sessions {
         }
         let (name, issued_at) = said.split_once('.')?;
         let issued_at = Timestamp::from_micros(issued_at.parse().ok()?);
-        if issued_at > now.saturating_add(AHEAD_MAX) || now >= issued_at.saturating_add(LASTS) {
+        let ends_at = issued_at.saturating_add(LASTS);
+        if issued_at > now.saturating_add(AHEAD_MAX) || now >= ends_at {
             return None;
         }
-        match name {
-            ADMINISTRATOR => Some(Holder::Administrator),
-            id => AccessKeyId::parse(id).ok().map(Holder::Key),
-        }
+        let holder = match name {
+            ADMINISTRATOR => Holder::Administrator,
+            id => AccessKeyId::parse(id).ok().map(Holder::Key)?,
+        };
+        Some(Session { holder, ends_at })
     }
 }
 
@@ -94,9 +104,10 @@ mod tests {
         let sessions = Sessions::new("0123456789abcdef0123456789abcdef");
         for holder in [Holder::Administrator, Holder::Key(AccessKeyId::random(NOW))] {
             let cookie = sessions.issue(holder, NOW);
-            assert_eq!(sessions.read(&cookie, NOW), Some(holder));
+            let session = Some(Session { holder, ends_at: NOW.saturating_add(LASTS) });
+            assert_eq!(sessions.read(&cookie, NOW), session);
             let last = NOW.saturating_add(LASTS).saturating_sub(Span::from_micros(1));
-            assert_eq!(sessions.read(&cookie, last), Some(holder));
+            assert_eq!(sessions.read(&cookie, last), session);
             assert_eq!(sessions.read(&cookie, NOW.saturating_add(LASTS)), None);
             assert_eq!(sessions.read(&cookie, NOW.saturating_sub(Span::from_secs(3600))), None, "from the future");
         }

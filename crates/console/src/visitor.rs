@@ -14,6 +14,8 @@ use crate::{ConsoleMode, Shared, config::Payloads, fields::Fields, preferences::
 pub(crate) struct Visitor {
     pub(crate) shared: Arc<Shared>,
     pub(crate) commands: Arc<Commands>,
+    /// When its cookie runs out, by the clock of the machine.
+    pub(crate) session_ends_at: Timestamp,
     pub(crate) preferences: Preferences,
     /// Scheme and authority under which the viewer has opened the console.
     pub(crate) origin: String,
