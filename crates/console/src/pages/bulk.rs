@@ -65,9 +65,19 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
             words.filter.status = concerned(work.0);
         }
         let preview = visitor.commands.preview_bulk(&words.filter).await?;
-        matching(&visitor, work, &words, preview, fields.get("over").unwrap_or_default()).await?
+        let seen = seen_otherwise(fields.get("seen"), preview.matched.timers);
+        html! { (seen) (matching(&visitor, work, &words, preview, fields.get("over").unwrap_or_default()).await?) }
     };
     Ok(frame::page(&visitor, Some(Section::Operations), work.1, body))
+}
+
+/// A notice where a group of failures had another number of timers than its filter finds: others may have the same words in their error.
+fn seen_otherwise(seen: Option<&str>, matched: u64) -> Markup {
+    let seen = seen.and_then(|seen| seen.parse::<u64>().ok()).filter(|seen| *seen != matched);
+    let matches = if matched == 1 { "timer matches" } else { "timers match" };
+    html! { @if let Some(seen) = seen {
+        p.notice.warn role="status" { "The group counted " (text::number(seen)) ", and " (text::number(matched)) " " (matches) " its filter now: look at the examples before you go on." }
+    } }
 }
 
 async fn matching(
