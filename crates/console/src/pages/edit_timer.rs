@@ -185,4 +185,17 @@ mod tests {
         assert_eq!(rig.commands.get(id).await.unwrap().status, Status::Paused);
         assert_eq!(rig.post(&path, &format!("{FORM}&revision=2")).await.status, 303);
     }
+
+    #[tokio::test]
+    async fn every_field_of_the_retries_is_compared() {
+        let rig = Rig::new();
+        let id = rig.timer("k", "a").await;
+        let retries = "&max_retries=3&initial_interval=7s&backoff_multiplier=3.5&max_interval=9m&max_duration=11h&revision=9";
+        let met = rig.post(&format!("/console/timers/{id}/edit"), &format!("{FORM}{retries}")).await;
+        assert_eq!(met.status, 412);
+        let table = met.text.split("aria-label=\"Both versions\"").nth(1).and_then(|rest| rest.split("</table>").next()).unwrap();
+        for value in ["max retries", "7s", "3.5", "9m", "11h"] {
+            assert!(table.contains(value), "{value}: {table}");
+        }
+    }
 }
