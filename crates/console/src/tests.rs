@@ -196,6 +196,15 @@ async fn a_read_only_console_changes_nothing_even_for_the_administrator() {
     assert_eq!(rig.post(&format!("/console/timers/{id}/cancel"), "").await.status, 403);
     assert_eq!(rig.commands.get(id).await.unwrap().status, Status::Pending);
     assert_eq!(rig.post("/console/preferences", "theme=dark&back=/console").await.status, 303);
+    let (key, _) = rig.holder(&["a"], Rights::Read).await;
+    let (timer, key) = (format!("/console/timers/{id}"), format!("/console/keys/{key}/revoke"));
+    for form in
+        ["/console/timers/new", "/console/operations/new?do=cancel", &format!("{timer}/edit"), &format!("{timer}/fire"), &key]
+    {
+        let reply = rig.get(form).await;
+        assert!(reply.status == 403 && reply.text.contains("CONSOLE=read-only"), "{form}: {}", reply.text);
+    }
+    assert_eq!(rig.get(&format!("{timer}/verify")).await.status, 200, "what changes nothing stays");
 }
 
 #[tokio::test]

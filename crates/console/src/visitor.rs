@@ -56,6 +56,14 @@ impl Visitor {
         self.commands.caller.may_write() && self.shared.config.mode == ConsoleMode::On
     }
 
+    /// For pages that exist for their form only: it is not shown where it could not be sent.
+    pub(crate) fn check_may_write(&self) -> Result<(), Problem> {
+        if self.shared.config.mode == ConsoleMode::ReadOnly {
+            return Err(Problem::ReadOnlyConsole);
+        }
+        Ok(self.commands.check_may_write()?)
+    }
+
     pub(crate) fn is_administrator(&self) -> bool {
         self.commands.caller.is_administrator()
     }

@@ -53,7 +53,7 @@ fn concerned(name: &str) -> Vec<Status> {
 
 /// `GET /console/operations/new?do=…&q=…`, or `&id=…&id=…`.
 pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let work = described(fields.get("do"))?;
     let ids: Vec<&str> = fields.all("id").collect();
     let is_selection = fields.get("scope").map_or(!ids.is_empty(), |scope| scope == "selected");
@@ -177,7 +177,7 @@ fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
 
 /// `POST /console/operations/new`.
 pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let (name, title, _) = described(form.get("do"))?;
     if form.get("filter").is_none() {
         return change_selected(&visitor, name, title, &form).await;

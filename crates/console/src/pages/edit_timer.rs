@@ -22,14 +22,14 @@ use crate::{
 };
 
 pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Result<Markup, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let timer = timer::read(&visitor, &id).await?;
     let draft = Draft::of_form(TimerForm::of_timer(&timer, visitor.payloads()), fields.get("as"), false);
     Ok(page(&visitor, &timer, &draft, None, None))
 }
 
 pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields): Form) -> Result<Response, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let before = timer::read(&visitor, &id).await?;
     let revision = fields.get("revision").and_then(|revision| revision.parse().ok());
     let expected: u32 = revision.ok_or_else(|| Invalid::new("revision", "must be that of the timer that you looked at"))?;
