@@ -106,7 +106,7 @@ def start(store):
 
 @pytest.fixture
 def look(browser):
-    """Opens a viewer, and looks after the test at what it has seen."""
+    """Opens a viewer, and checks after the test what it has seen."""
     viewers: list[Viewer] = []
 
     def look(service: Service, cookie: str = "", **options) -> Viewer:
@@ -116,6 +116,8 @@ def look(browser):
     yield look
     for viewer in viewers:
         viewer.close()
+    for viewer in viewers:
+        viewer.check()
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,7 @@ def test_many_are_canceled_after_a_preview_and_followed_on_the_page_of_the_opera
 def test_a_change_is_refused_when_more_match_than_were_looked_at(seeds, look):
     service = seeds.service
     create_many(service, [later("grows", f"grows-{n}", seeds.receiver.url) for n in range(3)])
-    viewer = look(service, seeds.cookies["administrator"])
+    viewer = look(service, seeds.cookies["administrator"], refusals=(409,))
     viewer.open("/operations/new?do=cancel&q=ns:grows")
     create_many(service, [later("grows", f"grows-more-{n}", seeds.receiver.url) for n in range(5)])
     with viewer.page.expect_navigation() as met:

@@ -65,7 +65,7 @@ def test_the_login_and_a_refusal_are_accessible(seeds, look):
     viewer.open("/login")
     assert not axe.violations_in_both_themes(viewer.page)
     viewer.check()
-    viewer = look(seeds.service, seeds.cookies["administrator"])
+    viewer = look(seeds.service, seeds.cookies["administrator"], refusals=(404,))
     assert viewer.open("/nowhere").status == 404
     assert not axe.violations_in_both_themes(viewer.page)
 
