@@ -48,6 +48,7 @@ def test_the_inbox_shows_calls_answers_as_it_is_told_and_moves_the_clock(dev, lo
     page = viewer.page
     viewer.open("/inbox")
     expect(page.get_by_text("No calls yet")).to_be_visible()
+    assert not axe.violations_in_both_themes(page)
     page.locator("[name=path]").fill("/told")
     page.locator("[name=status]").fill("503")
     page.locator("[name=times]").fill("1")

@@ -39,7 +39,7 @@ class Viewer:
     """One context, with a page. What it must never see is collected; `check` looks at it.
 
     Tests that provoke something name it: `refusals` are statuses of answers, which the browser reports as errors, and a viewer that
-    `leaves` opens pages of other origins.
+    `leaves` opens pages of other origins. One that is not `live` has paused the updates.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Viewer:
         script: bool = True,
         refusals: tuple[int, ...] = (),
         leaves: bool = False,
+        live: bool = True,
     ):
         self.service = service
         self.refusals, self.leaves = refusals, leaves
@@ -70,6 +71,8 @@ class Viewer:
             name, value = cookie.split("=", 1)
             where = {"domain": "127.0.0.1", "path": f"{service.base_path}/console", "httpOnly": True, "sameSite": "Lax"}
             self.context.add_cookies([{"name": name, "value": value, **where}])
+        if not live:
+            self.context.add_init_script("try { localStorage.setItem('timer-live', 'off') } catch {}")
         self.errors: list[str] = []
         self.foreign: list[str] = []
         self.unguarded: list[str] = []
