@@ -133,7 +133,7 @@ def test_a_scoped_key_hears_nothing_of_other_namespaces(seeds):
         heard = regions_of(service, cookie, view, expected)
         assert heard.keys() == expected
         assert not [id for id, html in heard.items() if OTHER in html or OTHER_ADDRESS in html], view
-    # What is there for others only is gone for this key, and its stream says nothing else.
+    # What another tenant has is gone for this key, and its stream says nothing else.
     theirs = seeds.other_receiver.url.removeprefix("http://")
     for view in (f"/timers/{seeds.others['pending']}", f"/operations/{seeds.other_operation}", f"/destinations/{theirs}"):
         told = Stream(service, cookie, view)
