@@ -26,8 +26,10 @@ def start_browser(playwright: Playwright) -> Browser:
     """Chromium of this machine: playwright's own is never fetched."""
     program = os.environ.get("CHROMIUM_BIN") or shutil.which("chromium") or shutil.which("chromium-browser")
     assert program, "no chromium on PATH: scripts/setup.sh installs it"
+    # No page lives long enough for its script to be worth optimising.
+    flags = ["--js-flags=--no-opt --no-maglev"]
     # Its sandbox does not run as root.
-    return playwright.chromium.launch(executable_path=program, chromium_sandbox=os.getuid() != 0)
+    return playwright.chromium.launch(executable_path=program, chromium_sandbox=os.getuid() != 0, args=flags)
 
 
 def policy_of(headers: dict[str, str]) -> dict[str, str]:
