@@ -56,18 +56,22 @@ def test_pictures_of_an_empty_service_are_taken(theme, start, look, directory):
         take(viewer, directory, f"empty-{path.strip('/') or 'overview'}", theme)
 
 
-def test_pictures_of_the_inbox_are_taken(theme, look, directory):
+@pytest.fixture
+def dev(directory):
     service = Service("sqlite", command="dev")
-    try:
-        viewer = look(service, service.log_in(ADMINISTRATOR), theme=theme)
-        viewer.open("/inbox")
-        take(viewer, directory, "empty-inbox", theme)
-        receiver = re.search(r"Receiver +(http\S+)", service.log)[1]
-        for n in range(3):
-            id = service.create(f"{receiver}/orders/{n}", delay="0s", key=f"order-{n}", payload={"order": n})
-            service.wait_for_status(id, "completed")
-        viewer.open("/inbox")
-        viewer.page.locator("#inbox-calls summary").first.click()
-        take(viewer, directory, "inbox", theme)
-    finally:
-        service.stop()
+    yield service
+    service.stop()
+
+
+# The viewer goes before the service does.
+def test_pictures_of_the_inbox_are_taken(theme, dev, look, directory):
+    viewer = look(dev, dev.log_in(ADMINISTRATOR), theme=theme)
+    viewer.open("/inbox")
+    take(viewer, directory, "empty-inbox", theme)
+    receiver = re.search(r"Receiver +(http\S+)", dev.log)[1]
+    for n in range(3):
+        id = dev.create(f"{receiver}/orders/{n}", delay="0s", key=f"order-{n}", payload={"order": n})
+        dev.wait_for_status(id, "completed")
+    viewer.open("/inbox")
+    viewer.page.locator("#inbox-calls summary").first.click()
+    take(viewer, directory, "inbox", theme)
