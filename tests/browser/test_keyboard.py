@@ -3,9 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.one_store
 
-
+@pytest.mark.one_store
 def test_the_shortcuts_that_are_listed_do_what_they_say(seeds, look):
     viewer = look(seeds.service, seeds.cookies["administrator"])
     page = viewer.page
@@ -87,6 +86,7 @@ def test_a_timer_is_created_without_a_mouse(seeds, look):
     viewer.check()
 
 
+@pytest.mark.one_store
 def test_what_has_the_focus_can_be_seen(seeds, look):
     viewer = look(seeds.service, seeds.cookies["administrator"])
     viewer.open("/timers?q=key:shop-order-000*")
@@ -102,6 +102,7 @@ def test_what_has_the_focus_can_be_seen(seeds, look):
     assert not unseen, unseen
 
 
+@pytest.mark.one_store
 def test_shortcuts_can_be_switched_off(seeds, look):
     viewer = look(seeds.service, seeds.cookies["administrator"])
     viewer.open("/preferences")

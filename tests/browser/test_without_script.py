@@ -5,8 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.one_store
-
 
 def test_everything_works_without_script(seeds, look):
     service = seeds.service
@@ -63,6 +61,7 @@ def test_everything_works_without_script(seeds, look):
     viewer.check()
 
 
+@pytest.mark.one_store
 def test_keys_are_issued_and_revoked_without_script(seeds, look):
     viewer = look(seeds.service, seeds.cookies["administrator"], script=False)
     page = viewer.page
@@ -80,6 +79,7 @@ def test_keys_are_issued_and_revoked_without_script(seeds, look):
     viewer.check()
 
 
+@pytest.mark.one_store
 def test_what_only_script_can_do_is_not_shown(seeds, look):
     viewer = look(seeds.service, seeds.cookies["administrator"], script=False)
     viewer.open(f"/timers/{seeds.timers['pending']}")

@@ -71,6 +71,12 @@ class Service:
         ready = READY.search(re.sub(r"\x1b\[[0-9;]*m", "", self.log))
         return ready and int(ready[1] or ready[2])
 
+    def processor_seconds(self) -> float:
+        """What the service has used of the processors so far."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self):
         self.process.kill()
         self.process.wait()
