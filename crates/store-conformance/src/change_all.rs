@@ -1,6 +1,6 @@
 //! Many timers changed in one commit, and the operations whose progress is part of it.
 
-use domain::{AccessKeyId, Event, Missed, Status, Timer, TimerId};
+use domain::{AccessKeyId, Event, Expiry, Missed, Status, Timer, TimerId, Timestamp};
 use futures_util::future::join_all;
 use store::{
     BulkAction, BulkChange, BulkItem, BulkOperation, Changed, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, OperationId,
@@ -25,6 +25,24 @@ async fn one_in_each_status(stage: &Stage, round: usize) -> Vec<Timer> {
     let mut timers = Vec::new();
     for status in Status::ALL {
         timers.push(stage.in_status(timer("http://a.example/").key(&format!("{round} {status}")), status).await);
+    }
+    timers
+}
+
+/// Timers that expire before they would be due by a bulk change, and after it. All of them are due at [`NOW`].
+async fn one_of_each_expiry(stage: &Stage, round: usize) -> Vec<Timer> {
+    let mut timers = Vec::new();
+    for expiry in [
+        Expiry::At(ahead(secs(60))),
+        Expiry::At(ahead(secs(500))),
+        Expiry::At(ahead(secs(501))),
+        Expiry::After(secs(500)),
+        Expiry::After(secs(501)),
+    ] {
+        for status in [Status::Pending, Status::Paused, Status::Failed] {
+            let draft = timer("http://a.example/").key(&format!("{round} {status} {expiry:?}")).expiring(expiry);
+            timers.push(stage.in_status(draft, status).await);
+        }
     }
     timers
 }
@@ -62,11 +80,13 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
         ..before.clone()
     };
     let pending = |timer: Timer| Timer { status: Status::Pending, pause: None, executed_at: None, ..timer };
+    let is_before_expiry = |at: Timestamp, timer: &Timer| timer.expires_at().is_none_or(|expires_at| at < expires_at);
+    let in_time = |timer: Timer| Some(timer).filter(|timer| is_before_expiry(timer.execute_at, timer));
     match (action, before.status) {
         (BulkAction::Cancel, Status::Pending | Status::Paused) => Some(ended(Status::Canceled, None)),
         (BulkAction::Expire, Status::Pending | Status::Paused) => Some(ended(Status::Expired, Some(EXPIRED_BY_CLIENT))),
-        (BulkAction::Fire, Status::Pending) => Some(moved(now)),
-        (BulkAction::Reschedule, Status::Pending | Status::Paused) => Some(moved(ahead(secs(500)))),
+        (BulkAction::Fire, Status::Pending) => in_time(moved(now)),
+        (BulkAction::Reschedule, Status::Pending | Status::Paused) => in_time(moved(ahead(secs(500)))),
         (BulkAction::Pause { note }, Status::Pending) => Some(Timer {
             status: Status::Paused,
             pause: Some(domain::Pause { at: now, note: note.clone() }),
@@ -80,7 +100,9 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
         (BulkAction::Resume { .. }, Status::Paused) => {
             Some(pending(Timer { updated_at: now, revision: before.revision + 1, ..before.clone() }))
         }
-        (BulkAction::Retry, status) if status.after(Event::Reopen).is_some() => Some(pending(moved(before.execute_at))),
+        (BulkAction::Retry, status) if status.after(Event::Reopen).is_some() => {
+            is_before_expiry(ahead(secs(500)), before).then(|| pending(moved(before.execute_at)))
+        }
         _ => None,
     }
 }
@@ -88,11 +110,12 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
 pub async fn each_action_changes_what_it_concerns_and_nothing_else(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     for (round, action) in every_action().into_iter().enumerate() {
-        let timers = one_in_each_status(&stage, round).await;
+        let mut timers = one_in_each_status(&stage, round).await;
+        timers.extend(one_of_each_expiry(&stage, round).await);
         let items: Vec<_> = timers.iter().map(item).collect();
         let changes = change(&stage, &action, &items).await;
         for (before, change) in timers.iter().zip(changes) {
-            let case = format!("{action:?} {}", before.status);
+            let case = format!("{action:?} {} {:?}", before.status, before.expires_at());
             if action == BulkAction::Delete && before.status.is_finished() {
                 assert_eq!((change, stage.store.get(before.id()).await.unwrap()), (BulkChange::Changed, None), "{case}");
                 continue;

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use domain::{Destination, Status, TimerId, Timestamp};
 use serde::Serialize;
 use sqlx::{Row as _, mysql::MySqlRow, types::Uuid};
-use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Unreadable};
+use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Terms, Unreadable};
 use store_sql::{Call, portions, sql};
 
 use crate::{
@@ -34,6 +34,7 @@ pub(crate) const LOCK_DUE: &str = sql!("sql/bulk_lock_due.sql");
 pub(crate) const LOCK_PAUSED: &str = sql!("sql/bulk_lock_paused.sql");
 pub(crate) const LOCK_OUTCOME: &str = sql!("sql/bulk_lock_outcome.sql");
 pub(crate) const STANDING: &str = sql!("sql/bulk_standing.sql");
+pub(crate) const OPTIONS: &str = sql!("sql/bulk_options.sql");
 pub(crate) const END_DUE: &str = sql!("sql/bulk_end_due.sql");
 pub(crate) const END_PAUSED: &str = sql!("sql/bulk_end_paused.sql");
 pub(crate) const DELETE_DUE: &str = sql!("sql/bulk_delete_due.sql");
@@ -195,6 +196,14 @@ pub struct Met {
     finished_at: Option<Timestamp>,
 }
 
+impl Met {
+    /// The same timer with its terms, if it has any.
+    fn on(mut self, terms: Option<&Option<Terms>>) -> Self {
+        self.standing.terms = terms.copied().unwrap_or(self.standing.terms);
+        self
+    }
+}
+
 impl Call<Sessions> for ChangeAll {
     type Answer = Option<Vec<BulkChange>>;
     const WRITES: bool = true;
@@ -303,21 +312,22 @@ impl ChangeAll {
         let mut changes = Vec::with_capacity(self.items.len());
         let mut steps: Vec<(BulkStep, Rows)> = Vec::new();
         let reopened = self.destinations_of_ended(transaction.session()).await?;
+        let terms = self.terms(transaction.session()).await?;
         for item in &self.items {
-            let found = met.get(&item.id);
+            let found = met.get(&item.id).map(|met| met.on(terms.get(&item.id)));
             let step = found.and_then(|met| self.action.step(item, &met.standing, self.now).map(|step| (step, met)));
             let Some((step, Met { standing, destination, finished_at })) = step else {
                 changes.push(BulkChange::Skipped);
                 continue;
             };
-            let destination = reopened.get(&item.id).copied().unwrap_or(*destination);
+            let destination = reopened.get(&item.id).copied().unwrap_or(destination);
             let next = match step {
                 BulkStep::Move { to: at } | BulkStep::Resume { at } => at.as_micros(),
                 BulkStep::Reopen { .. } => destination_column(destination),
                 _ => 0,
             };
-            let Standing { status, revision, at } = *standing;
-            let was = Was { id: item.id, revision, status, finished_at: *finished_at };
+            let Standing { status, revision, at, .. } = standing;
+            let was = Was { id: item.id, revision, status, finished_at };
             let at = match step {
                 BulkStep::Reopen { at } => Some(at),
                 _ => at,
@@ -329,6 +339,23 @@ impl ChangeAll {
             apply(transaction, step, &rows, self.action.note(), self.now)?;
         }
         Ok(changes)
+    }
+
+    /// What the options of timers say that have any, if the action asks for it.
+    async fn terms(&self, session: &mut Session) -> Result<HashMap<TimerId, Option<Terms>>, Failure> {
+        let mut terms = HashMap::new();
+        if !self.action.asks_for_terms() {
+            return Ok(terms);
+        }
+        for portion in portions(self.items.len()) {
+            let ids: Vec<Hex> = self.items[portion].iter().map(|item| Hex::from(item.id)).collect();
+            let given = session.given(&ids).await?;
+            for row in sqlx::query(OPTIONS).bind(given).fetch_all(&mut *session).await.or_not_done()? {
+                let options: Option<&str> = row.try_get("options").or_not_done()?;
+                terms.insert(crate::rows::id(&row).or_not_done()?, Terms::in_column(options));
+            }
+        }
+        Ok(terms)
     }
 
     /// Where timers go that have ended: only their definitions say so.
@@ -385,6 +412,9 @@ fn read(row: &MySqlRow) -> Result<Met, Failure> {
             status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
             revision: u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()))?,
             at: micros("at")?,
+            execute_at: Timestamp::from_micros(row.try_get("execute_at").or_not_done()?),
+            // Until they are asked for, nothing stands in the way of a change.
+            terms: Some(Terms::default()),
         },
         destination: destination(column.unwrap_or(0)),
         finished_at: micros("finished_at")?,

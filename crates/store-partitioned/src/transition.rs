@@ -332,7 +332,13 @@ pub fn bulk(
         return Step::Leave(BulkChange::Changed);
     }
     let status = row.head.status;
-    let standing = Standing { status, revision: row.revision(), at: (!status.is_finished()).then(|| row.at()) };
+    let standing = Standing {
+        status,
+        revision: row.revision(),
+        at: (!status.is_finished()).then(|| row.at()),
+        execute_at: Timestamp::from_micros(row.head.execute_at),
+        terms: if action.asks_for_terms() { row.terms() } else { None },
+    };
     let Some(step) = action.step(item, &standing, now) else { return Step::Leave(BulkChange::Skipped) };
     row.head.operation = operation.or(row.head.operation);
     match step {

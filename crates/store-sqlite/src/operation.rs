@@ -68,7 +68,10 @@ impl Write for ChangeAll {
 
 impl ChangeAll {
     fn change(&self, connection: &Connection, item: &BulkItem, tally: &mut Tally) -> Result<BulkChange, Failure> {
-        let Some(found) = Found::by_id(connection, item.id)? else { return Ok(BulkChange::Skipped) };
+        let Some(mut found) = Found::by_id(connection, item.id)? else { return Ok(BulkChange::Skipped) };
+        if self.action.asks_for_terms() {
+            found = found.with_terms(connection)?;
+        }
         match self.action.step(item, &found.standing, self.now) {
             Some(step) => found.apply(connection, step, self.action.note(), self.now, tally),
             None => Ok(BulkChange::Skipped),

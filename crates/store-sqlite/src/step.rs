@@ -2,7 +2,7 @@
 
 use domain::{Status, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use store::{BulkChange, BulkStep, DueEntry, Unreadable};
+use store::{BulkChange, BulkStep, DueEntry, Terms, Unreadable};
 use store_sql::{column, sql};
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
 };
 
 pub const STANDING_BY_ID: &str = sql!("sql/standing_by_id.sql");
+pub const OPTIONS_BY_ID: &str = sql!("sql/options_by_id.sql");
 pub const SHIFT_DEFINITION: &str = sql!("sql/shift_definition.sql");
 pub const PAUSE_DUE: &str = sql!("sql/pause_due.sql");
 pub const RESUME_DUE: &str = sql!("sql/resume_due.sql");
@@ -49,6 +50,16 @@ impl Found {
         Ok(found.transpose()?)
     }
 
+    /// The same, with the terms of the timer.
+    pub fn with_terms(mut self, connection: &Connection) -> Result<Self, Failure> {
+        let read = |row: &Row<'_>| {
+            let options = row.get_ref(column!(OPTIONS_BY_ID, "options"))?;
+            Ok(options.as_str_or_null().ok().and_then(Terms::in_column))
+        };
+        self.standing.terms = connection.prepare_cached(OPTIONS_BY_ID)?.query_row([Id::of(self.id)], read)?;
+        Ok(self)
+    }
+
     fn read(id: TimerId, row: &Row<'_>) -> rusqlite::Result<Result<Self, Unreadable>> {
         let due_at: Option<i64> = row.get(column!(STANDING_BY_ID, "due_at"))?;
         let paused_until: Option<i64> = row.get(column!(STANDING_BY_ID, "paused_until"))?;
@@ -74,15 +85,18 @@ impl Found {
                 None => return Ok(Err(Unreadable(format!("timer {id} is neither due nor paused nor finished")))),
             }
         };
+        let execute_at = row.get(column!(STANDING_BY_ID, "execute_at"))?;
         Ok(Ok(Self {
             id,
             standing: store::Standing {
                 status,
                 revision: row.get(column!(STANDING_BY_ID, "revision"))?,
                 at: due_at.or(paused_until).map(Timestamp::from_micros),
+                execute_at: Timestamp::from_micros(execute_at),
+                terms: None,
             },
             namespace: row.get(column!(STANDING_BY_ID, "namespace"))?,
-            execute_at: row.get(column!(STANDING_BY_ID, "execute_at"))?,
+            execute_at,
             due_minute: row.get(column!(STANDING_BY_ID, "due_minute"))?,
             attempt,
             last_error,

@@ -1,6 +1,6 @@
 //! Changing many timers at once: what is asked, and the one decision about each of them that every store makes alike.
 
-use domain::{Event, Missed, Status, TimerId, Timestamp};
+use domain::{Event, Expiry, Missed, Options, Status, TimerId, Timestamp};
 
 use crate::{DueEntry, MISSED_WHILE_PAUSED};
 
@@ -12,11 +12,11 @@ pub const EXPIRED_BY_CLIENT: &str = "expired by a client";
 pub enum BulkAction {
     /// Pending and paused ones.
     Cancel,
-    /// Pending ones are due at `now`, a new due time.
+    /// Pending ones are due at `now`, a new due time, unless their expiry has come by then.
     Fire,
-    /// Failed and expired ones are tried again at `now`; their due time stays.
+    /// Failed and expired ones are tried again at `now`, unless their expiry has come by then; their due time stays.
     Retry,
-    /// Pending and paused ones take the due time of their item; attempts start over.
+    /// Pending and paused ones take the due time of their item, unless their expiry is no later; attempts start over.
     Reschedule,
     /// Pending ones.
     Pause { note: Option<String> },
@@ -41,7 +41,7 @@ pub struct BulkItem {
 /// What became of one timer of a bulk change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BulkChange {
-    /// It has another revision, its status does not allow it, or it is not there.
+    /// It has another revision, its status or its expiry does not allow it, or it is not there.
     Skipped,
     Changed,
     /// It is changed, and its next attempt is due.
@@ -61,6 +61,39 @@ pub struct Standing {
     pub revision: u32,
     /// When its next attempt is due, if there is one.
     pub at: Option<Timestamp>,
+    /// Its due time, whatever its next attempt waits for.
+    pub execute_at: Timestamp,
+    /// What its options say, where the action [asks for it](BulkAction::asks_for_terms); `None` when they cannot be read.
+    pub terms: Option<Terms>,
+}
+
+impl Standing {
+    /// Whether a call can follow from this new due time. An expiry that counts from the due time moves with it.
+    fn can_be_due_at(&self, to: Timestamp) -> bool {
+        self.terms.is_some_and(|terms| terms.expiry.is_none_or(|expiry| expiry.instant(to) > to))
+    }
+
+    /// Whether an attempt at this time comes before the expiry.
+    fn can_be_tried_at(&self, at: Timestamp) -> bool {
+        self.terms.is_some_and(|terms| terms.expiry.is_none_or(|expiry| expiry.instant(self.execute_at) > at))
+    }
+}
+
+/// What the options of a timer say that decides about a bulk change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Terms {
+    pub expiry: Option<Expiry>,
+}
+
+impl Terms {
+    /// The terms in the column `options` of a definition; `None` when it cannot be read.
+    pub fn in_column(options: Option<&str>) -> Option<Self> {
+        Options::from_stored(options).ok().map(|(options, _)| Self::of(&options))
+    }
+
+    pub const fn of(options: &Options) -> Self {
+        Self { expiry: options.expiry }
+    }
 }
 
 /// What is to be done with one timer.
@@ -100,9 +133,9 @@ impl BulkAction {
             Self::Expire => {
                 met.status.after(Event::Expire).map(|status| BulkStep::End { status, error: Some(EXPIRED_BY_CLIENT) })
             }
-            Self::Fire => (met.status == Status::Pending).then_some(BulkStep::Move { to: now }),
+            Self::Fire => (met.status == Status::Pending && met.can_be_due_at(now)).then_some(BulkStep::Move { to: now }),
             Self::Reschedule => {
-                let to = item.at.filter(|_| met.status.after(Event::Update).is_some())?;
+                let to = item.at.filter(|to| met.status.after(Event::Update).is_some() && met.can_be_due_at(*to))?;
                 Some(BulkStep::Move { to })
             }
             Self::Pause { .. } => met.status.after(Event::Pause).map(|_| BulkStep::Pause),
@@ -111,10 +144,16 @@ impl BulkAction {
                 Some(resume(at, *missed, now))
             }
             Self::Retry => {
-                met.status.after(Event::Reopen).map(|_| BulkStep::Reopen { at: item.at.map_or(now, |at| at.max(now)) })
+                let at = item.at.map_or(now, |at| at.max(now));
+                (met.status.after(Event::Reopen).is_some() && met.can_be_tried_at(at)).then_some(BulkStep::Reopen { at })
             }
             Self::Delete => met.status.is_finished().then_some(BulkStep::Remove),
         }
+    }
+
+    /// Whether the terms of a timer take part in what the action does to it.
+    pub const fn asks_for_terms(&self) -> bool {
+        matches!(self, Self::Fire | Self::Retry | Self::Reschedule)
     }
 
     /// What is noted about those that are paused.
@@ -166,18 +205,50 @@ mod tests {
         let item = BulkItem { id: TimerId::random(NOW), revision: 3, at: Some(later) };
         for (action, steps) in table {
             for status in Status::ALL {
-                let met = Standing { status, revision: 3, at: (!status.is_finished()).then_some(earlier) };
+                let at = (!status.is_finished()).then_some(earlier);
+                let met = Standing { status, revision: 3, at, execute_at: earlier, terms: Some(Terms::default()) };
                 let expected = steps.iter().find(|(of, _)| *of == status).and_then(|(_, step)| *step);
                 assert_eq!(action.step(&item, &met, NOW), expected, "{action:?} {status}");
                 let changed = Standing { revision: 4, ..met };
                 assert_eq!(action.step(&item, &changed, NOW), None, "{action:?} {status} changed since");
             }
         }
-        let failed = Standing { status: Failed, revision: 3, at: None };
+        let failed = Standing { status: Failed, revision: 3, at: None, execute_at: earlier, terms: Some(Terms::default()) };
         for at in [None, Some(earlier)] {
             assert_eq!(Retry.step(&BulkItem { at, ..item }, &failed, NOW), Some(Reopen { at: NOW }), "not before now");
         }
         assert_eq!(resume(later, Missed::Expire, NOW), BulkStep::Resume { at: later });
         assert!(matches!(Executing.after(Event::Expire), Some(Expired)), "only bulk changes leave it to its claimer");
+    }
+
+    #[test]
+    fn no_bulk_change_makes_due_what_would_expire_without_a_call() {
+        use BulkAction::{Fire, Reschedule, Retry};
+        use Status::{Failed, Paused, Pending};
+        let second = |n| NOW.saturating_add(Span::from_secs(n));
+        let item = BulkItem { id: TimerId::random(NOW), revision: 3, at: Some(second(20)) };
+        let (fired, moved) = (BulkStep::Move { to: NOW }, BulkStep::Move { to: second(20) });
+        let reopened = BulkStep::Reopen { at: second(20) };
+        // Due at the tenth second: each action, the status it concerns, and what it does to each expiry.
+        for (expiry, fire, reschedule, retry) in [
+            (Expiry::At(NOW), None, None, None),
+            (Expiry::At(second(20)), Some(fired), None, None),
+            (Expiry::At(second(21)), Some(fired), Some(moved), Some(reopened)),
+            (Expiry::After(Span::from_secs(10)), Some(fired), Some(moved), None),
+            (Expiry::After(Span::from_secs(11)), Some(fired), Some(moved), Some(reopened)),
+        ] {
+            for (action, status, expected) in [
+                (Fire, Pending, fire),
+                (Reschedule, Pending, reschedule),
+                (Reschedule, Paused, reschedule),
+                (Retry, Failed, retry),
+            ] {
+                let terms = Some(Terms { expiry: Some(expiry) });
+                let met = Standing { status, revision: 3, at: Some(second(10)), execute_at: second(10), terms };
+                assert_eq!(action.step(&item, &met, NOW), expected, "{action:?} {status} {expiry:?}");
+                let unreadable = Standing { terms: None, ..met };
+                assert_eq!(action.step(&item, &unreadable, NOW), None, "{action:?} {status}: its expiry is not known");
+            }
+        }
     }
 }

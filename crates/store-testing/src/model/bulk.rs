@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{Event, Span, Status, Timestamp};
-use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStep, Epoch, OperationId, OperationState, Progress, Standing};
+use store::{
+    BulkAction, BulkChange, BulkItem, BulkOperation, BulkStep, Epoch, OperationId, OperationState, Progress, Standing, Terms,
+};
 
 use super::tables::Tables;
 
@@ -44,7 +46,13 @@ impl Tables {
     fn change_one(&mut self, action: &BulkAction, item: &BulkItem, now: Timestamp) -> BulkChange {
         let Some(row) = self.timers.get_mut(&item.id) else { return BulkChange::Skipped };
         let status = row.timer.status;
-        let standing = Standing { status, revision: row.timer.revision, at: (!status.is_finished()).then_some(row.at) };
+        let standing = Standing {
+            status,
+            revision: row.timer.revision,
+            at: (!status.is_finished()).then_some(row.at),
+            execute_at: row.timer.execute_at,
+            terms: Some(Terms::of(&row.timer.definition.options)),
+        };
         let Some(step) = action.step(item, &standing, now) else { return BulkChange::Skipped };
         match step {
             BulkStep::End { status, error } => {
