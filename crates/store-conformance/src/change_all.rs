@@ -1,10 +1,10 @@
 //! Many timers changed in one commit, and the operations whose progress is part of it.
 
-use domain::{AccessKeyId, Event, Expiry, Missed, Status, Timer, TimerId, Timestamp};
+use domain::{AccessKeyId, Event, Expiry, Missed, Next, Status, Timer, TimerId, Timestamp};
 use futures_util::future::join_all;
 use store::{
-    BulkAction, BulkChange, BulkItem, BulkOperation, Changed, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, OperationId,
-    OperationState, Progress,
+    BulkAction, BulkChange, BulkItem, BulkOperation, Changed, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, MISSED_WHILE_PAUSED,
+    OperationId, OperationState, Progress,
 };
 
 use crate::{
@@ -47,6 +47,16 @@ async fn one_of_each_expiry(stage: &Stage, round: usize) -> Vec<Timer> {
     timers
 }
 
+/// Timers whose end is told; one of them waits for a retry.
+async fn one_of_each_that_tells(stage: &Stage, round: usize) -> Vec<Timer> {
+    let draft = |name: &str| timer("http://a.example/").key(&format!("{round} told {name}")).telling("http://told.example/");
+    let mut timers = vec![retried(stage, draft("retried"), ahead(secs(90))).await];
+    for status in [Status::Pending, Status::Paused, Status::Executing, Status::Failed] {
+        timers.push(stage.in_status(draft(status.as_str()), status).await);
+    }
+    timers
+}
+
 fn every_action() -> Vec<BulkAction> {
     vec![
         BulkAction::Cancel,
@@ -81,9 +91,16 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
     };
     let pending = |timer: Timer| Timer { status: Status::Pending, pause: None, executed_at: None, ..timer };
     let is_before_expiry = |at: Timestamp, timer: &Timer| timer.expires_at().is_none_or(|expires_at| at < expires_at);
+    let tells = before.definition.options.on_failure.is_some();
+    let let_expire = |error: &str| {
+        let timer =
+            Timer { last_error: Some(error.to_owned()), updated_at: now, revision: before.revision + 1, ..before.clone() };
+        Some(pending(timer))
+    };
     let in_time = |timer: Timer| Some(timer).filter(|timer| is_before_expiry(timer.execute_at, timer));
     match (action, before.status) {
         (BulkAction::Cancel, Status::Pending | Status::Paused) => Some(ended(Status::Canceled, None)),
+        (BulkAction::Expire, Status::Pending | Status::Paused) if tells => let_expire(EXPIRED_BY_CLIENT),
         (BulkAction::Expire, Status::Pending | Status::Paused) => Some(ended(Status::Expired, Some(EXPIRED_BY_CLIENT))),
         (BulkAction::Fire, Status::Pending) => in_time(moved(now)),
         (BulkAction::Reschedule, Status::Pending | Status::Paused) => in_time(moved(ahead(secs(500)))),
@@ -94,6 +111,7 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
             revision: before.revision + 1,
             ..before.clone()
         }),
+        (BulkAction::Resume { missed: Missed::Expire }, Status::Paused) if tells => let_expire(store::MISSED_WHILE_PAUSED),
         (BulkAction::Resume { missed: Missed::Expire }, Status::Paused) => {
             Some(ended(Status::Expired, Some(store::MISSED_WHILE_PAUSED)))
         }
@@ -112,6 +130,7 @@ pub async fn each_action_changes_what_it_concerns_and_nothing_else(fixture: impl
     for (round, action) in every_action().into_iter().enumerate() {
         let mut timers = one_in_each_status(&stage, round).await;
         timers.extend(one_of_each_expiry(&stage, round).await);
+        timers.extend(one_of_each_that_tells(&stage, round).await);
         let items: Vec<_> = timers.iter().map(item).collect();
         let changes = change(&stage, &action, &items).await;
         for (before, change) in timers.iter().zip(changes) {
@@ -136,6 +155,44 @@ pub async fn each_action_changes_what_it_concerns_and_nothing_else(fixture: impl
         }
         let again = change(&stage, &action, &items).await;
         assert!(again.iter().all(|change| !change.is_change()), "{action:?}: a second time nothing is changed");
+    }
+}
+
+pub async fn an_end_that_is_told_is_left_to_the_claim(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let now = ahead(secs(60));
+    let draft = |key: &str| timer("http://a.example/").key(key).due_in(secs(90)).telling("http://told.example/");
+    let pending = stage.create(draft("pending")).await;
+    let paused = stage.in_status(draft("paused"), Status::Paused).await;
+    let missed = stage.in_status(draft("missed").due_in(secs(5)), Status::Paused).await;
+    change(&stage, &BulkAction::Expire, &[item(&pending), item(&paused)]).await;
+    let resumed = stage.store.resume(missed.id(), None, Missed::Expire, now).await.unwrap();
+    assert_eq!(resumed, Changed::Done(stage.get(missed.id()).await));
+    for (before, error) in [(pending, EXPIRED_BY_CLIENT), (paused, EXPIRED_BY_CLIENT), (missed, MISSED_WHILE_PAUSED)] {
+        let expected = Timer {
+            status: Status::Pending,
+            pause: None,
+            last_error: Some(error.to_owned()),
+            updated_at: now,
+            revision: before.revision + 1,
+            ..before
+        };
+        assert_eq!(stage.get(expected.id()).await, expected);
+        let due = entry_at(&expected, now);
+        assert_eq!(stage.due_of(expected.id()).await, [due]);
+        let claimed = stage.claim(&[due]).await.remove(0);
+        let met = claimed.timer.clone().unwrap();
+        assert_eq!(
+            (met.last_error.as_deref(), met.execute_at, met.revision),
+            (Some(error), expected.execute_at, expected.revision)
+        );
+        stage.settle(&claimed, Next::Expired { at: now, error: error.to_owned(), is_called: false }).await;
+        let ended = stage.get(expected.id()).await;
+        assert_eq!(ended, Timer { status: Status::Expired, executed_at: Some(now), ..expected });
+        // It can be tried again, as one that had no end to tell.
+        let again = change(&stage, &BulkAction::Retry, &[item(&ended)]).await;
+        assert!(again[0].is_change());
+        assert_eq!(stage.get(ended.id()).await.last_error, None);
     }
 }
 

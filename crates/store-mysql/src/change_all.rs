@@ -42,6 +42,8 @@ pub(crate) const DELETE_PAUSED: &str = sql!("sql/bulk_delete_paused.sql");
 pub(crate) const DELETE_OUTCOME: &str = sql!("sql/bulk_delete_outcome.sql");
 pub(crate) const DELETE_ATTEMPTS: &str = sql!("sql/bulk_delete_attempts.sql");
 pub(crate) const DELETE_DEFINITIONS: &str = sql!("sql/bulk_delete_definitions.sql");
+pub(crate) const LET_EXPIRE_DUE: &str = sql!("sql/bulk_let_expire_due.sql");
+pub(crate) const LET_EXPIRE_PAUSED: &str = sql!("sql/bulk_let_expire_paused.sql");
 pub(crate) const MOVE_DUE: &str = sql!("sql/bulk_move_due.sql");
 pub(crate) const MOVE_PAUSED: &str = sql!("sql/bulk_move_paused.sql");
 pub(crate) const MOVE_DEFINITION: &str = sql!("sql/bulk_move_definition.sql");
@@ -119,7 +121,9 @@ pub fn apply(
     for Row { was: Was { id, revision, status, finished_at }, .. } in rows.all() {
         match step {
             BulkStep::End { status, .. } => entries.finished(transaction, *id, now, status),
-            BulkStep::Move { .. } | BulkStep::Pause | BulkStep::Resume { .. } => entries.changed(*id, revision.saturating_add(1)),
+            BulkStep::LetExpire { .. } | BulkStep::Move { .. } | BulkStep::Pause | BulkStep::Resume { .. } => {
+                entries.changed(*id, revision.saturating_add(1));
+            }
             BulkStep::Reopen { .. } => {
                 entries.ended(transaction, *id, finished_at.unwrap_or(now), *status);
                 entries.changed(*id, revision.saturating_add(1));
@@ -145,6 +149,16 @@ fn write(transaction: &mut Transaction<'_>, step: BulkStep, rows: &Rows, note: O
                 transaction.then(placed(END_PAUSED, [status, error, now(), others.clone()]));
                 transaction.then(placed(DELETE_PAUSED, [others]));
             }
+        }
+        BulkStep::LetExpire { error, .. } => {
+            if !rows.pending.is_empty() {
+                transaction.then(placed(LET_EXPIRE_DUE, [pending, literal::text(error)]));
+            }
+            if !rows.others.is_empty() {
+                transaction.then(placed(LET_EXPIRE_PAUSED, [literal::text(error), others.clone()]));
+                transaction.then(placed(DELETE_PAUSED, [others]));
+            }
+            transaction.then(placed(RESUME_DEFINITION, [all, now()]));
         }
         BulkStep::Move { .. } => {
             if !rows.pending.is_empty() {
@@ -322,7 +336,7 @@ impl ChangeAll {
             };
             let destination = reopened.get(&item.id).copied().unwrap_or(destination);
             let next = match step {
-                BulkStep::Move { to: at } | BulkStep::Resume { at } => at.as_micros(),
+                BulkStep::Move { to: at } | BulkStep::Resume { at } | BulkStep::LetExpire { at, .. } => at.as_micros(),
                 BulkStep::Reopen { .. } => destination_column(destination),
                 _ => 0,
             };
@@ -390,7 +404,9 @@ fn rows_of(steps: &mut Vec<(BulkStep, Rows)>, step: BulkStep) -> &mut Rows {
 const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination) -> BulkChange {
     match step {
         BulkStep::Move { to: at } if matches!(was, Status::Pending) => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Resume { at } | BulkStep::Reopen { at } => BulkChange::Due(DueEntry { at, id, destination }),
+        BulkStep::Resume { at } | BulkStep::Reopen { at } | BulkStep::LetExpire { at, .. } => {
+            BulkChange::Due(DueEntry { at, id, destination })
+        }
         _ => BulkChange::Changed,
     }
 }

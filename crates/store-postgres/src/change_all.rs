@@ -30,6 +30,7 @@ pub(crate) const LOCK_OUTCOME: &str = sql!("sql/bulk_lock_outcome.sql");
 pub(crate) const STANDING: &str = sql!("sql/bulk_standing.sql");
 pub(crate) const OPTIONS: &str = sql!("sql/bulk_options.sql");
 pub(crate) const END: &str = sql!("sql/bulk_end.sql");
+pub(crate) const LET_EXPIRE: &str = sql!("sql/bulk_let_expire.sql");
 pub(crate) const MOVE: &str = sql!("sql/bulk_move.sql");
 pub(crate) const PAUSE: &str = sql!("sql/bulk_pause.sql");
 pub(crate) const RESUME: &str = sql!("sql/bulk_resume.sql");
@@ -76,6 +77,9 @@ pub async fn apply(
     let query = match step {
         BulkStep::End { status, error } => {
             sqlx::query(END).bind(ids).bind(shards).bind(ats).bind(status.as_str()).bind(error).bind(now)
+        }
+        BulkStep::LetExpire { at, error } => {
+            sqlx::query(LET_EXPIRE).bind(ids).bind(shards).bind(ats).bind(at.as_micros()).bind(error).bind(now)
         }
         BulkStep::Move { .. } => sqlx::query(MOVE).bind(ids).bind(shards).bind(ats).bind(news).bind(now),
         BulkStep::Pause => sqlx::query(PAUSE).bind(ids).bind(shards).bind(ats).bind(now).bind(note),
@@ -269,7 +273,9 @@ fn rows_of(steps: &mut Vec<(BulkStep, Rows)>, step: BulkStep) -> &mut Rows {
 const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination) -> BulkChange {
     match step {
         BulkStep::Move { to: at } if matches!(was, Status::Pending) => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Resume { at } | BulkStep::Reopen { at } => BulkChange::Due(DueEntry { at, id, destination }),
+        BulkStep::Resume { at } | BulkStep::Reopen { at } | BulkStep::LetExpire { at, .. } => {
+            BulkChange::Due(DueEntry { at, id, destination })
+        }
         _ => BulkChange::Changed,
     }
 }

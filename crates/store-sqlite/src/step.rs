@@ -20,6 +20,7 @@ pub const OPTIONS_BY_ID: &str = sql!("sql/options_by_id.sql");
 pub const SHIFT_DEFINITION: &str = sql!("sql/shift_definition.sql");
 pub const PAUSE_DUE: &str = sql!("sql/pause_due.sql");
 pub const RESUME_DUE: &str = sql!("sql/resume_due.sql");
+pub const LET_EXPIRE_DUE: &str = sql!("sql/let_expire_due.sql");
 pub const DELETE_PAUSED: &str = sql!("sql/delete_paused.sql");
 pub const TOUCH_DEFINITION: &str = sql!("sql/touch_definition.sql");
 
@@ -133,6 +134,7 @@ impl Found {
     ) -> Result<BulkChange, Failure> {
         match step {
             BulkStep::End { status, error } => self.end(connection, status, error, now, tally),
+            BulkStep::LetExpire { at, error } => self.let_expire(connection, at, error, now, tally),
             BulkStep::Move { to } => self.move_to(connection, to, now, tally),
             BulkStep::Pause => self.pause(connection, note, now, tally),
             BulkStep::Resume { at } => self.resume(connection, at, now, tally),
@@ -201,11 +203,38 @@ impl Found {
     }
 
     fn resume(&self, connection: &Connection, at: Timestamp, now: Timestamp, tally: &mut Tally) -> Result<BulkChange, Failure> {
+        self.unpause(connection, at, tally)?;
+        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![Id::of(self.id), at.minute(), now.as_micros()])?;
+        self.record_change(tally);
+        Ok(self.due(at))
+    }
+
+    /// Moves the row of a paused timer to what is due.
+    fn unpause(&self, connection: &Connection, at: Timestamp, tally: &mut Tally) -> Result<(), Failure> {
         let (id, minute) = (Id::of(self.id), self.execute_minute());
         connection.prepare_cached(RESUME_DUE)?.execute(params![minute, id, at.minute(), at.as_micros()])?;
         connection.prepare_cached(DELETE_PAUSED)?.execute(params![minute, id])?;
-        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, at.minute(), now.as_micros()])?;
         tally.turn(namespace_column(&self.namespace), Status::Paused, Status::Pending);
+        Ok(())
+    }
+
+    fn let_expire(
+        &self,
+        connection: &Connection,
+        at: Timestamp,
+        error: &str,
+        now: Timestamp,
+        tally: &mut Tally,
+    ) -> Result<BulkChange, Failure> {
+        let id = Id::of(self.id);
+        let mut stands_in = self.due_minute;
+        if self.is_paused() {
+            self.unpause(connection, at, tally)?;
+            stands_in = at.minute();
+        }
+        let row = params![stands_in, id, at.minute(), at.as_micros(), error];
+        connection.prepare_cached(LET_EXPIRE_DUE)?.execute(row)?;
+        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, at.minute(), now.as_micros()])?;
         self.record_change(tally);
         Ok(self.due(at))
     }

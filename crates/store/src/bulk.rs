@@ -7,6 +7,11 @@ use crate::{DueEntry, MISSED_WHILE_PAUSED};
 /// Why a timer has expired that its client let expire.
 pub const EXPIRED_BY_CLIENT: &str = "expired by a client";
 
+/// Whether the claim of a timer with this last error ends it as expired, without a call: see [`BulkStep::LetExpire`].
+pub fn is_let_expire(last_error: &str) -> bool {
+    last_error == EXPIRED_BY_CLIENT || last_error == MISSED_WHILE_PAUSED
+}
+
 /// What a bulk change does to each of its timers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BulkAction {
@@ -22,7 +27,7 @@ pub enum BulkAction {
     Pause { note: Option<String> },
     /// Paused ones.
     Resume { missed: Missed },
-    /// Pending and paused ones end as expired.
+    /// Pending and paused ones end as expired, those with an `on_failure` by a claim.
     Expire,
     /// Finished ones are removed.
     Delete,
@@ -83,6 +88,8 @@ impl Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
     pub expiry: Option<Expiry>,
+    /// Whether its `on_failure` is called when it has expired.
+    pub tells_failure: bool,
 }
 
 impl Terms {
@@ -92,7 +99,7 @@ impl Terms {
     }
 
     pub const fn of(options: &Options) -> Self {
-        Self { expiry: options.expiry }
+        Self { expiry: options.expiry, tells_failure: options.on_failure.is_some() }
     }
 }
 
@@ -103,6 +110,12 @@ pub enum BulkStep {
     End {
         status: Status,
         error: Option<&'static str>,
+    },
+    /// It is pending and its next attempt is due at this time, with this as its last error: the claim that takes it ends it as expired,
+    /// after the timer is registered that calls its `on_failure`. Its own due time and its attempts stay.
+    LetExpire {
+        at: Timestamp,
+        error: &'static str,
     },
     /// It takes a new due time, and stays pending or paused. Attempts start over.
     Move {
@@ -130,9 +143,7 @@ impl BulkAction {
             Self::Cancel => met.status.after(Event::Cancel).map(|status| BulkStep::End { status, error: None }),
             // What is being delivered is left to its claimer.
             Self::Expire if met.status == Status::Executing => None,
-            Self::Expire => {
-                met.status.after(Event::Expire).map(|status| BulkStep::End { status, error: Some(EXPIRED_BY_CLIENT) })
-            }
+            Self::Expire => met.status.after(Event::Expire).map(|_| expire(EXPIRED_BY_CLIENT, met.terms, now)),
             Self::Fire => (met.status == Status::Pending && met.can_be_due_at(now)).then_some(BulkStep::Move { to: now }),
             Self::Reschedule => {
                 let to = item.at.filter(|to| met.status.after(Event::Update).is_some() && met.can_be_due_at(*to))?;
@@ -141,7 +152,7 @@ impl BulkAction {
             Self::Pause { .. } => met.status.after(Event::Pause).map(|_| BulkStep::Pause),
             Self::Resume { missed } => {
                 let at = met.at.filter(|_| met.status.after(Event::Resume).is_some())?;
-                Some(resume(at, *missed, now))
+                Some(resume(at, *missed, met.terms, now))
             }
             Self::Retry => {
                 let at = item.at.map_or(now, |at| at.max(now));
@@ -153,7 +164,7 @@ impl BulkAction {
 
     /// Whether the terms of a timer take part in what the action does to it.
     pub const fn asks_for_terms(&self) -> bool {
-        matches!(self, Self::Fire | Self::Retry | Self::Reschedule)
+        matches!(self, Self::Fire | Self::Retry | Self::Reschedule | Self::Expire | Self::Resume { missed: Missed::Expire })
     }
 
     /// What is noted about those that are paused.
@@ -165,10 +176,20 @@ impl BulkAction {
     }
 }
 
-/// How the pause of a timer ends whose next attempt is due at `at`.
-pub fn resume(at: Timestamp, missed: Missed, now: Timestamp) -> BulkStep {
+/// How a timer expires for this reason. An end that is told to its `on_failure` is left to a claim, which registers the timer that tells it
+/// before the end is recorded: a crash in between loses nothing, and what was not ended is not told.
+fn expire(error: &'static str, terms: Option<Terms>, now: Timestamp) -> BulkStep {
+    if terms.is_some_and(|terms| terms.tells_failure) {
+        BulkStep::LetExpire { at: now, error }
+    } else {
+        BulkStep::End { status: Status::Expired, error: Some(error) }
+    }
+}
+
+/// How the pause of a timer ends whose next attempt is due at `at`. Its terms are asked for only where what was missed expires.
+pub fn resume(at: Timestamp, missed: Missed, terms: Option<Terms>, now: Timestamp) -> BulkStep {
     if at <= now && missed == Missed::Expire {
-        BulkStep::End { status: Status::Expired, error: Some(MISSED_WHILE_PAUSED) }
+        expire(MISSED_WHILE_PAUSED, terms, now)
     } else {
         BulkStep::Resume { at: at.max(now) }
     }
@@ -217,7 +238,7 @@ mod tests {
         for at in [None, Some(earlier)] {
             assert_eq!(Retry.step(&BulkItem { at, ..item }, &failed, NOW), Some(Reopen { at: NOW }), "not before now");
         }
-        assert_eq!(resume(later, Missed::Expire, NOW), BulkStep::Resume { at: later });
+        assert_eq!(resume(later, Missed::Expire, None, NOW), BulkStep::Resume { at: later });
         assert!(matches!(Executing.after(Event::Expire), Some(Expired)), "only bulk changes leave it to its claimer");
     }
 
@@ -243,12 +264,34 @@ mod tests {
                 (Reschedule, Paused, reschedule),
                 (Retry, Failed, retry),
             ] {
-                let terms = Some(Terms { expiry: Some(expiry) });
+                let terms = Some(Terms { expiry: Some(expiry), ..Terms::default() });
                 let met = Standing { status, revision: 3, at: Some(second(10)), execute_at: second(10), terms };
                 assert_eq!(action.step(&item, &met, NOW), expected, "{action:?} {status} {expiry:?}");
                 let unreadable = Standing { terms: None, ..met };
                 assert_eq!(action.step(&item, &unreadable, NOW), None, "{action:?} {status}: its expiry is not known");
             }
         }
+    }
+
+    #[test]
+    fn an_end_that_is_told_is_left_to_a_claim() {
+        let item = BulkItem { id: TimerId::random(NOW), revision: 3, at: None };
+        let told = Some(Terms { tells_failure: true, ..Terms::default() });
+        let resumed = BulkAction::Resume { missed: Missed::Expire };
+        for (action, status, error) in [
+            (BulkAction::Expire, Status::Pending, EXPIRED_BY_CLIENT),
+            (BulkAction::Expire, Status::Paused, EXPIRED_BY_CLIENT),
+            (resumed, Status::Paused, MISSED_WHILE_PAUSED),
+        ] {
+            assert!(action.asks_for_terms());
+            let met = Standing { status, revision: 3, at: Some(NOW), execute_at: NOW, terms: told };
+            assert_eq!(action.step(&item, &met, NOW), Some(BulkStep::LetExpire { at: NOW, error }), "{action:?} {status}");
+            assert!(is_let_expire(error));
+            // What cannot be read has no callback that could be registered.
+            let unreadable = Standing { terms: None, ..met };
+            let ended = BulkStep::End { status: Status::Expired, error: Some(error) };
+            assert_eq!(action.step(&item, &unreadable, NOW), Some(ended), "{action:?} {status}");
+        }
+        assert!(!is_let_expire("HTTP 503"));
     }
 }

@@ -63,6 +63,7 @@ impl Tables {
                 self.journal.finished(&row.timer);
                 return BulkChange::Changed;
             }
+            BulkStep::LetExpire { at, error } => row.let_expire(at, error, now),
             BulkStep::Move { to } => row.change(row.timer.definition.clone(), to, now),
             BulkStep::Pause => row.pause(action.note(), now),
             BulkStep::Resume { at } => row.go_on(at, now),
