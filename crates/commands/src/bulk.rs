@@ -87,8 +87,9 @@ impl Commands {
             return self.change_now(&work, &found, now).await;
         }
         let count = self.count_matching(filter.clone(), SEARCH_BUDGET).await?;
-        let matched = count.timers.max(found.len() as u64);
-        if matched > request.expected_max {
+        let matched = Count { timers: count.timers.max(found.len() as u64), ..count };
+        // By an estimate nothing is refused: the operation counts before it changes the first timer.
+        if !matched.is_estimate && matched.timers > request.expected_max {
             return Err(too_many());
         }
         self.start(&work, filter, matched, request.expected_max, now).await
@@ -132,7 +133,7 @@ impl Commands {
         &self,
         work: &BulkWork,
         filter: Filter,
-        matched: u64,
+        matched: Count,
         expected_max: u64,
         now: Timestamp,
     ) -> Result<BulkAnswer, CommandError> {
@@ -140,10 +141,10 @@ impl Commands {
             id: OperationId(domain::TimerId::random(now)),
             key: self.caller.key_id(),
             by: self.caller_name(),
-            work: work.to_text(),
+            work: if matched.is_estimate { work.to_uncounted_text() } else { work.to_text() },
             filter,
             state: OperationState::Running,
-            matched,
+            matched: matched.timers,
             expected_max,
             changed: 0,
             skipped: 0,

@@ -316,7 +316,7 @@ pub async fn progress_is_written_with_the_changes_and_only_by_the_owner(fixture:
     stage.store.add_operation(&operation(1), 10).await.unwrap();
     let taken = stage.store.take_operation(secs(600)).await.unwrap().unwrap();
     let cursor = Some(Cursor { at: NOW, id: timers[1].id() });
-    let progress = Progress { operation: taken.id, epoch: taken.epoch, cursor, errors: 2, lease: secs(600) };
+    let progress = Progress { operation: taken.id, epoch: taken.epoch, cursor, errors: 2, matched: None, lease: secs(600) };
     let stale = BulkItem { revision: 9, ..item(&timers[1]) };
     let change = async |progress: &Progress, items: &[BulkItem]| {
         stage.store.change_all(&BulkAction::Fire, items, Some(progress), NOW).await.unwrap()
@@ -328,6 +328,13 @@ pub async fn progress_is_written_with_the_changes_and_only_by_the_owner(fixture:
 
     // Another epoch changes nothing, nor does anything after the end.
     for epoch in [Epoch(0), Epoch(2)] {
+    assert_eq!(kept.matched, taken.matched, "they were not counted");
+
+    // What was counted is kept, also without a change.
+    let counted = Progress { errors: 0, matched: Some(4_000_000_000), ..progress };
+    assert_eq!(change(&counted, &[]).await, Some(Vec::new()));
+    let kept = stage.store.operation(taken.id).await.unwrap().unwrap();
+    assert_eq!((kept.matched, kept.changed, kept.skipped, kept.errors), (4_000_000_000, 1, 1, 2));
         assert_eq!(change(&Progress { epoch, ..progress }, &[item(&timers[2])]).await, None);
     }
     assert!(!stage.store.finish_operation(taken.id, Some(Epoch(7)), OperationState::Done, None, NOW).await.unwrap());

@@ -450,6 +450,7 @@ async fn write_progress(session: &mut Session, progress: &Progress, changes: &[B
         .bind(changed as i64)
         .bind((changes.len() - changed) as i64)
         .bind(progress.errors.cast_signed())
+        .bind(progress.matched.map(u64::cast_signed))
         .bind(progress.lease.as_micros())
         .bind(progress.operation.0.as_uuid())
         .execute(session)

@@ -320,6 +320,7 @@ async fn write_progress(session: &mut PgConnection, progress: &Progress, changes
         .bind((changes.len() - changed) as i64)
         .bind(progress.errors.cast_signed())
         .bind(progress.lease.as_micros())
+        .bind(progress.matched.map(u64::cast_signed))
         .execute(session)
         .await
         .or_not_done()?;

@@ -60,6 +60,7 @@ impl Write for ChangeAll {
                 number((changes.len() - changed) as u64),
                 number(progress.errors),
                 self.clock.saturating_add(progress.lease).as_micros(),
+                progress.matched.map(number),
             ])?;
         }
         Ok(Some(changes))

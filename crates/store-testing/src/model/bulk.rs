@@ -37,6 +37,7 @@ impl Tables {
             kept.operation.changed += changed;
             kept.operation.skipped += changes.len() as u64 - changed;
             kept.operation.errors += progress.errors;
+            kept.operation.matched = progress.matched.unwrap_or(kept.operation.matched);
             kept.operation.cursor = progress.cursor;
             kept.lease_until = clock.saturating_add(progress.lease);
         }
