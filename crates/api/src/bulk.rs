@@ -30,7 +30,8 @@ const EXPECTED_MAX: u32 = 1_000_000_000;
 pub(crate) struct BulkChange<'a> {
     /// What is done. `cancel`, `expire` and `reschedule` concern pending and paused timers, `fire` and `pause` pending ones, `resume`
     /// paused ones, `retry` failed and expired ones, `delete` those that have ended. Timers that match and that the action does not
-    /// concern are skipped.
+    /// concern are skipped, and so are those that would expire before they are called. A timer with an `on_failure` that is let
+    /// expire is `expired` as soon as that call is registered.
     #[schema(value_type = schema::BulkActionName, required = true)]
     #[serde(default)]
     action: Given<'a, Cow<'a, str>>,
