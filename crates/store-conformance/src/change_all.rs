@@ -1,11 +1,14 @@
 //! Many timers changed in one commit, and the operations whose progress is part of it.
 
+use std::{collections::HashSet, sync::Arc};
+
 use domain::{AccessKeyId, Event, Expiry, Missed, Next, Status, Timer, TimerId, Timestamp};
 use futures_util::future::join_all;
 use store::{
     BulkAction, BulkChange, BulkItem, BulkOperation, Changed, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, MISSED_WHILE_PAUSED,
     OperationId, OperationState, Progress,
 };
+use tokio::task::JoinHandle;
 
 use crate::{
     Fixture, NOW, Stage, ahead, secs,
@@ -325,9 +328,6 @@ pub async fn progress_is_written_with_the_changes_and_only_by_the_owner(fixture:
     assert_eq!(changes.iter().filter(|change| change.is_change()).count(), 1);
     let kept = stage.store.operation(taken.id).await.unwrap().unwrap();
     assert_eq!((kept.changed, kept.skipped, kept.errors, kept.cursor), (1, 1, 2, cursor));
-
-    // Another epoch changes nothing, nor does anything after the end.
-    for epoch in [Epoch(0), Epoch(2)] {
     assert_eq!(kept.matched, taken.matched, "they were not counted");
 
     // What was counted is kept, also without a change.
@@ -335,6 +335,9 @@ pub async fn progress_is_written_with_the_changes_and_only_by_the_owner(fixture:
     assert_eq!(change(&counted, &[]).await, Some(Vec::new()));
     let kept = stage.store.operation(taken.id).await.unwrap().unwrap();
     assert_eq!((kept.matched, kept.changed, kept.skipped, kept.errors), (4_000_000_000, 1, 1, 2));
+
+    // Another epoch changes nothing, nor does anything after the end.
+    for epoch in [Epoch(0), Epoch(2)] {
         assert_eq!(change(&Progress { epoch, ..progress }, &[item(&timers[2])]).await, None);
     }
     assert!(!stage.store.finish_operation(taken.id, Some(Epoch(7)), OperationState::Done, None, NOW).await.unwrap());
@@ -361,45 +364,115 @@ pub async fn operations_that_ended_are_removed_and_no_others(fixture: impl Fixtu
     assert_eq!(stage.store.purge_operations(ahead(secs(60)), 10).await.unwrap(), 1);
 }
 
+/// Runs both, each in a task of its own. Which of them begins alternates; in some rounds it has ended before the other begins, in the rest
+/// they overlap.
+async fn race<A: Send + 'static, B: Send + 'static>(
+    round: u32,
+    one: impl Future<Output = A> + Send + 'static,
+    other: impl Future<Output = B> + Send + 'static,
+) -> (A, B) {
+    if round.is_multiple_of(2) {
+        let first = tokio::spawn(one);
+        begun(round, &first).await;
+        let second = tokio::spawn(other);
+        (first.await.unwrap(), second.await.unwrap())
+    } else {
+        let first = tokio::spawn(other);
+        begun(round, &first).await;
+        let second = tokio::spawn(one);
+        let other = first.await.unwrap();
+        (second.await.unwrap(), other)
+    }
+}
+
+/// In every third pair of rounds the first one has ended before the second begins.
+async fn begun<T>(round: u32, first: &JoinHandle<T>) {
+    while (round / 2).is_multiple_of(3) && !first.is_finished() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Rounds of a race: as many begin with the one as with the other, and of both some are certain.
+const ROUNDS: u32 = 6;
+
 pub async fn a_bulk_change_that_meets_a_claim_is_before_or_after_it(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for (round, action) in (0..).zip([BulkAction::Pause { note: None }, BulkAction::Cancel, BulkAction::Reschedule]) {
-        let numbers = round * 1_000..round * 1_000 + 200;
-        let timers = stage.create_new(numbers.map(|n| timer("http://a.example/").numbered(n)).collect()).await;
-        let items: Vec<_> = timers.iter().map(item).collect();
-        let entries: Vec<_> = timers.iter().map(entry).collect();
-        let (changes, claimed) = tokio::join!(change(&stage, &action, &items), stage.claim(&entries));
-        let claimed: Vec<_> = claimed.into_iter().map(|claimed| claimed.entry.id).collect();
-        for (timer, change) in timers.iter().zip(changes) {
-            let now = stage.get(timer.id()).await;
-            let is_claimed = claimed.contains(&timer.id());
-            assert_ne!(change.is_change(), is_claimed && now.status == Status::Executing, "{action:?}: {now:?}");
-            assert!(!(change.is_change() && is_claimed), "{action:?}: both changed and claimed");
+    for (number, action) in (0..).zip([BulkAction::Pause { note: None }, BulkAction::Cancel, BulkAction::Reschedule]) {
+        let (mut won, mut lost) = (0, 0);
+        for round in 0..ROUNDS {
+            let first = u64::from((number * ROUNDS + round) * 1_000);
+            let numbers = first..first + 50;
+            let timers = stage.create_new(numbers.map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+            let items: Vec<_> = timers.iter().map(item).collect();
+            let entries: Vec<_> = timers.iter().map(entry).collect();
+            let in_bulk = {
+                let (store, action) = (Arc::clone(&stage.store), action.clone());
+                async move { store.change_all(&action, &items, None, ahead(secs(60))).await.unwrap().unwrap() }
+            };
+            let claim = {
+                let (store, claim) = (Arc::clone(&stage.store), stage.new_claim());
+                async move { store.claim(&claim, &entries).await.unwrap() }
+            };
+            let (changes, claimed) = race(round, in_bulk, claim).await;
+            let claimed: HashSet<_> = claimed.into_iter().map(|claimed| claimed.entry.id).collect();
+            won += changes.iter().filter(|change| change.is_change()).count();
+            lost += claimed.len();
+            for (timer, change) in timers.iter().zip(changes) {
+                let now = stage.get(timer.id()).await;
+                let is_claimed = claimed.contains(&timer.id());
+                assert_ne!(change.is_change(), is_claimed && now.status == Status::Executing, "{action:?}: {now:?}");
+                assert!(!(change.is_change() && is_claimed), "{action:?}: both changed and claimed");
+            }
         }
+        assert!(won > 0 && lost > 0, "{action:?}: no race: {won} changed, {lost} claimed");
     }
 }
 
 pub async fn a_bulk_change_that_meets_single_changes_counts_once_for_each_timer(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    let timers = stage.create_new((0..200).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
-    let items: Vec<_> = timers.iter().map(item).collect();
-    let singles = timers.iter().enumerate().map(async |(n, timer)| match n % 2 {
-        0 => stage.store.cancel(timer.id(), None, NOW).await.unwrap(),
-        _ => stage.store.update(&Timer { execute_at: ahead(secs(300)), ..timer.clone() }, NOW).await.unwrap(),
-    });
-    let (changes, singles) = tokio::join!(change(&stage, &BulkAction::Reschedule, &items), join_all(singles));
-    for (n, ((timer, in_bulk), single)) in timers.iter().zip(changes).zip(singles).enumerate() {
-        let now = stage.get(timer.id()).await;
-        match (n % 2, in_bulk.is_change(), single) {
-            // A cancel asks for no revision: it comes before the bulk change, or after it.
-            (0, moved, Changed::Done(_)) => {
-                assert_eq!((now.status, now.revision), (Status::Canceled, 1 + u32::from(moved)), "{now:?}");
+    let (mut won, mut lost) = (0, 0);
+    for round in 0..ROUNDS {
+        let first = u64::from(round * 1_000);
+        let timers = stage.create_new((first..first + 50).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+        let items: Vec<_> = timers.iter().map(item).collect();
+        let in_bulk = {
+            let store = Arc::clone(&stage.store);
+            async move { store.change_all(&BulkAction::Reschedule, &items, None, ahead(secs(60))).await.unwrap().unwrap() }
+        };
+        let singles = {
+            let (store, timers) = (Arc::clone(&stage.store), timers.clone());
+            let single = move |(n, timer): (usize, Timer)| {
+                let store = Arc::clone(&store);
+                async move {
+                    match n % 2 {
+                        0 => store.cancel(timer.id(), None, NOW).await.unwrap(),
+                        _ => store.update(&Timer { execute_at: ahead(secs(300)), ..timer }, NOW).await.unwrap(),
+                    }
+                }
+            };
+            async move { join_all(timers.into_iter().enumerate().map(single)).await }
+        };
+        let (changes, singles) = race(round, in_bulk, singles).await;
+        for (n, ((timer, in_bulk), single)) in timers.iter().zip(changes).zip(singles).enumerate() {
+            let now = stage.get(timer.id()).await;
+            match (n % 2, in_bulk.is_change(), single) {
+                // A cancel asks for no revision: it comes before the bulk change, or after it.
+                (0, moved, Changed::Done(_)) => {
+                    assert_eq!((now.status, now.revision), (Status::Canceled, 1 + u32::from(moved)), "{now:?}");
+                }
+                // Both have read the same revision: one of them counts.
+                (1, true, Changed::StaleRevision(_)) => {
+                    won += 1;
+                    assert_eq!((now.execute_at, now.revision), (ahead(secs(500)), 2));
+                }
+                (1, false, Changed::Done(after)) => {
+                    lost += 1;
+                    assert_eq!((now.revision, &now), (2, &after));
+                }
+                other => panic!("{other:?} {now:?}"),
             }
-            // Both have read the same revision: one of them counts.
-            (1, true, Changed::StaleRevision(_)) => assert_eq!((now.execute_at, now.revision), (ahead(secs(500)), 2)),
-            (1, false, Changed::Done(after)) => assert_eq!((now.revision, &now), (2, &after)),
-            other => panic!("{other:?} {now:?}"),
+            assert_eq!(stage.due_of(timer.id()).await.len(), usize::from(now.status == Status::Pending));
         }
-        assert_eq!(stage.due_of(timer.id()).await.len(), usize::from(now.status == Status::Pending));
     }
+    assert!(won > 0 && lost > 0, "no race: {won} changed in bulk, {lost} by themselves");
 }
