@@ -30,7 +30,8 @@ const EXPECTED_MAX: u32 = 1_000_000_000;
 pub(crate) struct BulkChange<'a> {
     /// What is done. `cancel`, `expire` and `reschedule` concern pending and paused timers, `fire` and `pause` pending ones, `resume`
     /// paused ones, `retry` failed and expired ones, `delete` those that have ended. Timers that match and that the action does not
-    /// concern are skipped.
+    /// concern are skipped, and so are those that would expire before they are called. A timer with an `on_failure` that is let
+    /// expire is `expired` as soon as that call is registered.
     #[schema(value_type = schema::BulkActionName, required = true)]
     #[serde(default)]
     action: Given<'a, Cow<'a, str>>,
@@ -46,7 +47,8 @@ pub(crate) struct BulkChange<'a> {
     #[schema(value_type = bool, required = false, example = false)]
     #[serde(default)]
     dry_run: Given<'a, Flag>,
-    /// If more timers match than this, none of them is changed. Required unless `dry_run` is `true`.
+    /// If more timers match than this, none of them is changed. Where they are too many to be counted at once, an operation counts them
+    /// first, and fails. Required unless `dry_run` is `true`.
     #[schema(value_type = u32, required = false, minimum = 0, maximum = 1000000000, example = 500)]
     #[serde(default)]
     expected_max: Given<'a, Whole<0, EXPECTED_MAX>>,
@@ -145,8 +147,9 @@ pub(crate) struct StartedView {
 ///
 /// Does the same to every timer that matches. With `dry_run` nothing is changed, and the answer says what would be met. Otherwise
 /// `expected_max` says how many are expected: if more match, none is changed (409). Up to 1,000 are changed at once; more become an
-/// operation, which goes on in the background and survives a restart (202, see `/operations`). Timers that are registered after the
-/// request are left alone, and one that another request changes meanwhile keeps that change.
+/// operation, which goes on in the background and survives a restart (202, see `/operations`). Where they cannot be counted within the
+/// time of an answer, the operation counts them before it changes the first, and fails if there are more than expected. Timers that are
+/// registered after the request are left alone, and one that another request changes meanwhile keeps that change.
 #[utoipa::path(
     post, path = "/timers/bulk", tag = "timers", operation_id = "changeTimers", security(("ApiKey" = [])),
     request_body(content = BulkChange, description = "What is done, and to which timers.",

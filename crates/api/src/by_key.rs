@@ -197,7 +197,7 @@ pub(crate) async fn retry_it(permitted: Permitted, key: PathKey, if_match: IfMat
         (status = 400, description = "A field, the namespace or the key breaks a rule; the message names both.", body = ErrorEnvelope),
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
-        (status = 409, description = "The timer is being delivered, or was canceled: `cannot ping timer with status 'canceled'`.", body = ErrorEnvelope),
+        (status = 409, description = "The timer is being delivered, is paused, or was canceled: `cannot ping timer with status 'canceled'`.", body = ErrorEnvelope),
         (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )

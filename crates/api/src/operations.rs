@@ -29,7 +29,7 @@ pub(crate) struct OperationView {
     filter: Filter,
     #[schema(value_type = schema::OperationStateName)]
     state: &'static str,
-    /// How many timers matched when it started; an estimate where they are many.
+    /// How many timers matched when it started; where they are many, an estimate until it has counted them.
     #[schema(minimum = 0, example = 120000)]
     matched: u64,
     #[schema(minimum = 0, example = 50000)]

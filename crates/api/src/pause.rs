@@ -33,7 +33,7 @@ pub(crate) struct PauseTimer<'a> {
 #[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(crate) struct ResumeTimer<'a> {
     /// What becomes of a timer that was due while it was paused: `fire` (unless given) makes the call now, `expire` ends the timer as
-    /// `expired`.
+    /// `expired`. One with an `on_failure` is `expired` as soon as that call is registered.
     #[schema(value_type = schema::Missed, required = false)]
     #[serde(default)]
     missed: Given<'a, Cow<'a, str>>,

@@ -42,7 +42,7 @@ pub(crate) struct PingTimer<'a> {
         (status = 400, description = "The id is no UUID, or a field breaks a rule.", body = ErrorEnvelope),
         (status = 404, description = "`timer not found`.", body = ErrorEnvelope),
         (status = 408, description = "The body did not arrive in time.", body = ErrorEnvelope),
-        (status = 409, description = "The timer is being delivered, or was canceled: `cannot ping timer with status 'canceled'`.", body = ErrorEnvelope),
+        (status = 409, description = "The timer is being delivered, is paused, or was canceled: `cannot ping timer with status 'canceled'`.", body = ErrorEnvelope),
         (status = 413, description = "The body is larger than 1 MiB.", body = ErrorEnvelope),
         (status = 415, description = "The body is not `application/json`.", body = ErrorEnvelope),
     )

@@ -54,13 +54,19 @@ impl Commands {
         let query = ListQuery { limit: EXAMPLES, ..in_order(filter.clone()) };
         let examples = self.find(query).await?.timers;
         let (mut timers, mut is_estimate, mut by_status) = (0, false, Vec::new());
-        for status in Status::ALL.into_iter().filter(|status| filter.fits_status(*status)) {
+        let mut statuses: Vec<Status> = Status::ALL.into_iter().filter(|status| filter.fits_status(*status)).collect();
+        let until = tokio::time::Instant::now() + SEARCH_BUDGET;
+        // They share the time of one search, and what one of them leaves is for the rest.
+        while let Some(status) = statuses.pop() {
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let budget = left / u32::try_from(statuses.len() + 1).unwrap_or(u32::MAX);
             let of_status = Filter { status: vec![status], ..filter.clone() };
-            let count = self.count_matching(of_status, SEARCH_BUDGET).await?;
+            let count = self.count_matching(of_status, budget).await?;
             timers += count.timers;
             is_estimate |= count.is_estimate;
             by_status.push((status, count.timers));
         }
+        by_status.reverse();
         Ok(BulkPreview { matched: Count { timers, is_estimate }, by_status, examples })
     }
 
@@ -81,8 +87,9 @@ impl Commands {
             return self.change_now(&work, &found, now).await;
         }
         let count = self.count_matching(filter.clone(), SEARCH_BUDGET).await?;
-        let matched = count.timers.max(found.len() as u64);
-        if matched > request.expected_max {
+        let matched = Count { timers: count.timers.max(found.len() as u64), ..count };
+        // By an estimate nothing is refused: the operation counts before it changes the first timer.
+        if !matched.is_estimate && matched.timers > request.expected_max {
             return Err(too_many());
         }
         self.start(&work, filter, matched, request.expected_max, now).await
@@ -126,7 +133,7 @@ impl Commands {
         &self,
         work: &BulkWork,
         filter: Filter,
-        matched: u64,
+        matched: Count,
         expected_max: u64,
         now: Timestamp,
     ) -> Result<BulkAnswer, CommandError> {
@@ -134,10 +141,10 @@ impl Commands {
             id: OperationId(domain::TimerId::random(now)),
             key: self.caller.key_id(),
             by: self.caller_name(),
-            work: work.to_text(),
+            work: if matched.is_estimate { work.to_uncounted_text() } else { work.to_text() },
             filter,
             state: OperationState::Running,
-            matched,
+            matched: matched.timers,
             expected_max,
             changed: 0,
             skipped: 0,

@@ -3,6 +3,9 @@ use store::{BulkAction, BulkItem, Summary};
 
 use crate::{EarliestAllowed, Rules};
 
+/// What the text of an operation begins with that has to count first. A program that does not know of it lets the operation fail.
+const UNCOUNTED: &str = "uncounted ";
+
 /// What a bulk request does to the timers that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BulkWork {
@@ -141,8 +144,19 @@ impl BulkWork {
         }
     }
 
+    /// The same, for an operation that has to count its timers before it changes the first of them.
+    pub(crate) fn to_uncounted_text(&self) -> String {
+        format!("{UNCOUNTED}{}", self.to_text())
+    }
+
+    /// Whether the timers of an operation were counted before it was started.
+    pub(crate) fn is_counted(text: &str) -> bool {
+        !text.starts_with(UNCOUNTED)
+    }
+
     /// Reads the line that an operation keeps of its work.
     pub fn from_text(text: &str) -> Option<Self> {
+        let text = text.strip_prefix(UNCOUNTED).unwrap_or(text);
         let (name, rest) = text.split_once(' ').map_or((text, None), |(name, rest)| (name, Some(rest)));
         Some(match (name, rest) {
             ("cancel", None) => Self::Cancel,
@@ -161,9 +175,9 @@ impl BulkWork {
         })
     }
 
-    /// What an operation does, by its name: the first word of its text.
+    /// What an operation does, by its name.
     pub fn name_in(text: &str) -> &str {
-        text.split(' ').next().unwrap_or_default()
+        text.strip_prefix(UNCOUNTED).unwrap_or(text).split(' ').next().unwrap_or_default()
     }
 }
 

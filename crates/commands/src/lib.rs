@@ -43,6 +43,8 @@ mod stats;
 mod update;
 
 #[cfg(test)]
+mod estimating;
+#[cfg(test)]
 mod rig;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Operations: bulk changes that are carried out in the background, page by page, and survive the node that carries them out.
 //!
 //! ```text
-//!   take, under a lease ──▶ list a page after the cursor ──▶ change_all: the page and the new cursor, one commit ──┐
+//!   take, under a lease ──▶ count, where that takes long ──▶ list a page after the cursor ──▶ change_all: the page and the new cursor, one commit ──┐
 //!                                    ▲                                                                            │
 //!                                    └──────────── pause: as long as the page took ◀──────────────────────────────┘
 //! ```
@@ -9,7 +9,7 @@
 use std::{future::Future, time::Duration};
 
 use domain::{Span, Timestamp};
-use store::{BulkOperation, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
+use store::{BulkOperation, Cursor, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
 use tokio::time::Instant;
 
 use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
@@ -20,6 +20,10 @@ const SHOWN_MAX: usize = 100;
 const READ_AT_ONCE: usize = 100;
 /// How many timers are changed in one commit: few enough that what fires meanwhile hardly waits for it.
 const PAGE_TIMERS: u32 = 250;
+/// How many timers are counted at a time.
+const COUNTED_AT_ONCE: u32 = 1_000;
+/// How often the lease is renewed while nothing but counting is done.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
 const LEASE: Span = Span::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -28,6 +32,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 const PURGED_AT_ONCE: usize = 1_000;
+/// Why an operation fails that met more timers than its client expects.
+const TOO_MANY: &str = "more timers match than expected_max";
 
 impl Commands {
     /// The latest operations that this caller may know of.
@@ -82,6 +88,32 @@ struct Taken {
     page: u32,
     /// Whether the last commit may or may not have happened.
     is_unsure: bool,
+    /// There while its timers are counted. After a crash they are counted anew: nothing was changed yet.
+    counting: Option<Counting>,
+}
+
+struct Counting {
+    timers: u64,
+    cursor: Option<Cursor>,
+    renewed: Instant,
+}
+
+impl Taken {
+    fn new(operation: BulkOperation, page: u32) -> Self {
+        let has_begun = operation.cursor.is_some() || BulkWork::is_counted(&operation.work);
+        let counting = (!has_begun).then(|| Counting { timers: 0, cursor: None, renewed: Instant::now() });
+        Self { operation, page, is_unsure: false, counting }
+    }
+}
+
+/// How far the count of an operation has come.
+enum Counted {
+    Partly,
+    All,
+    /// More match than its client expects.
+    TooMany,
+    /// It was stopped, or is another node's.
+    NotOurs,
 }
 
 /// What one step did.
@@ -164,11 +196,11 @@ impl OperationRunner {
                     operation.state == OperationState::Running && operation.epoch == taken.operation.epoch
                 };
                 let operation = stored.filter(is_ours);
-                Ok(operation.map(|operation| Taken { operation, page: taken.page, is_unsure: false }))
+                Ok(operation.map(|operation| Taken::new(operation, taken.page)))
             }
             None => {
                 let operation = call::writing(bulk.take_operation(LEASE)).await?;
-                Ok(operation.map(|operation| Taken { operation, page: PAGE_TIMERS, is_unsure: false }))
+                Ok(operation.map(|operation| Taken::new(operation, PAGE_TIMERS)))
             }
         }
     }
@@ -179,13 +211,24 @@ impl OperationRunner {
         let Some(work) = BulkWork::from_text(&operation.work) else {
             return self.finish(operation, Some("it was started by a later version, and cannot be understood")).await;
         };
+        if let Some(counting) = &mut taken.counting {
+            return match self.count(operation, &work, counting).await? {
+                Counted::Partly => Ok(true),
+                Counted::All => {
+                    taken.counting = None;
+                    Ok(true)
+                }
+                Counted::TooMany => self.finish(operation, Some(TOO_MANY)).await,
+                Counted::NotOurs => Ok(false),
+            };
+        }
         let processed = operation.changed + operation.skipped + operation.errors;
         let left = operation.expected_max.saturating_sub(processed);
         let limit = taken.page.min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
         let query = ListQuery { limit, after: operation.cursor, ..in_order(operation.filter.clone()) };
         let page = call::reading(self.commands.stores.timers.list(&query)).await?;
         if page.timers.len() as u64 > left {
-            return self.finish(operation, Some("more timers match than expected_max")).await;
+            return self.finish(operation, Some(TOO_MANY)).await;
         }
         let now = self.commands.clock.now();
         let plan = self.commands.plan(operation.started_at, operation.matched, now);
@@ -196,13 +239,10 @@ impl OperationRunner {
         let items: Vec<_> = (processed..).zip(timers).map(|(rank, timer)| work.item(timer, rank, &plan, now)).collect();
         let cursor = page.next.or_else(|| page.timers.last().map(|last| last.cursor(query.sort))).or(operation.cursor);
         let errors = u64::from(is_unreadable);
-        let progress = Progress { operation: operation.id, epoch: operation.epoch, cursor, errors, lease: LEASE };
+        let progress = Progress { operation: operation.id, epoch: operation.epoch, cursor, errors, matched: None, lease: LEASE };
         let action = work.action();
         let change = self.commands.stores.bulk.change_all(&action, &items, Some(&progress), now);
-        let Some(changes) = call::writing(change).await? else {
-            tracing::info!(operation.id = %operation.id.0, "an operation was stopped, or another node goes on with it");
-            return Ok(false);
-        };
+        let Some(changes) = call::writing(change).await? else { return Ok(self.not_ours(operation)) };
         let changed = self.commands.tell(&work, &changes);
         operation.changed += changed;
         operation.skipped += changes.len() as u64 - changed;
@@ -213,6 +253,39 @@ impl OperationRunner {
             return self.finish(&taken.operation, None).await;
         }
         Ok(true)
+    }
+
+    /// Counts a page of the timers that match. Once all are counted, and before the first is changed, their number is exact.
+    async fn count(&self, operation: &mut BulkOperation, work: &BulkWork, counting: &mut Counting) -> StoreResult<Counted> {
+        let query = ListQuery { limit: COUNTED_AT_ONCE, after: counting.cursor, ..in_order(operation.filter.clone()) };
+        let page = call::reading(self.commands.stores.timers.list(&query)).await?;
+        counting.timers += page.timers.len() as u64;
+        counting.cursor = page.next;
+        if counting.timers > operation.expected_max {
+            return Ok(Counted::TooMany);
+        }
+        let matched = page.next.is_none().then_some(counting.timers);
+        if matched.is_none() && counting.renewed.elapsed() < RENEWAL_INTERVAL {
+            return Ok(Counted::Partly);
+        }
+        let (id, epoch) = (operation.id, operation.epoch);
+        let progress = Progress { operation: id, epoch, cursor: None, errors: 0, matched, lease: LEASE };
+        let action = work.action();
+        let noted = self.commands.stores.bulk.change_all(&action, &[], Some(&progress), self.commands.clock.now());
+        if call::writing(noted).await?.is_none() {
+            self.not_ours(operation);
+            return Ok(Counted::NotOurs);
+        }
+        counting.renewed = Instant::now();
+        let Some(matched) = matched else { return Ok(Counted::Partly) };
+        operation.matched = matched;
+        Ok(Counted::All)
+    }
+
+    /// Whether an operation goes on here that is not this node's any more: it does not.
+    fn not_ours(&self, operation: &BulkOperation) -> bool {
+        tracing::info!(operation.id = %operation.id.0, "an operation was stopped, or another node goes on with it");
+        false
     }
 
     async fn is_unreadable(&self, timer: &store::Summary) -> StoreResult<bool> {

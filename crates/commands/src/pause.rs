@@ -1,4 +1,4 @@
-use domain::{Missed, Status, Timer, TimerId};
+use domain::{Missed, Status, Timer, TimerId, Timestamp};
 use store::{Changed, StoreError};
 
 use crate::{CommandError, Commands, Verb, call, call::ReadBack};
@@ -14,13 +14,17 @@ impl Commands {
         if let Err(cause @ StoreError::Unknown(_)) = answer {
             let mut read_back = ReadBack::of("pause", cause);
             answer = loop {
-                match read_back.timer(self, id).await? {
-                    None => break Ok(Changed::NotFound),
-                    Some(timer) if is_paused_at(&timer, now) => break Ok(Changed::Done(timer)),
-                    Some(_) => {}
+                let Some(timer) = read_back.timer(self, id).await? else { break Ok(Changed::NotFound) };
+                match paused_since(&timer, expected, now) {
+                    Trace::Made => break Ok(Changed::Done(timer)),
+                    Trace::Open => return Err(read_back.given_up().into()),
+                    Trace::NotMade => {}
                 }
                 match call::writing(self.stores.timers.pause(id, expected, note, now)).await {
                     Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => read_back.pause().await?,
+                    // The first try may have been committed after the timer was read: what is there now decides.
+                    Ok(Changed::StaleRevision(timer) | Changed::WrongStatus(timer))
+                        if paused_since(&timer, expected, now) != Trace::NotMade => {}
                     known => break known,
                 }
             };
@@ -57,14 +61,16 @@ impl Commands {
         if let Err(cause @ StoreError::Unknown(_)) = answer {
             let mut read_back = ReadBack::of("resume", cause);
             answer = loop {
-                match read_back.timer(self, id).await? {
-                    None => break Ok(Changed::NotFound),
-                    // Whatever became of it since, it is not in this pause any more.
-                    Some(timer) if timer.status != Status::Paused => break Ok(Changed::Done(timer)),
-                    Some(_) => {}
+                let Some(timer) = read_back.timer(self, id).await? else { break Ok(Changed::NotFound) };
+                match resumed_since(&timer, &before, expected, now) {
+                    Trace::Made => break Ok(Changed::Done(timer)),
+                    Trace::Open => return Err(read_back.given_up().into()),
+                    Trace::NotMade => {}
                 }
                 match call::writing(self.stores.timers.resume(id, expected, missed, now)).await {
                     Err(StoreError::Unknown(_) | StoreError::Unavailable(_)) => read_back.pause().await?,
+                    Ok(Changed::StaleRevision(timer) | Changed::WrongStatus(timer))
+                        if resumed_since(&timer, &before, expected, now) != Trace::NotMade => {}
                     known => break known,
                 }
             };
@@ -88,9 +94,47 @@ impl Commands {
     }
 }
 
-/// Whether a pause at that time made the timer what it is.
-fn is_paused_at(timer: &Timer, now: domain::Timestamp) -> bool {
-    timer.pause.as_ref().is_some_and(|pause| pause.at == now)
+/// What a timer shows of a change whose answer was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trace {
+    /// It was made.
+    Made,
+    /// It was not made, or not yet.
+    NotMade,
+    /// What came since hides whether it was made.
+    Open,
+}
+
+/// Whether the timer was paused at `now`. A pause raises the revision, and so does what ends it.
+fn paused_since(timer: &Timer, expected: Option<u32>, now: Timestamp) -> Trace {
+    if timer.pause.as_ref().is_some_and(|pause| pause.at == now) {
+        return Trace::Made;
+    }
+    match expected {
+        Some(expected) if timer.revision > expected.saturating_add(1) => Trace::Open,
+        // A cancel leaves the revision of the change before it.
+        Some(expected) if timer.revision > expected && timer.status.is_finished() => Trace::Open,
+        _ => Trace::NotMade,
+    }
+}
+
+/// Whether a timer that was paused, `before`, was resumed at `now`. A client that expects no revision asks only that the pause is over,
+/// by its own request or another.
+fn resumed_since(timer: &Timer, before: &Timer, expected: Option<u32>, now: Timestamp) -> Trace {
+    let is_made_here = timer.updated_at == now;
+    match (timer.revision.saturating_sub(before.revision), timer.status) {
+        // One that ends with its pause keeps its revision.
+        (0, Status::Expired) if is_made_here => Trace::Made,
+        // Paused as it was or changed in its pause, or ended in it.
+        (0, _) | (1, Status::Paused) => Trace::NotMade,
+        (1, _) if is_made_here => Trace::Made,
+        // Paused anew.
+        (_, Status::Paused) => Trace::Open,
+        _ if expected.is_none() => Trace::Made,
+        // Another client has ended the pause.
+        (1, status) if !status.is_finished() => Trace::NotMade,
+        _ => Trace::Open,
+    }
 }
 
 #[cfg(test)]

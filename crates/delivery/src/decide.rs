@@ -1,7 +1,7 @@
 //! What follows an attempt. Pure: time and chance are arguments.
 
 use domain::{Delivery, Next, RetryPolicy, Span, Timer, Timestamp, limits};
-use store::{Claimed, Unreadable};
+use store::{Claimed, Unreadable, is_let_expire};
 
 use crate::{Failure, NamespaceRules, Outcome};
 
@@ -113,6 +113,10 @@ pub fn recover(claimed: &Claimed, rules: &NamespaceRules, now: Timestamp) -> Nex
         Ok(timer) => timer,
         Err(reason) => return unreadable(reason, now),
     };
+    // No call was made, and none is: the claim was there to end it.
+    if let Some(error) = timer.last_error.as_ref().filter(|error| is_let_expire(error)) {
+        return Next::Expired { at: now, error: error.clone(), is_called: false };
+    }
     let attempt = claimed.attempt;
     let stopped = format!("the node of attempt {attempt} stopped before its result was recorded");
     let retries = rules.retries(&timer.definition).map_or(0, |policy| policy.max_retries);

@@ -3,7 +3,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use delivery::{Attempted, Outcome};
 use domain::{Attempt, Next, Span, Timer, TimerId, Timestamp, TraceContext};
 use futures_util::FutureExt;
-use store::{ClaimToken, Claimed, Settlement};
+use store::{ClaimToken, Claimed, Settlement, is_let_expire};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Deliver, Pipeline, follow_up::FollowUp, recorder::CallEnd};
@@ -106,10 +106,13 @@ impl<D: Deliver> Pipeline<D> {
         Delivered { next, attempt: record, late: Some(late), trace }
     }
 
-    /// A timer that has expired: by its own expiry, or, where it has none, because it is later than the operator wants it. For the
-    /// operator retries are not late: they follow their policy, or are what the client wants now. Events are never too late: a
-    /// command may have waited long, and its sender waits for the event.
+    /// A timer that has expired: because its client let it expire, by its own expiry, or, where it has none, because it is later than the
+    /// operator wants it. For the operator retries are not late: they follow their policy, or are what the client wants now. Events
+    /// are never too late: a command may have waited long, and its sender waits for the event.
     fn too_late(&self, timer: &Timer, claimed: &Claimed, now: Timestamp) -> Option<Next> {
+        if let Some(error) = timer.last_error.as_ref().filter(|error| is_let_expire(error)) {
+            return Some(Next::Expired { at: now, error: error.clone(), is_called: false });
+        }
         if let Some(expires_at) = timer.expires_at() {
             let error = || delivery::expired(timer.last_error.as_deref(), expires_at);
             return (now >= expires_at).then(|| Next::Expired { at: now, error: error(), is_called: false });

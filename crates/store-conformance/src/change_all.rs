@@ -1,11 +1,14 @@
 //! Many timers changed in one commit, and the operations whose progress is part of it.
 
-use domain::{AccessKeyId, Event, Missed, Status, Timer, TimerId};
+use std::{collections::HashSet, sync::Arc};
+
+use domain::{AccessKeyId, Event, Expiry, Missed, Next, Status, Timer, TimerId, Timestamp};
 use futures_util::future::join_all;
 use store::{
-    BulkAction, BulkChange, BulkItem, BulkOperation, Changed, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, OperationId,
-    OperationState, Progress,
+    BulkAction, BulkChange, BulkItem, BulkOperation, Changed, Cursor, EXPIRED_BY_CLIENT, Epoch, Filter, MISSED_WHILE_PAUSED,
+    OperationId, OperationState, Progress,
 };
+use tokio::task::JoinHandle;
 
 use crate::{
     Fixture, NOW, Stage, ahead, secs,
@@ -25,6 +28,34 @@ async fn one_in_each_status(stage: &Stage, round: usize) -> Vec<Timer> {
     let mut timers = Vec::new();
     for status in Status::ALL {
         timers.push(stage.in_status(timer("http://a.example/").key(&format!("{round} {status}")), status).await);
+    }
+    timers
+}
+
+/// Timers that expire before they would be due by a bulk change, and after it. All of them are due at [`NOW`].
+async fn one_of_each_expiry(stage: &Stage, round: usize) -> Vec<Timer> {
+    let mut timers = Vec::new();
+    for expiry in [
+        Expiry::At(ahead(secs(60))),
+        Expiry::At(ahead(secs(500))),
+        Expiry::At(ahead(secs(501))),
+        Expiry::After(secs(500)),
+        Expiry::After(secs(501)),
+    ] {
+        for status in [Status::Pending, Status::Paused, Status::Failed] {
+            let draft = timer("http://a.example/").key(&format!("{round} {status} {expiry:?}")).expiring(expiry);
+            timers.push(stage.in_status(draft, status).await);
+        }
+    }
+    timers
+}
+
+/// Timers whose end is told; one of them waits for a retry.
+async fn one_of_each_that_tells(stage: &Stage, round: usize) -> Vec<Timer> {
+    let draft = |name: &str| timer("http://a.example/").key(&format!("{round} told {name}")).telling("http://told.example/");
+    let mut timers = vec![retried(stage, draft("retried"), ahead(secs(90))).await];
+    for status in [Status::Pending, Status::Paused, Status::Executing, Status::Failed] {
+        timers.push(stage.in_status(draft(status.as_str()), status).await);
     }
     timers
 }
@@ -62,11 +93,20 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
         ..before.clone()
     };
     let pending = |timer: Timer| Timer { status: Status::Pending, pause: None, executed_at: None, ..timer };
+    let is_before_expiry = |at: Timestamp, timer: &Timer| timer.expires_at().is_none_or(|expires_at| at < expires_at);
+    let tells = before.definition.options.on_failure.is_some();
+    let let_expire = |error: &str| {
+        let timer =
+            Timer { last_error: Some(error.to_owned()), updated_at: now, revision: before.revision + 1, ..before.clone() };
+        Some(pending(timer))
+    };
+    let in_time = |timer: Timer| Some(timer).filter(|timer| is_before_expiry(timer.execute_at, timer));
     match (action, before.status) {
         (BulkAction::Cancel, Status::Pending | Status::Paused) => Some(ended(Status::Canceled, None)),
+        (BulkAction::Expire, Status::Pending | Status::Paused) if tells => let_expire(EXPIRED_BY_CLIENT),
         (BulkAction::Expire, Status::Pending | Status::Paused) => Some(ended(Status::Expired, Some(EXPIRED_BY_CLIENT))),
-        (BulkAction::Fire, Status::Pending) => Some(moved(now)),
-        (BulkAction::Reschedule, Status::Pending | Status::Paused) => Some(moved(ahead(secs(500)))),
+        (BulkAction::Fire, Status::Pending) => in_time(moved(now)),
+        (BulkAction::Reschedule, Status::Pending | Status::Paused) => in_time(moved(ahead(secs(500)))),
         (BulkAction::Pause { note }, Status::Pending) => Some(Timer {
             status: Status::Paused,
             pause: Some(domain::Pause { at: now, note: note.clone() }),
@@ -74,13 +114,16 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
             revision: before.revision + 1,
             ..before.clone()
         }),
+        (BulkAction::Resume { missed: Missed::Expire }, Status::Paused) if tells => let_expire(store::MISSED_WHILE_PAUSED),
         (BulkAction::Resume { missed: Missed::Expire }, Status::Paused) => {
             Some(ended(Status::Expired, Some(store::MISSED_WHILE_PAUSED)))
         }
         (BulkAction::Resume { .. }, Status::Paused) => {
             Some(pending(Timer { updated_at: now, revision: before.revision + 1, ..before.clone() }))
         }
-        (BulkAction::Retry, status) if status.after(Event::Reopen).is_some() => Some(pending(moved(before.execute_at))),
+        (BulkAction::Retry, status) if status.after(Event::Reopen).is_some() => {
+            is_before_expiry(ahead(secs(500)), before).then(|| pending(moved(before.execute_at)))
+        }
         _ => None,
     }
 }
@@ -88,11 +131,13 @@ fn expected(action: &BulkAction, before: &Timer) -> Option<Timer> {
 pub async fn each_action_changes_what_it_concerns_and_nothing_else(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     for (round, action) in every_action().into_iter().enumerate() {
-        let timers = one_in_each_status(&stage, round).await;
+        let mut timers = one_in_each_status(&stage, round).await;
+        timers.extend(one_of_each_expiry(&stage, round).await);
+        timers.extend(one_of_each_that_tells(&stage, round).await);
         let items: Vec<_> = timers.iter().map(item).collect();
         let changes = change(&stage, &action, &items).await;
         for (before, change) in timers.iter().zip(changes) {
-            let case = format!("{action:?} {}", before.status);
+            let case = format!("{action:?} {} {:?}", before.status, before.expires_at());
             if action == BulkAction::Delete && before.status.is_finished() {
                 assert_eq!((change, stage.store.get(before.id()).await.unwrap()), (BulkChange::Changed, None), "{case}");
                 continue;
@@ -113,6 +158,44 @@ pub async fn each_action_changes_what_it_concerns_and_nothing_else(fixture: impl
         }
         let again = change(&stage, &action, &items).await;
         assert!(again.iter().all(|change| !change.is_change()), "{action:?}: a second time nothing is changed");
+    }
+}
+
+pub async fn an_end_that_is_told_is_left_to_the_claim(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let now = ahead(secs(60));
+    let draft = |key: &str| timer("http://a.example/").key(key).due_in(secs(90)).telling("http://told.example/");
+    let pending = stage.create(draft("pending")).await;
+    let paused = stage.in_status(draft("paused"), Status::Paused).await;
+    let missed = stage.in_status(draft("missed").due_in(secs(5)), Status::Paused).await;
+    change(&stage, &BulkAction::Expire, &[item(&pending), item(&paused)]).await;
+    let resumed = stage.store.resume(missed.id(), None, Missed::Expire, now).await.unwrap();
+    assert_eq!(resumed, Changed::Done(stage.get(missed.id()).await));
+    for (before, error) in [(pending, EXPIRED_BY_CLIENT), (paused, EXPIRED_BY_CLIENT), (missed, MISSED_WHILE_PAUSED)] {
+        let expected = Timer {
+            status: Status::Pending,
+            pause: None,
+            last_error: Some(error.to_owned()),
+            updated_at: now,
+            revision: before.revision + 1,
+            ..before
+        };
+        assert_eq!(stage.get(expected.id()).await, expected);
+        let due = entry_at(&expected, now);
+        assert_eq!(stage.due_of(expected.id()).await, [due]);
+        let claimed = stage.claim(&[due]).await.remove(0);
+        let met = claimed.timer.clone().unwrap();
+        assert_eq!(
+            (met.last_error.as_deref(), met.execute_at, met.revision),
+            (Some(error), expected.execute_at, expected.revision)
+        );
+        stage.settle(&claimed, Next::Expired { at: now, error: error.to_owned(), is_called: false }).await;
+        let ended = stage.get(expected.id()).await;
+        assert_eq!(ended, Timer { status: Status::Expired, executed_at: Some(now), ..expected });
+        // It can be tried again, as one that had no end to tell.
+        let again = change(&stage, &BulkAction::Retry, &[item(&ended)]).await;
+        assert!(again[0].is_change());
+        assert_eq!(stage.get(ended.id()).await.last_error, None);
     }
 }
 
@@ -236,7 +319,7 @@ pub async fn progress_is_written_with_the_changes_and_only_by_the_owner(fixture:
     stage.store.add_operation(&operation(1), 10).await.unwrap();
     let taken = stage.store.take_operation(secs(600)).await.unwrap().unwrap();
     let cursor = Some(Cursor { at: NOW, id: timers[1].id() });
-    let progress = Progress { operation: taken.id, epoch: taken.epoch, cursor, errors: 2, lease: secs(600) };
+    let progress = Progress { operation: taken.id, epoch: taken.epoch, cursor, errors: 2, matched: None, lease: secs(600) };
     let stale = BulkItem { revision: 9, ..item(&timers[1]) };
     let change = async |progress: &Progress, items: &[BulkItem]| {
         stage.store.change_all(&BulkAction::Fire, items, Some(progress), NOW).await.unwrap()
@@ -245,6 +328,13 @@ pub async fn progress_is_written_with_the_changes_and_only_by_the_owner(fixture:
     assert_eq!(changes.iter().filter(|change| change.is_change()).count(), 1);
     let kept = stage.store.operation(taken.id).await.unwrap().unwrap();
     assert_eq!((kept.changed, kept.skipped, kept.errors, kept.cursor), (1, 1, 2, cursor));
+    assert_eq!(kept.matched, taken.matched, "they were not counted");
+
+    // What was counted is kept, also without a change.
+    let counted = Progress { errors: 0, matched: Some(4_000_000_000), ..progress };
+    assert_eq!(change(&counted, &[]).await, Some(Vec::new()));
+    let kept = stage.store.operation(taken.id).await.unwrap().unwrap();
+    assert_eq!((kept.matched, kept.changed, kept.skipped, kept.errors), (4_000_000_000, 1, 1, 2));
 
     // Another epoch changes nothing, nor does anything after the end.
     for epoch in [Epoch(0), Epoch(2)] {
@@ -274,45 +364,115 @@ pub async fn operations_that_ended_are_removed_and_no_others(fixture: impl Fixtu
     assert_eq!(stage.store.purge_operations(ahead(secs(60)), 10).await.unwrap(), 1);
 }
 
+/// Runs both, each in a task of its own. Which of them begins alternates; in some rounds it has ended before the other begins, in the rest
+/// they overlap.
+async fn race<A: Send + 'static, B: Send + 'static>(
+    round: u32,
+    one: impl Future<Output = A> + Send + 'static,
+    other: impl Future<Output = B> + Send + 'static,
+) -> (A, B) {
+    if round.is_multiple_of(2) {
+        let first = tokio::spawn(one);
+        begun(round, &first).await;
+        let second = tokio::spawn(other);
+        (first.await.unwrap(), second.await.unwrap())
+    } else {
+        let first = tokio::spawn(other);
+        begun(round, &first).await;
+        let second = tokio::spawn(one);
+        let other = first.await.unwrap();
+        (second.await.unwrap(), other)
+    }
+}
+
+/// In every third pair of rounds the first one has ended before the second begins.
+async fn begun<T>(round: u32, first: &JoinHandle<T>) {
+    while (round / 2).is_multiple_of(3) && !first.is_finished() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Rounds of a race: as many begin with the one as with the other, and of both some are certain.
+const ROUNDS: u32 = 6;
+
 pub async fn a_bulk_change_that_meets_a_claim_is_before_or_after_it(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    for (round, action) in (0..).zip([BulkAction::Pause { note: None }, BulkAction::Cancel, BulkAction::Reschedule]) {
-        let numbers = round * 1_000..round * 1_000 + 200;
-        let timers = stage.create_new(numbers.map(|n| timer("http://a.example/").numbered(n)).collect()).await;
-        let items: Vec<_> = timers.iter().map(item).collect();
-        let entries: Vec<_> = timers.iter().map(entry).collect();
-        let (changes, claimed) = tokio::join!(change(&stage, &action, &items), stage.claim(&entries));
-        let claimed: Vec<_> = claimed.into_iter().map(|claimed| claimed.entry.id).collect();
-        for (timer, change) in timers.iter().zip(changes) {
-            let now = stage.get(timer.id()).await;
-            let is_claimed = claimed.contains(&timer.id());
-            assert_ne!(change.is_change(), is_claimed && now.status == Status::Executing, "{action:?}: {now:?}");
-            assert!(!(change.is_change() && is_claimed), "{action:?}: both changed and claimed");
+    for (number, action) in (0..).zip([BulkAction::Pause { note: None }, BulkAction::Cancel, BulkAction::Reschedule]) {
+        let (mut won, mut lost) = (0, 0);
+        for round in 0..ROUNDS {
+            let first = u64::from((number * ROUNDS + round) * 1_000);
+            let numbers = first..first + 50;
+            let timers = stage.create_new(numbers.map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+            let items: Vec<_> = timers.iter().map(item).collect();
+            let entries: Vec<_> = timers.iter().map(entry).collect();
+            let in_bulk = {
+                let (store, action) = (Arc::clone(&stage.store), action.clone());
+                async move { store.change_all(&action, &items, None, ahead(secs(60))).await.unwrap().unwrap() }
+            };
+            let claim = {
+                let (store, claim) = (Arc::clone(&stage.store), stage.new_claim());
+                async move { store.claim(&claim, &entries).await.unwrap() }
+            };
+            let (changes, claimed) = race(round, in_bulk, claim).await;
+            let claimed: HashSet<_> = claimed.into_iter().map(|claimed| claimed.entry.id).collect();
+            won += changes.iter().filter(|change| change.is_change()).count();
+            lost += claimed.len();
+            for (timer, change) in timers.iter().zip(changes) {
+                let now = stage.get(timer.id()).await;
+                let is_claimed = claimed.contains(&timer.id());
+                assert_ne!(change.is_change(), is_claimed && now.status == Status::Executing, "{action:?}: {now:?}");
+                assert!(!(change.is_change() && is_claimed), "{action:?}: both changed and claimed");
+            }
         }
+        assert!(won > 0 && lost > 0, "{action:?}: no race: {won} changed, {lost} claimed");
     }
 }
 
 pub async fn a_bulk_change_that_meets_single_changes_counts_once_for_each_timer(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
-    let timers = stage.create_new((0..200).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
-    let items: Vec<_> = timers.iter().map(item).collect();
-    let singles = timers.iter().enumerate().map(async |(n, timer)| match n % 2 {
-        0 => stage.store.cancel(timer.id(), None, NOW).await.unwrap(),
-        _ => stage.store.update(&Timer { execute_at: ahead(secs(300)), ..timer.clone() }, NOW).await.unwrap(),
-    });
-    let (changes, singles) = tokio::join!(change(&stage, &BulkAction::Reschedule, &items), join_all(singles));
-    for (n, ((timer, in_bulk), single)) in timers.iter().zip(changes).zip(singles).enumerate() {
-        let now = stage.get(timer.id()).await;
-        match (n % 2, in_bulk.is_change(), single) {
-            // A cancel asks for no revision: it comes before the bulk change, or after it.
-            (0, moved, Changed::Done(_)) => {
-                assert_eq!((now.status, now.revision), (Status::Canceled, 1 + u32::from(moved)), "{now:?}");
+    let (mut won, mut lost) = (0, 0);
+    for round in 0..ROUNDS {
+        let first = u64::from(round * 1_000);
+        let timers = stage.create_new((first..first + 50).map(|n| timer("http://a.example/").numbered(n)).collect()).await;
+        let items: Vec<_> = timers.iter().map(item).collect();
+        let in_bulk = {
+            let store = Arc::clone(&stage.store);
+            async move { store.change_all(&BulkAction::Reschedule, &items, None, ahead(secs(60))).await.unwrap().unwrap() }
+        };
+        let singles = {
+            let (store, timers) = (Arc::clone(&stage.store), timers.clone());
+            let single = move |(n, timer): (usize, Timer)| {
+                let store = Arc::clone(&store);
+                async move {
+                    match n % 2 {
+                        0 => store.cancel(timer.id(), None, NOW).await.unwrap(),
+                        _ => store.update(&Timer { execute_at: ahead(secs(300)), ..timer }, NOW).await.unwrap(),
+                    }
+                }
+            };
+            async move { join_all(timers.into_iter().enumerate().map(single)).await }
+        };
+        let (changes, singles) = race(round, in_bulk, singles).await;
+        for (n, ((timer, in_bulk), single)) in timers.iter().zip(changes).zip(singles).enumerate() {
+            let now = stage.get(timer.id()).await;
+            match (n % 2, in_bulk.is_change(), single) {
+                // A cancel asks for no revision: it comes before the bulk change, or after it.
+                (0, moved, Changed::Done(_)) => {
+                    assert_eq!((now.status, now.revision), (Status::Canceled, 1 + u32::from(moved)), "{now:?}");
+                }
+                // Both have read the same revision: one of them counts.
+                (1, true, Changed::StaleRevision(_)) => {
+                    won += 1;
+                    assert_eq!((now.execute_at, now.revision), (ahead(secs(500)), 2));
+                }
+                (1, false, Changed::Done(after)) => {
+                    lost += 1;
+                    assert_eq!((now.revision, &now), (2, &after));
+                }
+                other => panic!("{other:?} {now:?}"),
             }
-            // Both have read the same revision: one of them counts.
-            (1, true, Changed::StaleRevision(_)) => assert_eq!((now.execute_at, now.revision), (ahead(secs(500)), 2)),
-            (1, false, Changed::Done(after)) => assert_eq!((now.revision, &now), (2, &after)),
-            other => panic!("{other:?} {now:?}"),
+            assert_eq!(stage.due_of(timer.id()).await.len(), usize::from(now.status == Status::Pending));
         }
-        assert_eq!(stage.due_of(timer.id()).await.len(), usize::from(now.status == Status::Pending));
     }
+    assert!(won > 0 && lost > 0, "no race: {won} changed in bulk, {lost} by themselves");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Namespace, Next, Status, Timer, TimerId};
+use domain::{Group, Namespace, Next, Status, Timer, TimerId};
 use store::{Filter, ListQuery, Order, SEARCH_BUDGET, Sort};
 
 use crate::{Fixture, NOW, Stage, ago, ahead, secs, timer};
@@ -22,7 +22,8 @@ async fn a_variety(stage: &Stage) -> Vec<Timer> {
             if n != 2 {
                 draft = draft
                     .key(&format!("order-{status}-{n}"))
-                    .metadata(&format!(r#"{{"customer": {{"id": {n}}}, "s": "{status}"}}"#));
+                    .metadata(&format!(r#"{{"customer": {{"id": {n}}}, "s": "{status}"}}"#))
+                    .group(if n == 0 { "g" } else { "G" });
             } else {
                 draft = draft
                     .metadata(r#" {"customer":{"id":"0"},"s":"a\u0062c\u0000","list":[{"x":1.10},null]} "#)
@@ -65,6 +66,12 @@ fn filters() -> Vec<Filter> {
         format!(r#"{{"due_from":"{minute_ago}","due_to":"{past_a_minute_ago}"}}"#),
         format!(r#"{{"created_from":"{}","created_to":"{}"}}"#, ago(secs(100)), ago(secs(50))),
         format!(r#"{{"created_from":"{}","status":["failed"],"namespace":["shop","default"]}}"#, ago(secs(100))),
+        r#"{"group":"g"}"#.to_owned(),
+        r#"{"group":"G","namespace":["shop"]}"#.to_owned(),
+        r#"{"group":"g","namespace":["default","a,b","absent"]}"#.to_owned(),
+        r#"{"group":"G","status":["paused"]}"#.to_owned(),
+        r#"{"group":"g","namespace":["a,b"],"status":["pending","failed"]}"#.to_owned(),
+        r#"{"group":"absent"}"#.to_owned(),
         r#"{"correlation_id":"c-1","status":["completed"]}"#.to_owned(),
         r#"{"correlation_id":"c"}"#.to_owned(),
         r#"{"destination":"a.example:443"}"#.to_owned(),
@@ -151,6 +158,11 @@ pub async fn every_condition_counts_what_matches(fixture: impl Fixture) {
     for filter in filters() {
         let wanted = timers.iter().filter(|timer| filter.fits(timer)).count() as u64;
         assert_eq!(stage.store.count(&filter, PATIENCE).await.unwrap(), wanted, "{filter:?}");
+    }
+    // Counted by hand: one in each status and namespace.
+    for (group, timers) in [("g", 21), ("G", 21), ("absent", 0)] {
+        let filter = Filter { group: Some(Group::parse(group).unwrap()), ..Filter::default() };
+        assert_eq!(stage.store.count(&filter, PATIENCE).await.unwrap(), timers, "{group}");
     }
 }
 

@@ -250,6 +250,7 @@ macro_rules! behaviours {
             }
             change_all {
                 each_action_changes_what_it_concerns_and_nothing_else
+                an_end_that_is_told_is_left_to_the_claim
                 a_change_since_it_was_read_wins
                 what_waits_for_a_retry_is_changed_as_well
                 a_thousand_timers_are_changed_at_once

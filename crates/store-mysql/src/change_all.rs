@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use domain::{Destination, Status, TimerId, Timestamp};
 use serde::Serialize;
 use sqlx::{Row as _, mysql::MySqlRow, types::Uuid};
-use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Unreadable};
+use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Terms, Unreadable};
 use store_sql::{Call, portions, sql};
 
 use crate::{
@@ -34,6 +34,7 @@ pub(crate) const LOCK_DUE: &str = sql!("sql/bulk_lock_due.sql");
 pub(crate) const LOCK_PAUSED: &str = sql!("sql/bulk_lock_paused.sql");
 pub(crate) const LOCK_OUTCOME: &str = sql!("sql/bulk_lock_outcome.sql");
 pub(crate) const STANDING: &str = sql!("sql/bulk_standing.sql");
+pub(crate) const OPTIONS: &str = sql!("sql/bulk_options.sql");
 pub(crate) const END_DUE: &str = sql!("sql/bulk_end_due.sql");
 pub(crate) const END_PAUSED: &str = sql!("sql/bulk_end_paused.sql");
 pub(crate) const DELETE_DUE: &str = sql!("sql/bulk_delete_due.sql");
@@ -41,6 +42,8 @@ pub(crate) const DELETE_PAUSED: &str = sql!("sql/bulk_delete_paused.sql");
 pub(crate) const DELETE_OUTCOME: &str = sql!("sql/bulk_delete_outcome.sql");
 pub(crate) const DELETE_ATTEMPTS: &str = sql!("sql/bulk_delete_attempts.sql");
 pub(crate) const DELETE_DEFINITIONS: &str = sql!("sql/bulk_delete_definitions.sql");
+pub(crate) const LET_EXPIRE_DUE: &str = sql!("sql/bulk_let_expire_due.sql");
+pub(crate) const LET_EXPIRE_PAUSED: &str = sql!("sql/bulk_let_expire_paused.sql");
 pub(crate) const MOVE_DUE: &str = sql!("sql/bulk_move_due.sql");
 pub(crate) const MOVE_PAUSED: &str = sql!("sql/bulk_move_paused.sql");
 pub(crate) const MOVE_DEFINITION: &str = sql!("sql/bulk_move_definition.sql");
@@ -118,7 +121,9 @@ pub fn apply(
     for Row { was: Was { id, revision, status, finished_at }, .. } in rows.all() {
         match step {
             BulkStep::End { status, .. } => entries.finished(transaction, *id, now, status),
-            BulkStep::Move { .. } | BulkStep::Pause | BulkStep::Resume { .. } => entries.changed(*id, revision.saturating_add(1)),
+            BulkStep::LetExpire { .. } | BulkStep::Move { .. } | BulkStep::Pause | BulkStep::Resume { .. } => {
+                entries.changed(*id, revision.saturating_add(1));
+            }
             BulkStep::Reopen { .. } => {
                 entries.ended(transaction, *id, finished_at.unwrap_or(now), *status);
                 entries.changed(*id, revision.saturating_add(1));
@@ -144,6 +149,16 @@ fn write(transaction: &mut Transaction<'_>, step: BulkStep, rows: &Rows, note: O
                 transaction.then(placed(END_PAUSED, [status, error, now(), others.clone()]));
                 transaction.then(placed(DELETE_PAUSED, [others]));
             }
+        }
+        BulkStep::LetExpire { error, .. } => {
+            if !rows.pending.is_empty() {
+                transaction.then(placed(LET_EXPIRE_DUE, [pending, literal::text(error)]));
+            }
+            if !rows.others.is_empty() {
+                transaction.then(placed(LET_EXPIRE_PAUSED, [literal::text(error), others.clone()]));
+                transaction.then(placed(DELETE_PAUSED, [others]));
+            }
+            transaction.then(placed(RESUME_DEFINITION, [all, now()]));
         }
         BulkStep::Move { .. } => {
             if !rows.pending.is_empty() {
@@ -193,6 +208,14 @@ pub struct Met {
     pub standing: Standing,
     destination: Destination,
     finished_at: Option<Timestamp>,
+}
+
+impl Met {
+    /// The same timer with its terms, if it has any.
+    fn on(mut self, terms: Option<&Option<Terms>>) -> Self {
+        self.standing.terms = terms.copied().unwrap_or(self.standing.terms);
+        self
+    }
 }
 
 impl Call<Sessions> for ChangeAll {
@@ -303,21 +326,22 @@ impl ChangeAll {
         let mut changes = Vec::with_capacity(self.items.len());
         let mut steps: Vec<(BulkStep, Rows)> = Vec::new();
         let reopened = self.destinations_of_ended(transaction.session()).await?;
+        let terms = self.terms(transaction.session()).await?;
         for item in &self.items {
-            let found = met.get(&item.id);
+            let found = met.get(&item.id).map(|met| met.on(terms.get(&item.id)));
             let step = found.and_then(|met| self.action.step(item, &met.standing, self.now).map(|step| (step, met)));
             let Some((step, Met { standing, destination, finished_at })) = step else {
                 changes.push(BulkChange::Skipped);
                 continue;
             };
-            let destination = reopened.get(&item.id).copied().unwrap_or(*destination);
+            let destination = reopened.get(&item.id).copied().unwrap_or(destination);
             let next = match step {
-                BulkStep::Move { to: at } | BulkStep::Resume { at } => at.as_micros(),
+                BulkStep::Move { to: at } | BulkStep::Resume { at } | BulkStep::LetExpire { at, .. } => at.as_micros(),
                 BulkStep::Reopen { .. } => destination_column(destination),
                 _ => 0,
             };
-            let Standing { status, revision, at } = *standing;
-            let was = Was { id: item.id, revision, status, finished_at: *finished_at };
+            let Standing { status, revision, at, .. } = standing;
+            let was = Was { id: item.id, revision, status, finished_at };
             let at = match step {
                 BulkStep::Reopen { at } => Some(at),
                 _ => at,
@@ -329,6 +353,23 @@ impl ChangeAll {
             apply(transaction, step, &rows, self.action.note(), self.now)?;
         }
         Ok(changes)
+    }
+
+    /// What the options of timers say that have any, if the action asks for it.
+    async fn terms(&self, session: &mut Session) -> Result<HashMap<TimerId, Option<Terms>>, Failure> {
+        let mut terms = HashMap::new();
+        if !self.action.asks_for_terms() {
+            return Ok(terms);
+        }
+        for portion in portions(self.items.len()) {
+            let ids: Vec<Hex> = self.items[portion].iter().map(|item| Hex::from(item.id)).collect();
+            let given = session.given(&ids).await?;
+            for row in sqlx::query(OPTIONS).bind(given).fetch_all(&mut *session).await.or_not_done()? {
+                let options: Option<&str> = row.try_get("options").or_not_done()?;
+                terms.insert(crate::rows::id(&row).or_not_done()?, Terms::in_column(options));
+            }
+        }
+        Ok(terms)
     }
 
     /// Where timers go that have ended: only their definitions say so.
@@ -363,7 +404,9 @@ fn rows_of(steps: &mut Vec<(BulkStep, Rows)>, step: BulkStep) -> &mut Rows {
 const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination) -> BulkChange {
     match step {
         BulkStep::Move { to: at } if matches!(was, Status::Pending) => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Resume { at } | BulkStep::Reopen { at } => BulkChange::Due(DueEntry { at, id, destination }),
+        BulkStep::Resume { at } | BulkStep::Reopen { at } | BulkStep::LetExpire { at, .. } => {
+            BulkChange::Due(DueEntry { at, id, destination })
+        }
         _ => BulkChange::Changed,
     }
 }
@@ -385,6 +428,9 @@ fn read(row: &MySqlRow) -> Result<Met, Failure> {
             status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
             revision: u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()))?,
             at: micros("at")?,
+            execute_at: Timestamp::from_micros(row.try_get("execute_at").or_not_done()?),
+            // Until they are asked for, nothing stands in the way of a change.
+            terms: Some(Terms::default()),
         },
         destination: destination(column.unwrap_or(0)),
         finished_at: micros("finished_at")?,
@@ -404,6 +450,7 @@ async fn write_progress(session: &mut Session, progress: &Progress, changes: &[B
         .bind(changed as i64)
         .bind((changes.len() - changed) as i64)
         .bind(progress.errors.cast_signed())
+        .bind(progress.matched.map(u64::cast_signed))
         .bind(progress.lease.as_micros())
         .bind(progress.operation.0.as_uuid())
         .execute(session)

@@ -1,7 +1,7 @@
 //! Taking a timer out of what is due, and putting it back.
 
 use domain::{Event, Missed, Pause as Paused, Status, Timer, TimerId, Timestamp};
-use store::{BulkStep, Changed};
+use store::{BulkStep, Changed, Terms};
 use store_sql::Call;
 
 use crate::{
@@ -60,8 +60,9 @@ impl Call<Sessions> for Resume {
             Err(refusal) => return transaction.rollback().await.map(|()| refusal),
         };
         let at = held.at.map_or(self.now, Timestamp::from_micros);
-        let step = store::resume(at, self.missed, self.now);
-        let next = if let BulkStep::Resume { at } = step { at.as_micros() } else { 0 };
+        let terms = Some(Terms::of(&held.timer.definition.options));
+        let step = store::resume(at, self.missed, terms, self.now);
+        let next = if let BulkStep::Resume { at } | BulkStep::LetExpire { at, .. } = step { at.as_micros() } else { 0 };
         apply(&mut transaction, step, &Rows::of(&held, next, self.shards), None, self.now)?;
         transaction.commit().await?;
         let timer = Timer { pause: None, updated_at: self.now, ..held.timer };
@@ -69,7 +70,11 @@ impl Call<Sessions> for Resume {
             BulkStep::End { status, error } => {
                 Timer { status, last_error: error.map(str::to_owned).or(timer.last_error), ..timer }
             }
-            _ => Timer { status: Status::Pending, revision: timer.revision.saturating_add(1), ..timer },
+            step => {
+                let let_expire = if let BulkStep::LetExpire { error, .. } = step { Some(error.to_owned()) } else { None };
+                let (revision, last_error) = (timer.revision.saturating_add(1), let_expire.or(timer.last_error));
+                Timer { status: Status::Pending, revision, last_error, ..timer }
+            }
         }))
     }
 }

@@ -203,6 +203,7 @@ impl BulkStore for PartitionedStore {
                 kept.changed += changed;
                 kept.skipped += changes.len() as u64 - changed;
                 kept.errors += progress.errors;
+                kept.matched = progress.matched.unwrap_or(kept.matched);
                 kept.cursor = progress.cursor.map(|cursor| (cursor.at.as_micros(), cursor.id.as_uuid().as_u128()));
                 kept.lease_until = clock.saturating_add(progress.lease).as_micros();
                 true

@@ -5,7 +5,7 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 use store::{
-    ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, StoreError, StoreResult, StoredTimer, Unreadable,
+    ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, StoreError, StoreResult, StoredTimer, Terms, Unreadable,
 };
 
 use crate::{Change, Columns, Condition, Positions, Row, Version, Write, layout};
@@ -240,6 +240,11 @@ impl TimerRow {
             paused_at: head.paused_at,
             pause_note: head.pause_note.clone(),
         })
+    }
+
+    /// What its options say about bulk changes; `None` when they cannot be read.
+    pub fn terms(&self) -> Option<Terms> {
+        Terms::in_column(self.body().ok()?.options.as_deref())
     }
 
     pub fn timer(&self) -> Result<Timer, Unreadable> {

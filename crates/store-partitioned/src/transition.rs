@@ -116,6 +116,12 @@ impl TimerRow {
         self.head.at = at.as_micros();
     }
 
+    /// Into what is due, to be ended by its claim.
+    fn let_expire(&mut self, at: Timestamp, error: &str, now: Timestamp) {
+        self.go_on(at, now);
+        self.head.last_error = Some(error.to_owned());
+    }
+
     fn replaced(self) -> StoreResult<Step<Created>> {
         let timer = self.timer_or_corrupt()?;
         Ok(Step::Put(Box::new(self), Created::Replaced(timer)))
@@ -215,8 +221,12 @@ pub fn resume(
     now: Timestamp,
     clock: Timestamp,
 ) -> StoreResult<Step<Changed>> {
-    change(met, Event::Resume, expected, |row| match store::resume(row.at(), missed, now) {
+    change(met, Event::Resume, expected, |row| match store::resume(row.at(), missed, row.terms(), now) {
         BulkStep::End { status, error } => row.end(status, error, now, clock),
+        BulkStep::LetExpire { at, error } => {
+            row.let_expire(at, error, now);
+            row.note_changed();
+        }
         _ => {
             row.go_on(row.at().max(now), now);
             row.note_changed();
@@ -332,7 +342,13 @@ pub fn bulk(
         return Step::Leave(BulkChange::Changed);
     }
     let status = row.head.status;
-    let standing = Standing { status, revision: row.revision(), at: (!status.is_finished()).then(|| row.at()) };
+    let standing = Standing {
+        status,
+        revision: row.revision(),
+        at: (!status.is_finished()).then(|| row.at()),
+        execute_at: Timestamp::from_micros(row.head.execute_at),
+        terms: if action.asks_for_terms() { row.terms() } else { None },
+    };
     let Some(step) = action.step(item, &standing, now) else { return Step::Leave(BulkChange::Skipped) };
     row.head.operation = operation.or(row.head.operation);
     match step {
@@ -342,6 +358,10 @@ pub fn bulk(
         }
         BulkStep::Remove => return Step::Remove(Box::new(row), BulkChange::Changed),
         BulkStep::Reopen { at } => row.reopen(at, now),
+        BulkStep::LetExpire { at, error } => {
+            row.let_expire(at, error, now);
+            row.note_changed();
+        }
         BulkStep::Move { to } => {
             row.move_to(to, now);
             row.note_changed();

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use domain::{Destination, Status, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection, Row, postgres::PgRow, types::Uuid};
-use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Unreadable};
+use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Terms, Unreadable};
 use store_sql::{Call, portions, sql};
 
 use crate::{
@@ -28,7 +28,9 @@ pub(crate) const LOCK_DUE: &str = sql!("sql/bulk_lock_due.sql");
 pub(crate) const LOCK_PAUSED: &str = sql!("sql/bulk_lock_paused.sql");
 pub(crate) const LOCK_OUTCOME: &str = sql!("sql/bulk_lock_outcome.sql");
 pub(crate) const STANDING: &str = sql!("sql/bulk_standing.sql");
+pub(crate) const OPTIONS: &str = sql!("sql/bulk_options.sql");
 pub(crate) const END: &str = sql!("sql/bulk_end.sql");
+pub(crate) const LET_EXPIRE: &str = sql!("sql/bulk_let_expire.sql");
 pub(crate) const MOVE: &str = sql!("sql/bulk_move.sql");
 pub(crate) const PAUSE: &str = sql!("sql/bulk_pause.sql");
 pub(crate) const RESUME: &str = sql!("sql/bulk_resume.sql");
@@ -76,6 +78,9 @@ pub async fn apply(
         BulkStep::End { status, error } => {
             sqlx::query(END).bind(ids).bind(shards).bind(ats).bind(status.as_str()).bind(error).bind(now)
         }
+        BulkStep::LetExpire { at, error } => {
+            sqlx::query(LET_EXPIRE).bind(ids).bind(shards).bind(ats).bind(at.as_micros()).bind(error).bind(now)
+        }
         BulkStep::Move { .. } => sqlx::query(MOVE).bind(ids).bind(shards).bind(ats).bind(news).bind(now),
         BulkStep::Pause => sqlx::query(PAUSE).bind(ids).bind(shards).bind(ats).bind(now).bind(note),
         BulkStep::Resume { at } if ids.len() == 1 => {
@@ -103,6 +108,14 @@ pub struct ChangeAll {
 struct Met {
     standing: Standing,
     destination: Destination,
+}
+
+impl Met {
+    /// The same timer with its terms, if it has any.
+    fn on(mut self, terms: Option<&Option<Terms>>) -> Self {
+        self.standing.terms = terms.copied().unwrap_or(self.standing.terms);
+        self
+    }
 }
 
 impl Call<Sessions> for ChangeAll {
@@ -182,9 +195,9 @@ impl ChangeAll {
     async fn change(&self, session: &mut PgConnection, met: &HashMap<Uuid, Met>) -> Result<Vec<BulkChange>, Failure> {
         let mut changes = Vec::with_capacity(self.items.len());
         let mut steps: Vec<(BulkStep, Rows)> = Vec::new();
-        let reopened = self.destinations_of_ended(session).await?;
+        let (reopened, terms) = (self.destinations_of_ended(session).await?, self.terms(session).await?);
         for item in &self.items {
-            let found = met.get(&item.id.as_uuid());
+            let found = met.get(&item.id.as_uuid()).map(|met| met.on(terms.get(&item.id)));
             let step = found.and_then(|met| self.action.step(item, &met.standing, self.now).map(|step| (step, met)));
             let Some((step, met)) = step else {
                 changes.push(BulkChange::Skipped);
@@ -210,6 +223,22 @@ impl ChangeAll {
             apply(session, step, &rows, note.as_deref(), self.now).await?;
         }
         Ok(changes)
+    }
+
+    /// What the options of timers say that have any, if the action asks for it.
+    async fn terms(&self, session: &mut PgConnection) -> Result<HashMap<TimerId, Option<Terms>>, Failure> {
+        let mut terms = HashMap::new();
+        if !self.action.asks_for_terms() {
+            return Ok(terms);
+        }
+        for portion in portions(self.items.len()) {
+            let ids: Vec<Uuid> = self.items[portion].iter().map(|item| item.id.as_uuid()).collect();
+            for row in sqlx::query(OPTIONS).bind(ids).fetch_all(&mut *session).await.or_not_done()? {
+                let options: Option<&str> = row.try_get("options").or_not_done()?;
+                terms.insert(TimerId::from_uuid(row.try_get("id").or_not_done()?), Terms::in_column(options));
+            }
+        }
+        Ok(terms)
     }
 
     /// Where timers go that have ended: only their definitions say so.
@@ -244,7 +273,9 @@ fn rows_of(steps: &mut Vec<(BulkStep, Rows)>, step: BulkStep) -> &mut Rows {
 const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destination) -> BulkChange {
     match step {
         BulkStep::Move { to: at } if matches!(was, Status::Pending) => BulkChange::Due(DueEntry { at, id, destination }),
-        BulkStep::Resume { at } | BulkStep::Reopen { at } => BulkChange::Due(DueEntry { at, id, destination }),
+        BulkStep::Resume { at } | BulkStep::Reopen { at } | BulkStep::LetExpire { at, .. } => {
+            BulkChange::Due(DueEntry { at, id, destination })
+        }
         _ => BulkChange::Changed,
     }
 }
@@ -266,6 +297,9 @@ fn read(row: &PgRow) -> Result<Met, Failure> {
             status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
             revision: u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()))?,
             at: at.map(Timestamp::from_micros),
+            execute_at: Timestamp::from_micros(row.try_get("execute_at").or_not_done()?),
+            // Until they are asked for, nothing stands in the way of a change.
+            terms: Some(Terms::default()),
         },
         destination: destination(column.unwrap_or(0)),
     })
@@ -286,6 +320,7 @@ async fn write_progress(session: &mut PgConnection, progress: &Progress, changes
         .bind((changes.len() - changed) as i64)
         .bind(progress.errors.cast_signed())
         .bind(progress.lease.as_micros())
+        .bind(progress.matched.map(u64::cast_signed))
         .execute(session)
         .await
         .or_not_done()?;

@@ -2,7 +2,7 @@
 
 use domain::{Event, Missed, Pause as Paused, Status, Timer, TimerId, Timestamp};
 use sqlx::{Connection, PgConnection};
-use store::{BulkStep, Changed};
+use store::{BulkStep, Changed, Terms};
 use store_sql::Call;
 
 use crate::{
@@ -63,7 +63,8 @@ impl Call<Sessions> for Resume {
             Err(refusal) => return Ok(refusal),
         };
         let at = held.at.map_or(self.now, Timestamp::from_micros);
-        let step = store::resume(at, self.missed, self.now);
+        let terms = Some(Terms::of(&held.timer.definition.options));
+        let step = store::resume(at, self.missed, terms, self.now);
         apply(&mut transaction, step, &Rows::of(self.id, held.at, self.shards), None, self.now).await?;
         transaction.commit().await.or_unknown()?;
         let timer = Timer { pause: None, updated_at: self.now, ..held.timer };
@@ -71,7 +72,11 @@ impl Call<Sessions> for Resume {
             BulkStep::End { status, error } => {
                 Timer { status, last_error: error.map(str::to_owned).or(timer.last_error), ..timer }
             }
-            _ => Timer { status: Status::Pending, revision: timer.revision.saturating_add(1), ..timer },
+            step => {
+                let let_expire = if let BulkStep::LetExpire { error, .. } = step { Some(error.to_owned()) } else { None };
+                let (revision, last_error) = (timer.revision.saturating_add(1), let_expire.or(timer.last_error));
+                Timer { status: Status::Pending, revision, last_error, ..timer }
+            }
         }))
     }
 }

@@ -33,7 +33,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 38] = [
+pub const CALLERS: [(&str, &str); 40] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -63,7 +63,9 @@ pub const CALLERS: [(&str, &str); 38] = [
     ("lock paused in bulk", change_all::LOCK_PAUSED),
     ("lock outcomes in bulk", change_all::LOCK_OUTCOME),
     ("standing in bulk", change_all::STANDING),
+    ("options in bulk", change_all::OPTIONS),
     ("end in bulk", change_all::END),
+    ("let expire in bulk", change_all::LET_EXPIRE),
     ("move in bulk", change_all::MOVE),
     ("pause in bulk", change_all::PAUSE),
     ("resume in bulk", change_all::RESUME),

@@ -60,6 +60,7 @@ impl Write for ChangeAll {
                 number((changes.len() - changed) as u64),
                 number(progress.errors),
                 self.clock.saturating_add(progress.lease).as_micros(),
+                progress.matched.map(number),
             ])?;
         }
         Ok(Some(changes))
@@ -68,7 +69,10 @@ impl Write for ChangeAll {
 
 impl ChangeAll {
     fn change(&self, connection: &Connection, item: &BulkItem, tally: &mut Tally) -> Result<BulkChange, Failure> {
-        let Some(found) = Found::by_id(connection, item.id)? else { return Ok(BulkChange::Skipped) };
+        let Some(mut found) = Found::by_id(connection, item.id)? else { return Ok(BulkChange::Skipped) };
+        if self.action.asks_for_terms() {
+            found = found.with_terms(connection)?;
+        }
         match self.action.step(item, &found.standing, self.now) {
             Some(step) => found.apply(connection, step, self.action.note(), self.now, tally),
             None => Ok(BulkChange::Skipped),

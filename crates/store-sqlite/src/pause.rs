@@ -48,11 +48,12 @@ impl Write for Resume {
 
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Changed, Failure> {
         let found = match allowed(connection, self.id, Event::Resume, self.expected)? {
-            Ok(found) => found,
+            Ok(found) => found.with_terms(connection)?,
             Err(refusal) => return Ok(refusal),
         };
         let at = found.standing.at.unwrap_or(self.now);
-        found.apply(connection, store::resume(at, self.missed, self.now), None, self.now, tally)?;
+        let step = store::resume(at, self.missed, found.standing.terms, self.now);
+        found.apply(connection, step, None, self.now, tally)?;
         read_back(connection, Id::of(self.id)).map(Changed::Done)
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::{Status, TimerId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use store::{BulkChange, BulkStep, DueEntry, Unreadable};
+use store::{BulkChange, BulkStep, DueEntry, Terms, Unreadable};
 use store_sql::{column, sql};
 
 use crate::{
@@ -15,9 +15,11 @@ use crate::{
 };
 
 pub const STANDING_BY_ID: &str = sql!("sql/standing_by_id.sql");
+pub const OPTIONS_BY_ID: &str = sql!("sql/options_by_id.sql");
 pub const SHIFT_DEFINITION: &str = sql!("sql/shift_definition.sql");
 pub const PAUSE_DUE: &str = sql!("sql/pause_due.sql");
 pub const RESUME_DUE: &str = sql!("sql/resume_due.sql");
+pub const LET_EXPIRE_DUE: &str = sql!("sql/let_expire_due.sql");
 pub const DELETE_PAUSED: &str = sql!("sql/delete_paused.sql");
 pub const TOUCH_DEFINITION: &str = sql!("sql/touch_definition.sql");
 
@@ -48,6 +50,16 @@ impl Found {
         Ok(found.transpose()?)
     }
 
+    /// The same, with the terms of the timer.
+    pub fn with_terms(mut self, connection: &Connection) -> Result<Self, Failure> {
+        let read = |row: &Row<'_>| {
+            let options = row.get_ref(column!(OPTIONS_BY_ID, "options"))?;
+            Ok(options.as_str_or_null().ok().and_then(Terms::in_column))
+        };
+        self.standing.terms = connection.prepare_cached(OPTIONS_BY_ID)?.query_row([Id::of(self.id)], read)?;
+        Ok(self)
+    }
+
     fn read(id: TimerId, row: &Row<'_>) -> rusqlite::Result<Result<Self, Unreadable>> {
         let due_at: Option<i64> = row.get(column!(STANDING_BY_ID, "due_at"))?;
         let paused_until: Option<i64> = row.get(column!(STANDING_BY_ID, "paused_until"))?;
@@ -73,15 +85,18 @@ impl Found {
                 None => return Ok(Err(Unreadable(format!("timer {id} is neither due nor paused nor finished")))),
             }
         };
+        let execute_at = row.get(column!(STANDING_BY_ID, "execute_at"))?;
         Ok(Ok(Self {
             id,
             standing: store::Standing {
                 status,
                 revision: row.get(column!(STANDING_BY_ID, "revision"))?,
                 at: due_at.or(paused_until).map(Timestamp::from_micros),
+                execute_at: Timestamp::from_micros(execute_at),
+                terms: None,
             },
             namespace: row.get(column!(STANDING_BY_ID, "namespace"))?,
-            execute_at: row.get(column!(STANDING_BY_ID, "execute_at"))?,
+            execute_at,
             due_minute: row.get(column!(STANDING_BY_ID, "due_minute"))?,
             attempt,
             last_error,
@@ -118,6 +133,7 @@ impl Found {
     ) -> Result<BulkChange, Failure> {
         match step {
             BulkStep::End { status, error } => self.end(connection, status, error, now, tally),
+            BulkStep::LetExpire { at, error } => self.let_expire(connection, at, error, now, tally),
             BulkStep::Move { to } => self.move_to(connection, to, now, tally),
             BulkStep::Pause => self.pause(connection, note, now, tally),
             BulkStep::Resume { at } => self.resume(connection, at, now, tally),
@@ -186,11 +202,38 @@ impl Found {
     }
 
     fn resume(&self, connection: &Connection, at: Timestamp, now: Timestamp, tally: &mut Tally) -> Result<BulkChange, Failure> {
+        self.unpause(connection, at, tally)?;
+        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![Id::of(self.id), at.minute(), now.as_micros()])?;
+        self.record_change(tally);
+        Ok(self.due(at))
+    }
+
+    /// Moves the row of a paused timer to what is due.
+    fn unpause(&self, connection: &Connection, at: Timestamp, tally: &mut Tally) -> Result<(), Failure> {
         let (id, minute) = (Id::of(self.id), self.execute_minute());
         connection.prepare_cached(RESUME_DUE)?.execute(params![minute, id, at.minute(), at.as_micros()])?;
         connection.prepare_cached(DELETE_PAUSED)?.execute(params![minute, id])?;
-        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, at.minute(), now.as_micros()])?;
         tally.turn(namespace_column(&self.namespace), Status::Paused, Status::Pending);
+        Ok(())
+    }
+
+    fn let_expire(
+        &self,
+        connection: &Connection,
+        at: Timestamp,
+        error: &str,
+        now: Timestamp,
+        tally: &mut Tally,
+    ) -> Result<BulkChange, Failure> {
+        let id = Id::of(self.id);
+        let mut stands_in = self.due_minute;
+        if self.is_paused() {
+            self.unpause(connection, at, tally)?;
+            stands_in = at.minute();
+        }
+        let row = params![stands_in, id, at.minute(), at.as_micros(), error];
+        connection.prepare_cached(LET_EXPIRE_DUE)?.execute(row)?;
+        connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, at.minute(), now.as_micros()])?;
         self.record_change(tally);
         Ok(self.due(at))
     }

@@ -20,7 +20,7 @@ pub struct BulkOperation {
     pub work: String,
     pub filter: Filter,
     pub state: OperationState,
-    /// How many timers matched when it started.
+    /// How many timers matched when it started; an estimate until it has counted them.
     pub matched: u64,
     /// It changes no more than these.
     pub expected_max: u64,
@@ -73,6 +73,8 @@ pub struct Progress {
     pub cursor: Option<Cursor>,
     /// Timers of the page that cannot be read.
     pub errors: u64,
+    /// How many timers match, once they are counted; until then what was known before stays.
+    pub matched: Option<u64>,
     /// From now on, by the database's clock, the operation is its owner's for so long.
     pub lease: Span,
 }

@@ -11,7 +11,8 @@ pub trait BulkStore: Send + Sync {
     /// Does to each of `items` what [`BulkAction::step`] says, all of it in one commit: at most 1,000 of them, each id once. Says for each what
     /// became of it. A claim that meets the change is before or after it, as with single changes.
     ///
-    /// With `progress`, how far its operation has come is written in the same commit; its counts grow by what was changed and skipped. `None`
+    /// With `progress`, how far its operation has come is written in the same commit, also where there are no items; its counts grow by what
+    /// was changed and skipped. `None`
     /// when the operation does not run under that epoch any more: then nothing was changed.
     async fn change_all(
         &self,

@@ -72,7 +72,9 @@ pub trait TimerStore: Sharded {
 
     /// Puts a paused timer back to pending, if it still has the `expected` revision where one is given. Its next attempt is due when it
     /// was. If that has passed at `now`, `missed` decides: the attempt is due at `now` (`execute_at` stays), or the timer ends as
-    /// expired with [`MISSED_WHILE_PAUSED`] as its error. The revision rises, but for one that ends, and `updated_at` becomes `now`.
+    /// expired with [`MISSED_WHILE_PAUSED`] as its error. One with an `on_failure` has that error then, is due at `now`, and is ended by
+    /// the claim: see [`BulkStep::LetExpire`](crate::BulkStep::LetExpire). The revision rises, but for one that ends, and `updated_at`
+    /// becomes `now`.
     async fn resume(&self, id: TimerId, expected: Option<u32>, missed: Missed, now: Timestamp) -> StoreResult<Changed>;
 
     /// What is remembered of a timer's attempts: the last [`limits::ATTEMPTS_KEPT`](domain::limits::ATTEMPTS_KEPT) of them,

@@ -56,12 +56,28 @@ async fn every_call_is_the_one_of_the_id() {
     let pinged = rig.call("POST", &format!("{by_key}/ping"), r#"{"delay":"2h"}"#).await;
     assert_eq!((pinged.message().as_str(), &pinged.headers["etag"]), ("timer postponed successfully", &"\"5\"".parse().unwrap()));
     assert_eq!(pinged.data("execute_at"), "2030-01-01T02:00:00Z");
-    for (method, rest, body) in
-        [("PUT", "", "{}"), ("DELETE", "", ""), ("POST", "/fire", ""), ("POST", "/retry", ""), ("POST", "/ping", "")]
-    {
+    let paused = rig.call("POST", &format!("{by_key}/pause"), r#"{"note":"wait"}"#).await;
+    assert_eq!((paused.data("status"), &paused.headers["etag"]), ("paused".into(), &"\"6\"".parse().unwrap()), "{}", paused.text);
+    assert_eq!(rig.get(&by_id).await.data("status"), "paused");
+    let resumed = rig.call("POST", &format!("{by_key}/resume"), r#"{"missed":"fire"}"#).await;
+    assert_eq!(
+        (resumed.data("status"), &resumed.headers["etag"]),
+        ("pending".into(), &"\"7\"".parse().unwrap()),
+        "{}",
+        resumed.text
+    );
+    for (method, rest, body) in [
+        ("PUT", "", "{}"),
+        ("DELETE", "", ""),
+        ("POST", "/fire", ""),
+        ("POST", "/retry", ""),
+        ("POST", "/ping", ""),
+        ("POST", "/pause", ""),
+        ("POST", "/resume", ""),
+    ] {
         let mut stale = request(method, &format!("{by_key}{rest}"), body);
         stale.headers_mut().insert("if-match", "\"1\"".parse().unwrap());
-        assert_eq!(rig.send(stale).await.refused(412, 6), "timer has revision 5, not 1", "{method} {rest}");
+        assert_eq!(rig.send(stale).await.refused(412, 6), "timer has revision 7, not 1", "{method} {rest}");
     }
     assert_eq!(rig.call("DELETE", by_key, "").await.data("status"), "canceled");
     assert_eq!(rig.get(&by_id).await.data("status"), "canceled");

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use domain::{Access, AccessKey, Caller, Key, Missed, Namespace, Namespaces, Next, Rights, Span, TimerId};
 use store::{Operation, TimerStore};
 use store_testing::Fault;
@@ -5,6 +7,7 @@ use store_testing::Fault;
 use super::*;
 use crate::{
     NewTimerRequest, OperationRunner, Ran, Reschedule, Shift,
+    estimating::Estimating,
     rig::{NOW, Rig, plain},
 };
 
@@ -149,4 +152,19 @@ async fn an_unknown_outcome_is_called_unknown() {
     create_many(&rig, 3).await;
     rig.store.plan(Operation::ChangeAll, Fault::DoneUnknown);
     assert!(matches!(rig.commands.bulk(&request(BulkWork::Cancel, 3)).await, Err(CommandError::Unknown(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preview_takes_no_longer_than_a_search_however_many_statuses_it_counts() {
+    let rig = Rig::new();
+    create_many(&rig, 3).await;
+    let store = Arc::new(Estimating::new(Arc::clone(&rig.store), 7));
+    let commands = Commands { stores: crate::Stores::of(store.clone()), ..rig.commands.clone() };
+    let began = tokio::time::Instant::now();
+    let preview = commands.preview_bulk(&Filter::default()).await.unwrap();
+    assert!(began.elapsed() <= SEARCH_BUDGET + Duration::from_millis(10), "{:?}", began.elapsed());
+    assert_eq!(preview.by_status, Status::ALL.map(|status| (status, 7)));
+    let budgets = store.budgets();
+    assert_eq!(budgets.len(), Status::ALL.len());
+    assert!(budgets.iter().all(|budget| *budget >= SEARCH_BUDGET / 8), "{budgets:?}");
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use domain::{Access, AccessKey, Caller, Namespace, Namespaces, Rights, Status};
 use store::{Filter, Operation, TimerStore};
 use store_testing::Fault;
@@ -6,6 +8,7 @@ use super::*;
 use crate::{
     BulkAnswer, OPERATIONS_RUNNING_MAX, Reschedule, Shift,
     bulk::tests::{create_many, request},
+    estimating::Estimating,
     rig::{NOW, Rig},
 };
 
@@ -142,4 +145,96 @@ async fn operations_that_ended_long_ago_are_removed() {
     assert!(matches!(rig.commands.operation(operation.id).await, Err(CommandError::NoSuchOperation)));
     let pending = Filter { status: vec![Status::Pending], ..Filter::default() };
     assert_eq!(rig.store.count(&pending, store::SEARCH_BUDGET).await.unwrap(), 1_100, "the timers stay");
+}
+
+/// The operation that is started for so many timers, which match according to an estimate.
+async fn estimated(rig: &Rig, estimate: u64, work: BulkWork, expected_max: u64) -> (Commands, BulkOperation) {
+    let store = Arc::new(Estimating::new(Arc::clone(&rig.store), estimate));
+    let commands = Commands { stores: crate::Stores::of(store), ..rig.commands.clone() };
+    match commands.bulk(&request(work, expected_max)).await.unwrap() {
+        BulkAnswer::Started(operation) => (commands, *operation),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_estimate_refuses_nothing_and_the_operation_counts_first() {
+    for estimate in [1, 1_000_000] {
+        let rig = Rig::new();
+        create_many(&rig, 2_200).await;
+        let (commands, operation) = estimated(&rig, estimate, shift(), 2_200).await;
+        assert_eq!((operation.matched, operation.state), (estimate.max(1_001), OperationState::Running));
+        assert_eq!(BulkWork::from_text(&operation.work), Some(shift()));
+        assert_eq!(BulkWork::name_in(&operation.work), "reschedule");
+        let mut runner = OperationRunner::new(commands, DAY);
+        for _ in 0..3 {
+            assert_eq!(runner.run_once().await.unwrap(), Ran::Page);
+            assert_eq!(rig.commands.operation(operation.id).await.unwrap().changed, 0, "they are counted");
+        }
+        let counted = rig.commands.operation(operation.id).await.unwrap();
+        assert_eq!((counted.matched, counted.cursor), (2_200, None), "before the first is changed");
+        while runner.run_once().await.unwrap() == Ran::Page {}
+        let ended = rig.commands.operation(operation.id).await.unwrap();
+        assert_eq!((ended.state, ended.changed, ended.matched), (OperationState::Done, 2_200, 2_200));
+        assert_eq!(revisions(&rig).await, [2]);
+    }
+}
+
+#[tokio::test]
+async fn an_operation_that_counts_more_than_expected_changes_none() {
+    let rig = Rig::new();
+    create_many(&rig, 2_200).await;
+    let (commands, operation) = estimated(&rig, 1, shift(), 2_199).await;
+    let mut runner = OperationRunner::new(commands, DAY);
+    while runner.run_once().await.unwrap() == Ran::Page {}
+    let ended = rig.commands.operation(operation.id).await.unwrap();
+    assert_eq!((ended.state, ended.changed, ended.skipped), (OperationState::Failed, 0, 0));
+    assert_eq!(ended.error.as_deref(), Some("more timers match than expected_max"));
+    assert_eq!(revisions(&rig).await, [1]);
+}
+
+#[tokio::test]
+async fn a_count_that_was_interrupted_begins_anew_and_keeps_its_lease() {
+    let rig = Rig::new();
+    create_many(&rig, 2_200).await;
+    let spread = BulkWork::Reschedule(Reschedule::Spread(Span::from_secs(2_200)));
+    let (commands, operation) = estimated(&rig, 7, spread, 5_000).await;
+    let mut first = OperationRunner::new(commands.clone(), DAY);
+    assert_eq!(first.run_once().await.unwrap(), Ran::Page);
+    drop(first);
+    rig.clock.advance(Span::from_secs(6));
+    // The answer to what was counted is lost: it is counted again.
+    for fault in [Fault::DoneUnknown, Fault::NotDoneUnknown, Fault::NotDone] {
+        rig.store.plan(Operation::ChangeAll, fault);
+    }
+    let mut second = OperationRunner::new(commands, DAY);
+    let mut failures = 0;
+    while rig.commands.operation(operation.id).await.unwrap().state == OperationState::Running {
+        failures += u32::from(second.run_once().await.is_err());
+    }
+    let ended = rig.commands.operation(operation.id).await.unwrap();
+    assert_eq!((failures, ended.state, ended.changed, ended.matched), (3, OperationState::Done, 2_200, 2_200));
+    let page = rig.store.list(&ListQuery { limit: 10_000, ..ListQuery::default() }).await.unwrap();
+    let due: std::collections::BTreeSet<_> = page.timers.iter().map(|timer| timer.execute_at).collect();
+    let last = operation.started_at.saturating_add(Span::from_secs(2_199));
+    assert_eq!((due.len(), due.last()), (2_200, Some(&last)), "spread over the whole time by the exact number");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_count_renews_the_lease() {
+    let rig = Rig::new();
+    create_many(&rig, 4_500).await;
+    let (commands, operation) = estimated(&rig, 7, shift(), 5_000).await;
+    let (mut first, mut second) = (OperationRunner::new(commands.clone(), DAY), OperationRunner::new(commands, DAY));
+    for _ in 0..4 {
+        assert_eq!(first.run_once().await.unwrap(), Ran::Page);
+        rig.clock.advance(Span::from_secs(3));
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(second.run_once().await.unwrap(), Ran::Nothing, "it is the first one's");
+    }
+    let stopped = rig.commands.stop_operation(operation.id).await.unwrap();
+    assert_eq!((stopped.state, stopped.changed), (OperationState::Stopped, 0));
+    assert_eq!(first.run_once().await.unwrap(), Ran::Page, "it learns that the operation was stopped");
+    assert_eq!(first.run_once().await.unwrap(), Ran::Nothing);
+    assert_eq!(revisions(&rig).await, [1]);
 }

@@ -316,3 +316,16 @@ fn what_would_be_tried_at_or_after_its_expiry_has_expired() {
     assert!(matches!(&recovered, Next::Expired { error, is_called: true, .. } if error.contains("stopped")), "{recovered:?}");
     assert!(matches!(recover(&lost, at(1999)), Next::Pending { .. }));
 }
+
+#[test]
+fn what_its_client_let_expire_is_not_called_after_a_crash_either() {
+    for (delivery, error) in
+        [(Delivery::AtLeastOnce, store::EXPIRED_BY_CLIENT), (Delivery::AtMostOnce, store::MISSED_WHILE_PAUSED)]
+    {
+        let mut let_expire = timer(Some(policy(3, None)));
+        let_expire.definition.delivery = delivery;
+        let_expire.last_error = Some(error.to_owned());
+        let expected = Next::Expired { at: at(2000), error: error.to_owned(), is_called: false };
+        assert_eq!(recover(&claimed(2, Ok(let_expire)), at(2000)), expected);
+    }
+}

@@ -165,6 +165,17 @@ async fn no_attempt_starts_at_or_after_the_expiry() {
 }
 
 #[tokio::test]
+async fn what_its_client_let_expire_ends_without_a_call() {
+    let (pipeline, mut claimed) = claimed(200, Config::default()).await;
+    if let Ok(timer) = &mut claimed.timer {
+        timer.last_error = Some(store::EXPIRED_BY_CLIENT.to_owned());
+    }
+    let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;
+    let error = store::EXPIRED_BY_CLIENT.to_owned();
+    assert_eq!(settlement.next, Next::Expired { at: pipeline.clock.now(), error, is_called: false });
+}
+
+#[tokio::test]
 async fn what_its_caller_wants_tried_again_is_not_overdue() {
     let (pipeline, claimed, store) = claimed_and_store(503, Config::default()).await;
     let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };

@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::rig::{Answer, Backend, Client, Receiver, Service, beside_others, callback_to, for_each_store};
+use crate::rig::{
+    Answer, Backend, Client, Receiver, Service, beside_others, callback_to, for_each_store, instant, now, wait_for_wall,
+};
 
 for_each_store!(
     of_many_clients_that_change_one_revision_one_succeeds,
@@ -17,6 +19,15 @@ for_each_store!(
 
 const ROUNDS: usize = 20;
 const CLIENTS: usize = 6;
+/// How many changes meet the claim of their timer.
+const RACES: i64 = 60;
+const LEAD_MICROS: i64 = 3_000_000;
+const BETWEEN_MICROS: i64 = 5_000;
+/// How far from the due time a change is sent, to both sides.
+const AROUND_MICROS: i64 = 50_000;
+/// One in so many is sent long before the due time, and one long after it: each side wins some, however busy the machine is.
+const CERTAIN_ONE_IN: i64 = 20;
+const CERTAIN_MICROS: i64 = 1_500_000;
 
 async fn expecting(client: &Client, method: &str, path: &str, body: &str, if_match: &str) -> Answer {
     let mut request = client.request(method, path).header("x-api-key", client.key()).header("if-match", if_match);
@@ -61,11 +72,18 @@ async fn a_change_of_one_revision_is_before_the_call_or_refused(backend: Backend
     let receiver = Receiver::start();
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s")]).await;
     let client = service.client();
-    let races = (0..60_u64).map(|n| {
+    let first = now() + LEAD_MICROS;
+    let races = (0..RACES).map(|n| {
         let (client, url) = (client.clone(), receiver.url("/race"));
         async move {
-            let id = client.create(&json!({"delay": "150ms", "callback": callback_to(&url, &json!("old"))})).await;
-            tokio::time::sleep(Duration::from_millis(100 + n * 2)).await;
+            let at = first + n * BETWEEN_MICROS;
+            let id = client.create(&json!({"execute_at": instant(at), "callback": callback_to(&url, &json!("old"))})).await;
+            let offset = match n % CERTAIN_ONE_IN {
+                0 => -CERTAIN_MICROS,
+                1 => CERTAIN_MICROS,
+                _ => (n - RACES / 2) * AROUND_MICROS / (RACES / 2),
+            };
+            wait_for_wall(at + offset).await;
             let new = json!({"delay": "1ms", "callback": callback_to(&url, &json!("new"))}).to_string();
             let answer = expecting(&client, "PUT", &format!("/timers/{id}"), &new, "\"1\"").await;
             (id, answer)
@@ -73,7 +91,7 @@ async fn a_change_of_one_revision_is_before_the_call_or_refused(backend: Backend
     });
     let answers = join_all(races).await;
     client.wait_until_finished(Duration::from_secs(20)).await;
-    let mut changed = 0;
+    let (mut changed, mut refused) = (0, 0);
     for (id, answer) in &answers {
         let of_this = |call: &crate::rig::Call| call.header("x-timer-id") == id;
         let called: Vec<Value> = receiver.calls().iter().filter(|call| of_this(call)).map(crate::rig::Call::json).collect();
@@ -82,11 +100,15 @@ async fn a_change_of_one_revision_is_before_the_call_or_refused(backend: Backend
                 changed += 1;
                 assert_eq!(called, ["new"], "{id}");
             }
-            400 => assert_eq!(called, ["old"], "{id}: {}", answer.text),
+            400 => {
+                refused += 1;
+                assert_eq!(called, ["old"], "{id}: {}", answer.text);
+            }
             other => panic!("{other}: {}", answer.text),
         }
     }
-    println!("{}: {changed} of {} changes came before the claim", backend.name(), answers.len());
+    println!("{}: {changed} changes came before the claim, {refused} after it", backend.name());
+    assert!(changed > 0 && refused > 0, "no race: {changed} changed, {refused} refused");
     service.stop().await;
 }
 

@@ -1,7 +1,7 @@
 //! The table of conflicts through both HTTP APIs: what a create is told when its key is taken, and what the receiver gets for it.
 //!
 //! ```text
-//!   first request ──▶ pending, executing, completed, failed or canceled ──▶ second request, the same or another
+//!   first request ──▶ pending, paused, executing, completed, …, expired ──▶ second request, the same or another
 //!                                                                              │
 //!                     which contents the receiver has got when all is done ◀───┴──▶ status, words, the timer as it stands
 //! ```
@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_AT: &str = "2099-01-01T00:00:00Z";
 /// So that the second request is still about the future when it is read.
 const SECOND_AFTER_MICROS: i64 = 3_000_000;
+/// The same as a delay.
+const POSTPONED_BY: &str = "3s";
 const NAMESPACE: &str = "conflicts";
 
 for_each_store!(mariadb too: the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver);
@@ -32,6 +34,9 @@ enum Mode {
     Reject,
     Replace,
     Keep,
+    Earliest,
+    Latest,
+    Postpone,
     /// `POST /api/v1/timers`.
     V1,
     /// `POST /api/v1/timers/create`.
@@ -47,12 +52,14 @@ enum State {
     Completed,
     Failed,
     Canceled,
+    Paused,
+    Expired,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Same,
-    /// Another payload and another time.
+    /// Another payload and another time, which is earlier.
     Other,
 }
 
@@ -68,8 +75,8 @@ enum Told {
 }
 
 use Content::{Other, Same};
-use Mode::{Keep, Reject, Replace, V1, V1Create};
-use State::{Canceled, Completed, Executing, Failed, Nothing, Pending};
+use Mode::{Earliest, Keep, Latest, Postpone, Reject, Replace, V1, V1Create};
+use State::{Canceled, Completed, Executing, Expired, Failed, Nothing, Paused, Pending};
 use Told::{Busy, Created, Existing, Replaced, Taken};
 
 /// A row: what the second request is told, the content that the timer has then, and what the receiver has got in the end. What is
@@ -77,7 +84,7 @@ use Told::{Busy, Created, Existing, Replaced, Taken};
 type Row = (Mode, State, Content, Told, &'static str, &'static [&'static str]);
 
 #[rustfmt::skip]
-const TABLE: [Row; 55] = [
+const TABLE: [Row; 105] = [
     (Reject,   Nothing,   Other, Created,  "second", &["second"]),
     (Reject,   Pending,   Same,  Existing, "first",  &["first"]),
     (Reject,   Pending,   Other, Taken,    "first",  &["first"]),
@@ -137,6 +144,60 @@ const TABLE: [Row; 55] = [
     (V1Create, Failed,    Other, Replaced, "second", &["first", "second"]),
     (V1Create, Canceled,  Same,  Replaced, "first",  &["first"]),
     (V1Create, Canceled,  Other, Replaced, "second", &["second"]),
+
+    (Reject,    Paused,    Same,  Existing, "first",  &["first"]),
+    (Reject,    Paused,    Other, Taken,    "first",  &["first"]),
+    (Reject,    Expired,   Same,  Existing, "first",  &[]),
+    (Reject,    Expired,   Other, Taken,    "first",  &[]),
+    (Replace,   Paused,    Same,  Replaced, "first",  &["first"]),
+    (Replace,   Paused,    Other, Replaced, "second", &["second"]),
+    (Replace,   Expired,   Same,  Replaced, "first",  &["first"]),
+    (Replace,   Expired,   Other, Replaced, "second", &["second"]),
+    (Keep,      Paused,    Same,  Replaced, "first",  &["first"]),
+    (Keep,      Paused,    Other, Replaced, "first",  &["first"]),
+    (Keep,      Expired,   Same,  Existing, "first",  &[]),
+    (Keep,      Expired,   Other, Existing, "first",  &[]),
+
+    (Earliest,  Nothing,   Other, Created,  "second", &["second"]),
+    (Earliest,  Pending,   Same,  Existing, "first",  &["first"]),
+    (Earliest,  Pending,   Other, Replaced, "first",  &["first"]),
+    (Earliest,  Paused,    Same,  Existing, "first",  &["first"]),
+    (Earliest,  Paused,    Other, Replaced, "first",  &["first"]),
+    (Earliest,  Executing, Same,  Existing, "first",  &["first"]),
+    (Earliest,  Executing, Other, Existing, "first",  &["first"]),
+    (Earliest,  Completed, Same,  Existing, "first",  &["first"]),
+    (Earliest,  Completed, Other, Existing, "first",  &["first"]),
+    (Earliest,  Failed,    Same,  Existing, "first",  &["first"]),
+    (Earliest,  Failed,    Other, Existing, "first",  &["first"]),
+    (Earliest,  Canceled,  Same,  Existing, "first",  &[]),
+    (Earliest,  Canceled,  Other, Existing, "first",  &[]),
+    (Earliest,  Expired,   Same,  Existing, "first",  &[]),
+    (Earliest,  Expired,   Other, Existing, "first",  &[]),
+
+    (Latest,    Nothing,   Other, Created,  "second", &["second"]),
+    (Latest,    Pending,   Same,  Existing, "first",  &["first"]),
+    (Latest,    Pending,   Other, Existing, "first",  &["first"]),
+    (Latest,    Paused,    Same,  Existing, "first",  &["first"]),
+    (Latest,    Paused,    Other, Existing, "first",  &["first"]),
+    (Latest,    Executing, Same,  Existing, "first",  &["first"]),
+    (Latest,    Executing, Other, Existing, "first",  &["first"]),
+    (Latest,    Completed, Same,  Existing, "first",  &["first"]),
+    (Latest,    Completed, Other, Existing, "first",  &["first"]),
+    (Latest,    Failed,    Same,  Existing, "first",  &["first"]),
+    (Latest,    Failed,    Other, Existing, "first",  &["first"]),
+    (Latest,    Canceled,  Same,  Existing, "first",  &[]),
+    (Latest,    Canceled,  Other, Existing, "first",  &[]),
+    (Latest,    Expired,   Same,  Existing, "first",  &[]),
+    (Latest,    Expired,   Other, Existing, "first",  &[]),
+
+    (Postpone,  Nothing,   Other, Created,  "second", &["second"]),
+    (Postpone,  Pending,   Other, Replaced, "first",  &["first"]),
+    (Postpone,  Paused,    Other, Replaced, "first",  &["first"]),
+    (Postpone,  Executing, Other, Busy,     "first",  &["first"]),
+    (Postpone,  Completed, Other, Replaced, "second", &["first", "second"]),
+    (Postpone,  Failed,    Other, Replaced, "second", &["first", "second"]),
+    (Postpone,  Canceled,  Other, Replaced, "second", &["second"]),
+    (Postpone,  Expired,   Other, Replaced, "second", &["second"]),
 ];
 
 /// One row, tried.
@@ -166,7 +227,11 @@ async fn the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver(backe
     let cases: Vec<Case> = TABLE.iter().map(|row| Case::of(row, &client, &receiver)).collect();
 
     join_all(cases.iter().map(Case::prepare)).await;
+    in_bulk(&client, "pause", Paused).await;
+    in_bulk(&client, "expire", Expired).await;
+    join_all(cases.iter().map(Case::wait_until_prepared)).await;
     join_all(cases.iter().map(Case::ask_again)).await;
+    in_bulk(&client, "resume", Paused).await;
     let_go.send(true).expect("the receiver listens");
     join_all(cases.iter().map(Case::fire_what_is_far)).await;
     client.wait_until_finished(PATIENCE).await;
@@ -175,6 +240,15 @@ async fn the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver(backe
     let total = client.get(&format!("/timers?limit=1&namespace={NAMESPACE}")).await.json()["data"]["total"].as_u64();
     assert_eq!(total, Some(created), "one timer a key");
     service.stop().await;
+}
+
+/// Does one thing to all timers that were meant for this state.
+async fn in_bulk(client: &Client, action: &str, state: State) {
+    let filter = json!({"namespace": NAMESPACE, "group": state.name()});
+    let bulk = json!({"action": action, "filter": filter, "expected_max": TABLE.len()});
+    let answer = client.send("POST", "/timers/bulk", Some(&bulk)).await;
+    let meant = TABLE.iter().filter(|row| row.1 == state).count();
+    assert_eq!((answer.status, &answer.json()["data"]["changed"]), (200, &json!(meant)), "{action}: {}", answer.text);
 }
 
 impl<'a> Case<'a> {
@@ -198,12 +272,20 @@ impl<'a> Case<'a> {
         };
         let native = |mode: &str| {
             let callback = callback_to(&url, &json!(content));
-            json!({"key": self.key, "namespace": NAMESPACE, "execute_at": at, "on_conflict": mode, "callback": callback})
+            let (time, value) = if mode == "postpone" { ("delay", POSTPONED_BY) } else { ("execute_at", at) };
+            let group = self.row.1.name();
+            json!({
+                "key": self.key, "namespace": NAMESPACE, "group": group, time: value, "on_conflict": mode, "callback": callback,
+            })
         };
         let (path, body) = match self.row.0 {
             Reject => ("/timers", native("reject")),
             Replace => ("/timers", native("replace")),
             Keep => ("/timers", native("keep")),
+            Earliest => ("/timers", native("earliest")),
+            Latest => ("/timers", native("latest")),
+            Postpone if at == FIRST_AT => ("/timers", native("reject")),
+            Postpone => ("/timers", native("postpone")),
             V1 => ("/api/v1/timers", v1()),
             V1Create => ("/api/v1/timers/create", v1()),
         };
@@ -219,7 +301,7 @@ impl<'a> Case<'a> {
         let first = self.ask("first", FIRST_AT).await;
         assert!(first.is_success(), "{}: {}", self.key, first.text);
         match state {
-            Nothing | Pending => {}
+            Nothing | Pending | Paused | Expired => {}
             Canceled => assert_eq!(self.client.try_cancel(&self.id).await.expect("an answer").status, 200, "{}", self.key),
             Completed | Failed => self.fire().await,
             Executing => {
@@ -228,7 +310,12 @@ impl<'a> Case<'a> {
                 eventually(&format!("{} is being called", self.key), PATIENCE, arrived).await;
             }
         }
-        self.client.wait_for_status(&self.id, state.name()).await;
+    }
+
+    async fn wait_until_prepared(&self) {
+        if self.row.1 != Nothing {
+            self.client.wait_for_status(&self.id, self.row.1.name()).await;
+        }
     }
 
     async fn fire(&self) {
@@ -239,7 +326,8 @@ impl<'a> Case<'a> {
     /// The second request: its answer, and the timer behind it.
     async fn ask_again(&self) {
         let (mode, state, content, told, payload, _) = *self.row;
-        let second_at = instant(now() + SECOND_AFTER_MICROS);
+        let asked_at = now();
+        let second_at = instant(asked_at + SECOND_AFTER_MICROS);
         let (wanted, at) = if content == Same { ("first", FIRST_AT) } else { ("second", second_at.as_str()) };
         let before = if state == Nothing { Value::Null } else { self.client.timer(&self.id).await };
         let answer = self.ask(wanted, at).await;
@@ -253,12 +341,20 @@ impl<'a> Case<'a> {
         }
         assert_eq!(shown["callback_config"]["payload"], payload, "{}: {shown}", self.key);
         if is_changed {
-            assert_eq!((&shown["status"], &shown["attempt"]), (&json!("pending"), &json!(0)), "{}: {shown}", self.key);
-            let due = shown["execute_at"].as_str().expect("a due time");
-            assert_eq!(micros(due), micros(at), "{}: {shown}", self.key);
+            let status = self.changed_status();
+            assert_eq!((&shown["status"], &shown["attempt"]), (&json!(status), &json!(0)), "{}: {shown}", self.key);
+            let due = micros(shown["execute_at"].as_str().expect("a due time"));
+            // A delay counts from when the service takes the request.
+            let latest = if mode == Postpone { now() + SECOND_AFTER_MICROS } else { micros(at) };
+            assert!((micros(at)..=latest).contains(&due), "{}: {shown}", self.key);
         } else {
             assert_eq!(without_countdown(shown), without_countdown(before), "{} is left alone", self.key);
         }
+    }
+
+    /// The status of the timer if the second request has changed it.
+    fn changed_status(&self) -> &'static str {
+        if self.row.1 == Paused { "paused" } else { "pending" }
     }
 
     fn check_native_answer(&self, answer: &Answer, is_changed: bool) {
@@ -273,7 +369,7 @@ impl<'a> Case<'a> {
         let said = (answer.status, answer.json()["code"].as_i64().expect("a code"), answer.message());
         assert_eq!(said, (words.0, words.1, words.2.to_owned()), "{}", self.key);
         if answer.is_success() {
-            let status = if is_changed { "pending" } else { state.name() };
+            let status = if is_changed { self.changed_status() } else { state.name() };
             let data = answer.json()["data"].clone();
             assert_eq!((&data["id"], &data["status"]), (&json!(self.id), &json!(status)), "{}: {data}", self.key);
         }
@@ -329,6 +425,8 @@ impl State {
             Completed => "completed",
             Failed => "failed",
             Canceled => "canceled",
+            Paused => "paused",
+            Expired => "expired",
         }
     }
 }

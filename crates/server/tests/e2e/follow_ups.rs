@@ -8,17 +8,22 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Backend, Call, Chance, Receiver, Reply, Service, beside_others, callback_to, eventually, for_each_store, heavy,
+    Backend, Call, Chance, Receiver, Reply, Service, beside_others, callback_to, eventually, for_each_store, heavy, micros,
+    wait_for_wall,
 };
 
 const SOON: Duration = Duration::from_secs(30);
 const PARENTS: usize = 60;
 const KILLS: usize = 4;
+/// More than are changed while the client waits.
+const LET_EXPIRE: usize = 1_100;
 
 for_each_store!(
     the_end_of_a_timer_is_told_to_the_callback_for_it,
     callbacks_for_the_end_keep_the_rules_of_callbacks,
     an_end_is_told_by_one_timer_over_kills,
+    an_end_that_a_client_asks_for_is_told_as_well,
+    what_an_operation_lets_expire_is_told_by_one_timer_over_kills,
 );
 
 fn with(mut timer: Value, fields: &Value) -> Value {
@@ -153,5 +158,102 @@ async fn an_end_is_told_by_one_timer_over_kills(backend: Backend) {
     for id in &parents {
         assert_eq!(told.get(id).map_or(0, HashSet::len), 1, "{id} is told by exactly one timer");
     }
+    service.stop().await;
+}
+
+async fn an_end_that_a_client_asks_for_is_told_as_well(backend: Backend) {
+    let _machine = beside_others().await;
+    let receiver = Receiver::start();
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s")]).await;
+    let client = service.client();
+    let register = async |key: &str, delay: &str| {
+        let timer = json!({
+            "delay": delay, "key": key, "callback": callback_to(&receiver.url("/never"), &json!(1)),
+            "on_failure": callback_to(&receiver.url("/told"), &json!(key)),
+        });
+        client.create(&timer).await
+    };
+    let pause = async |id: &str| {
+        let answer = client.send("POST", &format!("/timers/{id}/pause"), None).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    };
+    let (pending, paused) = (register("let-pending", "1h").await, register("let-paused", "1h").await);
+    pause(&paused).await;
+    let canceled = register("let-canceled", "1h").await;
+    client.try_cancel(&canceled).await.expect("an answer");
+    let expire = json!({"action": "expire", "filter": {"key_prefix": "let-"}, "expected_max": 3});
+    let answer = client.send("POST", "/timers/bulk", Some(&expire)).await;
+    assert_eq!(answer.json()["data"], json!({"changed": 2, "skipped": 1}), "{}", answer.text);
+
+    let missed = register("missed", "700ms").await;
+    pause(&missed).await;
+    let due = client.timer(&missed).await["execute_at"].as_str().map(micros).expect("a due time");
+    wait_for_wall(due + 1).await;
+    let resume = json!({"missed": "expire"});
+    let answer = client.send("POST", &format!("/timers/{missed}/resume"), Some(&resume)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+
+    for (id, key, error) in [
+        (&pending, "let-pending", "expired by a client"),
+        (&paused, "let-paused", "expired by a client"),
+        (&missed, "missed", "was due while it was paused"),
+    ] {
+        let timer = client.wait_for_status(id, "expired").await;
+        assert_eq!((&timer["last_error"], &timer["attempt"]), (&json!(error), &json!(0)), "{timer}");
+        let look = async || receiver.calls().into_iter().find(|call| call.json()["id"] == json!(id));
+        let body = eventually("the end is told", SOON, look).await.json();
+        let said = (&body["status"], &body["payload"], &body["last_error"], &body["execute_at"]);
+        assert_eq!(said, (&json!("expired"), &json!(key), &json!(error), &timer["execute_at"]), "{body}");
+    }
+    client.wait_until_finished(SOON).await;
+    assert_eq!(receiver.calls().iter().map(|call| call.path.as_str()).collect::<Vec<_>>(), ["/told"; 3], "and nothing else");
+    service.stop().await;
+}
+
+async fn what_an_operation_lets_expire_is_told_by_one_timer_over_kills(backend: Backend) {
+    let _machine = heavy().await;
+    let receiver = Receiver::start();
+    let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s")]).await;
+    let client = service.client();
+    let timers: Vec<Value> = (0..LET_EXPIRE)
+        .map(|n| {
+            json!({
+                "delay": "1h", "callback": callback_to(&receiver.url("/never"), &json!(n)),
+                "on_failure": callback_to(&receiver.url("/told"), &json!(n)),
+            })
+        })
+        .collect();
+    let mut parents = Vec::new();
+    for batch in timers.chunks(1_000) {
+        let answer = client.send("POST", "/timers/batch", Some(&json!({"timers": batch}))).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let results = answer.json()["data"]["results"].as_array().expect("results").clone();
+        parents.extend(results.iter().map(|result| result["timer"]["id"].as_str().expect("an id").to_owned()));
+    }
+    let expire = json!({"action": "expire", "filter": {"status": "pending"}, "expected_max": LET_EXPIRE});
+    let started = client.send("POST", "/timers/bulk", Some(&expire)).await;
+    assert_eq!(started.status, 202, "{}", started.text);
+    let path = format!("/operations/{}", started.json()["data"]["operation"]["id"].as_str().expect("an id"));
+    for told in [1, LET_EXPIRE / 2] {
+        receiver.wait_for(told, SOON).await;
+        service.kill();
+        service.start_again().await;
+    }
+    let client = service.client();
+    let ended = eventually("the operation ends", SOON, async || {
+        Some(client.get(&path).await.json()["data"].clone()).filter(|operation| operation["state"] != "running")
+    })
+    .await;
+    assert_eq!((&ended["state"], &ended["changed"]), (&json!("done"), &json!(LET_EXPIRE)), "{ended}");
+    client.wait_until_finished(Duration::from_secs(60)).await;
+    let mut told: HashMap<String, HashSet<String>> = HashMap::new();
+    for call in receiver.calls() {
+        assert_eq!(call.path, "/told", "what expires is not called");
+        told.entry(call.json()["id"].as_str().expect("an id").to_owned()).or_default().insert(call.timer_id().to_owned());
+    }
+    for id in &parents {
+        assert_eq!(told.get(id).map_or(0, HashSet::len), 1, "{id} is told by exactly one timer");
+    }
+    assert_eq!(client.count("expired").await, LET_EXPIRE as u64);
     service.stop().await;
 }

@@ -17,6 +17,7 @@ async fn filled(client: &Client) {
             "delay": format!("{}h", n + 1), "key": format!("order-{n}"), "namespace": if n.is_multiple_of(3) { "acme" } else { "bolt" },
             "callback": {"type": "http", "url": format!("http://r{}.example:8{}/hook", n % 2, n % 2)},
             "metadata": {"customer": {"id": n % 4}, "tags": ["a", "b"]}, "correlation_id": format!("c-{n}"),
+            "group": if n < 6 { "g" } else { "G" },
         })
     };
     for n in 0..12 {
@@ -57,6 +58,10 @@ async fn timers_are_found_by_all_that_is_known_of_them(backend: Backend) {
         ("destination=r1.example:81&namespace=acme", &[3, 9]),
         ("destination=r1.example:80", &[]),
         ("error=500", &[]),
+        ("group=g", &[0, 1, 2, 3, 4, 5]),
+        ("group=G&namespace=acme", &[6, 9]),
+        ("group=g&namespace=acme,bolt&status=pending,failed", &[0, 1, 2, 3, 4, 5]),
+        ("group=g&status=canceled", &[]),
         ("group=none", &[]),
         ("due_from=2999-01-01T00:00:00Z", &[]),
         ("created_to=2000-01-01T00:00:00Z", &[]),

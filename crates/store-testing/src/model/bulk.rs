@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{Event, Span, Status, Timestamp};
-use store::{BulkAction, BulkChange, BulkItem, BulkOperation, BulkStep, Epoch, OperationId, OperationState, Progress, Standing};
+use store::{
+    BulkAction, BulkChange, BulkItem, BulkOperation, BulkStep, Epoch, OperationId, OperationState, Progress, Standing, Terms,
+};
 
 use super::tables::Tables;
 
@@ -35,6 +37,7 @@ impl Tables {
             kept.operation.changed += changed;
             kept.operation.skipped += changes.len() as u64 - changed;
             kept.operation.errors += progress.errors;
+            kept.operation.matched = progress.matched.unwrap_or(kept.operation.matched);
             kept.operation.cursor = progress.cursor;
             kept.lease_until = clock.saturating_add(progress.lease);
         }
@@ -44,7 +47,13 @@ impl Tables {
     fn change_one(&mut self, action: &BulkAction, item: &BulkItem, now: Timestamp) -> BulkChange {
         let Some(row) = self.timers.get_mut(&item.id) else { return BulkChange::Skipped };
         let status = row.timer.status;
-        let standing = Standing { status, revision: row.timer.revision, at: (!status.is_finished()).then_some(row.at) };
+        let standing = Standing {
+            status,
+            revision: row.timer.revision,
+            at: (!status.is_finished()).then_some(row.at),
+            execute_at: row.timer.execute_at,
+            terms: Some(Terms::of(&row.timer.definition.options)),
+        };
         let Some(step) = action.step(item, &standing, now) else { return BulkChange::Skipped };
         match step {
             BulkStep::End { status, error } => {
@@ -55,6 +64,7 @@ impl Tables {
                 self.journal.finished(&row.timer);
                 return BulkChange::Changed;
             }
+            BulkStep::LetExpire { at, error } => row.let_expire(at, error, now),
             BulkStep::Move { to } => row.change(row.timer.definition.clone(), to, now),
             BulkStep::Pause => row.pause(action.note(), now),
             BulkStep::Resume { at } => row.go_on(at, now),

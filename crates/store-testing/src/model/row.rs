@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use domain::{Attempt, Definition, Event, Missed, Next, Pause, Status, Timer, Timestamp, limits};
-use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, MISSED_WHILE_PAUSED, Settlement, ShardLease, Unreadable};
+use store::{BulkStep, Claim, ClaimToken, Claimed, DueEntry, Epoch, Settlement, ShardLease, Terms, Unreadable};
 
 /// One timer with what only the scheduler sees of it.
 pub(super) struct Row {
@@ -106,13 +106,15 @@ impl Row {
 
     /// Back into what is due, or to its end.
     pub(super) fn resume(&mut self, missed: Missed, now: Timestamp) {
-        if self.at <= now && missed == Missed::Expire {
-            self.timer.pause = None;
-            self.timer.updated_at = now;
-            self.timer.status = Status::Expired;
-            self.timer.last_error = Some(MISSED_WHILE_PAUSED.to_owned());
-        } else {
-            self.go_on(self.at.max(now), now);
+        match store::resume(self.at, missed, Some(Terms::of(&self.timer.definition.options)), now) {
+            BulkStep::End { status, error } => {
+                self.timer.pause = None;
+                self.timer.updated_at = now;
+                self.timer.status = status;
+                self.timer.last_error = error.map(str::to_owned);
+            }
+            BulkStep::LetExpire { at, error } => self.let_expire(at, error, now),
+            _ => self.go_on(self.at.max(now), now),
         }
     }
 
@@ -123,6 +125,12 @@ impl Row {
         self.timer.revision += 1;
         self.timer.updated_at = now;
         self.at = at;
+    }
+
+    /// Into what is due, to be ended by its claim.
+    pub(super) fn let_expire(&mut self, at: Timestamp, error: &str, now: Timestamp) {
+        self.go_on(at, now);
+        self.timer.last_error = Some(error.to_owned());
     }
 
     fn wait(&mut self, at: Timestamp, attempt: u32, last_error: Option<String>) {

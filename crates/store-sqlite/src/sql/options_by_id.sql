@@ -1,0 +1,3 @@
+-- What the options of a timer say.
+-- ?1 id
+SELECT options FROM definition WHERE id = ?1
