@@ -11,22 +11,27 @@ const one = (selector, root = document) => root.querySelector(selector);
 const ahead = body.dataset.now ? new Date(body.dataset.now) - Date.now() : 0;
 
 const zone = body.dataset.zone;
+const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", fractionalSecondDigits: 3 };
+const universal = new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });
 const zoned = (() => {
   if (!zone || zone === "UTC") return null;
   try {
-    const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", fractionalSecondDigits: 3 };
     return new Intl.DateTimeFormat("en-GB", zone === "local" ? options : { ...options, timeZone: zone });
   } catch {
     return null;
   }
 })();
 
+// In the zone of the viewer; of a page that has no other zone than UTC, in UTC.
+function inZone(element, kind) {
+  const part = Object.fromEntries((zoned ?? universal).formatToParts(new Date(element.dateTime)).map(({ type, value }) => [type, value]));
+  const millis = kind === "millis" ? `.${part.fractionalSecond}` : "";
+  const year = kind === "short" && part.year === String(new Date().getFullYear()) ? "" : ` ${part.year}`;
+  return `${part.day} ${part.month.slice(0, 3)}${year} ${part.hour}:${part.minute}:${part.second}${millis}`;
+}
+
 function showTime(element) {
-  if (!zoned) return;
-  const part = Object.fromEntries(zoned.formatToParts(new Date(element.dateTime)).map(({ type, value }) => [type, value]));
-  const millis = element.dataset.time === "millis" ? `.${part.fractionalSecond}` : "";
-  const year = element.dataset.time === "short" && part.year === String(new Date().getFullYear()) ? "" : ` ${part.year}`;
-  element.textContent = `${part.day} ${part.month.slice(0, 3)}${year} ${part.hour}:${part.minute}:${part.second}${millis}`;
+  if (zoned) element.textContent = inZone(element, element.dataset.time);
 }
 
 function length(seconds) {
@@ -40,12 +45,22 @@ function length(seconds) {
   return two(86400, "d", 3600, "h");
 }
 
-function showDistance(element) {
+function distance(element) {
   const away = (new Date(element.dateTime) - Date.now() - ahead) / 1000;
   const seconds = Math.floor(Math.abs(away));
-  const text = seconds === 0 ? "now" : away > 0 ? `in ${length(seconds)}` : `${length(seconds)} ago`;
+  return seconds === 0 ? "now" : away > 0 ? `in ${length(seconds)}` : `${length(seconds)} ago`;
+}
+
+function showDistance(element) {
+  const text = distance(element);
   if (element.textContent !== text) element.textContent = text;
 }
+
+// A pointer over an instant tells how far away it is, and over a distance which instant is meant.
+document.addEventListener("pointerover", (event) => {
+  const time = event.target.closest?.("time[datetime]");
+  if (time) time.title = `${time.matches("[data-distance]") ? inZone(time, "millis") : distance(time)} · ${time.dateTime}`;
+});
 
 function enhance(root) {
   all("time[data-time]", root).forEach(showTime);
@@ -132,6 +147,9 @@ const stored = { get: (name) => { try { return localStorage.getItem(name); } cat
 let wanted = stored.get("timer-live") !== "off";
 let stream = null;
 
+// A row without what only counts time.
+const content = (row) => row.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>| title="[^"]*"/g, "");
+
 function replace(id, html) {
   const old = document.getElementById(id);
   if (!old || old.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea, select")) return;
@@ -148,12 +166,12 @@ function replace(id, html) {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   const left = one(".table", old)?.scrollLeft ?? 0;
   // Rows that are new are marked for a moment.
-  const known = new Set(all("tr[data-row]", old).map((part) => part.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>/g, "")));
+  const known = new Set(all("tr[data-row]", old).map(content));
   enhance(fresh);
   old.replaceWith(fresh);
   if (left) one(".table", fresh).scrollLeft = left;
   if (focused) all(focused.tagName, fresh).find((part) => part.href === focused.href && part.value === focused.value)?.focus({ preventScroll: true });
-  if (known.size) all("tr[data-row]", fresh).filter((part) => !known.has(part.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>/g, ""))).forEach((part) => part.classList.add("fresh"));
+  if (known.size) all("tr[data-row]", fresh).filter((part) => !known.has(content(part))).forEach((part) => part.classList.add("fresh"));
   countSelected();
 }
 

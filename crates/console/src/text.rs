@@ -96,19 +96,25 @@ fn shown(visitor: &Visitor, at: Timestamp, with_millis: bool) -> String {
     instant(zone.map_or(at, |zone| zone.wall_clock(at)), with_millis)
 }
 
-/// An instant as an element, with the exact text in its title. The year is left out where it is the present one.
+/// What a pointer over an instant tells: how far away it is, and its exact text. What is sent live is not counted here; the script does.
+fn told(visitor: &Visitor, at: Timestamp) -> String {
+    if visitor.is_live { at.to_string() } else { format!("{} · {at}", relative(at, visitor.now())) }
+}
+
+/// An instant as an element, with how far away it is in its title. The year is left out where it is the present one.
 pub(crate) fn time(visitor: &Visitor, at: Timestamp) -> Markup {
     let (text, year) = (shown(visitor, at, false), visitor.now().to_string()[..4].to_owned());
-    html! { time datetime=(at) title=(at) data-time="short" { (text.replacen(&format!(" {year} "), " ", 1)) } }
+    html! { time datetime=(at) title=(told(visitor, at)) data-time="short" { (text.replacen(&format!(" {year} "), " ", 1)) } }
 }
 
 pub(crate) fn exact_time(visitor: &Visitor, at: Timestamp) -> Markup {
-    html! { time datetime=(at) title=(at) data-time="millis" { (shown(visitor, at, true)) } }
+    html! { time datetime=(at) title=(told(visitor, at)) data-time="millis" { (shown(visitor, at, true)) } }
 }
 
-/// How far away an instant is: counted by the script from then on.
+/// How far away an instant is, with the instant in its title: counted by the script from then on.
 pub(crate) fn distance(visitor: &Visitor, at: Timestamp) -> Markup {
-    html! { time datetime=(at) title=(at) data-distance="" { @if !visitor.is_live { (relative(at, visitor.now())) } } }
+    let title = if visitor.is_live { at.to_string() } else { format!("{} · {at}", shown(visitor, at, true)) };
+    html! { time datetime=(at) title=(title) data-distance="" { @if !visitor.is_live { (relative(at, visitor.now())) } } }
 }
 
 /// A status: a word on a tint, the same everywhere.

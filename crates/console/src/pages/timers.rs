@@ -309,6 +309,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn every_value_of_a_row_leads_to_those_with_the_same() {
+        let rig = Rig::new();
+        rig.timer("order-1", "billing").await;
+        rig.fail_all("connect: \"refused\" by 10.0.0.7").await;
+        let page = rig.get("/console/timers").await;
+        let links: Vec<_> = page.text.split("/console/timers?q=").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        for words in [
+            "status%3Afailed",
+            "key%3Aorder-1",
+            "ns%3Abilling",
+            "due%3A2030-01-01T01%3A00%3A00Z..2030-01-01T02%3A00%3A00Z",
+            "dest%3Aapi.shop.example%3A443",
+            "error%3A%22connect%3A+%5C%22refused%5C%22+by+10.0.0.7%22",
+            "created%3A2030-01-01T00%3A00%3A00Z..2030-01-01T01%3A00%3A00Z",
+        ] {
+            assert!(links.contains(&words), "{words}: {links:?}");
+            let found = rig.get(&format!("/console/timers?q={words}")).await;
+            assert!(found.text.contains("<strong>1</strong> timer<"), "{words}: {}", found.text);
+        }
+        assert!(page.text.contains("title=\"in 1 h · 2030-01-01T01:00:00.001Z\""), "{}", page.text);
+        assert!(rig.get("/console/timers?q=error:accepted").await.text.contains("No timer matches"));
+    }
+
+    #[tokio::test]
     async fn a_filter_that_cannot_be_read_is_explained_and_kept() {
         let rig = Rig::new();
         let page = rig.get("/console/timers?q=status:done").await;
