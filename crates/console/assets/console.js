@@ -138,6 +138,33 @@ document.addEventListener("change", (event) => {
   showKinds();
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
 });
+// What the fields mean is told by the server, while they are being filled in.
+
+let previews = 0;
+
+async function preview(form) {
+  const current = ++previews;
+  try {
+    const answer = await fetch(form.dataset.preview, { method: "POST", headers: { "X-Fragment": "preview" }, body: new URLSearchParams(new FormData(form)) });
+    const template = document.createElement("template");
+    template.innerHTML = await answer.text();
+    if (!answer.ok || answer.redirected || current !== previews) return;
+    enhance(template.content);
+    all("[id]", template.content).forEach((part) => document.getElementById(part.id)?.replaceWith(part));
+  } catch { /* What was told stays. */ }
+}
+
+// A date that is still to be written is one of the viewer's own zone.
+const dateZone = one("#form-zone");
+if (dateZone && zone === "local" && !one("[name=date]").value) dateZone.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+let changing = 0;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-preview]");
+  if (!form) return;
+  clearTimeout(changing);
+  changing = setTimeout(preview, 300, form);
+});
 all("[data-submitted]").forEach((button) => (button.hidden = true));
 
 // Live regions.

@@ -1,7 +1,7 @@
 //! Charts: SVG that is drawn here and takes its colours from the style sheet. The plot is stretched to the room that it has; its labels
 //! stand around it as text, so that they have the same size in every window.
 
-use domain::DurationHistogram;
+use domain::{DurationHistogram, Span};
 use maud::{Markup, PreEscaped, html};
 
 use crate::text::{self, micros};
@@ -130,6 +130,37 @@ pub(crate) fn life(moments: &[Moment]) -> Markup {
                 li class=(moment.class) { span.what { (moment.name) } span.muted { (moment.below) } }
             }
         }
+    }
+}
+
+/// A moment on a line of time: how long after its beginning, the class that draws it, and what it is.
+pub(crate) struct Mark {
+    pub(crate) at: Span,
+    pub(crate) class: &'static str,
+    pub(crate) title: String,
+}
+
+/// Moments on a line from their beginning to the last of them.
+pub(crate) fn moments(name: &str, marks: &[Mark]) -> Markup {
+    let last = marks.iter().map(|mark| mark.at).max().unwrap_or_default();
+    let x = |at: Span| if last == Span::ZERO { 0.0 } else { WIDTH * at.as_micros() as f64 / last.as_micros() as f64 };
+    html! {
+        div.moments {
+            svg viewBox={ "0 0 " (WIDTH) " 20" } preserveAspectRatio="none" role="img" aria-label=(name) {
+                line.track x1="0" x2=(WIDTH) y1="10" y2="10" {}
+                @for mark in marks { (dot(x(mark.at), 10.0, mark.class, &mark.title)) }
+            }
+            div.axis aria-hidden="true" { span { "due" } @if last > Span::ZERO { span { "+" (text::span(last)) } } }
+        }
+    }
+}
+
+/// A round mark in a plot that is stretched: a line without length has round ends. One that is still to come is hollow.
+fn dot(x: f64, y: f64, class: &str, title: &str) -> Markup {
+    let path = format!("M{x:.1},{y:.1}h0");
+    html! {
+        path class={ "mark " (class) } d=(path) { title { (title) } }
+        @if class == "next" { path.hole d=(path) {} }
     }
 }
 

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::visitor::Visitor;
 
+const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// With a comma after each three digits.
@@ -87,6 +88,20 @@ pub(crate) fn instant(at: Timestamp, with_millis: bool) -> String {
         _ => String::new(),
     };
     format!("{day} {month} {} {}{millis}", part(0, 4), part(11, 19))
+}
+
+/// The day of the week in UTC.
+pub(crate) fn weekday(at: Timestamp) -> &'static str {
+    // The epoch was a Thursday.
+    let day = at.as_micros().div_euclid(86_400_000_000).rem_euclid(7);
+    usize::try_from(day).ok().and_then(|day| WEEKDAYS.get(day)).copied().unwrap_or_default()
+}
+
+/// The time of the day in UTC, without seconds where there are none.
+pub(crate) fn clock(at: Timestamp) -> String {
+    let text = at.to_string();
+    let end = if at.as_micros().rem_euclid(60_000_000) < 1_000_000 { 16 } else { 19 };
+    text.get(11..end).unwrap_or_default().to_owned()
 }
 
 /// An instant as it is shown first: in the zone of the viewer, if it has a name. Viewers share what is sent live, so that it is in UTC,
@@ -174,6 +189,8 @@ mod tests {
             assert_eq!(relative(now.saturating_add(Span::from_secs(seconds)), now), expected);
         }
         assert_eq!(relative(now.saturating_sub(Span::from_secs(65)), now), "1 min 5 s ago");
+        assert_eq!((weekday(now), clock(now).as_str()), ("Fri", "10:30"));
+        assert_eq!(weekday(Timestamp::parse("at", "1969-12-31T23:59:59Z").unwrap()), "Wed");
         assert_eq!(instant(now, true), "6 Nov 2026 10:30:00.250");
         assert_eq!(instant(now, false), "6 Nov 2026 10:30:00");
     }
