@@ -50,7 +50,7 @@ use std::sync::Arc;
 use domain::{Caller, Clock, Metric, Status, Timer};
 use store::{BulkStore, DueEntry, HealthStore, KeyStore, StatsStore, Store, TimerStore};
 
-pub use bulk::{BulkAnswer, BulkPreview, BulkRequest, CHANGED_AT_ONCE_MAX, OPERATIONS_RUNNING_MAX};
+pub use bulk::{BulkAnswer, BulkBreakdown, BulkPreview, BulkRequest, CHANGED_AT_ONCE_MAX, OPERATIONS_RUNNING_MAX};
 pub use bulk_work::{BulkWork, Reschedule, Shift};
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};

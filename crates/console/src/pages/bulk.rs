@@ -3,14 +3,14 @@
 //! The form carries the filter as it was understood when it was shown, so that it changes what was looked at: `due:<1h` does not move on.
 
 use axum::response::{IntoResponse, Redirect, Response};
-use commands::{BulkAnswer, BulkPreview, BulkRequest, BulkWork, Filter, Reschedule, Shift};
+use commands::{BulkAnswer, BulkBreakdown, BulkPreview, BulkRequest, BulkWork, Filter, Reschedule, Shift};
 use domain::{Event, Invalid, Missed, Span, Status, TimerId, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
     actions::{Action, carry_out},
     fields::{Fields, Form},
-    filter_words::FilterWords,
+    filter_words::{FilterWords, words_of},
     frame::{self, Section},
     problem::{Problem, sentence},
     text, timer_rows,
@@ -65,7 +65,8 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
             words.filter.status = concerned(work.0);
         }
         let preview = visitor.commands.preview_bulk(&words.filter).await?;
-        matching(&visitor, work, &words, preview, fields.get("over").unwrap_or_default()).await?
+        let breakdown = visitor.commands.bulk_breakdown(&words.filter).await?;
+        matching(&visitor, work, &words, (preview, &breakdown), fields.get("over").unwrap_or_default()).await?
     };
     Ok(frame::page(&visitor, Some(Section::Operations), work.1, body))
 }
@@ -74,7 +75,7 @@ async fn matching(
     visitor: &Visitor,
     (name, title, consequence): (&str, &str, &str),
     words: &FilterWords,
-    preview: BulkPreview,
+    (preview, breakdown): (BulkPreview, &BulkBreakdown),
     over: &str,
 ) -> Result<Markup, Problem> {
     let BulkPreview { matched, by_status, examples } = preview;
@@ -108,12 +109,13 @@ async fn matching(
                         }
                         div.actions {
                             a.button href=(visitor.link_to_timers(&words.text())) { "Back" }
-                            @if matches!(name, "cancel" | "delete" | "expire") { button.danger { (title) " " (text::count(count, matched.is_estimate)) } }
+                            @if is_final(name) { button.danger { (title) " " (text::count(count, matched.is_estimate)) } }
                             @else { button.main { (title) " " (text::count(count, matched.is_estimate)) } }
                         }
                     }
                 }
             } }
+            @if count > 0 { (parts(visitor, words, breakdown)) }
             @if !rows.is_empty() {
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
                     div.table tabindex="0" role="region" aria-label="Examples" { table {
@@ -124,6 +126,36 @@ async fn matching(
             }
         }
     })
+}
+
+/// Whose timers these are, and where they call.
+fn parts(visitor: &Visitor, words: &FilterWords, breakdown: &BulkBreakdown) -> Markup {
+    // The statuses that were added belong to what is counted.
+    let words = FilterWords::parse(&words_of(&words.filter), visitor.now()).unwrap_or_default();
+    let namespaces: Vec<_> = breakdown.by_namespace.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    let destinations: Vec<_> = breakdown.by_destination.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    html! {
+        @for (title, name, counts) in [("By namespace", "ns:", &namespaces), ("By destination", "dest:", &destinations)] {
+            section.card.span-6 {
+                header { h2 { (title) } @if !breakdown.is_complete { span.aside { "of the first " (text::number(breakdown.timers)) } } }
+                @if counts.is_empty() {
+                    div.body { p.muted { "None of them calls a receiver." } }
+                } @else {
+                    div.table { table { tbody { @for (value, count) in counts {
+                        tr {
+                            td.cut { a.cell href=(visitor.link_to_timers(&words.with(name, value))) { (value) } }
+                            td.num { (text::number(*count)) }
+                            td.num.muted { (share(*count, breakdown.timers)) }
+                        }
+                    } } } }
+                }
+            }
+        }
+    }
+}
+
+fn share(count: u64, all: u64) -> String {
+    format!("{:.1} %", 100.0 * count as f64 / all.max(1) as f64)
 }
 
 /// What one kind of work needs to know.
@@ -210,45 +242,57 @@ async fn selected(visitor: &Visitor, (name, title, consequence): (&str, &str, &s
     if ids.len() > SELECTED_MAX {
         return Err(Invalid::new("the selection", format!("must not have more than {SELECTED_MAX} timers")).into());
     }
-    let is_possible = Action::parse(name).is_some();
     Ok(html! {
         div.title { h1 { (title) " timers" } span.muted { (text::counted(ids.len() as u64, "timer", "timers")) " selected" } }
         section.card.narrow { div.body.stack {
             @if ids.is_empty() {
                 p { "No timer is selected." }
-            } @else if !is_possible {
-                p { "This is possible for all that match a filter, and not for a selection." }
             } @else {
                 p { (consequence) }
             }
             form.stack method="post" action=(visitor.link("/operations/new")) {
                 input type="hidden" name="do" value=(name);
                 @for id in ids { input type="hidden" name="id" value=(id); }
+                @if !ids.is_empty() { (parameters(name, "")) }
                 div.actions {
                     a.button href=(visitor.link("/timers")) { "Back" }
-                    @if is_possible && !ids.is_empty() { button class=(if name == "cancel" { "danger" } else { "main" }) { (title) " " (ids.len()) } }
+                    @if !ids.is_empty() { button class=(if is_final(name) { "danger" } else { "main" }) { (title) " " (ids.len()) } }
                 }
             }
         } }
     })
 }
 
+/// Whether it cannot be undone.
+fn is_final(name: &str) -> bool {
+    matches!(name, "cancel" | "delete" | "expire")
+}
+
+/// One by one where a timer can say why it is not changed; otherwise all of them in one commit.
 async fn change_selected(visitor: &Visitor, name: &str, title: &str, form: &Fields) -> Result<Response, Problem> {
-    let action = Action::parse(name).ok_or(Problem::NoSuchPage)?;
+    let ids = form.all("id").take(SELECTED_MAX).map(|text| TimerId::parse("id", text)).collect::<Result<Vec<_>, _>>()?;
+    let back = visitor.link("/timers");
+    let Some(action) = Action::parse(name).filter(|_| form.get("over").is_none()) else {
+        return Ok(match visitor.commands.bulk_selected(&work_of(name, form)?, &ids).await? {
+            BulkAnswer::Done { changed, skipped } => done(visitor, title, changed, skipped, &[], &back).into_response(),
+            BulkAnswer::Started(operation) => {
+                Redirect::to(&visitor.link(&format!("/operations/{}", operation.id.0))).into_response()
+            }
+        });
+    };
     let (mut changed, mut refused) = (0, Vec::new());
-    for text in form.all("id").take(SELECTED_MAX) {
-        let id = TimerId::parse("id", text)?;
-        match carry_out(visitor, action, id, None, None, None).await {
+    for id in ids {
+        match carry_out(visitor, action, id, None, form.get("note"), None).await {
             Ok(_) => changed += 1,
             Err(error) => refused.push((id, error.to_string())),
         }
     }
-    Ok(done(visitor, title, changed, 0, &refused, &visitor.link("/timers")).into_response())
+    Ok(done(visitor, title, changed, 0, &refused, &back).into_response())
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::{Rights, Status, TimerId};
+    use domain::{Rights, Span, Status, TimerId};
 
     use super::concerned;
     use crate::rig::Rig;
@@ -313,6 +357,44 @@ mod tests {
             "{}",
             done.text
         );
+    }
+
+    #[tokio::test]
+    async fn a_selection_is_rescheduled() {
+        let rig = Rig::new();
+        let (one, other) = (rig.timer("a", "a").await, rig.timer("b", "a").await);
+        let page = rig.get(&format!("/console/operations/new?do=reschedule&scope=selected&id={one}")).await;
+        assert!(page.text.contains("shift each by") && page.text.contains("Reschedule 1<"), "{}", page.text);
+        let before = rig.commands.get(one).await.unwrap().execute_at;
+        let done = rig.post("/console/operations/new", &format!("do=reschedule&id={one}&how=shift&shift=%2B1h")).await;
+        assert!(done.status == 200 && done.text.contains("<strong>1 timer</strong> changed"), "{}", done.text);
+        assert_eq!(rig.commands.get(one).await.unwrap().execute_at.since(before), Span::from_secs(3600));
+        assert_eq!(rig.commands.get(other).await.unwrap().revision, 1);
+        let wrong = rig.post("/console/operations/new", &format!("do=reschedule&id={one}&how=shift&shift=soon")).await;
+        assert_eq!(wrong.status, 400);
+        let (_, stranger) = rig.holder(&["b", "c"], Rights::Write).await;
+        let none =
+            rig.post_as(&stranger, "/console/operations/new", &format!("do=reschedule&id={one}&how=shift&shift=%2B1h")).await;
+        assert!(none.text.contains("<strong>0 timers</strong> changed"), "{}", none.text);
+    }
+
+    #[tokio::test]
+    async fn a_preview_tells_whose_timers_they_are_and_where_they_call() {
+        let rig = Rig::new();
+        rig.timer("a", "shop").await;
+        rig.timer("b", "shop").await;
+        rig.timer("c", "billing").await;
+        let page = rig.get("/console/operations/new?do=cancel").await.text;
+        for part in [
+            "By namespace",
+            ">shop</a></td><td class=\"num\">2</td><td class=\"num muted\">66.7 %",
+            "By destination",
+            ">api.shop.example:443</a></td><td class=\"num\">3<",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(page.contains("status%3Apending%2Cpaused+ns%3Ashop"), "a name leads to what is counted: {page}");
+        assert!(!page.contains("of the first"), "all of them were looked at");
     }
 
     #[tokio::test]
