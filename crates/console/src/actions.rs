@@ -110,7 +110,7 @@ pub(crate) async fn confirm(
 ) -> Result<Markup, Problem> {
     let action = Action::parse(&action).ok_or(Problem::NoSuchPage)?;
     let timer = timer::read(&visitor, &id).await?;
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let title = format!("{}?", action.title());
     // The script asks for the form alone, and shows it in a dialog.
     if headers.contains_key("x-fragment") {

@@ -19,12 +19,13 @@ pub(crate) struct Kept<'a> {
     pub seconds: i64,
 }
 
-/// The header that sets a cookie; `None` where the value cannot stand in a header.
+/// The header that sets a cookie, which comes along when a link of another site is followed, so that a link from a chat opens its page;
+/// requests that change something are checked for their origin. `None` where the value cannot stand in a header.
 pub(crate) fn write(name: &str, value: &str, kept: Kept<'_>) -> Option<HeaderValue> {
     let secure = if kept.is_secure { "; Secure" } else { "" };
     let http_only = if kept.is_http_only { "; HttpOnly" } else { "" };
     let path = if kept.path.is_empty() { "/" } else { kept.path };
-    let text = format!("{name}={value}; Path={path}; Max-Age={}; SameSite=Strict{http_only}{secure}", kept.seconds);
+    let text = format!("{name}={value}; Path={path}; Max-Age={}; SameSite=Lax{http_only}{secure}", kept.seconds);
     HeaderValue::try_from(text).ok()
 }
 

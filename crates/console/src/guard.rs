@@ -10,7 +10,6 @@ use axum::{
 use commands::CommandError;
 use domain::Caller;
 use http::{HeaderValue, StatusCode, header, request::Parts, uri::PathAndQuery};
-use maud::{DOCTYPE, html};
 
 use crate::{
     ConsoleMode, Shared, cookie,
@@ -85,11 +84,12 @@ pub(crate) async fn visitor(shared: &Arc<Shared>, head: &Parts) -> Result<Option
     let Peer(peer) = Peer::of(&head.extensions);
     let transport = Transport::of(headers, peer, config.url.as_ref(), config.insecure_cookie);
     let Some(cookie) = cookie::read(headers, transport.cookie_name()) else { return Ok(None) };
-    let Some(holder) = shared.sessions.read(cookie, config.clock.now()) else { return Ok(None) };
-    let Some(caller) = caller(shared, holder).await? else { return Ok(None) };
+    let Some(session) = shared.sessions.read(cookie, config.clock.now()) else { return Ok(None) };
+    let Some(caller) = caller(shared, session.holder).await? else { return Ok(None) };
     Ok(Some(Visitor {
         shared: Arc::clone(shared),
         commands: Arc::new(shared.unrestricted.on_behalf_of(caller)),
+        session_ends_at: session.ends_at,
         preferences: Preferences::read(headers),
         origin: origin::opened_under(headers, config.url.as_ref()),
         path: head.uri.path_and_query().map_or("/console", PathAndQuery::as_str).to_owned(),
@@ -114,17 +114,6 @@ fn logged_out(shared: &Arc<Shared>, head: &Parts) -> Response {
         return (StatusCode::UNAUTHORIZED, page).into_response();
     }
     let wanted = head.uri.path_and_query().map_or("/console", PathAndQuery::as_str);
-    if origin::is_led_from_elsewhere(&head.headers) {
-        // The cookie was left out because a page of another site leads here. Asked for by a page of our own, it comes along.
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head { title { "Timer" } meta http-equiv="refresh" content={ "0;url=" (base) (wanted) }; }
-                body { p { a href={ (base) (wanted) } { "Go on" } } }
-            }
-        };
-        return page.into_response();
-    }
     let next = Fields::from([("next", wanted)]);
     let next = if matches!(wanted, "/console" | "/console/") { Fields::default() } else { next };
     Redirect::to(&format!("{base}{LOGIN}{}", next.to_query())).into_response()

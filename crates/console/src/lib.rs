@@ -24,6 +24,7 @@ mod filter_words;
 mod form_preview;
 mod frame;
 mod guard;
+mod known_destinations;
 mod live;
 mod login;
 mod namespace_picker;
@@ -60,7 +61,9 @@ pub use config::{
     TimerReader, VerifySignature,
 };
 
-use crate::{live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions};
+use crate::{
+    known_destinations::KnownDestinations, live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions,
+};
 
 /// What every page can reach.
 pub(crate) struct Shared {
@@ -72,6 +75,7 @@ pub(crate) struct Shared {
     login_limit: LoginLimit,
     live: Live,
     known_namespaces: KnownNamespaces,
+    known_destinations: KnownDestinations,
     /// Until it was used.
     login_token: Mutex<Option<String>>,
 }
@@ -84,6 +88,7 @@ pub fn router(config: ConsoleConfig, commands: &Commands, keyring: Arc<KeyRing>)
         login_limit: LoginLimit::default(),
         live: Live::default(),
         known_namespaces: KnownNamespaces::default(),
+        known_destinations: KnownDestinations::default(),
         login_token: Mutex::new(config.development.as_ref().and_then(|development| development.login_token.clone())),
         unrestricted: commands.on_behalf_of(Caller::Administrator),
         config,

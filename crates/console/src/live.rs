@@ -22,7 +22,7 @@ use maud::Render;
 use serde_json::json;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout_at},
 };
 
 use crate::{
@@ -39,8 +39,9 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE_FACTOR: u32 = 20;
-/// How often a stream shows that it is alive, and its session is looked at again.
-const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often the session of a stream is looked at again, whatever the stream sends meanwhile.
+const CHECK_PAUSE: Duration = Duration::from_secs(1);
+/// How often a stream shows that it is alive.
 const COMMENT_AFTER: Duration = Duration::from_secs(10);
 const STREAMS_MAX: usize = 256;
 const STREAMS_OF_A_KEY_MAX: usize = 128;
@@ -133,6 +134,7 @@ pub(crate) async fn follow(visitor: Visitor, fields: Fields) -> Result<Response,
         sent: HashMap::new(),
         is_away: false,
         is_new: true,
+        check_at: Instant::now() + CHECK_PAUSE,
         comment_at: Instant::now(),
         is_over: false,
     };
@@ -235,6 +237,9 @@ struct Feed {
     /// Whether this viewer knows that the store does not answer.
     is_away: bool,
     is_new: bool,
+    /// When the session is looked at again.
+    check_at: Instant,
+    /// When the viewer was last sent something.
     comment_at: Instant,
     is_over: bool,
 }
@@ -246,12 +251,18 @@ impl Feed {
             if self.is_over {
                 return None;
             }
+            if Instant::now() >= self.check_at {
+                if !self.is_still_logged_in().await {
+                    return Some(self.ended());
+                }
+                self.check_at = Instant::now() + CHECK_PAUSE;
+            }
             if std::mem::take(&mut self.is_new) {
                 // A viewer that comes later is shown what there is.
                 self.snapshots.mark_changed();
                 return Some(Bytes::from_static(b"retry: 2000\n: live\n\n"));
             }
-            match timeout(HEARTBEAT, self.snapshots.changed()).await {
+            match timeout_at(self.check_at, self.snapshots.changed()).await {
                 Ok(Ok(())) => {
                     let frame = self.changes();
                     if !frame.is_empty() {
@@ -262,9 +273,6 @@ impl Feed {
                 // The poll has ended.
                 Ok(Err(_)) => return None,
                 Err(_) => {}
-            }
-            if !self.is_still_logged_in().await {
-                return Some(self.ended());
             }
             if self.comment_at.elapsed() >= COMMENT_AFTER {
                 self.comment_at = Instant::now();
@@ -299,9 +307,12 @@ impl Feed {
         Bytes::from_static(GONE.as_bytes())
     }
 
-    /// Whether the key was not revoked meanwhile. A store that does not answer ends no stream.
+    /// Whether the cookie has not run out and its key was not revoked meanwhile. A store that does not answer ends no stream.
     async fn is_still_logged_in(&self) -> bool {
         let visitor = &self.permit.visitor;
+        if visitor.shared.config.clock.now() >= visitor.session_ends_at {
+            return false;
+        }
         let Some(id) = visitor.commands.caller.key_id() else { return true };
         !matches!(guard::caller(&visitor.shared, Holder::Key(id)).await, Ok(None))
     }
@@ -362,6 +373,40 @@ mod tests {
         rig.clock.advance(Span::from_secs(2));
         assert!(read_until(&mut body, "event: gone").await.contains("gone"));
         assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_sends_all_the_time_ends_with_its_key() {
+        let rig = Rig::new();
+        let (id, cookie) = rig.holder(&["a"], Rights::Read).await;
+        let (_, mut body) = open(&rig, &cookie, "/timers").await;
+        read_until(&mut body, "timer-list").await;
+        rig.commands.revoke_key(id).await.unwrap();
+        rig.clock.advance(Span::from_secs(2));
+        let mut read = String::new();
+        for n in 0..5 {
+            rig.timer(&format!("late-{n}"), "a").await;
+            let Some(frame) = body.frame().await else { break };
+            read.push_str(std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
+        }
+        assert!(read.ends_with(GONE) && !read.contains("late-3"), "{read}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_with_its_cookie_for_the_administrator_too() {
+        let rig = Rig::new();
+        let (_, holder) = rig.holder(&["a"], Rights::Read).await;
+        let mut streams = Vec::new();
+        for cookie in [&rig.cookie, &holder] {
+            let (_, mut body) = open(&rig, cookie, "/timers").await;
+            read_until(&mut body, "timer-list").await;
+            streams.push(body);
+        }
+        rig.machine.advance(Span::from_secs(12 * 60 * 60));
+        for mut body in streams {
+            read_until(&mut body, "event: gone").await;
+            assert!(body.frame().await.is_none());
+        }
     }
 
     #[tokio::test(start_paused = true)]

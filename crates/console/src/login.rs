@@ -40,27 +40,47 @@ const TOO_MANY: &str = "Too many wrong keys from this address. Wait a minute, th
 const UNSAFE: &str = "Keys and cookies could be read on their way: this page was opened over plain HTTP. Open it over HTTPS and set \
                       CONSOLE_URL to that address, or open it on the machine itself.";
 
-/// The failed logins of each address, within the last minute.
+/// The failed logins of each address within the last minute, and those that are being decided.
 #[derive(Default)]
 pub(crate) struct LoginLimit(Mutex<HashMap<IpAddr, Vec<Duration>>>);
 
 impl LoginLimit {
-    /// Whether the address has to wait.
-    fn is_exceeded(&self, address: IpAddr, now: Duration) -> bool {
-        let failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.get(&address).is_some_and(|at| at.iter().filter(|at| is_remembered(**at, now)).count() >= FAILURES_MAX)
-    }
-
-    fn failed(&self, address: IpAddr, now: Duration) {
+    /// Whether the address may show a key now. The attempt counts as a failure until it is withdrawn, so that no more guesses are
+    /// decided at the same time than one after another.
+    fn admit(&self, address: IpAddr, now: Duration) -> bool {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if failures.len() >= ADDRESSES_MAX {
-            failures.retain(|_, at| at.iter().any(|at| is_remembered(*at, now)));
+        if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&address) {
+            forget_some(&mut failures, now);
         }
         let at = failures.entry(address).or_default();
         at.retain(|at| is_remembered(*at, now));
-        if at.len() < FAILURES_MAX {
+        let is_admitted = at.len() < FAILURES_MAX;
+        if is_admitted {
             at.push(now);
         }
+        is_admitted
+    }
+
+    /// The attempt of that time was no failure.
+    fn withdraw(&self, address: IpAddr, of: Duration) {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = failures.get_mut(&address) else { return };
+        if let Some(index) = at.iter().position(|at| *at == of) {
+            at.swap_remove(index);
+        }
+        if at.is_empty() {
+            failures.remove(&address);
+        }
+    }
+}
+
+/// Makes space for one more address: those whose minute is over are forgotten, or else the one that failed longest ago.
+fn forget_some(failures: &mut HashMap<IpAddr, Vec<Duration>>, now: Duration) {
+    failures.retain(|_, at| at.iter().any(|at| is_remembered(*at, now)));
+    while failures.len() >= ADDRESSES_MAX {
+        let oldest = failures.iter().min_by_key(|(_, at)| at.iter().max()).map(|(address, _)| *address);
+        let Some(oldest) = oldest else { return };
+        failures.remove(&oldest);
     }
 }
 
@@ -104,17 +124,16 @@ pub(crate) async fn log_in(
     let address = peer.map(network);
     let refuse =
         |status: StatusCode, text| (status, page(&shared, &Preferences::read(&headers), next, Some(text))).into_response();
-    if address.is_some_and(|address| shared.login_limit.is_exceeded(address, clock)) {
+    if address.is_some_and(|address| !shared.login_limit.admit(address, clock)) {
         let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, TOO_MANY);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
         return Ok(response);
     }
-    let Some(holder) = holder(&shared, &form).await? else {
-        if let Some(address) = address {
-            shared.login_limit.failed(address, clock);
-        }
-        return Ok(refuse(StatusCode::FORBIDDEN, WRONG));
-    };
+    let found = holder(&shared, &form).await;
+    if let Some(address) = address.filter(|_| !matches!(found, Ok(None))) {
+        shared.login_limit.withdraw(address, clock);
+    }
+    let Some(holder) = found? else { return Ok(refuse(StatusCode::FORBIDDEN, WRONG)) };
     let cookie = shared.sessions.issue(holder, now);
     let mut response = Redirect::to(&format!("{}{}", config.base_path, next.unwrap_or("/console"))).into_response();
     set_session(&mut response, &shared, transport, &cookie, LASTS.as_secs_up());
@@ -208,12 +227,34 @@ mod tests {
         let limit = LoginLimit::default();
         let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         for second in 0..5 {
-            assert!(!limit.is_exceeded(one, Duration::from_secs(second)));
-            limit.failed(one, Duration::from_secs(second));
+            assert!(limit.admit(one, Duration::from_secs(second)));
         }
-        assert!(limit.is_exceeded(one, Duration::from_secs(5)) && !limit.is_exceeded(other, Duration::from_secs(5)));
-        limit.failed(one, Duration::from_secs(5));
-        assert!(limit.is_exceeded(one, Duration::from_secs(59)));
-        assert!(!limit.is_exceeded(one, Duration::from_secs(60)));
+        assert!(!limit.admit(one, Duration::from_secs(5)) && limit.admit(other, Duration::from_secs(5)));
+        assert!(!limit.admit(one, Duration::from_secs(59)));
+        assert!(limit.admit(one, Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn what_is_being_decided_counts_and_a_right_key_does_not() {
+        let limit = LoginLimit::default();
+        let (address, now) = (IpAddr::from([10, 0, 0, 1]), Duration::from_secs(7));
+        let admitted = (0..20).filter(|_| limit.admit(address, now)).count();
+        assert_eq!(admitted, FAILURES_MAX, "none of them has failed yet");
+        limit.withdraw(address, now);
+        assert!(limit.admit(address, now) && !limit.admit(address, now));
+        (0..FAILURES_MAX).for_each(|_| limit.withdraw(address, now));
+        assert!(limit.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn only_so_many_addresses_are_remembered_the_latest_of_them() {
+        let limit = LoginLimit::default();
+        let address = |n: u32| IpAddr::from((n + 1).to_be_bytes());
+        for n in 0..ADDRESSES_MAX as u32 + 10 {
+            assert!((0..FAILURES_MAX).all(|_| limit.admit(address(n), Duration::from_millis(n.into()))));
+        }
+        assert_eq!(limit.0.lock().unwrap().len(), ADDRESSES_MAX);
+        let now = Duration::from_secs(11);
+        assert!(limit.admit(address(0), now) && !limit.admit(address(ADDRESSES_MAX as u32), now));
     }
 }

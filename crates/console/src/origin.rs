@@ -26,11 +26,6 @@ pub(crate) fn is_own(headers: &HeaderMap, url: Option<&ConsoleUrl>) -> bool {
     }
 }
 
-/// Whether a page of another site leads here: a browser then leaves out a cookie with `SameSite=Strict`.
-pub(crate) fn is_led_from_elsewhere(headers: &HeaderMap) -> bool {
-    headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
-}
-
 /// Scheme and authority of the addresses that a viewer can use.
 pub(crate) fn opened_under(headers: &HeaderMap, url: Option<&ConsoleUrl>) -> String {
     let host = || headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");

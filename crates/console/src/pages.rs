@@ -13,5 +13,6 @@ pub(crate) mod new_timer;
 pub(crate) mod operations;
 pub(crate) mod overview;
 pub(crate) mod signature;
+mod tiles;
 pub(crate) mod timer;
 pub(crate) mod timers;

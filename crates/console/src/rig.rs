@@ -172,6 +172,11 @@ impl Rig {
         self.created(key, namespace, r#"{"type":"http","url":"https://api.shop.example/hook"}"#).await
     }
 
+    /// The same at another receiver.
+    pub(crate) async fn timer_at(&self, key: &str, namespace: &str, url: &str) -> TimerId {
+        self.created(key, namespace, &format!(r#"{{"type":"http","url":"{url}"}}"#)).await
+    }
+
     /// Attempts everything that is pending, and lets it fail with this error.
     pub(crate) async fn fail_all(&self, error: &str) {
         self.store.heartbeat(&Member::new(NodeId(1)), Span::from_secs(60)).await.unwrap();

@@ -1,10 +1,12 @@
 //! Who is logged in: a signed cookie that names the key, and nothing that opens anything.
 //!
-//! No node keeps sessions. The cookie is the same for all of them, because the key that signs it follows from `API_KEY`; the key that
-//! it names is looked up in the keyring at each request, so that revoking it ends its sessions within a second.
+//! No node keeps sessions. The cookie is the same for all of them, because the key that signs it is derived from `API_KEY`; the key that
+//! it names is looked up in the keyring at each request, so that revoking it ends its sessions within a second. The rights of a key never
+//! change, so that the cookie has to name no generation of them.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{AccessKey, AccessKeyId, Span, Timestamp};
+use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
@@ -13,7 +15,8 @@ use subtle::ConstantTimeEq;
 pub(crate) const LASTS: Span = Span::from_secs(12 * 60 * 60);
 /// Clocks of nodes differ a little.
 const AHEAD_MAX: Span = Span::from_secs(60);
-const PURPOSE: &[u8] = b"timer console session 1";
+/// What HKDF binds the signing key to: no other key that is derived from `API_KEY` is the same.
+const PURPOSE: &[u8] = b"timer console session 2";
 const ADMINISTRATOR: &str = "administrator";
 
 /// Issues cookies and reads them.
@@ -29,9 +32,20 @@ pub(crate) enum Holder {
     Key(AccessKeyId),
 }
 
+/// What a cookie says: who has logged in, and until when that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) holder: Holder,
+    /// By the clock of the machine.
+    pub(crate) ends_at: Timestamp,
+}
+
 impl Sessions {
     pub(crate) fn new(api_key: &str) -> Self {
-        let signing_key = mac(api_key.as_bytes(), PURPOSE);
+        let mut signing_key = [0; 32];
+        // A key of 32 bytes is far below the longest that HKDF gives.
+        let derived = Hkdf::<Sha256>::new(None, api_key.as_bytes()).expand(PURPOSE, &mut signing_key);
+        debug_assert!(derived.is_ok());
         Self { administrator: AccessKey::hash_of(api_key.as_bytes()), signing_key }
     }
 
@@ -51,8 +65,8 @@ impl Sessions {
         format!("{said}.{signature}")
     }
 
-    /// Whose cookie this is, if it is one of ours and has not run out.
-    pub(crate) fn read(&self, cookie: &str, now: Timestamp) -> Option<Holder> {
+    /// The session of this cookie, if it is one of ours and has not run out.
+    pub(crate) fn read(&self, cookie: &str, now: Timestamp) -> Option<Session> {
         let (said, signature) = cookie.rsplit_once('.')?;
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
         if !bool::from(mac(&self.signing_key, said.as_bytes())[..].ct_eq(&signature)) {
@@ -60,13 +74,15 @@ impl Sessions {
         }
         let (name, issued_at) = said.split_once('.')?;
         let issued_at = Timestamp::from_micros(issued_at.parse().ok()?);
-        if issued_at > now.saturating_add(AHEAD_MAX) || now >= issued_at.saturating_add(LASTS) {
+        let ends_at = issued_at.saturating_add(LASTS);
+        if issued_at > now.saturating_add(AHEAD_MAX) || now >= ends_at {
             return None;
         }
-        match name {
-            ADMINISTRATOR => Some(Holder::Administrator),
-            id => AccessKeyId::parse(id).ok().map(Holder::Key),
-        }
+        let holder = match name {
+            ADMINISTRATOR => Holder::Administrator,
+            id => AccessKeyId::parse(id).ok().map(Holder::Key)?,
+        };
+        Some(Session { holder, ends_at })
     }
 }
 
@@ -88,12 +104,20 @@ mod tests {
         let sessions = Sessions::new("0123456789abcdef0123456789abcdef");
         for holder in [Holder::Administrator, Holder::Key(AccessKeyId::random(NOW))] {
             let cookie = sessions.issue(holder, NOW);
-            assert_eq!(sessions.read(&cookie, NOW), Some(holder));
+            let session = Some(Session { holder, ends_at: NOW.saturating_add(LASTS) });
+            assert_eq!(sessions.read(&cookie, NOW), session);
             let last = NOW.saturating_add(LASTS).saturating_sub(Span::from_micros(1));
-            assert_eq!(sessions.read(&cookie, last), Some(holder));
+            assert_eq!(sessions.read(&cookie, last), session);
             assert_eq!(sessions.read(&cookie, NOW.saturating_add(LASTS)), None);
             assert_eq!(sessions.read(&cookie, NOW.saturating_sub(Span::from_secs(3600))), None, "from the future");
         }
+    }
+
+    #[test]
+    fn every_node_and_every_build_signs_with_the_key_that_hkdf_derives() {
+        let cookie = Sessions::new("0123456789abcdef0123456789abcdef").issue(Holder::Administrator, NOW);
+        // By RFC 5869, computed with another implementation.
+        assert_eq!(cookie, "administrator.1893456000000000.ZR5X1wocBEvGXv0ZGB3iu1EZorblyCJCwdX8TqbJhg4");
     }
 
     #[test]

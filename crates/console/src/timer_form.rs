@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct TimerForm(Fields);
 
 /// The fields that a change can conflict in, besides those that only one kind of callback has.
-const COMPARED: [&str; 14] = [
+const COMPARED: [&str; 16] = [
     "execute_at",
     "delay",
     "kind",
@@ -30,7 +30,9 @@ const COMPARED: [&str; 14] = [
     "metadata",
     "max_retries",
     "initial_interval",
+    "backoff_multiplier",
     "max_interval",
+    "max_duration",
     "delivery",
     "expires_after",
     "expires_at",

@@ -14,6 +14,8 @@ use crate::{ConsoleMode, Shared, config::Payloads, fields::Fields, preferences::
 pub(crate) struct Visitor {
     pub(crate) shared: Arc<Shared>,
     pub(crate) commands: Arc<Commands>,
+    /// When its cookie runs out, by the clock of the machine.
+    pub(crate) session_ends_at: Timestamp,
     pub(crate) preferences: Preferences,
     /// Scheme and authority under which the viewer has opened the console.
     pub(crate) origin: String,
@@ -52,6 +54,14 @@ impl Visitor {
 
     pub(crate) fn may_write(&self) -> bool {
         self.commands.caller.may_write() && self.shared.config.mode == ConsoleMode::On
+    }
+
+    /// For pages that exist for their form only: it is not shown where it could not be sent.
+    pub(crate) fn check_may_write(&self) -> Result<(), Problem> {
+        if self.shared.config.mode == ConsoleMode::ReadOnly {
+            return Err(Problem::ReadOnlyConsole);
+        }
+        Ok(self.commands.check_may_write()?)
     }
 
     pub(crate) fn is_administrator(&self) -> bool {

@@ -51,7 +51,7 @@ class Viewer:
         self.context.set_default_timeout(PATIENCE_MS)
         if cookie:
             name, value = cookie.split("=", 1)
-            where = {"domain": "127.0.0.1", "path": f"{service.base_path}/console", "httpOnly": True, "sameSite": "Strict"}
+            where = {"domain": "127.0.0.1", "path": f"{service.base_path}/console", "httpOnly": True, "sameSite": "Lax"}
             self.context.add_cookies([{"name": name, "value": value, **where}])
         self.errors: list[str] = []
         self.foreign: list[str] = []

@@ -53,7 +53,7 @@ fn concerned(name: &str) -> Vec<Status> {
 
 /// `GET /console/operations/new?do=…&q=…`, or `&id=…&id=…`.
 pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let work = described(fields.get("do"))?;
     let ids: Vec<&str> = fields.all("id").collect();
     let is_selection = fields.get("scope").map_or(!ids.is_empty(), |scope| scope == "selected");
@@ -66,9 +66,20 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
         }
         let preview = visitor.commands.preview_bulk(&words.filter).await?;
         let breakdown = visitor.commands.bulk_breakdown(&words.filter).await?;
-        matching(&visitor, work, &words, (preview, &breakdown), fields.get("over").unwrap_or_default()).await?
+        let seen = seen_otherwise(fields.get("seen"), preview.matched.timers);
+        let over = fields.get("over").unwrap_or_default();
+        html! { (seen) (matching(&visitor, work, &words, (preview, &breakdown), over).await?) }
     };
     Ok(frame::page(&visitor, Some(Section::Operations), work.1, body))
+}
+
+/// A notice where a group of failures had another number of timers than its filter finds: others may have the same words in their error.
+fn seen_otherwise(seen: Option<&str>, matched: u64) -> Markup {
+    let seen = seen.and_then(|seen| seen.parse::<u64>().ok()).filter(|seen| *seen != matched);
+    let matches = if matched == 1 { "timer matches" } else { "timers match" };
+    html! { @if let Some(seen) = seen {
+        p.notice.warn role="status" { "The group counted " (text::number(seen)) ", and " (text::number(matched)) " " (matches) " its filter now: look at the examples before you go on." }
+    } }
 }
 
 async fn matching(
@@ -199,7 +210,7 @@ fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
 
 /// `POST /console/operations/new`.
 pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let (name, title, _) = described(form.get("do"))?;
     if form.get("filter").is_none() {
         return change_selected(&visitor, name, title, &form).await;
@@ -209,6 +220,13 @@ pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response
     }
     let wrong = |_| Invalid::new("filter", "cannot be read: begin again with the list");
     let filter: Filter = serde_json::from_str(form.get("filter").unwrap_or_default()).map_err(wrong)?;
+    // Counted again: what the form leaves out, or says about how many there were, is not believed.
+    let typed: Option<u64> = form.get("typed").and_then(|typed| typed.parse().ok());
+    if typed.is_none_or(|typed| typed <= TYPED_BEYOND) && visitor.commands.count(&filter).await?.timers > TYPED_BEYOND {
+        let rule =
+            format!("has to be typed where more than {} timers match, and nothing was changed", text::number(TYPED_BEYOND));
+        return Err(Invalid::new("the number", rule).into());
+    }
     let expected_max = form.get("expected_max").and_then(|count| count.parse().ok()).unwrap_or(0);
     let request = BulkRequest { work: work_of(name, &form)?, filter, expected_max };
     match visitor.commands.bulk(&request).await? {
@@ -341,6 +359,23 @@ mod tests {
         assert_eq!(mistyped.status, 400);
         assert_eq!(rig.post("/console/operations/new", "do=cancel&filter=x&expected_max=9").await.status, 400);
         assert_eq!(status(&rig, id).await, Status::Pending);
+    }
+
+    #[tokio::test]
+    async fn the_number_of_many_has_to_be_typed_whatever_the_form_says() {
+        let rig = Rig::new();
+        let mut id = rig.timer("k", "a").await;
+        for n in 0..1_000 {
+            id = rig.timer(&format!("k{n}"), "a").await;
+        }
+        let form = "do=cancel&filter=%7B%22namespace%22%3A%5B%22a%22%5D%7D&expected_max=2000";
+        for claimed in ["", "&count=5&typed=5", "&typed=1001", "&count=1001", "&count=1001&typed=1000", "&count=x&typed=x"] {
+            let refused = rig.post("/console/operations/new", &format!("{form}{claimed}")).await;
+            assert!(refused.status == 400 && refused.text.contains("nothing was changed"), "{claimed}: {}", refused.text);
+        }
+        assert_eq!(status(&rig, id).await, Status::Pending);
+        let started = rig.post("/console/operations/new", &format!("{form}&count=1001&typed=1001")).await;
+        assert!(started.status == 303 && started.headers["location"].to_str().unwrap().starts_with("/console/operations/"));
     }
 
     #[tokio::test]

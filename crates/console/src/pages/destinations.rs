@@ -53,22 +53,41 @@ pub(crate) async fn show_one(visitor: Visitor, Path(name): Path<String>) -> Resu
 
 pub(crate) async fn regions_of_one(visitor: &Visitor, name: &str) -> Result<Vec<Region>, Problem> {
     let listed = visitor.commands.destinations(&[]).await?.destinations;
-    let one = listed.into_iter().find(|one| one.name == name).ok_or(Problem::NoSuchPage)?;
-    let words = |status: &str| format!("status:{status} {}", word("dest:", name));
-    let head = html! {
-        h1.mono { (name) } (health(one.health))
-        span.actions {
-            a.button href=(visitor.link_to_timers(&word("dest:", name))) { "Its timers" }
-            @if visitor.may_write() { a.button href=(visitor.link_to("/operations/new", &Fields::from([("do", "pause"), ("q", words("pending").as_str())]))) { "Pause its timers…" } }
-        }
-    };
+    let Some(one) = listed.into_iter().find(|one| one.name == name) else { return regions_of_uncalled(visitor, name).await };
     Ok(vec![
-        Region::new("destination-head", "title", head),
+        Region::new("destination-head", "title", head(visitor, name, one.health)),
         Region::new("destination-facts", "card span-5", facts(&one)),
         Region::new("destination-took", "card span-7", took(&one)),
         Region::new("destination-failed", "card span-12", latest(visitor, name, Status::Failed, "Latest failures").await?),
         Region::new("destination-pending", "card span-12", latest(visitor, name, Status::Pending, "Pending").await?),
     ])
+}
+
+/// A receiver that was not called within the last day is known by its timers alone.
+async fn regions_of_uncalled(visitor: &Visitor, name: &str) -> Result<Vec<Region>, Problem> {
+    let filter = Filter { destination: Some(name.to_owned()), ..Filter::default() };
+    let page = visitor.commands.search(&ListQuery { filter, limit: 1, ..ListQuery::default() }).await?;
+    if page.timers.is_empty() && page.complete {
+        return Err(Problem::NoSuchPage);
+    }
+    let facts = html! { header { h2 { "Health" } } div.body { p.muted { "It was not called within the last day." } } };
+    Ok(vec![
+        Region::new("destination-head", "title", head(visitor, name, DestinationHealth::Silent)),
+        Region::new("destination-facts", "card span-12", facts),
+        Region::new("destination-failed", "card span-12", latest(visitor, name, Status::Failed, "Latest failures").await?),
+        Region::new("destination-pending", "card span-12", latest(visitor, name, Status::Pending, "Pending").await?),
+    ])
+}
+
+fn head(visitor: &Visitor, name: &str, of: DestinationHealth) -> Markup {
+    let pending = format!("status:pending {}", word("dest:", name));
+    html! {
+        h1.mono { (name) } (health(of))
+        span.actions {
+            a.button href=(visitor.link_to_timers(&word("dest:", name))) { "Its timers" }
+            @if visitor.may_write() { a.button href=(visitor.link_to("/operations/new", &Fields::from([("do", "pause"), ("q", pending.as_str())]))) { "Pause its timers…" } }
+        }
+    }
 }
 
 fn facts(one: &DestinationStatus) -> Markup {
@@ -170,6 +189,8 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
 
 #[cfg(test)]
 mod tests {
+    use domain::Rights;
+
     use crate::rig::Rig;
 
     #[tokio::test]
@@ -177,5 +198,16 @@ mod tests {
         let rig = Rig::new();
         assert!(rig.get("/console/destinations").await.text.contains("No destinations yet"));
         assert_eq!(rig.get("/console/destinations/a:80").await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn a_destination_that_was_not_called_for_long_has_a_page_while_it_has_timers() {
+        let rig = Rig::new();
+        rig.timer("order-1", "a").await;
+        let page = rig.get("/console/destinations/api.shop.example:443").await;
+        assert!(page.status == 200 && page.text.contains("not called within the last day"), "{}", page.text);
+        assert!(page.text.contains("order-1") && page.text.contains("Pause its timers"), "{}", page.text);
+        let (_, other) = rig.holder(&["b"], Rights::Read).await;
+        assert_eq!(rig.get_as(&other, "/console/destinations/api.shop.example:443").await.status, 404);
     }
 }

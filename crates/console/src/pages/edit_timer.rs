@@ -22,24 +22,28 @@ use crate::{
 };
 
 pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Result<Markup, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let timer = timer::read(&visitor, &id).await?;
     let draft = Draft::of_form(TimerForm::of_timer(&timer, visitor.payloads()), fields.get("as"), false);
     Ok(page(&visitor, &timer, &draft, None, None))
 }
 
 pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields): Form) -> Result<Response, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let before = timer::read(&visitor, &id).await?;
-    let expected = fields.get("revision").and_then(|revision| revision.parse().ok()).unwrap_or(before.revision);
+    let revision = fields.get("revision").and_then(|revision| revision.parse().ok());
+    let expected: u32 = revision.ok_or_else(|| Invalid::new("revision", "must be that of the timer that you looked at"))?;
     let tab = fields.get("as").map(str::to_owned);
     let is_check = fields.get("check").is_some();
     let draft = Draft::of(fields);
+    // Every form that is sent back keeps the revision that was looked at: with the current one, the next save would overwrite what
+    // another client has changed meanwhile.
+    let looked_at = Timer { revision: expected, ..before.clone() };
     let refused =
-        |invalid: &Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &before, &draft, Some(invalid), None)).into_response();
+        |invalid: &Invalid| (StatusCode::BAD_REQUEST, page(&visitor, &looked_at, &draft, Some(invalid), None)).into_response();
     if let Some(tab) = tab {
         return Ok(match draft.turned(&tab, &TimerForm::of_timer(&before, visitor.payloads()), false) {
-            Ok(draft) => page(&visitor, &Timer { revision: expected, ..before.clone() }, &draft, None, None).into_response(),
+            Ok(draft) => page(&visitor, &looked_at, &draft, None, None).into_response(),
             Err(invalid) => refused(&invalid),
         });
     }
@@ -51,7 +55,7 @@ pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields
         return Ok(match visitor.commands.preview_update(&before, &patch) {
             Ok(due) => {
                 let notice = new_timer::valid(&visitor, &draft, due);
-                page(&visitor, &Timer { revision: expected, ..before.clone() }, &draft, None, Some(&notice)).into_response()
+                page(&visitor, &looked_at, &draft, None, Some(&notice)).into_response()
             }
             Err(CommandError::Invalid(invalid)) => refused(&invalid),
             Err(error) => return Err(error.into()),
@@ -157,8 +161,26 @@ mod tests {
         let timer = rig.commands.get(id).await.unwrap();
         assert_eq!(timer.execute_at.since(rig.commands.clock.now()), Span::from_secs(7200));
         assert_eq!((timer.definition.callback.payload, timer.revision), (None, 2));
-        let wrong = rig.post(&path, &FORM.replace("2h", "x")).await;
+        let wrong = rig.post(&path, &format!("{}&revision=2", FORM.replace("2h", "x"))).await;
         assert!(wrong.status == 400 && wrong.text.contains("id=\"error-delay\""));
+    }
+
+    #[tokio::test]
+    async fn a_mistake_in_the_form_does_not_forget_which_revision_was_looked_at() {
+        let rig = Rig::new();
+        let id = rig.timer("k", "a").await;
+        let path = format!("/console/timers/{id}/edit");
+        rig.commands.pause(id, None, None).await.unwrap();
+        let refused = rig.post(&path, &format!("{}&revision=1", FORM.replace("2h", "x"))).await;
+        assert!(refused.status == 400 && refused.text.contains("name=\"revision\" value=\"1\""), "{}", refused.text);
+        let turned = rig.post(&path, &format!("{FORM}&revision=1&as=json")).await;
+        assert!(turned.status == 200 && turned.text.contains("name=\"revision\" value=\"1\""), "{}", turned.text);
+        assert_eq!(rig.post(&path, &format!("{FORM}&revision=1")).await.status, 412);
+        for missing in [FORM.to_owned(), format!("{FORM}&revision="), format!("{FORM}&revision=latest")] {
+            assert_eq!(rig.post(&path, &missing).await.status, 400, "{missing}");
+        }
+        let timer = rig.commands.get(id).await.unwrap();
+        assert_eq!((timer.status, timer.revision), (Status::Paused, 2));
     }
 
     #[tokio::test]
@@ -176,5 +198,18 @@ mod tests {
         }
         assert_eq!(rig.commands.get(id).await.unwrap().status, Status::Paused);
         assert_eq!(rig.post(&path, &format!("{FORM}&revision=2")).await.status, 303);
+    }
+
+    #[tokio::test]
+    async fn every_field_of_the_retries_is_compared() {
+        let rig = Rig::new();
+        let id = rig.timer("k", "a").await;
+        let retries = "&max_retries=3&initial_interval=7s&backoff_multiplier=3.5&max_interval=9m&max_duration=11h&revision=9";
+        let met = rig.post(&format!("/console/timers/{id}/edit"), &format!("{FORM}{retries}")).await;
+        assert_eq!(met.status, 412);
+        let table = met.text.split("aria-label=\"Both versions\"").nth(1).and_then(|rest| rest.split("</table>").next()).unwrap();
+        for value in ["max retries", "7s", "3.5", "9m", "11h"] {
+            assert!(table.contains(value), "{value}: {table}");
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! `/console/failed`: timers that ended badly, grouped by what went wrong.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use commands::{Filter, ListQuery, Summary};
-use domain::{Namespace, Status, Timestamp};
+use domain::{Namespace, Status, TimerId, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
@@ -11,6 +14,7 @@ use crate::{
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
+    known_destinations::{self, Destination},
     problem::Problem,
     region::Region,
     text::{self, distance, number},
@@ -22,26 +26,29 @@ use crate::{
 const READ_MAX: usize = 5_000;
 const PAGE_TIMERS: u32 = 1_000;
 const TIME_MAX: Duration = Duration::from_millis(500);
+/// For how long their receivers are read. Those that are not known by then are counted when the page is rendered again.
+const DESTINATIONS_TIME_MAX: Duration = Duration::from_millis(250);
 /// How many groups are shown.
 const GROUPS_MAX: usize = 50;
 const SPARKS: usize = 24;
+const STATUSES: &str = "status:failed,expired";
 /// The shortest text that tells one error from others.
 const TELLING_CHARS_MIN: usize = 4;
 
-/// Timers of one namespace that failed alike.
+/// Timers of one namespace that called the same receiver and failed alike.
 struct Group {
     namespace: Namespace,
+    destination: Destination,
     shape: String,
     example: Summary,
     ended: Vec<Timestamp>,
-    destination: Option<String>,
 }
 
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
     let regions = regions(&visitor).await?;
     let body = html! {
         div.title { h1 { "Failed" } span.muted { "failed and expired timers, by what went wrong" }
-            span.actions { a.button href=(visitor.link_to_timers("status:failed,expired")) { "As a list" } } }
+            span.actions { a.button href=(visitor.link_to_timers(STATUSES)) { "As a list" } } }
         @for region in &regions { (region) }
     };
     Ok(frame::page(&visitor, Some(Section::Failed), "Failed", body))
@@ -49,13 +56,11 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
 
 pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
     let (summaries, is_all) = read(visitor).await?;
-    let looked_at = summaries.len();
-    let mut groups = grouped(summaries);
+    let destinations = known_destinations::read(visitor, &summaries, DESTINATIONS_TIME_MAX).await;
+    let looked_at = destinations.len();
+    let is_all = is_all && looked_at == summaries.len();
+    let mut groups = grouped(summaries, &destinations);
     groups.truncate(GROUPS_MAX);
-    let examples = timer_rows::read(visitor, groups.iter().map(|group| group.example.clone()).collect()).await;
-    for (group, row) in groups.iter_mut().zip(examples) {
-        group.destination = row.destination;
-    }
     let body = html! {
         @if groups.is_empty() {
             div.empty { h2 { "Nothing has failed" } p { "Timers that end badly are kept here until they are retried, or their retention is over." } }
@@ -82,17 +87,20 @@ async fn read(visitor: &Visitor) -> Result<(Vec<Summary>, bool), Problem> {
     }
 }
 
-fn grouped(summaries: Vec<Summary>) -> Vec<Group> {
-    let mut groups: BTreeMap<(Namespace, String), Group> = BTreeMap::new();
+/// Those whose receiver is known, the largest group first.
+fn grouped(summaries: Vec<Summary>, destinations: &HashMap<TimerId, Destination>) -> Vec<Group> {
+    let mut groups: BTreeMap<(Namespace, Destination, String), Group> = BTreeMap::new();
     for summary in summaries {
+        let Some(destination) = destinations.get(&summary.id).cloned() else { continue };
         let shape = shape_of(summary.last_error.as_deref().unwrap_or("no error is recorded"));
         let ended = summary.executed_at.unwrap_or(summary.updated_at);
-        let group = groups.entry((summary.namespace.clone(), shape.clone())).or_insert_with(|| Group {
+        let alike = (summary.namespace.clone(), destination.clone(), shape.clone());
+        let group = groups.entry(alike).or_insert_with(|| Group {
             namespace: summary.namespace.clone(),
+            destination,
             shape,
-            example: summary.clone(),
+            example: summary,
             ended: Vec::new(),
-            destination: None,
         });
         group.ended.push(ended);
     }
@@ -126,6 +134,22 @@ fn shape_of(error: &str) -> String {
     shape
 }
 
+impl Group {
+    /// The filter that finds this group. `None` where no filter tells it from other groups: then nothing may be done to all of it.
+    fn words(&self) -> Option<String> {
+        self.example.last_error.as_ref()?;
+        let destination = word("dest:", self.destination.as_deref()?);
+        let error = word("error:", telling(&self.shape)?);
+        Some(format!("{STATUSES} {} {destination} {error}", word("ns:", self.namespace.as_str())))
+    }
+
+    /// The list that the group is part of, where no filter finds the group alone.
+    fn wider_words(&self) -> String {
+        let destination = self.destination.as_deref().map(|destination| word(" dest:", destination)).unwrap_or_default();
+        format!("{STATUSES} {}{destination}", word("ns:", self.namespace.as_str()))
+    }
+}
+
 /// The longest part of a shape that all of its errors have.
 fn telling(shape: &str) -> Option<&str> {
     shape.split('…').map(str::trim).max_by_key(|part| part.len()).filter(|part| part.chars().count() >= TELLING_CHARS_MIN)
@@ -143,15 +167,8 @@ fn table(visitor: &Visitor, groups: &[Group]) -> Markup {
 fn row(visitor: &Visitor, group: &Group) -> Markup {
     let (first, last) =
         (group.ended.iter().copied().min().unwrap_or_default(), group.ended.iter().copied().max().unwrap_or_default());
-    let words = [
-        Some("status:failed,expired".to_owned()),
-        Some(word("ns:", group.namespace.as_str())),
-        telling(&group.shape).map(|part| word("error:", part)),
-    ];
-    let words = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let retry =
-        |over: &str| visitor.link_to("/operations/new", &Fields::from([("do", "retry"), ("q", words.as_str()), ("over", over)]));
-    let list = visitor.link_to_timers(&words);
+    let words = group.words();
+    let list = visitor.link_to_timers(&words.clone().unwrap_or_else(|| group.wider_words()));
     html! {
         tr data-row=(list) {
             td.num { strong { (number(group.ended.len() as u64)) } }
@@ -162,7 +179,22 @@ fn row(visitor: &Visitor, group: &Group) -> Markup {
             td.minor { (distance(visitor, first)) }
             td.minor { (distance(visitor, last)) }
             td.cut.minor { a.mono href=(visitor.link(&format!("/timers/{}", group.example.id))) { (timer_rows::name_of(&group.example)) } }
-            td { @if visitor.may_write() { span.acts { a.button href=(retry("")) { "Retry all…" } a.button.minor href=(retry("10m")) title="Over ten minutes, so that the receiver is not flooded" { "Retry spread…" } } } }
+            td { @if let Some(words) = words.filter(|_| visitor.may_write()) { (acts(visitor, &words, group.ended.len())) } }
+        }
+    }
+}
+
+/// What can be done to a group. The preview is told how many it has, and says so when more or fewer match.
+fn acts(visitor: &Visitor, words: &str, count: usize) -> Markup {
+    let count = count.to_string();
+    let link = |work: &str, over: &str| {
+        visitor.link_to("/operations/new", &Fields::from([("do", work), ("q", words), ("over", over), ("seen", &count)]))
+    };
+    html! {
+        span.acts {
+            a.button href=(link("retry", "")) { "Retry all…" }
+            a.button.minor href=(link("retry", "10m")) title="Over ten minutes, so that the receiver is not flooded" { "Retry spread…" }
+            a.button.minor href=(link("delete", "")) title="Removes them from the record" { "Delete…" }
         }
     }
 }
@@ -215,6 +247,42 @@ mod tests {
         rig.fail_all("order 17 is <b>gone</b>").await;
         let page = rig.get("/console/failed").await;
         assert!(page.text.contains("<strong>3</strong>") && page.text.contains("order … is &lt;b&gt;gone"), "{}", page.text);
-        assert!(page.text.contains("do=retry&amp;q=status%3Afailed%2Cexpired+ns%3Aa+error%3A"), "{}", page.text);
+        let words = "q=status%3Afailed%2Cexpired+ns%3Aa+dest%3Aapi.shop.example%3A443+error%3A";
+        for part in [format!("do=retry&amp;{words}"), format!("do=delete&amp;{words}"), "seen=3".to_owned()] {
+            assert!(page.text.contains(&part), "{part}: {}", page.text);
+        }
+        let preview = rig.get(&page.link("Delete…")).await;
+        assert!(preview.status == 200 && preview.text.contains("Delete 3<"), "{}", preview.text);
+    }
+
+    #[tokio::test]
+    async fn an_action_on_a_group_takes_in_no_other_group() {
+        let rig = Rig::new();
+        let here = rig.timer("here", "a").await;
+        rig.timer_at("there", "a", "https://other.example/hook").await;
+        rig.fail_all("answered 503").await;
+        let page = rig.get("/console/failed").await;
+        assert_eq!(page.text.matches("<strong>1</strong>").count(), 2, "{}", page.text);
+        let first = page.text.find("api.shop.example:443<").unwrap();
+        let second = page.text.find("other.example:443<").unwrap();
+        let row = crate::rig::Reply { text: page.text[first.min(second)..].to_owned(), ..page };
+        let preview = rig.get(&row.link("Retry all…")).await;
+        let (meant, other) = if first < second { ("here", ">there<") } else { ("there", ">here<") };
+        assert!(preview.text.contains(meant) && !preview.text.contains(other), "{}", preview.text);
+        assert!(!preview.text.contains("The group"), "{}", preview.text);
+        // An error that says more has a shape of its own, and contains the same words.
+        rig.commands.retry(here, None).await.unwrap();
+        rig.fail_all("answered 503 with a page of html").await;
+        let preview = rig.get(&row.link("Retry all…").replace("seen=1", "seen=2")).await;
+        assert!(preview.text.contains("The group counted 2, and 1 timer matches its filter now"), "{}", preview.text);
+    }
+
+    #[tokio::test]
+    async fn nothing_can_be_done_to_a_group_that_no_filter_finds_alone() {
+        let rig = Rig::new();
+        rig.timer("k", "a").await;
+        rig.fail_all("17").await;
+        let page = rig.get("/console/failed").await;
+        assert!(page.text.contains("<strong>1</strong>") && !page.text.contains("/operations/new"), "{}", page.text);
     }
 }

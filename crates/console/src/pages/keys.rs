@@ -111,6 +111,7 @@ fn access_of(form: &Fields) -> Result<Access, Invalid> {
 
 /// `GET /console/keys/{id}/revoke`: what would happen.
 pub(crate) async fn confirm(visitor: Visitor, Path(id): Path<String>, headers: HeaderMap) -> Result<Markup, Problem> {
+    visitor.check_may_write()?;
     let id = AccessKeyId::parse(&id).map_err(|_| Problem::NoSuchPage)?;
     let keys = visitor.commands.keys().await?;
     let key = keys.iter().find(|key| key.id == id).ok_or(Problem::NoSuchPage)?;

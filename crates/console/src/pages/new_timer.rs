@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     let tab = fields.get("as").map(str::to_owned);
     let form = match fields.get("from") {
         Some(id) => TimerForm::of_copy(&timer::read(&visitor, id).await?, visitor.payloads()),
@@ -28,7 +28,7 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Pro
 }
 
 pub(crate) async fn create(visitor: Visitor, headers: HeaderMap, Form(fields): Form) -> Result<Response, Problem> {
-    visitor.commands.check_may_write()?;
+    visitor.check_may_write()?;
     if headers.get("x-fragment").is_some_and(|part| part == "preview") {
         let form = Draft::of(fields).as_form(&TimerForm::default());
         return Ok(form_preview::fragment(&visitor, &form).into_response());

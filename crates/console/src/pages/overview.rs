@@ -11,8 +11,8 @@ use maud::{Markup, html};
 use crate::{
     chart::{self, Bar, Line},
     fields::Fields,
-    filter_words::word,
     frame::{self, Section},
+    pages::tiles::{self, DAY, Tile, limited},
     problem::Problem,
     region::Region,
     text::{self, distance},
@@ -22,7 +22,6 @@ use crate::{
 
 const NEXT_TIMERS: u32 = 10;
 const DESTINATIONS_SHOWN: usize = 5;
-const DAY: Span = Span::from_secs(24 * 60 * 60);
 
 /// How far the chart of what comes next reaches.
 struct Range {
@@ -111,21 +110,17 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
         commands.destinations(&namespaces),
     );
     let (fired, fired_day, destinations) = (fired?, fired_day?, destinations?.destinations);
-    let tiles = tiles(
-        visitor,
-        &namespaces,
-        &[
-            tile_of_count("Pending", pending?, "status:pending"),
-            tile_of_due(&within_hour?),
-            tile_of_count("Executing", executing?, "status:executing"),
-            tile_of_completed(&fired_day),
-            tile_of_failed(&fired_day),
-            tile_of_overdue(overdue?, now),
-        ],
-    );
+    let tiles = [
+        Tile::of_count("Pending", pending?, "status:pending"),
+        Tile::of_due(&within_hour?),
+        Tile::of_count("Executing", executing?, "status:executing"),
+        Tile::of_completed(&fired_day, now),
+        Tile::of_failed(&fired_day, now),
+        Tile::of_overdue(overdue?, now),
+    ];
     Ok(vec![
-        Region::new("tiles", "card tiles", tiles),
-        Region::new("next-fires", "card span-7", next_fires(visitor, fields, range, &due?)),
+        Region::new("tiles", "card tiles", tiles::render(visitor, &namespaces, &tiles)),
+        Region::new("next-fires", "card span-7", next_fires(visitor, fields, &namespaces, range, &due?)),
         Region::new("lateness", "card span-5", lateness(&fired)),
         Region::new("next-timers", "card span-7 tall", next_timers(visitor, &namespaces).await?),
         Region::new("throughput", "card span-5", throughput(&fired)),
@@ -149,94 +144,14 @@ async fn oldest_overdue(visitor: &Visitor, namespaces: &[Namespace]) -> Result<O
     Ok(meant.filter_map(|listed| listed.count.oldest_overdue).min())
 }
 
-/// A number, what it is of, and the list that it counts.
-struct Tile {
-    name: &'static str,
-    value: String,
-    note: String,
-    class: &'static str,
-    words: &'static str,
-}
-
-fn tile_of_count(name: &'static str, count: Count, words: &'static str) -> Tile {
-    let note = if count.is_estimate { "estimated" } else { "" };
-    Tile {
-        name,
-        value: text::count(count.timers, count.is_estimate).replace("about ", "~ "),
-        note: note.to_owned(),
-        class: "",
-        words,
-    }
-}
-
-fn tile_of_due(due: &DueBuckets) -> Tile {
-    let timers = due.buckets.iter().map(|(_, timers)| timers).sum();
-    let is_estimate = due.is_estimate || !due.is_complete;
-    let value = if is_estimate { format!("~ {}", text::number(timers)) } else { text::number(timers) };
-    Tile { name: "Due within an hour", value, note: String::new(), class: "", words: "status:pending due:<1h" }
-}
-
-fn tile_of_completed(day: &FiredBuckets) -> Tile {
-    let (completed, failed) = day
-        .buckets
-        .iter()
-        .fold((0, 0), |(completed, failed), (_, digest)| (completed + digest.completed, failed + digest.failed));
-    let note = match completed + failed {
-        0 => String::new(),
-        ended => format!("{:.2} % of what ended", 100.0 * completed as f64 / ended as f64),
-    };
-    Tile { name: "Completed, 24 h", value: text::number(completed), note, class: "", words: "status:completed" }
-}
-
-fn tile_of_failed(day: &FiredBuckets) -> Tile {
-    let (failed, retried) =
-        day.buckets.iter().fold((0, 0), |(failed, retried), (_, digest)| (failed + digest.failed, retried + digest.retried));
-    let note = if retried > 0 { format!("{} retried", text::counted(retried, "call", "calls")) } else { String::new() };
-    Tile {
-        name: "Failed, 24 h",
-        value: text::number(failed),
-        note,
-        class: if failed > 0 { "bad" } else { "" },
-        words: "status:failed",
-    }
-}
-
-fn tile_of_overdue(overdue: Option<Timestamp>, now: Timestamp) -> Tile {
-    let late = overdue.map(|due| now.since(due)).filter(|late| *late >= Span::from_millis(500));
-    let class = match late {
-        Some(late) if late >= Span::from_secs(30) => "bad",
-        Some(late) if late >= Span::from_secs(2) => "warn",
-        _ => "",
-    };
-    let value = late.map_or_else(|| "none".to_owned(), text::span);
-    let note = if late.is_some() { "waits for its call" } else { "everything is on time" };
-    Tile { name: "Oldest overdue", value, note: note.to_owned(), class, words: "status:pending due:<0s" }
-}
-
-fn tiles(visitor: &Visitor, namespaces: &[Namespace], tiles: &[Tile]) -> Markup {
-    let words = |tile: &Tile| {
-        namespaces.iter().fold(tile.words.to_owned(), |words, namespace| format!("{words} {}", word("ns:", namespace.as_str())))
-    };
-    html! {
-        @for tile in tiles {
-            a class={ "tile " (tile.class) } href=(visitor.link_to_timers(&words(tile))) {
-                span.name { (tile.name) } span.value { (tile.value) } span.note { (tile.note) }
-            }
-        }
-    }
-}
-
-fn next_fires(visitor: &Visitor, fields: &Fields, range: &Range, due: &DueBuckets) -> Markup {
+fn next_fires(visitor: &Visitor, fields: &Fields, namespaces: &[Namespace], range: &Range, due: &DueBuckets) -> Markup {
     let step = Span::from_secs(range.step_minutes * 60);
     let bars: Vec<Bar> = due
         .buckets
         .iter()
         .map(|(from, timers)| {
             let to = from.saturating_add(step);
-            let link = visitor.link_to(
-                "/timers",
-                &Fields::from([("q", format!("status:pending due:{from}..{to}").as_str()), ("sort", "due"), ("order", "asc")]),
-            );
+            let link = soonest_first(visitor, &limited(&format!("status:pending due:{from}..{to}"), namespaces));
             Bar {
                 value: *timers,
                 title: format!("{}, from {} UTC", text::counted(*timers, "timer", "timers"), text::instant(*from, false)),
@@ -255,6 +170,11 @@ fn next_fires(visitor: &Visitor, fields: &Fields, range: &Range, due: &DueBucket
             (chart::bars("Pending timers by the time at which they are due", &bars, &labels))
         }
     }
+}
+
+/// The list of these timers in the order in which they are due.
+fn soonest_first(visitor: &Visitor, words: &str) -> String {
+    visitor.link_to("/timers", &Fields::from([("q", words), ("sort", "due"), ("order", "asc")]))
 }
 
 /// Labels of the last hour: the script does not turn these into the zone of the viewer, so they count backwards.
@@ -315,7 +235,7 @@ async fn next_timers(visitor: &Visitor, namespaces: &[Namespace]) -> Result<Mark
     filter.due.from = Some(visitor.now());
     let query = ListQuery { filter, sort: Sort::ExecuteAt, order: Order::Ascending, limit: NEXT_TIMERS, ..ListQuery::default() };
     let rows = timer_rows::read(visitor, visitor.commands.search(&query).await?.timers).await;
-    let all = visitor.link_to("/timers", &Fields::from([("q", "status:pending"), ("sort", "due"), ("order", "asc")]));
+    let all = soonest_first(visitor, &limited("status:pending", namespaces));
     Ok(html! {
         header { h2 { "Next timers" } a.aside href=(all) { "All pending" } }
         @if rows.is_empty() {
@@ -417,5 +337,26 @@ mod tests {
         }
         assert_eq!(page.text.matches("class=\"hit\"").count(), 48);
         assert_eq!(rig.get("/console?ns=b").await.status, 200);
+    }
+
+    #[tokio::test]
+    async fn the_numbers_of_one_namespace_lead_to_timers_of_that_namespace() {
+        let rig = Rig::new();
+        rig.timer("k", "a").await;
+        rig.timer("tulip", "garden").await;
+        let page = rig.get("/console?ns=a").await;
+        let main = page.text.split("<main").nth(1).unwrap();
+        let lists: Vec<_> = main.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let lists: Vec<_> = lists.into_iter().filter(|link| link.starts_with("/console/timers?")).collect();
+        // Tiles, a bar for each minute of the hour, and all that are pending.
+        assert_eq!(lists.len(), 6 + 60 + 1, "{lists:?}");
+        assert!(lists.iter().all(|link| link.contains("+ns%3Aa")), "{lists:?}");
+        for words in ["status%3Acompleted+due%3A2029-12-31T00%3A00%3A00Z..+", "status%3Afailed+due%3A2029-12-31T00%3A00%3A00Z..+"]
+        {
+            assert!(lists.iter().any(|link| link.contains(words)), "{words}: {lists:?}");
+        }
+        for link in lists.iter().filter(|link| link.contains("pending")) {
+            assert!(!rig.get(&link.replace("&amp;", "&")).await.text.contains("tulip"), "{link}");
+        }
     }
 }

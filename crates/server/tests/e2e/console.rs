@@ -27,7 +27,7 @@ impl Browser {
         let answer = self.post("/console/login", &format!("key={key}")).await;
         assert_eq!(answer.status, 303, "{}", answer.text);
         let set = answer.headers["set-cookie"].to_str().expect("a cookie");
-        assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict") && !set.contains(key), "{set}");
+        assert!(set.contains("HttpOnly") && set.contains("SameSite=Lax") && !set.contains(key), "{set}");
         Self { cookie: set.split(';').next().unwrap_or_default().to_owned(), ..self.clone() }
     }
 
