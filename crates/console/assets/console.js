@@ -323,6 +323,17 @@ if (login && token) {
 // The server does not know which zone is the local one.
 if (zoned && one("#zone")) one("#zone").textContent = zone;
 
+// The browser suggests the zones that it knows: a page would grow by the names of all of them.
+all("[data-zones]").forEach((field) => {
+  field.addEventListener("focus", () => {
+    const list = document.createElement("datalist");
+    list.id = "known-zones";
+    for (const name of Intl.supportedValuesOf?.("timeZone") ?? []) list.append(new Option(name, name));
+    field.after(list);
+    field.setAttribute("list", list.id);
+  }, { once: true });
+});
+
 // In a narrow window the list of pages is scrolled sideways.
 one("nav.rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 

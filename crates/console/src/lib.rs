@@ -25,6 +25,7 @@ mod form_preview;
 mod frame;
 mod guard;
 mod known_destinations;
+mod known_health;
 mod live;
 mod login;
 mod namespace_picker;
@@ -62,7 +63,8 @@ pub use config::{
 };
 
 use crate::{
-    known_destinations::KnownDestinations, live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions,
+    known_destinations::KnownDestinations, known_health::KnownHealth, live::Live, login::LoginLimit,
+    namespace_picker::KnownNamespaces, session::Sessions,
 };
 
 /// What every page can reach.
@@ -75,6 +77,7 @@ pub(crate) struct Shared {
     login_limit: LoginLimit,
     live: Live,
     known_namespaces: KnownNamespaces,
+    known_health: KnownHealth,
     known_destinations: KnownDestinations,
     /// Until it was used.
     login_token: Mutex<Option<String>>,
@@ -88,6 +91,7 @@ pub fn router(config: ConsoleConfig, commands: &Commands, keyring: Arc<KeyRing>)
         login_limit: LoginLimit::default(),
         live: Live::default(),
         known_namespaces: KnownNamespaces::default(),
+        known_health: KnownHealth::default(),
         known_destinations: KnownDestinations::default(),
         login_token: Mutex::new(config.development.as_ref().and_then(|development| development.login_token.clone())),
         unrestricted: commands.on_behalf_of(Caller::Administrator),

@@ -160,6 +160,7 @@ async fn run_until_stopped(
         overdue_window: settings.overdue_window,
         retry_interval_min: settings.retry_interval_min,
         namespaces: Arc::clone(&settings.delivery.namespaces),
+        timer_page: settings.timer_page(),
         metrics: PipelineMetrics::default().recorded_by(statistics.recorder()),
         heartbeats: Heartbeats::on(heartbeat.handle().clone()),
     };
