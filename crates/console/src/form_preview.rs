@@ -23,7 +23,7 @@ pub(crate) fn fires(visitor: &Visitor, form: &TimerForm) -> Markup {
         Ok(Some(RequestedTime::After(span))) => visitor.now().checked_add(span),
         _ => None,
     };
-    html! { p #form-fires .told role="status" { @if let Some(due) = due { (told(visitor, form, due)) } } }
+    html! { p #form-fires .told aria-live="polite" { @if let Some(due) = due { (told(visitor, form, due)) } } }
 }
 
 /// `Fires Sun 31 Jan 2027 10:30:00 UTC = Sun 11:30:00 Europe/Berlin, in 2 h 3 min.`
