@@ -8,10 +8,10 @@ use domain::{Event, Invalid, Missed, Span, Status, TimerId, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
-    actions::{Action, carry_out},
     fields::{Fields, Form},
     filter_words::{FilterWords, words_of},
     frame::{self, Section},
+    pages::bulk_selection,
     problem::{Problem, sentence},
     text, timer_rows,
     visitor::Visitor,
@@ -19,8 +19,6 @@ use crate::{
 
 /// Beyond so many the number has to be typed.
 const TYPED_BEYOND: u64 = 1_000;
-/// How many selected timers are changed one by one.
-const SELECTED_MAX: usize = 200;
 
 /// What can be done to many timers: its name, its title, and what it does.
 pub(crate) const WORKS: [(&str, &str, &str); 8] = [
@@ -58,7 +56,7 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
     let ids: Vec<&str> = fields.all("id").collect();
     let is_selection = fields.get("scope").map_or(!ids.is_empty(), |scope| scope == "selected");
     let body = if is_selection {
-        selected(&visitor, work, &ids).await?
+        bulk_selection::confirm(&visitor, work, &ids)?
     } else {
         let mut words = FilterWords::parse(fields.get("q").unwrap_or_default(), visitor.now())?;
         if words.filter.status.is_empty() {
@@ -152,7 +150,7 @@ fn parts(visitor: &Visitor, words: &FilterWords, breakdown: &BulkBreakdown) -> M
                 @if counts.is_empty() {
                     div.body { p.muted { "None of them calls a receiver." } }
                 } @else {
-                    div.table { table { tbody { @for (value, count) in counts {
+                    div.table { table.shares { tbody { @for (value, count) in counts {
                         tr {
                             td.cut { a.cell href=(visitor.link_to_timers(&words.with(name, value))) { (value) } }
                             td.num { (text::number(*count)) }
@@ -170,7 +168,7 @@ fn share(count: u64, all: u64) -> String {
 }
 
 /// What one kind of work needs to know.
-fn parameters(name: &str, over: &str) -> Markup {
+pub(super) fn parameters(name: &str, over: &str) -> Markup {
     html! {
         @if name == "reschedule" {
             fieldset.stack { legend { "New due time" }
@@ -191,7 +189,7 @@ fn parameters(name: &str, over: &str) -> Markup {
     }
 }
 
-fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
+pub(super) fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
     Ok(match name {
         "cancel" => BulkWork::Cancel,
         "fire" => BulkWork::Fire,
@@ -213,7 +211,7 @@ pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response
     visitor.check_may_write()?;
     let (name, title, _) = described(form.get("do"))?;
     if form.get("filter").is_none() {
-        return change_selected(&visitor, name, title, &form).await;
+        return bulk_selection::change(&visitor, name, title, &form).await;
     }
     if form.get("count") != form.get("typed") {
         return Err(Invalid::new("the number", "that you typed is another one, and nothing was changed").into());
@@ -241,7 +239,14 @@ pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response
 }
 
 /// What became of a change that was made at once.
-fn done(visitor: &Visitor, title: &str, changed: u64, skipped: u64, refused: &[(TimerId, String)], back: &str) -> Markup {
+pub(super) fn done(
+    visitor: &Visitor,
+    title: &str,
+    changed: u64,
+    skipped: u64,
+    refused: &[(TimerId, String)],
+    back: &str,
+) -> Markup {
     let body = html! {
         div.title { h1 { (title) ": done" } }
         section.card { div.body.stack role="status" {
@@ -256,61 +261,14 @@ fn done(visitor: &Visitor, title: &str, changed: u64, skipped: u64, refused: &[(
     frame::page(visitor, Some(Section::Operations), title, body)
 }
 
-async fn selected(visitor: &Visitor, (name, title, consequence): (&str, &str, &str), ids: &[&str]) -> Result<Markup, Problem> {
-    if ids.len() > SELECTED_MAX {
-        return Err(Invalid::new("the selection", format!("must not have more than {SELECTED_MAX} timers")).into());
-    }
-    Ok(html! {
-        div.title { h1 { (title) " timers" } span.muted { (text::counted(ids.len() as u64, "timer", "timers")) " selected" } }
-        section.card.narrow { div.body.stack {
-            @if ids.is_empty() {
-                p { "No timer is selected." }
-            } @else {
-                p { (consequence) }
-            }
-            form.stack method="post" action=(visitor.link("/operations/new")) {
-                input type="hidden" name="do" value=(name);
-                @for id in ids { input type="hidden" name="id" value=(id); }
-                @if !ids.is_empty() { (parameters(name, "")) }
-                div.actions {
-                    a.button href=(visitor.link("/timers")) { "Back" }
-                    @if !ids.is_empty() { button class=(if is_final(name) { "danger" } else { "main" }) { (title) " " (ids.len()) } }
-                }
-            }
-        } }
-    })
-}
-
 /// Whether it cannot be undone.
-fn is_final(name: &str) -> bool {
+pub(super) fn is_final(name: &str) -> bool {
     matches!(name, "cancel" | "delete" | "expire")
-}
-
-/// One by one where a timer can say why it is not changed; otherwise all of them in one commit.
-async fn change_selected(visitor: &Visitor, name: &str, title: &str, form: &Fields) -> Result<Response, Problem> {
-    let ids = form.all("id").take(SELECTED_MAX).map(|text| TimerId::parse("id", text)).collect::<Result<Vec<_>, _>>()?;
-    let back = visitor.link("/timers");
-    let Some(action) = Action::parse(name).filter(|_| form.get("over").is_none()) else {
-        return Ok(match visitor.commands.bulk_selected(&work_of(name, form)?, &ids).await? {
-            BulkAnswer::Done { changed, skipped } => done(visitor, title, changed, skipped, &[], &back).into_response(),
-            BulkAnswer::Started(operation) => {
-                Redirect::to(&visitor.link(&format!("/operations/{}", operation.id.0))).into_response()
-            }
-        });
-    };
-    let (mut changed, mut refused) = (0, Vec::new());
-    for id in ids {
-        match carry_out(visitor, action, id, None, form.get("note"), None).await {
-            Ok(_) => changed += 1,
-            Err(error) => refused.push((id, error.to_string())),
-        }
-    }
-    Ok(done(visitor, title, changed, 0, &refused, &back).into_response())
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::{Rights, Span, Status, TimerId};
+    use domain::{Rights, Status, TimerId};
 
     use super::concerned;
     use crate::rig::Rig;
@@ -376,41 +334,6 @@ mod tests {
         assert_eq!(status(&rig, id).await, Status::Pending);
         let started = rig.post("/console/operations/new", &format!("{form}&count=1001&typed=1001")).await;
         assert!(started.status == 303 && started.headers["location"].to_str().unwrap().starts_with("/console/operations/"));
-    }
-
-    #[tokio::test]
-    async fn a_selection_is_changed_one_by_one() {
-        let rig = Rig::new();
-        let (one, other) = (rig.timer("a", "a").await, rig.timer("b", "a").await);
-        rig.commands.cancel(other, None).await.unwrap();
-        let page = rig.get(&format!("/console/operations/new?do=fire&scope=selected&id={one}&id={other}")).await;
-        assert!(page.text.contains("2 timers selected"), "{}", page.text);
-        let done = rig.post("/console/operations/new", &format!("do=fire&id={one}&id={other}")).await;
-        assert!(
-            done.text.contains("<strong>1 timer</strong> changed")
-                && done.text.contains("Cannot fire timer with status 'canceled'"),
-            "{}",
-            done.text
-        );
-    }
-
-    #[tokio::test]
-    async fn a_selection_is_rescheduled() {
-        let rig = Rig::new();
-        let (one, other) = (rig.timer("a", "a").await, rig.timer("b", "a").await);
-        let page = rig.get(&format!("/console/operations/new?do=reschedule&scope=selected&id={one}")).await;
-        assert!(page.text.contains("shift each by") && page.text.contains("Reschedule 1<"), "{}", page.text);
-        let before = rig.commands.get(one).await.unwrap().execute_at;
-        let done = rig.post("/console/operations/new", &format!("do=reschedule&id={one}&how=shift&shift=%2B1h")).await;
-        assert!(done.status == 200 && done.text.contains("<strong>1 timer</strong> changed"), "{}", done.text);
-        assert_eq!(rig.commands.get(one).await.unwrap().execute_at.since(before), Span::from_secs(3600));
-        assert_eq!(rig.commands.get(other).await.unwrap().revision, 1);
-        let wrong = rig.post("/console/operations/new", &format!("do=reschedule&id={one}&how=shift&shift=soon")).await;
-        assert_eq!(wrong.status, 400);
-        let (_, stranger) = rig.holder(&["b", "c"], Rights::Write).await;
-        let none =
-            rig.post_as(&stranger, "/console/operations/new", &format!("do=reschedule&id={one}&how=shift&shift=%2B1h")).await;
-        assert!(none.text.contains("<strong>0 timers</strong> changed"), "{}", none.text);
     }
 
     #[tokio::test]
