@@ -10,6 +10,8 @@ use crate::{
 
 /// More attempts than this are told and not drawn.
 const DRAWN_MAX: u32 = 24;
+/// How many pauses are told one by one.
+const TOLD_MAX: u32 = 6;
 
 /// The attempts that would follow one another if all of them fail, from the due time.
 #[derive(Debug, PartialEq)]
@@ -42,7 +44,8 @@ impl Planned {
     /// In words: how many, and when the last of them is made.
     fn told(&self) -> String {
         let count = self.attempts.len() as u64;
-        let pauses = self.attempts.iter().skip(1).take(6).map(|(_, at)| text::span(*at)).collect::<Vec<_>>().join(", ");
+        let pauses =
+            self.attempts.iter().skip(1).take(TOLD_MAX as usize).map(|(_, at)| text::span(*at)).collect::<Vec<_>>().join(", ");
         let rest = if count > 7 || self.more != Some(0) { ", …" } else { "" };
         match self.more {
             _ if count <= 1 => "One attempt, and no retry.".to_owned(),
@@ -53,6 +56,22 @@ impl Planned {
                     "Up to {all} attempts: when it is due, then {pauses}{rest} after it. Each pause is up to 10 % shorter or longer."
                 )
             }
+        }
+    }
+}
+
+/// A policy in one line: how many retries, and how long after which attempt.
+pub(crate) fn summary(policy: &RetryPolicy) -> String {
+    match *policy {
+        RetryPolicy { max_retries: 0, .. } => "none".to_owned(),
+        RetryPolicy { max_retries: u32::MAX, max_interval, .. } => {
+            format!("without end, at most {} apart", text::span(max_interval))
+        }
+        RetryPolicy { max_retries, max_duration, .. } => {
+            let told = (1..=max_retries.min(TOLD_MAX)).map(|attempt| text::span(policy.interval_after(attempt)));
+            let more = if max_retries > TOLD_MAX { ", …" } else { "" };
+            let limit = max_duration.map(|span| format!(", not later than {} after due", text::span(span))).unwrap_or_default();
+            format!("{max_retries}, after {}{more}{limit}", told.collect::<Vec<_>>().join(", "))
         }
     }
 }

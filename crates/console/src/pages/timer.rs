@@ -1,7 +1,7 @@
 //! `/console/timers/{id}`: one timer, with all that is known of it.
 
 use axum::extract::Path;
-use domain::{Attempt, Event, Expiry, RequestedTime, RetryPolicy, Status, Timer, TimerId};
+use domain::{Attempt, Event, Expiry, RequestedTime, Status, Timer, TimerId};
 use maud::{Markup, html};
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
     pages::signature,
     problem::Problem,
     region::Region,
+    retry_curve,
     text::{self, distance, exact_time, status},
     timer_attempts::{self, next_attempt},
     timer_life, timer_rows,
@@ -22,8 +23,6 @@ use crate::{
 
 /// Longer texts are folded.
 const SHOWN_BYTES_MAX: usize = 4 * 1024;
-/// How many of the retries that may follow are told.
-const RETRIES_TOLD_MAX: u32 = 6;
 
 pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Result<Markup, Problem> {
     let timer = read(&visitor, &id).await?;
@@ -117,7 +116,7 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             (call_kinds::facts(&definition.callback))
             @if let Some(address) = &address { dt { "Destination" } dd { a href=(list("dest:", address)) { (address) } } }
             dt { "Attempts" } dd { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) }
-            dt { "Retries" } dd { (retries(definition.retries())) }
+            dt { "Retries" } dd { (definition.retries().map_or_else(|| "none".to_owned(), |policy| retry_curve::summary(&policy))) }
             dt { "Delivery" } dd { (definition.delivery.as_str().replace('_', " ")) }
             @if let Some(group) = &definition.group { dt { "Group" } dd { a href=(list("group:", group.as_str())) { (group) } } }
             @if let Some(id) = &definition.correlation_id { dt { "Correlation id" } dd.mono { a href=(list("corr:", id.as_str())) { (id) } } }
@@ -132,22 +131,6 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             dt { "Changed" } dd { (exact_time(visitor, timer.updated_at)) }
             dt { "Revision" } dd { (timer.revision) }
         } }
-    }
-}
-
-fn retries(policy: Option<RetryPolicy>) -> String {
-    match policy {
-        None | Some(RetryPolicy { max_retries: 0, .. }) => "none".to_owned(),
-        Some(policy @ RetryPolicy { max_retries: u32::MAX, .. }) => {
-            format!("without end, at most {} apart", text::span(policy.max_interval))
-        }
-        Some(policy) => {
-            let told = (1..=policy.max_retries.min(RETRIES_TOLD_MAX)).map(|attempt| text::span(policy.interval_after(attempt)));
-            let more = if policy.max_retries > RETRIES_TOLD_MAX { ", …" } else { "" };
-            let limit =
-                policy.max_duration.map(|span| format!(", not later than {} after due", text::span(span))).unwrap_or_default();
-            format!("{}, after {}{more}{limit}", policy.max_retries, told.collect::<Vec<_>>().join(", "))
-        }
     }
 }
 
