@@ -12,6 +12,7 @@ from playwright.sync_api import expect, sync_playwright
 from xdist.scheduler import LoadScopeScheduling
 
 from rig import seeds as seeds_of_tests
+from rig.pages import RIGHTS
 from rig.postgres import Postgres
 from rig.service import STORES, Service
 from rig.viewer import PATIENCE_MS, Viewer, start_browser
@@ -50,9 +51,9 @@ class ByStoreAndPart(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::")[0].removesuffix(".py").split("test_")[-1]
         store = next((store for store in STORES if store in nodeid.split("[")[-1]), STORES[0])
-        if store != STORES[0]:
-            return store
-        return next((part for part, modules in PARTS.items() if module in modules), "use")
+        part = next((part for part, modules in PARTS.items() if module in modules), "use")
+        # Of the other stores there is less: one process has all that is not a page.
+        return f"{store} {part}" if store == STORES[0] or part == "pages" else store
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -106,7 +107,7 @@ def start(store):
 
 @pytest.fixture
 def look(browser):
-    """Opens a viewer, and looks after the test at what it has seen."""
+    """Opens a viewer, and checks after the test what it has seen."""
     viewers: list[Viewer] = []
 
     def look(service: Service, cookie: str = "", **options) -> Viewer:
@@ -116,6 +117,8 @@ def look(browser):
     yield look
     for viewer in viewers:
         viewer.close()
+    for viewer in viewers:
+        viewer.check()
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +128,8 @@ def standing(browser, seeds):
 
     def standing(rights: str) -> Viewer:
         if rights not in viewers:
-            viewers[rights] = Viewer(browser, seeds.service, seeds.cookies[rights])
+            # What is live is the same for all of them, and costs a poll of the service for each page.
+            viewers[rights] = Viewer(browser, seeds.service, seeds.cookies[rights], live=rights == RIGHTS[0])
         viewers[rights].forget()
         return viewers[rights]
 

@@ -1,14 +1,11 @@
 """A console below a path of its own, as a proxy that does not remove it wants it."""
 
-import pytest
 from playwright.sync_api import expect
 
 from rig import seeds as seeds_of_tests
 from rig.crawl import Found, crawl
 from rig.pages import PAGES
 from rig.service import ADMINISTRATOR
-
-pytestmark = pytest.mark.one_store
 
 BASE = "/x/y"
 

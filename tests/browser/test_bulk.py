@@ -15,7 +15,7 @@ def pending(service, namespace: str) -> int:
 
 def test_many_are_canceled_after_a_preview_and_followed_on_the_page_of_the_operation(seeds, look):
     service = seeds.service
-    create_many(service, [later("many", f"many-{n:04}", seeds.receiver.url) for n in range(1_500)])
+    create_many(service, [later("many", f"many-{n:04}", seeds.receiver.url) for n in range(5_000)])
     service.create(f"{seeds.receiver.url}/200/x", key="stays", namespace="many", delay="2h", metadata={"keep": "yes"})
     viewer = look(service, seeds.cookies["administrator"])
     page = viewer.page
@@ -24,16 +24,20 @@ def test_many_are_canceled_after_a_preview_and_followed_on_the_page_of_the_opera
     page.get_by_role("button", name="All that match").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Cancel")
     assert page.get_by_role("region", name="Examples").locator("tbody tr").count() == 20
-    button = page.get_by_role("button", name=re.compile(r"Cancel (about )?1,500"))
-    expect(button).to_be_visible()
-    page.get_by_label(re.compile(r"Type 1500")).fill("1499")
+    button = page.get_by_role("button", name=re.compile(r"Cancel (about )?[\d,]+$"))
+    # A busy machine does not come to the end of the count in time, and says so.
+    told = re.search(r"Cancel (about )?([\d,]+)$", button.inner_text())
+    assert told[1] or told[2] == "5,000"
+    page.get_by_label("Refuse if more match than").fill("5000")
+    typed = page.get_by_label(re.compile(r"Type \d+ to confirm"))
+    typed.fill("499")
     button.click()
     assert page.url.split("?")[0].endswith("/operations/new"), "the browser holds the form back"
-    page.get_by_label(re.compile(r"Type 1500")).fill("1500")
+    typed.fill(typed.get_attribute("pattern"))
     button.click()
     page.wait_for_url(re.compile(r"/operations/[0-9a-f-]{36}$"))
     expect(page.locator("#operation-head .status")).to_have_text(re.compile("completed|done|finished"), timeout=seconds(10) * 1_000)
-    expect(page.locator("#operation")).to_contain_text(re.compile(r"Changed\s*1,500"))
+    expect(page.locator("#operation")).to_contain_text(re.compile(r"Changed\s*5,000"))
     assert pending(service, "many") == 1
     viewer.check()
 
@@ -41,7 +45,7 @@ def test_many_are_canceled_after_a_preview_and_followed_on_the_page_of_the_opera
 def test_a_change_is_refused_when_more_match_than_were_looked_at(seeds, look):
     service = seeds.service
     create_many(service, [later("grows", f"grows-{n}", seeds.receiver.url) for n in range(3)])
-    viewer = look(service, seeds.cookies["administrator"])
+    viewer = look(service, seeds.cookies["administrator"], refusals=(409,))
     viewer.open("/operations/new?do=cancel&q=ns:grows")
     create_many(service, [later("grows", f"grows-more-{n}", seeds.receiver.url) for n in range(5)])
     with viewer.page.expect_navigation() as met:

@@ -1,9 +1,6 @@
 """Everything can be done from the keyboard."""
 
-import pytest
 from playwright.sync_api import expect
-
-pytestmark = pytest.mark.one_store
 
 
 def test_the_shortcuts_that_are_listed_do_what_they_say(seeds, look):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.one_store
 
 
 def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(service, look):
-    viewer = look(service)
+    viewer = look(service, refusals=(403,))
     page = viewer.page
     viewer.open("/timers?q=ns:shop")
     assert page.url.startswith(f"{service.console}/login")

@@ -44,7 +44,7 @@ def other_page():
 def test_a_form_posted_from_another_origin_is_refused(host, seeds, look, other_page):
     service = seeds.service
     id = service.create(f"{seeds.receiver.url}/200/x", namespace="forged")
-    viewer = look(service, seeds.cookies["administrator"])
+    viewer = look(service, seeds.cookies["administrator"], refusals=(403,), leaves=True)
     with viewer.page.expect_response(lambda response: "/cancel" in response.url) as met:
         viewer.page.goto(other_page(f"{service.console}/timers/{id}/cancel", host))
     assert met.value.status == 403
@@ -80,7 +80,7 @@ def test_no_page_stands_in_a_frame(seeds):
 
 
 def test_a_link_from_another_site_opens_the_page_for_those_who_are_logged_in(seeds, look):
-    viewer = look(seeds.service, seeds.cookies["administrator"])
+    viewer = look(seeds.service, seeds.cookies["administrator"], leaves=True)
     viewer.page.goto(f"http://localhost:{seeds.service.port}/docs")
     viewer.page.evaluate("url => { location.href = url }", f"{seeds.service.console}/timers")
     viewer.page.wait_for_url(f"{seeds.service.console}/timers")

@@ -10,6 +10,7 @@ from rig import seeds as seeds_of_tests
 from rig.crawl import Found, crawl
 from rig.pages import PAGES
 from rig.seeds import OTHER, OTHER_ADDRESS
+from rig.stream import Stream, regions_of
 from rig.tolerance import seconds
 
 # Nothing stored changes by these.
@@ -87,8 +88,12 @@ def test_a_console_that_only_reads_does_so_for_the_administrator_too(start):
     for path, fields in crafted(seeds, seeds.timers["pending"]):
         assert seeds.service.submit(path, fields, cookie).status == 403, path
     assert state(seeds.service) == before
-    for path in ("", "/timers", f"/timers/{seeds.timers['pending']}", "/keys", "/failed"):
+    timer, key = f"/timers/{seeds.timers['pending']}", f"/keys/{seeds.key_ids['scoped']}/revoke"
+    for path in ("", "/timers", timer, "/keys", "/failed"):
         assert not forms_that_change(seeds.service.open(path, cookie).text), path
+    for path in ("/timers/new", f"{timer}/edit", f"{timer}/cancel", "/operations/new?do=cancel", key):
+        answer = seeds.service.open(path, cookie)
+        assert answer.status == 403 and not forms_that_change(answer.text), path
 
 
 def test_a_scoped_key_sees_nothing_of_other_namespaces(seeds):
@@ -118,24 +123,22 @@ def test_a_scoped_key_sees_nothing_of_other_namespaces(seeds):
         assert OTHER_ADDRESS not in service.open(f"/timers.{format}?q=ns:{OTHER}", cookie).text
 
 
-def test_a_scoped_key_hears_nothing_of_other_namespaces(seeds, look):
-    viewer = look(seeds.service, seeds.cookies["scoped"])
-    heard = []
-    viewer.page.expose_function("hear", lambda text: heard.append(text))
-    viewer.open("/about")
-    for view in ("", "/timers", "/failed", "/destinations", "/namespaces", "/operations", f"/timers/{seeds.others['pending']}"):
-        viewer.page.evaluate(
-            """view => new Promise(done => {
-              const stream = new EventSource(document.body.dataset.base + "/live?view=" + encodeURIComponent(view));
-              const end = () => { stream.close(); done(); };
-              stream.addEventListener("region", event => { window.hear(event.data); end(); });
-              stream.addEventListener("gone", end);
-              stream.onerror = end;
-            })""",
-            view,
-        )
-    assert heard
-    assert not [text for text in heard if OTHER in text or OTHER_ADDRESS in text]
+def test_a_scoped_key_hears_nothing_of_other_namespaces(seeds):
+    service, cookie = seeds.service, seeds.cookies["scoped"]
+    own = seeds.receiver.url.removeprefix("http://")
+    views = ("", "/timers", "/failed", "/destinations", "/namespaces", "/operations")
+    for view in (*views, f"/timers/{seeds.timers['failed']}", f"/operations/{seeds.operation}", f"/destinations/{own}"):
+        expected = {region["id"] for region in Found(service.open(view, cookie).text).live}
+        assert expected, f"{view} has no live region"
+        heard = regions_of(service, cookie, view, expected)
+        assert heard.keys() == expected
+        assert not [id for id, html in heard.items() if OTHER in html or OTHER_ADDRESS in html], view
+    # What another tenant has is gone for this key, and its stream says nothing else.
+    theirs = seeds.other_receiver.url.removeprefix("http://")
+    for view in (f"/timers/{seeds.others['pending']}", f"/operations/{seeds.other_operation}", f"/destinations/{theirs}"):
+        told = Stream(service, cookie, view)
+        assert [name for name, _ in told.events() if name] == ["gone"], view
+        told.close()
 
 
 @pytest.mark.one_store

@@ -1,23 +1,73 @@
-"""Pictures of every page, for people to judge: `--screenshots DIRECTORY`."""
+"""Pictures of every page, for people to judge: `--screenshots DIRECTORY`. A job of CI takes and keeps them."""
+
+import re
 
 import pytest
 
-from rig.pages import PAGES
+from rig.pages import DIALOGS, EMPTY, PAGES
+from rig.service import ADMINISTRATOR, Service
 
 pytestmark = pytest.mark.one_store
 
+WIDTHS = (320, 900, 1_600)
 
-@pytest.mark.parametrize("theme", ("light", "dark"))
-@pytest.mark.parametrize("width", (320, 900, 1_600))
-def test_pictures_are_taken(width, theme, seeds, look, request):
+
+@pytest.fixture
+def directory(request):
     directory = request.config.getoption("--screenshots")
     if not directory:
         pytest.skip("without --screenshots DIRECTORY")
     directory.mkdir(parents=True, exist_ok=True)
-    viewer = look(seeds.service, seeds.cookies["administrator"], theme=theme, width=width, height=900)
+    return directory
+
+
+@pytest.fixture(params=("light", "dark"))
+def theme(request) -> str:
+    return request.param
+
+
+def take(viewer, directory, name: str, theme: str):
+    """One load serves all widths."""
+    for width in WIDTHS:
+        viewer.page.set_viewport_size({"width": width, "height": 900})
+        viewer.page.screenshot(path=directory / f"{name}-{theme}-{width}.png", full_page=True)
+
+
+def test_pictures_of_every_page_are_taken(theme, seeds, look, directory):
+    viewer = look(seeds.service, seeds.cookies["administrator"], theme=theme)
     for page in PAGES:
         viewer.open(page.path(seeds))
-        viewer.page.screenshot(path=directory / f"{page.name}-{theme}-{width}.png", full_page=True)
-    stranger = look(seeds.service, theme=theme, width=width)
+        take(viewer, directory, page.name, theme)
+    for dialog in DIALOGS:
+        viewer.page.set_viewport_size({"width": WIDTHS[-1], "height": 900})
+        viewer.open(dialog.path(seeds))
+        dialog.open(viewer.page)
+        take(viewer, directory, f"dialog-{dialog.name}", theme)
+    stranger = look(seeds.service, theme=theme)
     stranger.open("/login")
-    stranger.page.screenshot(path=directory / f"login-{theme}-{width}.png")
+    take(stranger, directory, "login", theme)
+
+
+def test_pictures_of_an_empty_service_are_taken(theme, start, look, directory):
+    service = start()
+    viewer = look(service, service.log_in(ADMINISTRATOR), theme=theme)
+    for path in EMPTY:
+        viewer.open(path)
+        take(viewer, directory, f"empty-{path.strip('/') or 'overview'}", theme)
+
+
+def test_pictures_of_the_inbox_are_taken(theme, look, directory):
+    service = Service("sqlite", command="dev")
+    try:
+        viewer = look(service, service.log_in(ADMINISTRATOR), theme=theme)
+        viewer.open("/inbox")
+        take(viewer, directory, "empty-inbox", theme)
+        receiver = re.search(r"Receiver +(http\S+)", service.log)[1]
+        for n in range(3):
+            id = service.create(f"{receiver}/orders/{n}", delay="0s", key=f"order-{n}", payload={"order": n})
+            service.wait_for_status(id, "completed")
+        viewer.open("/inbox")
+        viewer.page.locator("#inbox-calls summary").first.click()
+        take(viewer, directory, "inbox", theme)
+    finally:
+        service.stop()

@@ -2,10 +2,7 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
-
-pytestmark = pytest.mark.one_store
 
 
 def test_everything_works_without_script(seeds, look):

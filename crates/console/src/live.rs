@@ -69,8 +69,32 @@ struct View {
 /// The regions as they were rendered last, and whether they are still true.
 #[derive(Debug, Clone, Default)]
 struct Snapshot {
-    regions: Arc<Vec<(&'static str, String)>>,
+    regions: Arc<Vec<Arc<Rendered>>>,
     state: ViewState,
+}
+
+/// A region, and the frame that carries it to every viewer.
+#[derive(Debug)]
+struct Rendered {
+    id: &'static str,
+    html: String,
+    frame: String,
+}
+
+impl Rendered {
+    /// The same as before, where nothing has changed: a viewer that was sent it needs no more than the pointer to see that.
+    fn of(region: &Region, before: &[Arc<Self>]) -> Arc<Self> {
+        let (id, html) = (region.id, region.render().into_string());
+        let same = before.iter().find(|before| before.id == id && before.html == html);
+        same.cloned().unwrap_or_else(|| {
+            let frame = format!("event: region\ndata: {}\n\n", json!({"id": id, "html": html}));
+            Arc::new(Self { id, html, frame })
+        })
+    }
+
+    fn is(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || (self.id == other.id && self.html == other.html)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -176,9 +200,12 @@ async fn poll(visitor: &Visitor, view: &View, sender: &watch::Sender<Snapshot>) 
         let began = Instant::now();
         match regions(visitor, &view.page).await {
             Ok(regions) => {
-                let rendered: Vec<_> = regions.iter().map(|region| (region.id, region.render().into_string())).collect();
+                let before = Arc::clone(&sender.borrow().regions);
+                let rendered: Vec<_> = regions.iter().map(|region| Rendered::of(region, &before)).collect();
+                let is_same =
+                    rendered.len() == before.len() && rendered.iter().zip(before.iter()).all(|(one, other)| one.is(other));
                 sender.send_if_modified(|snapshot| {
-                    let is_other = snapshot.state != ViewState::Present || *snapshot.regions != rendered;
+                    let is_other = snapshot.state != ViewState::Present || !is_same;
                     if is_other {
                         *snapshot = Snapshot { regions: Arc::new(rendered), state: ViewState::Present };
                     }
@@ -233,7 +260,7 @@ struct Feed {
     permit: Permit,
     snapshots: watch::Receiver<Snapshot>,
     /// The regions as this viewer has them.
-    sent: HashMap<&'static str, String>,
+    sent: HashMap<&'static str, Arc<Rendered>>,
     /// Whether this viewer knows that the store does not answer.
     is_away: bool,
     is_new: bool,
@@ -293,10 +320,10 @@ impl Feed {
             (true, false) => BACK.to_owned(),
             _ => String::new(),
         };
-        for (id, html) in regions.iter() {
-            if self.sent.get(id) != Some(html) {
-                frames.push_str(&format!("event: region\ndata: {}\n\n", json!({"id": id, "html": html})));
-                self.sent.insert(id, html.clone());
+        for region in regions.iter() {
+            if !self.sent.get(region.id).is_some_and(|sent| sent.is(region)) {
+                frames.push_str(&region.frame);
+                self.sent.insert(region.id, Arc::clone(region));
             }
         }
         frames
@@ -323,113 +350,4 @@ const AWAY: &str = "event: away\ndata: {}\n\n";
 const BACK: &str = "event: back\ndata: {}\n\n";
 
 #[cfg(test)]
-mod tests {
-    use domain::{Rights, Span};
-    use http_body_util::BodyExt;
-    use tower::ServiceExt;
-
-    use super::*;
-    use crate::rig::{Rig, request};
-
-    /// The stream of a view, as its viewer reads it.
-    async fn open(rig: &Rig, cookie: &str, view: &str) -> (StatusCode, Body) {
-        let view = Fields::from([("view", view)]).to_query();
-        let mut asked = request("GET", &format!("/console/live{view}")).header("cookie", cookie).body(Body::empty()).unwrap();
-        asked.extensions_mut().insert(axum::extract::ConnectInfo(std::net::IpAddr::from([127, 0, 0, 1])));
-        let (head, body) = rig.router.clone().oneshot(asked).await.unwrap().into_parts();
-        (head.status, body)
-    }
-
-    /// Reads until this is in the stream.
-    async fn read_until(body: &mut Body, text: &str) -> String {
-        let mut read = String::new();
-        while !read.contains(text) {
-            let frame = body.frame().await.unwrap_or_else(|| panic!("the stream ended after {read}")).unwrap();
-            read.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
-        }
-        read
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_region_is_sent_when_it_has_changed_and_not_before() {
-        let rig = Rig::new();
-        let id = rig.timer("k", "a").await;
-        let (status, mut body) = open(&rig, &rig.cookie, &format!("/timers/{id}")).await;
-        assert_eq!(status, 200);
-        let first = read_until(&mut body, "timer-attempts").await;
-        assert!(first.contains("event: region") && first.contains("timer-head"), "{first}");
-        rig.commands.cancel(id, None).await.unwrap();
-        let changed = read_until(&mut body, "canceled").await;
-        assert!(changed.contains("timer-head") && !changed.contains("timer-content"), "{changed}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_revoked_key_ends_its_stream() {
-        let rig = Rig::new();
-        let (id, cookie) = rig.holder(&["a"], Rights::Read).await;
-        let (_, mut body) = open(&rig, &cookie, "/timers").await;
-        read_until(&mut body, "timer-list").await;
-        rig.commands.revoke_key(id).await.unwrap();
-        rig.clock.advance(Span::from_secs(2));
-        assert!(read_until(&mut body, "event: gone").await.contains("gone"));
-        assert!(body.frame().await.is_none());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stream_that_sends_all_the_time_ends_with_its_key() {
-        let rig = Rig::new();
-        let (id, cookie) = rig.holder(&["a"], Rights::Read).await;
-        let (_, mut body) = open(&rig, &cookie, "/timers").await;
-        read_until(&mut body, "timer-list").await;
-        rig.commands.revoke_key(id).await.unwrap();
-        rig.clock.advance(Span::from_secs(2));
-        let mut read = String::new();
-        for n in 0..5 {
-            rig.timer(&format!("late-{n}"), "a").await;
-            let Some(frame) = body.frame().await else { break };
-            read.push_str(std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
-        }
-        assert!(read.ends_with(GONE) && !read.contains("late-3"), "{read}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stream_ends_with_its_cookie_for_the_administrator_too() {
-        let rig = Rig::new();
-        let (_, holder) = rig.holder(&["a"], Rights::Read).await;
-        let mut streams = Vec::new();
-        for cookie in [&rig.cookie, &holder] {
-            let (_, mut body) = open(&rig, cookie, "/timers").await;
-            read_until(&mut body, "timer-list").await;
-            streams.push(body);
-        }
-        rig.machine.advance(Span::from_secs(12 * 60 * 60));
-        for mut body in streams {
-            read_until(&mut body, "event: gone").await;
-            assert!(body.frame().await.is_none());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_viewer_is_told_that_the_store_is_away_and_back() {
-        let rig = Rig::new();
-        let (_, mut body) = open(&rig, &rig.cookie, "/timers").await;
-        read_until(&mut body, "timer-list").await;
-        rig.faulty.set_down(true);
-        let away = read_until(&mut body, "event: away").await;
-        assert!(!away.contains("event: region"), "{away}");
-        rig.faulty.set_down(false);
-        read_until(&mut body, "event: back").await;
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_has_only_so_many_streams_and_gets_them_back() {
-        let rig = Rig::new();
-        let mut streams = Vec::new();
-        for _ in 0..STREAMS_OF_A_KEY_MAX {
-            streams.push(open(&rig, &rig.cookie, "/timers").await);
-        }
-        assert_eq!(open(&rig, &rig.cookie, "/timers").await.0, 503);
-        streams.pop();
-        assert_eq!(open(&rig, &rig.cookie, "/timers").await.0, 200);
-    }
-}
+mod tests;

@@ -7,10 +7,8 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 HOME = Path(os.environ.get("AXE_HOME", Path(__file__).resolve().parents[3] / "target/tools/axe"))
-# Rules whose result depends on colours. The others are the same in every theme.
-OF_COLOURS = ["color-contrast", "link-in-text-block"]
 # Rows and bars beyond the first few have the markup of those before them.
-REPEATED = [["tbody tr:nth-child(n + 7)"], ["svg a:nth-of-type(n + 4)"]]
+REPEATED = "tbody tr:nth-child(n + 7), svg a:nth-of-type(n + 4)"
 
 
 @cache
@@ -20,21 +18,30 @@ def source() -> str:
     return path.read_text(encoding="utf-8")
 
 
-def violations_in_both_themes(page: Page) -> list[str]:
-    """Of a page that follows the theme of the system. Only what depends on colours is looked at again in the dark one."""
+def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: bool = False) -> list[str]:
+    """All rules in the light theme, and then in the dark one, without another load: of a page that follows the system, or whose viewer
+    has named the theme. What is repeated is taken out of the page first, unless the whole of it is asked for."""
+    if not is_whole:
+        page.evaluate("repeated => document.querySelectorAll(repeated).forEach(part => part.remove())", REPEATED)
     light = violations(page)
-    page.emulate_media(color_scheme="dark")
-    return light + [f"dark: {one}" for one in violations(page, OF_COLOURS)]
+    if is_named:
+        page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    else:
+        page.emulate_media(color_scheme="dark")
+    dark = violations(page)
+    if is_named:
+        page.evaluate("delete document.documentElement.dataset.theme")
+    else:
+        page.emulate_media(color_scheme="light")
+    return light + [f"dark: {one}" for one in dark]
 
 
-def violations(page: Page, rules: list[str] | None = None) -> list[str]:
+def violations(page: Page) -> list[str]:
     """Each with the first elements that break it. The script is evaluated by the debugger, so that the policy of the page stays as it is."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(source())
-    options = {"resultTypes": ["violations"], "preload": False}
-    if rules:
-        options["runOnly"] = {"type": "rule", "values": rules}
-    found = page.evaluate("([context, options]) => axe.run(context, options)", [{"exclude": REPEATED}, options])["violations"]
+    options = {"resultTypes": ["violations"], "preload": False, "selectors": False, "iframes": False}
+    found = page.evaluate("options => axe.run(options).then(found => found.violations)", options)
     return [
         f"{one['id']}: {one['help']}: "
         + "; ".join(f"{node['html'][:160]} ({(node.get('failureSummary') or '')[:200]})" for node in one["nodes"][:4])

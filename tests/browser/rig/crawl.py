@@ -11,17 +11,20 @@ OF_A_KIND_MAX = 12
 
 
 class Found(HTMLParser):
-    """What a page leads to and what it loads, and its forms with their fields."""
+    """What a page leads to and what it loads, its forms with their fields, and its live regions."""
 
     def __init__(self, html: str):
         super().__init__()
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.forms: list[dict] = []
+        self.live: list[dict] = []
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
         attrs = {name: value or "" for name, value in attrs}
+        if "data-live" in attrs:
+            self.live.append(attrs)
         if tag == "a" and "href" in attrs:
             self.links.append(attrs["href"])
         if tag in ("link", "script", "img", "iframe"):

@@ -37,7 +37,10 @@ PAGES = (
     Page("timer-paused", of("paused")),
     Page("timer-canceled", of("canceled")),
     Page("timer-cancel", of("pending", "/cancel"), WRITERS),
+    Page("timer-fire", of("pending", "/fire"), WRITERS),
+    Page("timer-pause", of("pending", "/pause"), WRITERS),
     Page("timer-resume", of("paused", "/resume"), WRITERS),
+    Page("timer-retry", of("failed", "/retry"), WRITERS),
     Page("create", at("/timers/new"), WRITERS),
     Page("create-json", at("/timers/new?as=json&delay=1h&url=http://127.0.0.1:9/x"), WRITERS),
     Page("edit", of("pending", "/edit"), WRITERS),
@@ -50,7 +53,33 @@ PAGES = (
     Page("destination", lambda seeds: f"/destinations/{seeds.receiver.url.removeprefix('http://')}"),
     Page("namespaces", at("/namespaces")),
     Page("keys", at("/keys"), ("administrator",)),
+    Page("key-revoke", lambda seeds: f"/keys/{seeds.key_ids['scoped']}/revoke", ("administrator",)),
     Page("cluster", at("/cluster"), ("administrator",)),
     Page("about", at("/about")),
     Page("preferences", at("/preferences")),
 )
+
+
+@dataclass(frozen=True)
+class Dialog:
+    """A dialog, the page that it opens on, and what opens it: a key, or else the first link with this name."""
+
+    name: str
+    path: Callable[[Seeds], str]
+    key: str = ""
+    link: str = ""
+
+    def open(self, page):
+        page.keyboard.press(self.key) if self.key else page.get_by_role("link", name=self.link).first.click()
+        page.get_by_role("dialog").wait_for()
+
+
+DIALOGS = (
+    Dialog("cancel", of("pending"), key="c"),
+    Dialog("pause", of("pending"), link="Pause"),
+    Dialog("resume", of("paused"), link="Resume"),
+    Dialog("revoke", at("/keys"), link="Revoke"),
+    Dialog("shortcuts", at(""), key="?"),
+)
+# What a service has to show before anything has happened; the last two are the administrator's.
+EMPTY = ("", "/timers", "/failed", "/operations", "/destinations", "/namespaces", "/keys", "/cluster")

@@ -27,7 +27,7 @@ def environment() -> dict[str, str]:
 
 
 class Postgres:
-    def __init__(self):
+    def __init__(self, *, is_durable: bool = False):
         self.home = home("postgres")
         self.port = free_port()
         # PostgreSQL refuses to run as root.
@@ -40,7 +40,8 @@ class Postgres:
         made = spawn(initdb, self.home.name, f"{self.home.name}.initdb", user=self.user, env=environment()).wait()
         os.remove(f"{self.home.name}.initdb")
         assert made == 0, "initdb failed"
-        options = [f"unix_socket_directories={self.home.name}", "listen_addresses=127.0.0.1", "max_connections=400", "fsync=off"]
+        options = [f"unix_socket_directories={self.home.name}", "listen_addresses=127.0.0.1", "max_connections=400"]
+        options += [] if is_durable else ["fsync=off"]
         command = [f"{programs()}/postgres", "-D", data, "-p", str(self.port)]
         for option in options:
             command += ["-c", option]

@@ -71,7 +71,7 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
     Ok(frame::page(&visitor, Some(Section::Operations), work.1, body))
 }
 
-/// A notice where a group of failures had another number of timers than its filter finds: others may have the same words in their error.
+/// A notice where a group of failures had another number of timers than its filter finds: other timers may have the same words in their error.
 fn seen_otherwise(seen: Option<&str>, matched: u64) -> Markup {
     let seen = seen.and_then(|seen| seen.parse::<u64>().ok()).filter(|seen| *seen != matched);
     let matches = if matched == 1 { "timer matches" } else { "timers match" };
