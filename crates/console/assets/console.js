@@ -126,6 +126,11 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// A menu closes when something else is meant.
+const closeMenus = (except) => all("details.menu[open]").filter((menu) => menu !== except).forEach((menu) => (menu.open = false));
+document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
+document.addEventListener("keydown", (event) => event.key === "Escape" && closeMenus());
+
 // Forms that show only what belongs to the kind that is chosen, and tell what a time means.
 
 function showKinds() {

@@ -92,7 +92,7 @@ async fn matching(
     let expected_max = count + count / 10;
     let filter = serde_json::to_string(&words.filter).unwrap_or_default();
     let rows = timer_rows::read(visitor, examples).await;
-    let same_list = |_: &str, _: &str| visitor.link_to_timers(&words.text());
+    let filtered = |name: &str, value: &str| visitor.link_to_timers(&words.with(name, value));
     Ok(html! {
         div.title { h1 { (title) " timers" } span.muted { (text::count(count, matched.is_estimate)) " match" } }
         div.grid {
@@ -129,7 +129,7 @@ async fn matching(
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
                     div.table tabindex="0" role="region" aria-label="Examples" { table {
                         thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num { "Time left" } th.minor { "Destination" } th.num.minor { "Attempt" } th.minor { "Last error" } th.minor { "Created" } } }
-                        tbody { @for row in &rows { (row.without_tick(visitor, &same_list)) } }
+                        tbody { @for row in &rows { (row.without_tick(visitor, &filtered)) } }
                     } }
                 }
             }
