@@ -47,7 +47,7 @@ fn of_attempt(timer: &Timer, attempt: &Attempt) -> Moment {
     Moment {
         name: format!("attempt {}", attempt.number),
         at: attempt.started_at,
-        below: html! { (result(attempt)) ", " (text::span(attempt.took)) br; (late) " after due" },
+        below: html! { (result(attempt)) br; "took " (text::span(attempt.took)) br; (late) " after due" },
         class: if attempt.outcome == "delivered" { "good" } else { "bad" },
     }
 }
