@@ -74,6 +74,35 @@ def test_the_inbox_shows_calls_answers_as_it_is_told_and_moves_the_clock(dev, lo
     viewer.check()
 
 
+def test_answers_stand_beside_each_other_and_a_call_is_sent_again(dev, look):
+    receiver = printed(dev, "Receiver")
+    cookie = dev.log_in(ADMINISTRATOR)
+    assert dev.submit("/inbox/clear", {}, cookie).status == 303
+    viewer = look(dev, cookie)
+    page = viewer.page
+    viewer.open("/inbox")
+    for path, status in (("/one", "503"), ("/two", "404")):
+        page.get_by_label("Path").fill(path)
+        page.get_by_label("Status").fill(status)
+        page.get_by_role("button", name="Answer so").click()
+        expect(page.get_by_role("status")).to_be_visible()
+    programmed = page.get_by_role("region", name="Programmed answers").locator("tbody tr")
+    expect(programmed).to_have_count(2)
+    page.get_by_role("button", name="Remove the answer for /one").click()
+    expect(programmed).to_have_count(1)
+    dev.create(f"{receiver}/first", delay="0s", payload={"n": 1})
+    calls = page.locator("#inbox-calls tbody tr")
+    expect(calls).to_have_count(1)
+    calls.first.locator("summary").click()
+    page.get_by_label("Send call").fill(f"{receiver}/again")
+    page.get_by_role("button", name="Send again").click()
+    expect(page.locator("#timer-head .status")).to_have_text("completed")
+    viewer.open("/inbox")
+    expect(calls.first).to_contain_text("POST /again")
+    assert not axe.violations(page)
+    viewer.check()
+
+
 def test_a_session_outlives_a_clock_that_is_moved_by_a_month(dev):
     cookie = dev.log_in(ADMINISTRATOR)
     assert dev.api("POST", "/dev/clock/advance", {"by": "30d"}).status == 200
@@ -83,6 +112,6 @@ def test_a_session_outlives_a_clock_that_is_moved_by_a_month(dev):
 def test_the_inbox_is_for_the_administrator(dev):
     cookie = dev.log_in(dev.issue_key("a tenant", "write", ["shop"])["key"])
     assert dev.open("/inbox", cookie).status == 403
-    for path in ("answers", "clock", "clear"):
+    for path in ("answers", "again", "clock", "clear"):
         assert dev.submit(f"/inbox/{path}", {"to": "1d"}, cookie).status == 403
     assert ">Inbox<" not in dev.open("", cookie).text

@@ -55,8 +55,8 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(seeds, look)
     expect(page.locator("#error-delay")).to_be_visible()
     assert page.get_by_label("URL").input_value() == "http://127.0.0.1:9/kept"
     page.locator("[name=delay]").fill("1h")
-    page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status")).to_contain_text("It would fire")
+    page.get_by_role("button", name="Validate").click()
+    expect(page.get_by_role("status")).to_contain_text("Everything is right. Fires")
 
 
 @pytest.mark.one_store

@@ -59,10 +59,10 @@ def test_a_new_timer_appears_in_an_open_list_unless_it_is_paused(seeds, look):
     paused.page.get_by_role("button", name="Live").click()
     expect(paused.page.locator("#live")).to_have_text("‖ Paused")
     service.create(f"{seeds.receiver.url}/200/x", key="appears-now", namespace="appears")
-    expect(live.page.get_by_role("link", name="appears-now")).to_be_visible()
-    expect(paused.page.get_by_role("link", name="appears-now")).to_have_count(0)
+    expect(live.page.get_by_role("link", name="appears-now", exact=True)).to_be_visible()
+    expect(paused.page.get_by_role("link", name="appears-now", exact=True)).to_have_count(0)
     paused.page.locator("#live").click()
-    expect(paused.page.get_by_role("link", name="appears-now")).to_be_visible()
+    expect(paused.page.get_by_role("link", name="appears-now", exact=True)).to_be_visible()
     for viewer in (live, paused):
         assert is_marked(viewer.page)
         viewer.check()
@@ -97,7 +97,7 @@ def test_what_is_the_same_is_not_marked_as_new(seeds, look):
     expect(viewer.page.locator("#live")).to_have_text("● Live")
     # The first region has come when a timer has that was registered after the page.
     seeds.service.api("POST", "/timers", later("shop", "shop-order-new", seeds.receiver.url))
-    expect(viewer.page.get_by_role("link", name="shop-order-new")).to_be_visible()
+    expect(viewer.page.get_by_role("link", name="shop-order-new", exact=True)).to_be_visible()
     assert viewer.page.locator("tr.fresh").count() == 1
     seeds.service.api(
         "POST", "/timers/bulk", {"action": "cancel", "filter": {"key": "shop-order-new", "namespace": "shop"}, "expected_max": 1}

@@ -36,7 +36,7 @@ def test_everything_works_without_script(seeds, look):
 
     page.get_by_label("Search timers").fill("ns:shop key:plain-*")
     page.get_by_label("Search timers").press("Enter")
-    expect(page.get_by_role("link", name="plain-1")).to_be_visible()
+    expect(page.get_by_role("link", name="plain-1", exact=True)).to_be_visible()
     assert page.locator("#timer-list tbody tr").count() == 1
 
     page.get_by_label("Select plain-1").check()

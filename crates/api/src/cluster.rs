@@ -1,6 +1,8 @@
 //! `GET /cluster`: the processes that share the work.
 
-use commands::{Cluster, Member, NodeId, ShardMove};
+use std::collections::HashMap;
+
+use commands::{Cluster, Member, NodeId, NodeLoad, ShardMove};
 use domain::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -55,6 +57,12 @@ struct NodeView {
     /// How many shards it holds.
     #[schema(minimum = 0, example = 22)]
     shards: usize,
+    /// Calls under way, as it last wrote it down.
+    #[schema(minimum = 0, example = 3)]
+    in_flight: u32,
+    /// Calls that it began in the last whole minute, per second.
+    #[schema(minimum = 0, example = 41.5)]
+    fires_per_second: f64,
 }
 
 /// A part of the timers.
@@ -98,16 +106,17 @@ struct ShardMoveView {
     responses((status = 200, description = "How things stand: `success`.", body = Envelope<ClusterView>))
 )]
 pub(crate) async fn cluster(Permitted(commands): Permitted) -> Result<Answer<ClusterView>, ApiError> {
-    Ok(Answer::ok("success", view(commands.cluster().await?, commands.shard_moves()?)))
+    Ok(Answer::ok("success", view(commands.cluster().await?, commands.shard_moves()?, &commands.node_loads().await?)))
 }
 
 fn name_of(node: NodeId) -> String {
     Uuid::from_u128(node.0).to_string()
 }
 
-fn view(cluster: Cluster, moves: Vec<ShardMove>) -> ClusterView {
+fn view(cluster: Cluster, moves: Vec<ShardMove>, loads: &HashMap<NodeId, NodeLoad>) -> ClusterView {
     let Cluster { now, members, shards, oldest_overdue } = cluster;
     let seconds_until = |at: Timestamp| at.since(now).as_duration().as_secs_f64();
+    let load = |node: NodeId| loads.get(&node).copied().unwrap_or_default();
     let node = |(member, lease_until): (Member, Timestamp)| NodeView {
         id: name_of(member.node),
         name: member.name,
@@ -118,6 +127,8 @@ fn view(cluster: Cluster, moves: Vec<ShardMove>) -> ClusterView {
         lease_seconds_left: seconds_until(lease_until),
         clock_skew_seconds: member.skew_micros as f64 / 1e6,
         shards: shards.iter().filter(|state| state.owner == Some(member.node)).count(),
+        in_flight: load(member.node).in_flight,
+        fires_per_second: load(member.node).fires_per_second,
     };
     ClusterView {
         now,
@@ -156,6 +167,7 @@ mod tests {
         let node = "00000000-0000-0000-0000-000000000001";
         assert_eq!(seen["shards"], json!([{"shard": 0, "epoch": 1, "owner": node}]));
         assert_eq!((&seen["oldest_overdue_seconds"], &seen["nodes"][0]["lease_seconds_left"]), (&json!(2.5), &json!(47.5)));
+        assert_eq!((&seen["nodes"][0]["in_flight"], &seen["nodes"][0]["fires_per_second"]), (&json!(0), &json!(0.0)));
         assert_eq!((&seen["nodes"][0]["id"], &seen["nodes"][0]["shards"]), (&json!(node), &json!(1)));
         let tenant = rig.issued("null", "write").await;
         assert_eq!(rig.call_with(&tenant, "GET", "/cluster", "").await.refused(403, 4), "this takes the administrator's key");

@@ -28,6 +28,9 @@ pub(crate) struct KeyView {
     rights: &'static str,
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     created_at: Timestamp,
+    /// When it was last used, to the minute; `null` if it was not within the last 24 hours.
+    #[schema(value_type = Option<String>, required = true, format = DateTime)]
+    last_used_at: Option<Timestamp>,
     /// When it was revoked, if it was. Then it opens nothing.
     #[schema(value_type = Option<String>, required = true, format = DateTime)]
     revoked_at: Option<Timestamp>,
@@ -40,7 +43,13 @@ impl From<AccessKey> for KeyView {
             Namespaces::All => None,
             Namespaces::Only(names) => Some(names),
         };
-        Self { id, name, namespaces, rights: Rights::as_str(access.rights), created_at, revoked_at }
+        Self { id, name, namespaces, rights: Rights::as_str(access.rights), created_at, last_used_at: None, revoked_at }
+    }
+}
+
+impl KeyView {
+    fn used(key: AccessKey, last_used_at: Option<Timestamp>) -> Self {
+        Self { last_used_at, ..Self::from(key) }
     }
 }
 

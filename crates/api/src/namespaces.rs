@@ -1,7 +1,7 @@
 //! `GET /namespaces`: the namespaces that a key opens, and what they have.
 
 use commands::{ListedNamespace, ListedNamespaces};
-use domain::Timestamp;
+use domain::{RetryPolicy, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -46,6 +46,9 @@ struct NamespaceView {
     /// Whether the operator has set a retry policy for it.
     #[schema(example = true)]
     has_retry_policy: bool,
+    /// How calls of timers without a policy of their own are tried again, where the operator has set that.
+    #[schema(required = true)]
+    retry_policy: Option<RetryPolicy>,
     /// Whether its calls are signed with a secret of its own.
     #[schema(example = true)]
     has_signing_secret: bool,
@@ -61,7 +64,8 @@ impl From<ListedNamespace> for NamespaceView {
             pending: count.pending,
             failed: count.failed,
             oldest_overdue: count.oldest_overdue,
-            has_retry_policy: settings.has_retry_policy,
+            has_retry_policy: settings.retry_policy.is_some(),
+            retry_policy: settings.retry_policy,
             has_signing_secret: settings.has_signing_secret,
             has_subjects: settings.has_subjects,
         }

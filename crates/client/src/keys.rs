@@ -22,6 +22,9 @@ pub struct Key {
     pub rights: String,
     #[serde(with = "wire::instant")]
     pub created_at: Instant,
+    /// To the minute; `None` if it was not within the last day.
+    #[serde(default, with = "wire::some_instant")]
+    pub last_used_at: Option<Instant>,
     #[serde(with = "wire::some_instant")]
     pub revoked_at: Option<Instant>,
 }

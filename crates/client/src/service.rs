@@ -159,6 +159,12 @@ pub struct Node {
     pub lease_seconds_left: f64,
     pub clock_skew_seconds: f64,
     pub shards: u64,
+    /// Calls under way, as it last wrote it down.
+    #[serde(default)]
+    pub in_flight: u64,
+    /// Calls that it began in the last whole minute, per second.
+    #[serde(default)]
+    pub fires_per_second: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,3 +1,6 @@
+mod breakdown;
+mod selected;
+
 use std::time::Duration;
 
 use domain::{Status, Timestamp};
@@ -6,6 +9,7 @@ use store::{
     Summary,
 };
 
+pub use self::breakdown::BulkBreakdown;
 use crate::{BulkWork, CommandError, Commands, bulk_work::Plan, call};
 
 /// Up to so many timers are changed while the client waits.

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{AccessKey, AccessKeyId, Clock, Span};
+use domain::{AccessKey, AccessKeyId, Clock, Span, Timestamp};
 use store::{KeyStore, StoreResult};
 use tokio::sync::Mutex;
 
@@ -23,6 +23,26 @@ pub struct KeyRing {
     known: RwLock<Known>,
     /// Held by the task that asks the store; the other tasks wait for what it learns.
     reading: Mutex<()>,
+    uses: Option<Uses>,
+}
+
+/// Is told of a key that is used, and when. Must not wait.
+pub type NoteKeyUse = Arc<dyn Fn(AccessKeyId, Timestamp) + Send + Sync>;
+
+/// Notes each key once in a minute.
+struct Uses {
+    note: NoteKeyUse,
+    /// The minute in which each valid key was last noted.
+    noted: std::sync::Mutex<HashMap<AccessKeyId, i64>>,
+}
+
+impl Uses {
+    fn of(&self, key: AccessKeyId, now: Timestamp) {
+        let before = self.noted.lock().unwrap_or_else(PoisonError::into_inner).insert(key, now.minute());
+        if before != Some(now.minute()) {
+            (self.note)(key, now);
+        }
+    }
 }
 
 type Keys = Arc<HashMap<AccessKeyId, Arc<AccessKey>>>;
@@ -36,7 +56,13 @@ struct Known {
 
 impl KeyRing {
     pub fn new(store: Arc<dyn KeyStore>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, known: RwLock::default(), reading: Mutex::new(()) }
+        Self { store, clock, known: RwLock::default(), reading: Mutex::new(()), uses: None }
+    }
+
+    /// The same, and each use of a key is noted.
+    #[must_use]
+    pub fn noting(self, note: NoteKeyUse) -> Self {
+        Self { uses: Some(Uses { note, noted: std::sync::Mutex::default() }), ..self }
     }
 
     /// The key that a client shows, if there is one and it was not revoked.
@@ -51,7 +77,11 @@ impl KeyRing {
         if key.is_none() {
             key = self.read_within(LOOKED_FOR_AFTER).await?.get(&id).cloned();
         }
-        Ok(key.filter(|key| key.is_valid()))
+        let key = key.filter(|key| key.is_valid());
+        if let (Some(key), Some(uses)) = (&key, &self.uses) {
+            uses.of(key.id, self.clock.now());
+        }
+        Ok(key)
     }
 
     /// Invalidates the cache, so that the next request reads the keys.
@@ -120,6 +150,26 @@ mod tests {
         assert!(ring.find(text.as_bytes()).await.unwrap().is_some());
         rig.clock.advance(READ_AGAIN_AFTER);
         assert_eq!(ring.find(text.as_bytes()).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_use_is_noted_once_in_a_minute() {
+        let rig = Rig::new();
+        let noted = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let ring = ring(&rig).noting({
+            let noted = Arc::clone(&noted);
+            Arc::new(move |key, at: Timestamp| noted.lock().unwrap().push((key, at.minute())))
+        });
+        let (key, text) = rig.commands.create_key("k", Access::FULL, [7; 32]).await.unwrap();
+        let first = rig.clock.now().minute();
+        for minutes in [0, 0, 1, 0] {
+            rig.clock.advance(Span::from_secs(60 * minutes));
+            assert!(ring.find(text.as_bytes()).await.unwrap().is_some());
+        }
+        assert_eq!(*noted.lock().unwrap(), [(key.id, first), (key.id, first + 1)]);
+        rig.commands.revoke_key(key.id).await.unwrap();
+        rig.clock.advance(Span::from_secs(60));
+        assert_eq!((ring.find(text.as_bytes()).await.unwrap(), noted.lock().unwrap().len()), (None, 2));
     }
 
     #[tokio::test]

@@ -52,14 +52,14 @@ use std::sync::Arc;
 use domain::{Caller, Clock, Metric, Status, Timer};
 use store::{BulkStore, DueEntry, HealthStore, KeyStore, StatsStore, Store, TimerStore};
 
-pub use bulk::{BulkAnswer, BulkPreview, BulkRequest, CHANGED_AT_ONCE_MAX, OPERATIONS_RUNNING_MAX};
+pub use bulk::{BulkAnswer, BulkBreakdown, BulkPreview, BulkRequest, CHANGED_AT_ONCE_MAX, OPERATIONS_RUNNING_MAX};
 pub use bulk_work::{BulkWork, Reschedule, Shift};
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
 pub use events::{Event, EventType, EventTypes, Events, Following};
 pub use health::Health;
-pub use keyring::KeyRing;
+pub use keyring::{KeyRing, NoteKeyUse};
 pub use list::Listed;
 pub use operations::{OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
@@ -69,7 +69,7 @@ pub use searches::Searches;
 pub use shard_moves::{ShardMove, ShardMoves};
 pub use stats::{
     CountCreated, DestinationHealth, DestinationStatus, Destinations, DueBuckets, FiredBuckets, ListedNamespace,
-    ListedNamespaces, Live, NamespaceSettings, PeriodRequest, Stats, StatsPeriod,
+    ListedNamespaces, Live, NamespaceSettings, NodeLoad, PeriodRequest, Stats, StatsPeriod,
 };
 pub use store::{
     BulkOperation, Cluster, Count, Cursor, Digest, Filter, GroupCount, ListQuery, Member, NodeId, OperationId, OperationState,

@@ -3,7 +3,9 @@
 mod destinations;
 mod due;
 mod fired;
+mod key_uses;
 mod namespaces;
+mod nodes;
 mod period;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -18,6 +20,7 @@ pub use self::{
     due::DueBuckets,
     fired::FiredBuckets,
     namespaces::{ListedNamespace, ListedNamespaces, NamespaceSettings},
+    nodes::NodeLoad,
     period::{PeriodRequest, StatsPeriod},
 };
 

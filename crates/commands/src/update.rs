@@ -25,6 +25,13 @@ impl Commands {
         self.change(id, Verb::Update, expected, |timer, now| Ok(patch.clone().apply(timer, now, &self.rules)?)).await
     }
 
+    /// When a timer would be due after a change that may be made: checks what can be checked without the store, and changes nothing.
+    pub fn preview_update(&self, timer: &Timer, patch: &Patch) -> Result<Timestamp, CommandError> {
+        self.check_may_write()?;
+        let timer = pending(timer.clone(), Verb::Update, None)?;
+        Ok(patch.clone().apply(timer, self.clock.now(), &self.rules)?.execute_at)
+    }
+
     /// Replaces a pending or paused timer with what `make` makes of it. Without an `expected` revision, a change that was overtaken by
     /// another is made again from what that one left.
     pub(crate) async fn change(

@@ -11,22 +11,27 @@ const one = (selector, root = document) => root.querySelector(selector);
 const ahead = body.dataset.now ? new Date(body.dataset.now) - Date.now() : 0;
 
 const zone = body.dataset.zone;
+const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", fractionalSecondDigits: 3 };
+const universal = new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });
 const zoned = (() => {
   if (!zone || zone === "UTC") return null;
   try {
-    const options = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", fractionalSecondDigits: 3 };
     return new Intl.DateTimeFormat("en-GB", zone === "local" ? options : { ...options, timeZone: zone });
   } catch {
     return null;
   }
 })();
 
+// In the zone of the viewer; of a page that has no other zone than UTC, in UTC.
+function inZone(element, kind) {
+  const part = Object.fromEntries((zoned ?? universal).formatToParts(new Date(element.dateTime)).map(({ type, value }) => [type, value]));
+  const millis = kind === "millis" ? `.${part.fractionalSecond}` : "";
+  const year = kind === "short" && part.year === String(new Date().getFullYear()) ? "" : ` ${part.year}`;
+  return `${part.day} ${part.month.slice(0, 3)}${year} ${part.hour}:${part.minute}:${part.second}${millis}`;
+}
+
 function showTime(element) {
-  if (!zoned) return;
-  const part = Object.fromEntries(zoned.formatToParts(new Date(element.dateTime)).map(({ type, value }) => [type, value]));
-  const millis = element.dataset.time === "millis" ? `.${part.fractionalSecond}` : "";
-  const year = element.dataset.time === "short" && part.year === String(new Date().getFullYear()) ? "" : ` ${part.year}`;
-  element.textContent = `${part.day} ${part.month.slice(0, 3)}${year} ${part.hour}:${part.minute}:${part.second}${millis}`;
+  if (zoned) element.textContent = inZone(element, element.dataset.time);
 }
 
 function length(seconds) {
@@ -40,12 +45,22 @@ function length(seconds) {
   return two(86400, "d", 3600, "h");
 }
 
-function showDistance(element) {
+function distance(element) {
   const away = (new Date(element.dateTime) - Date.now() - ahead) / 1000;
   const seconds = Math.floor(Math.abs(away));
-  const text = seconds === 0 ? "now" : away > 0 ? `in ${length(seconds)}` : `${length(seconds)} ago`;
+  return seconds === 0 ? "now" : away > 0 ? `in ${length(seconds)}` : `${length(seconds)} ago`;
+}
+
+function showDistance(element) {
+  const text = distance(element);
   if (element.textContent !== text) element.textContent = text;
 }
+
+// A pointer over an instant tells how far away it is, and over a distance which instant is meant.
+document.addEventListener("pointerover", (event) => {
+  const time = event.target.closest?.("time[datetime]");
+  if (time) time.title = `${time.matches("[data-distance]") ? inZone(time, "millis") : distance(time)} · ${time.dateTime}`;
+});
 
 function enhance(root) {
   all("time[data-time]", root).forEach(showTime);
@@ -111,6 +126,11 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// A menu closes when something else is meant.
+const closeMenus = (except) => all("details.menu[open]").filter((menu) => menu !== except).forEach((menu) => (menu.open = false));
+document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
+document.addEventListener("keydown", (event) => event.key === "Escape" && closeMenus());
+
 // Forms that show only what belongs to the kind that is chosen, and tell what a time means.
 
 function showKinds() {
@@ -123,6 +143,33 @@ document.addEventListener("change", (event) => {
   showKinds();
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
 });
+// What the fields mean is told by the server, while they are being filled in.
+
+let previews = 0;
+
+async function preview(form) {
+  const current = ++previews;
+  try {
+    const answer = await fetch(form.dataset.preview, { method: "POST", headers: { "X-Fragment": "preview" }, body: new URLSearchParams(new FormData(form)) });
+    const template = document.createElement("template");
+    template.innerHTML = await answer.text();
+    if (!answer.ok || answer.redirected || current !== previews) return;
+    enhance(template.content);
+    all("[id]", template.content).forEach((part) => document.getElementById(part.id)?.replaceWith(part));
+  } catch { /* What was told stays. */ }
+}
+
+// A date that is still to be written is one of the viewer's own zone.
+const dateZone = one("#form-zone");
+if (dateZone && zone === "local" && !one("[name=date]").value) dateZone.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+let changing = 0;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-preview]");
+  if (!form) return;
+  clearTimeout(changing);
+  changing = setTimeout(preview, 300, form);
+});
 all("[data-submitted]").forEach((button) => (button.hidden = true));
 
 // Live regions.
@@ -131,6 +178,9 @@ const toggle = one("#live");
 const stored = { get: (name) => { try { return localStorage.getItem(name); } catch { return null; } }, set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* Not kept. */ } } };
 let wanted = stored.get("timer-live") !== "off";
 let stream = null;
+
+// A row without what only counts time.
+const content = (row) => row.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>| title="[^"]*"/g, "");
 
 function replace(id, html) {
   const old = document.getElementById(id);
@@ -148,12 +198,12 @@ function replace(id, html) {
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
   const left = one(".table", old)?.scrollLeft ?? 0;
   // Rows that are new are marked for a moment.
-  const known = new Set(all("tr[data-row]", old).map((part) => part.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>/g, "")));
+  const known = new Set(all("tr[data-row]", old).map(content));
   enhance(fresh);
   old.replaceWith(fresh);
   if (left) one(".table", fresh).scrollLeft = left;
   if (focused) all(focused.tagName, fresh).find((part) => part.href === focused.href && part.value === focused.value)?.focus({ preventScroll: true });
-  if (known.size) all("tr[data-row]", fresh).filter((part) => !known.has(part.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>/g, ""))).forEach((part) => part.classList.add("fresh"));
+  if (known.size) all("tr[data-row]", fresh).filter((part) => !known.has(content(part))).forEach((part) => part.classList.add("fresh"));
   countSelected();
 }
 
@@ -277,6 +327,17 @@ if (login && token) {
 
 // The server does not know which zone is the local one.
 if (zoned && one("#zone")) one("#zone").textContent = zone;
+
+// The browser suggests the zones that it knows: a page would grow by the names of all of them.
+all("[data-zones]").forEach((field) => {
+  field.addEventListener("focus", () => {
+    const list = document.createElement("datalist");
+    list.id = "known-zones";
+    for (const name of Intl.supportedValuesOf?.("timeZone") ?? []) list.append(new Option(name, name));
+    field.after(list);
+    field.setAttribute("list", list.id);
+  }, { once: true });
+});
 
 // In a narrow window the list of pages is scrolled sideways.
 one("nav.rail [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -1,7 +1,7 @@
 //! Charts: SVG that is drawn here and takes its colours from the style sheet. The plot is stretched to the room that it has; its labels
 //! stand around it as text, so that they have the same size in every window.
 
-use domain::DurationHistogram;
+use domain::{DurationHistogram, Span, Timestamp};
 use maud::{Markup, PreEscaped, html};
 
 use crate::text::{self, micros};
@@ -115,21 +115,69 @@ fn linear(top: u64) -> Vec<String> {
     (0..=LINES).rev().map(|line| short(top * line / LINES)).collect()
 }
 
-/// A moment in the life of something, above and below a line.
+/// A moment in the life of something: on a line, with what is told of it below.
 pub(crate) struct Moment {
     pub(crate) name: String,
+    pub(crate) at: Timestamp,
     pub(crate) below: Markup,
     pub(crate) class: &'static str,
 }
 
-/// What happened one after the other, as a list that the style sheet draws as a line.
+/// What happened one after the other, at equal distances, with how long it took from one to the next. The line is an image; what it says
+/// is a list below, which in a narrow window stands alone.
 pub(crate) fn life(moments: &[Moment]) -> Markup {
+    const STEP: f64 = 100.0;
+    let x = |at: usize| STEP * (at as f64 + 0.5);
     html! {
-        ol.life {
-            @for moment in moments {
-                li class=(moment.class) { span.what { (moment.name) } span.muted { (moment.below) } }
+        div.life tabindex="0" role="region" aria-label="Life line" { div {
+            svg viewBox={ "0 0 " (STEP * moments.len() as f64) " 20" } preserveAspectRatio="none" aria-hidden="true" {
+                @for (at, pair) in moments.windows(2).enumerate() {
+                    line.track.ahead[pair[1].class == "next"] x1=(px(x(at))) x2=(px(x(at + 1))) y1="10" y2="10" {}
+                }
+                @for (at, moment) in moments.iter().enumerate() { (dot(x(at), 10.0, moment.class, &moment.name)) }
             }
+            ol {
+                @for (at, moment) in moments.iter().enumerate() {
+                    @let before = at.checked_sub(1).and_then(|before| moments.get(before));
+                    @let gap = before.map(|before| moment.at.since(before.at)).filter(|gap| *gap > Span::ZERO);
+                    li class=(moment.class) {
+                        @if let Some(gap) = gap { span.gap { (text::span(gap)) } }
+                        span.what { (moment.name) } span.muted { (moment.below) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// A moment on a line of time: how long after its beginning, the class that draws it, and what it is.
+pub(crate) struct Mark {
+    pub(crate) at: Span,
+    pub(crate) class: &'static str,
+    pub(crate) title: String,
+}
+
+/// Moments on a line from their beginning to the last of them.
+pub(crate) fn moments(name: &str, marks: &[Mark]) -> Markup {
+    let last = marks.iter().map(|mark| mark.at).max().unwrap_or_default();
+    let x = |at: Span| if last == Span::ZERO { 0.0 } else { WIDTH * at.as_micros() as f64 / last.as_micros() as f64 };
+    html! {
+        div.moments {
+            svg viewBox={ "0 0 " (WIDTH) " 20" } preserveAspectRatio="none" role="img" aria-label=(name) {
+                line.track x1="0" x2=(WIDTH) y1="10" y2="10" {}
+                @for mark in marks { (dot(x(mark.at), 10.0, mark.class, &mark.title)) }
+            }
+            div.axis aria-hidden="true" { span { "due" } @if last > Span::ZERO { span { "+" (text::span(last)) } } }
         }
+    }
+}
+
+/// A round mark in a plot that is stretched: a line without length has round ends. One that is still to come is hollow.
+fn dot(x: f64, y: f64, class: &str, title: &str) -> Markup {
+    let path = format!("M{x:.1},{y:.1}h0");
+    html! {
+        path class={ "mark " (class) } d=(path) { title { (title) } }
+        @if class == "next" { path.hole d=(path) {} }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct ConsoleConfig {
     pub insecure_cookie: bool,
     pub payloads: Payloads,
     pub version: String,
+    /// The kind of the database and where it is, without credentials.
+    pub store: String,
     /// What the page about this installation lists: name and value, secrets masked.
     pub settings: Vec<(String, String)>,
     /// What is said of the health beside the database.

@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::{
     Shared,
     assets::{ICON_FILE, SCRIPT_FILE, STYLE_FILE},
-    namespace_picker,
+    known_health, namespace_picker,
     preferences::{self, Preferences},
     visitor::Visitor,
 };
@@ -161,29 +161,9 @@ fn bar(visitor: &Visitor, section: Option<Section>) -> Markup {
         }
         span.spacer {}
         (namespace_picker::picker(visitor, section))
-        (health(visitor))
+        (known_health::dot(visitor))
         (preferences::zone_switch(visitor))
+        (preferences::view_menu(visitor))
         button #live .quiet type="button" hidden aria-pressed="true" title="Live updates (l)" { "● Live" }
-    }
-}
-
-/// The dot and the word, with a sentence of what is wrong.
-fn health(visitor: &Visitor) -> Markup {
-    let wrong: Vec<String> = visitor
-        .shared
-        .config
-        .health
-        .iter()
-        .filter_map(|probe| {
-            let reading = (probe.read)();
-            (!reading.is_well).then(|| format!("{}: {}", probe.name.replace('_', " "), reading.value))
-        })
-        .collect();
-    html! {
-        @if wrong.is_empty() {
-            span.health title="This node is well" { "Healthy" }
-        } @else {
-            span.health.bad title=(wrong.join("; ")) { (wrong.join("; ")) }
-        }
     }
 }

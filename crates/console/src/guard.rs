@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode, header, request::Parts, uri::PathAndQuery};
 use crate::{
     ConsoleMode, Shared, cookie,
     fields::Fields,
-    login, namespace_picker,
+    known_health, login, namespace_picker,
     origin::{self, Transport},
     preferences::Preferences,
     problem::{self, Problem},
@@ -71,7 +71,8 @@ async fn admit(shared: &Arc<Shared>, head: &mut Parts) -> Result<Option<Visitor>
         return Err(Box::new(problem::worded(Problem::ReadOnlyConsole.into_response(), Some(&visitor), shared)));
     }
     if is_safe && path != LIVE {
-        visitor.namespaces = namespace_picker::names(&visitor).await;
+        (visitor.namespaces, visitor.is_database_away) =
+            tokio::join!(namespace_picker::names(&visitor), known_health::is_database_away(&visitor));
     }
     head.extensions.insert(visitor.clone());
     Ok(Some(visitor))
@@ -94,6 +95,7 @@ pub(crate) async fn visitor(shared: &Arc<Shared>, head: &Parts) -> Result<Option
         origin: origin::opened_under(headers, config.url.as_ref()),
         path: head.uri.path_and_query().map_or("/console", PathAndQuery::as_str).to_owned(),
         namespaces: Arc::default(),
+        is_database_away: false,
         is_live: false,
     }))
 }

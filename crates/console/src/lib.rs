@@ -21,9 +21,11 @@ mod cookie;
 mod export;
 mod fields;
 mod filter_words;
+mod form_preview;
 mod frame;
 mod guard;
 mod known_destinations;
+mod known_health;
 mod live;
 mod login;
 mod namespace_picker;
@@ -32,10 +34,14 @@ mod pages;
 mod preferences;
 mod problem;
 mod region;
+mod retry_curve;
 mod session;
 mod text;
+mod timer_attempts;
 mod timer_draft;
+mod timer_fields;
 mod timer_form;
+mod timer_life;
 mod timer_rows;
 mod visitor;
 mod zone;
@@ -57,7 +63,8 @@ pub use config::{
 };
 
 use crate::{
-    known_destinations::KnownDestinations, live::Live, login::LoginLimit, namespace_picker::KnownNamespaces, session::Sessions,
+    known_destinations::KnownDestinations, known_health::KnownHealth, live::Live, login::LoginLimit,
+    namespace_picker::KnownNamespaces, session::Sessions,
 };
 
 /// What every page can reach.
@@ -70,6 +77,7 @@ pub(crate) struct Shared {
     login_limit: LoginLimit,
     live: Live,
     known_namespaces: KnownNamespaces,
+    known_health: KnownHealth,
     known_destinations: KnownDestinations,
     /// Until it was used.
     login_token: Mutex<Option<String>>,
@@ -83,6 +91,7 @@ pub fn router(config: ConsoleConfig, commands: &Commands, keyring: Arc<KeyRing>)
         login_limit: LoginLimit::default(),
         live: Live::default(),
         known_namespaces: KnownNamespaces::default(),
+        known_health: KnownHealth::default(),
         known_destinations: KnownDestinations::default(),
         login_token: Mutex::new(config.development.as_ref().and_then(|development| development.login_token.clone())),
         unrestricted: commands.on_behalf_of(Caller::Administrator),
@@ -118,6 +127,7 @@ pub fn router(config: ConsoleConfig, commands: &Commands, keyring: Arc<KeyRing>)
         .route("/console/keys/{id}/revoke", routing::get(pages::keys::confirm).post(pages::keys::revoke))
         .route("/console/cluster", routing::get(pages::cluster::show))
         .route("/console/inbox", routing::get(pages::inbox::show))
+        .route("/console/inbox/again", routing::post(pages::inbox::again))
         .route("/console/inbox/answers", routing::post(pages::inbox::program))
         .route("/console/inbox/clock", routing::post(pages::inbox::advance))
         .route("/console/inbox/clear", routing::post(pages::inbox::clear))

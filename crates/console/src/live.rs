@@ -243,7 +243,7 @@ async fn regions(visitor: &Visitor, page: &str) -> Result<Vec<Region>, Problem> 
         "/destinations" => pages::destinations::regions(visitor).await,
         "/namespaces" => pages::namespaces::regions(visitor).await,
         "/cluster" => pages::cluster::regions(visitor).await,
-        "/inbox" => pages::inbox::regions(visitor).await,
+        "/inbox" => pages::inbox::regions(visitor, &fields).await,
         path => match (path.strip_prefix("/timers/"), path.strip_prefix("/operations/")) {
             (Some(id), _) => pages::timer::regions(visitor, id).await,
             (_, Some(id)) => pages::operations::regions_of_one(visitor, id).await,

@@ -2,6 +2,7 @@
 
 pub(crate) mod about;
 pub(crate) mod bulk;
+mod bulk_selection;
 pub(crate) mod cluster;
 pub(crate) mod destinations;
 pub(crate) mod edit_timer;

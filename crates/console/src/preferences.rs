@@ -28,6 +28,8 @@ const DENSITY: Choice = Choice { field: "density", cookie: "timer-density", valu
 const SHORTCUTS: Choice = Choice { field: "shortcuts", cookie: "timer-shortcuts", values: &["on", "off"] };
 /// A zone is one of these, or a name such as `Europe/Berlin`.
 const ZONE: Choice = Choice { field: "zone", cookie: "timer-zone", values: &["UTC", LOCAL] };
+/// Keeps the zone with a name that was chosen last, so that switching to another one does not lose it.
+const NAMED_ZONE_COOKIE: &str = "timer-named-zone";
 const ALL: [&Choice; 4] = [&THEME, &DENSITY, &SHORTCUTS, &ZONE];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub(crate) struct Preferences {
     pub(crate) density: String,
     pub(crate) shortcuts: String,
     pub(crate) zone: String,
+    /// The zone with a name that was chosen last, if there is one.
+    pub(crate) named_zone: Option<String>,
     /// `None` is UTC, also where the zone of the browser is wanted: its script goes on from there.
     pub(crate) known_zone: Option<Zone>,
 }
@@ -54,15 +58,31 @@ impl Preferences {
         };
         let zone = chosen(&ZONE);
         let known_zone = Some(&zone).filter(|zone| !ZONE.values.contains(&zone.as_str())).and_then(|name| Zone::named(name));
-        Self { theme: chosen(&THEME), density: chosen(&DENSITY), shortcuts: chosen(&SHORTCUTS), zone, known_zone }
+        let kept = || cookie::read(headers, NAMED_ZONE_COOKIE).filter(|name| is_zone_name(name)).map(str::to_owned);
+        let named_zone = known_zone.is_some().then(|| zone.clone()).or_else(kept);
+        Self { theme: chosen(&THEME), density: chosen(&DENSITY), shortcuts: chosen(&SHORTCUTS), zone, named_zone, known_zone }
+    }
+}
+
+impl Preferences {
+    /// The zone that the switch in the bar leads to: from UTC to that of the browser, to the one with a name, and back.
+    fn next_zone(&self) -> &str {
+        match (self.zone.as_str(), self.named_zone.as_deref()) {
+            ("UTC", _) => LOCAL,
+            (LOCAL, Some(named)) => named,
+            _ => "UTC",
+        }
     }
 }
 
 impl Choice {
     fn allows(&self, value: &str) -> bool {
-        let is_zone = || value.len() <= ZONE_CHARS_MAX && Zone::named(value).is_some();
-        self.values.contains(&value) || (self.field == ZONE.field && is_zone())
+        self.values.contains(&value) || (self.field == ZONE.field && is_zone_name(value))
     }
+}
+
+fn is_zone_name(name: &str) -> bool {
+    name.len() <= ZONE_CHARS_MAX && name != "UTC" && Zone::named(name).is_some()
 }
 
 /// `POST /console/preferences`: keeps what is named, and leads back.
@@ -70,11 +90,15 @@ pub(crate) async fn set(State(shared): State<Arc<Shared>>, visitor: Visitor, For
     let path = visitor.link("");
     let back = form.get("back").filter(|back| is_own_path(back)).unwrap_or("/console");
     let mut response = Redirect::to(&format!("{}{back}", shared.config.base_path)).into_response();
-    for choice in ALL {
-        let Some(value) = form.get(choice.field).filter(|value| choice.allows(value)) else { continue };
+    let chosen = |choice: &'static Choice| {
+        let value = form.get(choice.field).map(str::trim).filter(|value| choice.allows(value));
+        value.map(|value| (choice.cookie, value))
+    };
+    let named = chosen(&ZONE).filter(|(_, value)| is_zone_name(value)).map(|(_, value)| (NAMED_ZONE_COOKIE, value));
+    for (name, value) in ALL.into_iter().filter_map(chosen).chain(named) {
         // The script reads them.
         let kept = Kept { path: &path, is_secure: false, is_http_only: false, seconds: KEPT_SECONDS };
-        if let Some(set) = cookie::write(choice.cookie, value, kept) {
+        if let Some(set) = cookie::write(name, value, kept) {
             response.headers_mut().append(header::SET_COOKIE, set);
         }
     }
@@ -89,7 +113,7 @@ pub(crate) fn is_own_path(path: &str) -> bool {
 
 /// `GET /console/preferences`.
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
-    let Preferences { theme, density, shortcuts, zone, known_zone: _ } = &visitor.preferences;
+    let Preferences { theme, density, shortcuts, zone, .. } = &visitor.preferences;
     let body = html! {
         div.title { h1 { "Preferences" } span.muted { "kept in this browser" } }
         section.card { div.body {
@@ -138,7 +162,7 @@ pub(crate) fn shortcuts_list() -> Markup {
         ("r", "retry"),
         ("c", "cancel"),
         ("l", "live updates on and off"),
-        ("z", "time zone UTC and local"),
+        ("z", "time zone UTC, local and named"),
         ("?", "this list"),
     ];
     html! {
@@ -163,8 +187,7 @@ pub(crate) fn switches(visitor: &Visitor) -> Markup {
 
 /// The switch of the time zone in the bar.
 pub(crate) fn zone_switch(visitor: &Visitor) -> Markup {
-    let zone = &visitor.preferences.zone;
-    let other = if zone == "UTC" { LOCAL } else { "UTC" };
+    let (zone, other) = (&visitor.preferences.zone, visitor.preferences.next_zone());
     // The script writes its own name instead, once it has turned the times.
     let shown = if zone == LOCAL { "UTC" } else { zone };
     html! {
@@ -175,9 +198,53 @@ pub(crate) fn zone_switch(visitor: &Visitor) -> Markup {
     }
 }
 
+/// A zone by its name, and the density: in the bar of every page.
+pub(crate) fn view_menu(visitor: &Visitor) -> Markup {
+    let Preferences { density, named_zone, .. } = &visitor.preferences;
+    html! {
+        details.menu {
+            summary.button.quiet aria-label="Time zone and density" title="Time zone and density" { span aria-hidden="true" { "▾" } }
+            div {
+                form.stack method="post" action=(visitor.link("/preferences")) {
+                    input type="hidden" name="back" value=(visitor.path);
+                    label { "Time zone"
+                        span.pick {
+                            input type="text" name=(ZONE.field) value=(named_zone.as_deref().unwrap_or_default()) placeholder="Europe/Berlin" maxlength=(ZONE_CHARS_MAX) data-zones autocomplete="off" spellcheck="false";
+                            button { "Set" }
+                        }
+                    }
+                }
+                form.stack method="post" action=(visitor.link("/preferences")) {
+                    input type="hidden" name="back" value=(visitor.path);
+                    fieldset { legend { "Density" }
+                        span.segmented { @for value in DENSITY.values {
+                            button name=(DENSITY.field) value=(value) aria-pressed=(value == density) { (value) }
+                        } }
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_with_a_name_is_not_lost_by_switching() {
+        let with = |cookies: &str| Preferences::read(&HeaderMap::from_iter([(header::COOKIE, cookies.parse().unwrap())]));
+        for (cookies, next) in [
+            ("", LOCAL),
+            ("timer-zone=local", "UTC"),
+            ("timer-zone=Europe/Berlin", "UTC"),
+            ("timer-zone=UTC; timer-named-zone=Europe/Berlin", LOCAL),
+            ("timer-zone=local; timer-named-zone=Europe/Berlin", "Europe/Berlin"),
+            ("timer-zone=local; timer-named-zone=Europe/Atlantis", "UTC"),
+        ] {
+            assert_eq!(with(cookies).next_zone(), next, "{cookies}");
+        }
+    }
 
     #[test]
     fn only_what_may_be_chosen_is_kept() {

@@ -70,6 +70,7 @@ pub(crate) fn config() -> ConsoleConfig {
         insecure_cookie: false,
         payloads: Payloads::Hidden,
         version: "0.0.0".to_owned(),
+        store: "SQLite file /var/lib/timer.db".to_owned(),
         settings: vec![("PORT".to_owned(), "8080".to_owned())],
         health: Vec::new(),
         export: None,

@@ -214,7 +214,7 @@ async fn preferences_are_kept_in_cookies() {
     assert_eq!(reply.headers["location"], "/console/timers");
     let set: Vec<_> = reply.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap()).collect();
     assert!(
-        set.len() == 2 && set[0].starts_with("timer-theme=dark;") && set[1].starts_with("timer-zone=Europe/Berlin;"),
+        set.len() == 3 && set[0].starts_with("timer-theme=dark;") && set[1].starts_with("timer-zone=Europe/Berlin;"),
         "{set:?}"
     );
     let page = rig.get_as(&format!("{}; timer-theme=dark", rig.cookie), "/console").await;

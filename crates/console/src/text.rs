@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::visitor::Visitor;
 
+const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// With a comma after each three digits.
@@ -89,6 +90,20 @@ pub(crate) fn instant(at: Timestamp, with_millis: bool) -> String {
     format!("{day} {month} {} {}{millis}", part(0, 4), part(11, 19))
 }
 
+/// The day of the week in UTC.
+pub(crate) fn weekday(at: Timestamp) -> &'static str {
+    // The epoch was a Thursday.
+    let day = at.as_micros().div_euclid(86_400_000_000).rem_euclid(7);
+    usize::try_from(day).ok().and_then(|day| WEEKDAYS.get(day)).copied().unwrap_or_default()
+}
+
+/// The time of the day in UTC, without seconds where there are none.
+pub(crate) fn clock(at: Timestamp) -> String {
+    let text = at.to_string();
+    let end = if at.as_micros().rem_euclid(60_000_000) < 1_000_000 { 16 } else { 19 };
+    text.get(11..end).unwrap_or_default().to_owned()
+}
+
 /// An instant as it is shown first: in the zone of the viewer, if it has a name. Viewers share what is sent live, so that it is in UTC,
 /// which the script turns.
 fn shown(visitor: &Visitor, at: Timestamp, with_millis: bool) -> String {
@@ -96,19 +111,25 @@ fn shown(visitor: &Visitor, at: Timestamp, with_millis: bool) -> String {
     instant(zone.map_or(at, |zone| zone.wall_clock(at)), with_millis)
 }
 
-/// An instant as an element, with the exact text in its title. The year is left out where it is the present one.
+/// What a pointer over an instant tells: how far away it is, and its exact text. What is sent live is not counted here; the script does.
+fn told(visitor: &Visitor, at: Timestamp) -> String {
+    if visitor.is_live { at.to_string() } else { format!("{} · {at}", relative(at, visitor.now())) }
+}
+
+/// An instant as an element, with how far away it is in its title. The year is left out where it is the present one.
 pub(crate) fn time(visitor: &Visitor, at: Timestamp) -> Markup {
     let (text, year) = (shown(visitor, at, false), visitor.now().to_string()[..4].to_owned());
-    html! { time datetime=(at) title=(at) data-time="short" { (text.replacen(&format!(" {year} "), " ", 1)) } }
+    html! { time datetime=(at) title=(told(visitor, at)) data-time="short" { (text.replacen(&format!(" {year} "), " ", 1)) } }
 }
 
 pub(crate) fn exact_time(visitor: &Visitor, at: Timestamp) -> Markup {
-    html! { time datetime=(at) title=(at) data-time="millis" { (shown(visitor, at, true)) } }
+    html! { time datetime=(at) title=(told(visitor, at)) data-time="millis" { (shown(visitor, at, true)) } }
 }
 
-/// How far away an instant is: counted by the script from then on.
+/// How far away an instant is, with the instant in its title: counted by the script from then on.
 pub(crate) fn distance(visitor: &Visitor, at: Timestamp) -> Markup {
-    html! { time datetime=(at) title=(at) data-distance="" { @if !visitor.is_live { (relative(at, visitor.now())) } } }
+    let title = if visitor.is_live { at.to_string() } else { format!("{} · {at}", shown(visitor, at, true)) };
+    html! { time datetime=(at) title=(title) data-distance="" { @if !visitor.is_live { (relative(at, visitor.now())) } } }
 }
 
 /// A status: a word on a tint, the same everywhere.
@@ -168,6 +189,8 @@ mod tests {
             assert_eq!(relative(now.saturating_add(Span::from_secs(seconds)), now), expected);
         }
         assert_eq!(relative(now.saturating_sub(Span::from_secs(65)), now), "1 min 5 s ago");
+        assert_eq!((weekday(now), clock(now).as_str()), ("Fri", "10:30"));
+        assert_eq!(weekday(Timestamp::parse("at", "1969-12-31T23:59:59Z").unwrap()), "Wed");
         assert_eq!(instant(now, true), "6 Nov 2026 10:30:00.250");
         assert_eq!(instant(now, false), "6 Nov 2026 10:30:00");
     }

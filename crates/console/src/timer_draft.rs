@@ -12,7 +12,10 @@ use crate::{
     call_kinds::{self, CallField, CallKind, Input},
     config::TimerReader,
     fields::Fields,
+    form_preview,
+    timer_fields::TimerFields,
     timer_form::TimerForm,
+    visitor::Visitor,
 };
 
 /// What a viewer has written so far.
@@ -89,7 +92,7 @@ impl Draft {
     }
 
     /// The tabs, and the fields or the text below them.
-    pub(crate) fn render(&self, refused: Option<&Invalid>, is_new: bool) -> Markup {
+    pub(crate) fn render(&self, visitor: &Visitor, refused: Option<&Invalid>, is_new: bool) -> Markup {
         html! {
             // What Enter in a field presses is the first button.
             button.unseen tabindex="-1" aria-hidden="true" {}
@@ -102,8 +105,9 @@ impl Draft {
                     label { @if is_new { "The body of POST /timers" } @else { "The body of PUT /timers/{id}: what is left out stays as it is, null clears" }
                         textarea name="json" rows="24" spellcheck="false" aria-invalid=[refused.map(|_| "true")] { "\n" (text) }
                     }
+                    (form_preview::fragment(visitor, &self.as_form(&TimerForm::default())))
                 }
-                None => { (self.form.render(refused, is_new)) }
+                None => { (TimerFields { visitor, form: &self.form, refused, is_new }.render()) }
             }
         }
     }
@@ -115,8 +119,14 @@ fn to_json(form: &TimerForm, is_new: bool) -> String {
     let of_field = |name: &'static str| form.get(name).map(|value| (name, quoted(value)));
     let left_out = |name: &&str| !is_new && FIXED.contains(name);
     let mut members: Vec<(&str, String)> = Vec::new();
-    let is_instant = form.is_instant();
-    members.extend(of_field(if is_instant { "execute_at" } else { "delay" }));
+    if form.is_instant() {
+        // What cannot be read stays as it was written.
+        let written = form.get("date").or(form.get("execute_at")).map(str::to_owned);
+        let instant = form.instant().map_or(written, |instant| instant.map(|at| at.to_string()));
+        members.extend(instant.map(|text| ("execute_at", quoted(&text))));
+    } else {
+        members.extend(of_field("delay"));
+    }
     for name in STRINGS.into_iter().skip(2).filter(|name| !left_out(name)) {
         let is_meant = name != "on_conflict" || form.get("key").is_some();
         match of_field(name).filter(|_| is_meant) {
@@ -187,6 +197,7 @@ fn of_json(text: &str, base: &TimerForm) -> Result<TimerForm, Invalid> {
     if given.contains_key("delay") || given.contains_key("execute_at") {
         put("delay", None);
         put("execute_at", None);
+        put("date", None);
         put("when", Some(if given.contains_key("execute_at") { "at" } else { "delay" }));
     }
     if given.contains_key("expires_after") || given.contains_key("expires_at") {
@@ -265,6 +276,7 @@ mod tests {
         for text in [
             FORM,
             "when=at&execute_at=2030-01-31T12:00:00Z&kind=nats&topic=a.b&message_key=k&jetstream=on",
+            "when=at&date=2030-01-31T12:00&zone=Europe/Berlin&kind=http&url=x",
             "delay=1h&kind=http&url=x",
         ] {
             let json = to_json(&form(text), true);

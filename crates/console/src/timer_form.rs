@@ -1,18 +1,17 @@
-//! A timer as a form: what a viewer writes, what it means, and the fields themselves.
+//! A timer as a form: what a viewer writes, and what it means.
 
 use commands::{EarliestAllowed, Field, HttpPatch, NewTimerRequest, Patch, Target};
 use domain::{
     Callback, CorrelationId, Delivery, Expiry, Group, Headers, Invalid, JsonText, Key, Namespace, OnConflict, Options,
     RequestedTime, RetryPolicy, Span, Timer, Timestamp, limits,
 };
-use maud::{Markup, html};
 use serde_json::json;
 
 use crate::{
-    call_kinds::{self, CallField, CallKind, Input, KINDS},
+    call_kinds::{self, CallKind, Input},
     config::Payloads,
     fields::Fields,
-    problem::sentence,
+    zone::Zone,
 };
 
 /// The fields of the form, in the words of a viewer. What it does not show of a timer stays as it is.
@@ -93,7 +92,10 @@ impl TimerForm {
 
     /// The fields that another form has otherwise: name, value here, value there.
     pub(crate) fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
-        let value = |form: &Self, name| form.value(name).trim().replace("\r\n", "\n");
+        let value = |form: &Self, name| match (name, form.instant()) {
+            ("execute_at", Ok(instant)) => instant.filter(|_| form.is_instant()).map(|at| at.to_string()).unwrap_or_default(),
+            _ => form.value(name).trim().replace("\r\n", "\n"),
+        };
         let (before, after) = COMPARED.split_at(CALL_AT);
         let call = call_kinds::fields().map(|field| field.name);
         let names = before.iter().copied().chain(call).chain(after.iter().copied());
@@ -109,7 +111,7 @@ impl TimerForm {
         self.0.get(name).map(str::trim).filter(|value| !value.is_empty())
     }
 
-    fn value(&self, name: &str) -> &str {
+    pub(crate) fn value(&self, name: &str) -> &str {
         self.0.get(name).unwrap_or_default()
     }
 
@@ -163,17 +165,49 @@ impl TimerForm {
 
     /// Whether an instant is asked for, and not a delay.
     pub(crate) fn is_instant(&self) -> bool {
-        self.get("when").map_or_else(|| self.get("delay").is_none() && self.get("execute_at").is_some(), |when| when == "at")
+        let has_instant = || self.get("delay").is_none() && (self.get("execute_at").is_some() || self.get("date").is_some());
+        self.get("when").map_or_else(has_instant, |when| when == "at")
     }
 
-    fn asked(&self) -> Result<Option<RequestedTime>, Invalid> {
+    pub(crate) fn asked(&self) -> Result<Option<RequestedTime>, Invalid> {
         if self.is_instant() {
-            return self
-                .get("execute_at")
-                .map(|text| Timestamp::parse("execute_at", &completed(text)).map(RequestedTime::At))
-                .transpose();
+            return Ok(self.instant()?.map(RequestedTime::At));
         }
         self.get("delay").map(|text| Span::parse("delay", text).map(RequestedTime::After)).transpose()
+    }
+
+    /// The zone that the date is in: UTC where none is named.
+    pub(crate) fn zone(&self) -> Result<Zone, Invalid> {
+        let rule = || Invalid::new("zone", "must be a time zone such as UTC or Europe/Berlin");
+        Zone::named(self.get("zone").unwrap_or("UTC")).ok_or_else(rule)
+    }
+
+    /// The instant of the form: a date in a zone, or what a link, a timer or JSON says exactly. The field of a date has no microseconds
+    /// and cannot tell the two hours of a night in autumn apart, so the exact instant counts for as long as the field shows it.
+    pub(crate) fn instant(&self) -> Result<Option<Timestamp>, Invalid> {
+        let exact = self.get("execute_at").map(|text| Timestamp::parse("execute_at", &completed(text))).transpose();
+        let Some(date) = self.get("date") else { return exact };
+        if has_offset(date) {
+            return Timestamp::parse("execute_at", &completed(date)).map(Some);
+        }
+        let zone = self.zone()?;
+        let wrong = || Invalid::new("execute_at", "must be a date and a time such as 2030-01-31T12:00");
+        if let (Ok(Some(exact)), Some(shown)) = (exact, Zone::named("UTC").and_then(|utc| utc.instant(date)))
+            && in_millis(zone.wall_clock(exact)) == shown
+        {
+            return Ok(Some(exact));
+        }
+        zone.instant(date).map(Some).ok_or_else(wrong)
+    }
+
+    /// What the field of the date shows: what was written in it, or the exact instant on a wall in this zone.
+    pub(crate) fn date_shown(&self, zone: &Zone) -> String {
+        let exact = self.get("execute_at").and_then(|text| Timestamp::parse("execute_at", &completed(text)).ok());
+        match (self.get("date"), exact) {
+            (Some(date), _) => date.to_owned(),
+            (None, Some(exact)) => in_millis(zone.wall_clock(exact)).to_string().trim_end_matches('Z').to_owned(),
+            (None, None) => self.value("execute_at").to_owned(),
+        }
     }
 
     fn callback(&self) -> Result<Callback, Invalid> {
@@ -223,7 +257,7 @@ impl TimerForm {
         self.get(name).map(|text| JsonText::parse(field, text, bytes_max)).transpose()
     }
 
-    fn retry_policy(&self) -> Result<Option<RetryPolicy>, Invalid> {
+    pub(crate) fn retry_policy(&self) -> Result<Option<RetryPolicy>, Invalid> {
         let names = ["max_retries", "initial_interval", "backoff_multiplier", "max_interval", "max_duration"];
         if names.iter().all(|name| self.get(name).is_none()) {
             return Ok(None);
@@ -257,118 +291,24 @@ impl TimerForm {
             (None, None) => Ok(None),
         }
     }
-
-    /// The fields, with what is wrong beside the one that it is about.
-    pub(crate) fn render(&self, refused: Option<&Invalid>, is_new: bool) -> Markup {
-        let field = |name: &str| refused.is_some_and(|invalid| names_field(invalid, name));
-        let error = |name: &str| {
-            html! { @if let Some(invalid) = refused.filter(|invalid| names_field(invalid, name)) {
-                span.field-error id={ "error-" (name) } role="alert" { (sentence(&invalid.to_string())) }
-            } }
-        };
-        let line = |name: &'static str, label: &str, hint: &str, placeholder: &str| {
-            html! {
-                label { (label) @if !hint.is_empty() { span.hint { (hint) } }
-                    input type="text" name=(name) value=(self.value(name)) placeholder=(placeholder) aria-invalid=[field(name).then_some("true")] autocomplete="off" spellcheck="false";
-                    (error(name))
-                }
-            }
-        };
-        let area = |name: &'static str, label: &str, hint: &str, rows: u32| {
-            html! {
-                label { (label) span.hint { (hint) }
-                    textarea name=(name) rows=(rows) aria-invalid=[field(name).then_some("true")] spellcheck="false" { "\n" (self.value(name)) }
-                    (error(name))
-                }
-            }
-        };
-        let choice = |name: &'static str, label: &str, values: &[(&str, &str)]| {
-            html! {
-                label { (label)
-                    select name=(name) { @for (value, text) in values { option value=(value) selected[self.get(name) == Some(value)] { (text) } } }
-                    (error(name))
-                }
-            }
-        };
-        let when = if self.is_instant() { "at" } else { "delay" };
-        let input = |field: &CallField| match field.input {
-            Input::Line { label, hint, placeholder, .. } => line(field.name, label, hint, placeholder),
-            Input::Choice { label, values } => choice(field.name, label, values),
-            Input::Flag { label } => html! {
-                label.inline { input type="checkbox" name=(field.name) checked[self.get(field.name).is_some()]; (label) }
-            },
-        };
-        let chosen = CallKind::chosen(self.get("kind")).name;
-        html! {
-            fieldset.stack { legend { "When" }
-                div {
-                    label.inline { input type="radio" name="when" value="delay" checked[when == "delay"] data-shows; "after a delay" }
-                    label.inline { input type="radio" name="when" value="at" checked[when == "at"] data-shows; "at a time" }
-                }
-                div.pair {
-                    div data-kind="when:delay" { (line("delay", "Delay", "90s, 1h30m, 2d or PT15M", "15m")) }
-                    div data-kind="when:at" { (line("execute_at", "Time", "RFC 3339; without an offset it is UTC", "2030-01-31T12:00:00Z")) }
-                }
-            }
-            fieldset.stack { legend { "Call" }
-                div {
-                    @for kind in &KINDS {
-                        label.inline { input type="radio" name="kind" value=(kind.name) checked[kind.name == chosen] data-shows; (kind.label) }
-                    }
-                }
-                @for kind in &KINDS {
-                    div.stack data-kind={ "kind:" (kind.name) } {
-                        @for row in kind.rows {
-                            @match row {
-                                [field] => { (input(field)) }
-                                fields => { div.pair { @for field in *fields { (input(field)) } } }
-                            }
-                        }
-                    }
-                }
-                (area("payload", "Payload", "JSON, sent exactly as written", 6))
-                (area("headers", "Headers", "One a line: Name: value", 2))
-            }
-            fieldset.stack { legend { "Identity" }
-                @if is_new {
-                    div.pair { (line("namespace", "Namespace", "", "default")) (line("key", "Key", "Your own id: creating it again is the same timer", "order-456")) }
-                    (choice("on_conflict", "If the key exists with other content", &[("reject", "refuse"), ("replace", "replace it"), ("keep", "keep the one there is"), ("postpone", "postpone it by the delay")]))
-                }
-                div.pair { (line("group", "Group", "Counted and canceled together", "")) (line("correlation_id", "Correlation id", "Carried to the call and the logs", "")) }
-                (area("metadata", "Metadata", "JSON, searched with meta.PATH:value", 3))
-            }
-            fieldset.stack { legend { "If it fails" }
-                div.pair {
-                    (line("max_retries", "Retries", "0 to 1000; empty for none", ""))
-                    (line("initial_interval", "First pause", "30s unless given", ""))
-                    (line("backoff_multiplier", "Each pause longer by", "2 unless given", ""))
-                    (line("max_interval", "Longest pause", "10m unless given", ""))
-                    (line("max_duration", "Not later after due than", "", ""))
-                }
-                div.pair {
-                    (choice("delivery", "After a crash", &[("at_least_once", "call again: at least once"), ("at_most_once", "let it fail: at most once")]))
-                    (line("expires_after", "Expires after", "Counted from the due time", ""))
-                    (line("expires_at", "or expires at", "", ""))
-                }
-            }
-        }
-    }
 }
 
-/// Whether a refusal is about this field of the form.
-fn names_field(invalid: &Invalid, name: &str) -> bool {
-    let field = invalid.field.as_str();
-    let last = field.rsplit('.').next().unwrap_or(field);
-    let is_of_call = |member| call_kinds::fields().any(|field| field.name == name && field.member == member);
-    field == name || last == name || field.strip_prefix("callback.").is_some_and(is_of_call)
+/// Whole milliseconds, which the field of a date has.
+fn in_millis(at: Timestamp) -> Timestamp {
+    Timestamp::from_micros(at.as_micros() - at.as_micros().rem_euclid(1_000))
+}
+
+/// Whether the clock of a time is followed by its distance from UTC.
+fn has_offset(text: &str) -> bool {
+    text.split_once(['T', ' ']).is_some_and(|(_, clock)| clock.contains(['Z', 'z', '+', '-']))
 }
 
 /// A time as browsers write it: without seconds, and without an offset.
 fn completed(text: &str) -> String {
     let text = text.replace(' ', "T");
     let text = if text.len() == 16 { format!("{text}:00") } else { text };
-    let clock = text.split_once('T').map_or("", |(_, clock)| clock);
-    if clock.is_empty() || clock.contains(['Z', 'z', '+', '-']) { text } else { format!("{text}Z") }
+    let has_clock = text.split_once('T').is_some_and(|(_, clock)| !clock.is_empty());
+    if !has_clock || has_offset(&text) { text } else { format!("{text}Z") }
 }
 
 #[cfg(test)]
@@ -412,11 +352,27 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_stands_beside_its_field() {
-        let form = TimerForm::of(Fields::parse(b"delay=%3Cb%3E"));
-        let refused = form.to_request().unwrap_err();
-        let page = form.render(Some(&refused), true).into_string();
-        assert!(page.contains("id=\"error-delay\"") && page.contains("value=\"&lt;b&gt;\""), "{page}");
-        assert_eq!(page.matches("aria-invalid").count(), 1);
+    fn a_date_is_in_its_zone() {
+        let instant = |form: &str| TimerForm::of(Fields::parse(form.as_bytes())).instant().map_err(|invalid| invalid.to_string());
+        let at = |text: &str| Ok(Some(Timestamp::parse("at", text).unwrap()));
+        for (form, expected) in [
+            ("date=2030-01-31T12:00", at("2030-01-31T12:00:00Z")),
+            ("date=2030-01-31T12:00&zone=Europe/Berlin", at("2030-01-31T11:00:00Z")),
+            ("date=2030-07-31T12:00:05.25&zone=Europe/Berlin", at("2030-07-31T10:00:05.25Z")),
+            ("date=2030-01-31T12:00:00%2B05:00&zone=Europe/Berlin", at("2030-01-31T07:00:00Z")),
+            ("execute_at=2030-01-31T12:00", at("2030-01-31T12:00:00Z")),
+            // The field shows the instant that is stored, as exactly as it can.
+            (
+                "execute_at=2030-01-31T11:00:00.123456Z&date=2030-01-31T12:00:00.123&zone=Europe/Berlin",
+                at("2030-01-31T11:00:00.123456Z"),
+            ),
+            ("execute_at=2026-10-25T01:30:00Z&date=2026-10-25T02:30&zone=Europe/Berlin", at("2026-10-25T01:30:00Z")),
+            ("execute_at=2030-01-31T11:00:00.123456Z&date=2030-01-31T13:00&zone=Europe/Berlin", at("2030-01-31T12:00:00Z")),
+            ("", Ok(None)),
+            ("date=soon", Err("execute_at must be a date and a time such as 2030-01-31T12:00".to_owned())),
+            ("date=2030-01-31T12:00&zone=Mars", Err("zone must be a time zone such as UTC or Europe/Berlin".to_owned())),
+        ] {
+            assert_eq!(instant(form), expected, "{form}");
+        }
     }
 }

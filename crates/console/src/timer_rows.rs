@@ -1,7 +1,7 @@
 //! Timers as rows of a table.
 
 use commands::Summary;
-use domain::{Status, Timer};
+use domain::{Status, Timer, Timestamp};
 use futures_util::{StreamExt, stream};
 use maud::{Markup, html};
 
@@ -13,6 +13,8 @@ use crate::{
 /// How many timers are read at the same time for what a summary does not say.
 const READ_AT_ONCE: usize = 8;
 const ERROR_CHARS_MAX: usize = 120;
+/// How wide a period is that an instant of a list stands for.
+const HOUR_MICROS: i64 = 3_600 * 1_000_000;
 
 /// A timer of a list, with what a summary does not say.
 pub(crate) struct Row {
@@ -42,6 +44,12 @@ pub(crate) fn attempts(made: u32, max: Option<u32>) -> String {
         Some(u32::MAX) | None => number(made.into()),
         Some(max) => format!("{} of {}", number(made.into()), number(max.into())),
     }
+}
+
+/// The hour of an instant, as the value of a condition such as `due:`.
+fn hour_of(at: Timestamp) -> String {
+    let from = at.as_micros() - at.as_micros().rem_euclid(HOUR_MICROS);
+    format!("{}..{}", Timestamp::from_micros(from), Timestamp::from_micros(from.saturating_add(HOUR_MICROS)))
 }
 
 /// What a timer is called: its key, or its id.
@@ -81,13 +89,25 @@ impl Row {
         let name = name_of(summary);
         let link = visitor.link(&format!("/timers/{id}"));
         let error = summary.last_error.as_deref().unwrap_or_default();
+        // What is shown of it is what is searched for.
+        let error_part: String = error.chars().take(ERROR_CHARS_MAX).collect();
+        let hour = |name: &str, at: Timestamp| {
+            html! {
+                a.cell href=(filtered(name, &hour_of(at))) { (time(visitor, at)) }
+            }
+        };
         html! {
             tr data-row=(link) {
                 td.tick { (tick) }
                 td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
-                td.cut.name { a.mono href=(link) title=(name) { (name) } }
+                td.cut.name {
+                    a.mono href=(link) title=(name) { (name) }
+                    @if let Some(key) = &summary.key {
+                        a.only href=(filtered("key:", key.as_str())) title="Only this key" aria-label={ "Only the key " (key) } { "only" }
+                    }
+                }
                 td.minor { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
-                td.minor { (time(visitor, summary.execute_at)) }
+                td.minor { (hour("due:", summary.execute_at)) }
                 td.num {
                     @if self.is_retried() { span.muted title="Its last attempt failed; the next one follows its retry policy" { "will retry" } }
                     @else if self.is_waiting() { (distance(visitor, summary.execute_at)) }
@@ -98,8 +118,10 @@ impl Row {
                     None => { span.muted { (summary.callback_kind) } }
                 } }
                 td.num.minor { (attempts(summary.attempt, *attempts_max)) }
-                td.cut.muted.minor title=(error) { (cut(error, ERROR_CHARS_MAX)) }
-                td.muted.minor { (time(visitor, summary.created_at)) }
+                td.cut.muted.minor title=(error) {
+                    @if !error.is_empty() { a.cell href=(filtered("error:", &error_part)) { (cut(error, ERROR_CHARS_MAX)) } }
+                }
+                td.muted.minor { (hour("created:", summary.created_at)) }
             }
         }
     }

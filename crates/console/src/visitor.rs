@@ -23,6 +23,8 @@ pub(crate) struct Visitor {
     pub(crate) path: String,
     /// The namespaces that it can choose from, as far as they are known.
     pub(crate) namespaces: Arc<[Namespace]>,
+    /// Whether the database did not answer when it was last asked.
+    pub(crate) is_database_away: bool,
     /// Whether this is a region of a page that is sent again because something has changed. What only counts time is left to the
     /// script then, so that nothing is sent for the passing of time.
     pub(crate) is_live: bool,

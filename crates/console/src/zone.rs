@@ -23,6 +23,14 @@ impl Zone {
         ZONES.available().map(|name| name.to_string())
     }
 
+    /// The instant at which a clock on a wall there shows this date and time, `2026-01-31T11:30`. Of two such instants it is the earlier;
+    /// a time that is skipped in spring is as much later as was skipped.
+    pub(crate) fn instant(&self, wall: &str) -> Option<Timestamp> {
+        let wall: jiff::civil::DateTime = wall.parse().ok()?;
+        let instant = self.0.to_ambiguous_timestamp(wall).compatible().ok()?;
+        Timestamp::parse("instant", &instant.to_string()).ok()
+    }
+
     /// What a clock on a wall there shows, as if it were UTC.
     pub(crate) fn wall_clock(&self, at: Timestamp) -> Timestamp {
         let Ok(instant) = jiff::Timestamp::from_microsecond(at.as_micros()) else { return at };
@@ -49,6 +57,21 @@ mod tests {
         }
         for extreme in [Timestamp::MIN, Timestamp::MAX] {
             Zone::named("Asia/Tokyo").unwrap().wall_clock(extreme);
+        }
+    }
+
+    #[test]
+    fn a_time_on_a_wall_is_one_instant() {
+        for (name, wall, instant) in [
+            ("UTC", "2026-01-31T10:30", Some("2026-01-31T10:30:00Z")),
+            ("Europe/Berlin", "2026-01-31T11:30:05.25", Some("2026-01-31T10:30:05.25Z")),
+            ("Europe/Berlin", "2026-03-29T02:30", Some("2026-03-29T01:30:00Z")),
+            ("Europe/Berlin", "2026-10-25T02:30", Some("2026-10-25T00:30:00Z")),
+            ("Europe/Berlin", "2026-13-01T00:00", None),
+            ("Europe/Berlin", "soon", None),
+        ] {
+            let instant = instant.map(|text| Timestamp::parse("instant", text).unwrap());
+            assert_eq!(Zone::named(name).unwrap().instant(wall), instant, "{name} {wall}");
         }
     }
 

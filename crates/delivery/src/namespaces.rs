@@ -25,11 +25,11 @@ struct Rules {
     subjects: Option<Vec<SubjectPattern>>,
 }
 
-/// Of which kinds a namespace has rules. It holds no secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What is decided for a namespace. It holds no secret.
+#[derive(Debug, Clone, PartialEq)]
 pub struct RulesSummary<'a> {
     pub namespace: &'a Namespace,
-    pub has_retry_policy: bool,
+    pub retry_policy: Option<RetryPolicy>,
     pub has_signing_secret: bool,
     pub has_subjects: bool,
 }
@@ -39,7 +39,7 @@ impl NamespaceRules {
     pub fn summaries(&self) -> impl Iterator<Item = RulesSummary<'_>> {
         self.0.iter().map(|(namespace, rules)| RulesSummary {
             namespace,
-            has_retry_policy: rules.retry_policy.is_some(),
+            retry_policy: rules.retry_policy,
             has_signing_secret: rules.signing.is_some(),
             has_subjects: rules.subjects.is_some(),
         })
@@ -201,7 +201,7 @@ mod tests {
     fn a_summary_tells_of_which_kinds_there_are_rules() {
         let rules = parse(&format!(r#"{{"billing": {{"signing_secret": "{SECRET}", "subjects": []}}}}"#));
         let billing = Namespace::parse("billing").unwrap();
-        let summary = RulesSummary { namespace: &billing, has_retry_policy: false, has_signing_secret: true, has_subjects: true };
+        let summary = RulesSummary { namespace: &billing, retry_policy: None, has_signing_secret: true, has_subjects: true };
         assert_eq!(rules.summaries().collect::<Vec<_>>(), [summary]);
     }
 

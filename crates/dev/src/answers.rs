@@ -40,6 +40,29 @@ impl Answers {
         *self.locked() = answers;
     }
 
+    /// This takes the place of those for the same path, and all others stay. Refused where there are [`ANSWERS_MAX`] others.
+    pub fn set(&self, answer: Answer) -> bool {
+        let mut answers = self.locked();
+        answers.retain(|known| known.path != answer.path);
+        if answers.len() >= ANSWERS_MAX {
+            return false;
+        }
+        // One for every path must not stand before one for a path of its own.
+        let at = if answer.path.is_some() { 0 } else { answers.len() };
+        answers.insert(at, answer);
+        true
+    }
+
+    /// Those for this path are forgotten; `None` is every path.
+    pub fn remove(&self, path: Option<&str>) {
+        self.locked().retain(|known| known.path.as_deref() != path);
+    }
+
+    /// What is programmed and was not yet given as often as it should, in the order in which it counts.
+    pub fn list(&self) -> Vec<Answer> {
+        self.locked().iter().filter(|answer| answer.times != Some(0)).cloned().collect()
+    }
+
     /// The answer to a call of this path, which counts as given. `None` where none is programmed.
     pub fn take(&self, path: &str) -> Option<Answer> {
         let mut answers = self.locked();
@@ -63,6 +86,31 @@ mod tests {
         let status = StatusCode::from_u16(status).unwrap();
         let reply = Reply { status, headers: HeaderMap::new(), body: Bytes::new() };
         Answer { path: path.map(str::to_owned), times, delay: Duration::ZERO, reply: Some(reply) }
+    }
+
+    #[test]
+    fn an_answer_takes_the_place_of_that_for_its_path() {
+        let answers = Answers::default();
+        let status = |path: &str| answers.take(path).map(|answer| answer.reply.unwrap().status.as_u16());
+        for one in [
+            answer(None, None, 500),
+            answer(Some("/x"), Some(2), 503),
+            answer(Some("/y"), None, 404),
+            answer(Some("/x"), Some(1), 429),
+        ] {
+            assert!(answers.set(one));
+        }
+        assert_eq!(answers.list().len(), 3);
+        assert_eq!([status("/x"), status("/x"), status("/y"), status("/z")], [Some(429), Some(500), Some(404), Some(500)]);
+        assert_eq!(
+            answers.list().iter().filter_map(|one| one.path.as_deref()).collect::<Vec<_>>(),
+            ["/y"],
+            "that for /x was given"
+        );
+        answers.remove(None);
+        assert_eq!([status("/x"), status("/y")], [None, Some(404)]);
+        answers.replace((0..ANSWERS_MAX).map(|n| answer(Some(&format!("/{n}")), None, 200)).collect());
+        assert!(!answers.set(answer(Some("/x"), None, 200)) && answers.set(answer(Some("/7"), None, 404)));
     }
 
     #[test]

@@ -129,6 +129,18 @@ impl Inbox {
         self.kept().calls.iter().filter(|call| query.matches(call)).take(query.limit).cloned().collect()
     }
 
+    /// The last calls before this number, the latest first, and how many are kept in all.
+    pub fn latest(&self, before: Option<u64>, limit: usize) -> (Vec<Call>, usize) {
+        let kept = self.kept();
+        let is_meant = |call: &&Call| before.is_none_or(|before| call.seq < before);
+        (kept.calls.iter().rev().filter(is_meant).take(limit).cloned().collect(), kept.calls.len())
+    }
+
+    /// The call with this number, if it is still there.
+    pub fn get(&self, seq: u64) -> Option<Call> {
+        self.kept().calls.iter().find(|call| call.seq == seq).cloned()
+    }
+
     /// The same, once there is one; nothing if there is none within `wait`, or when the service stops.
     pub async fn wait(&self, query: &InboxQuery, wait: Duration) -> Vec<Call> {
         let deadline = Instant::now() + wait;
@@ -200,6 +212,9 @@ mod tests {
         assert_eq!(seqs(InboxQuery { timer: Some("a".into()), ..all() }), [(1, None), (3, Some(1))]);
         assert_eq!(seqs(InboxQuery { path: Some("/x".into()), after: 1, ..all() }), [(3, Some(1))]);
         assert_eq!(seqs(InboxQuery { limit: 1, ..all() }), [(1, None)]);
+        let latest = |before, limit| inbox.latest(before, limit).0.iter().map(|call| call.seq).collect::<Vec<_>>();
+        assert_eq!((latest(None, 2), latest(Some(2), 9), inbox.latest(None, 1).1), (vec![3, 2], vec![1], 3));
+        assert_eq!((inbox.get(2).map(|call| call.seq), inbox.get(9)), (Some(2), None));
         assert_eq!(inbox.clear(), 3);
         inbox.record(arrival("a", "/x", "w1"));
         assert_eq!(seqs(all()), [(4, None)], "numbers go on, and what is gone has no duplicates");

@@ -40,7 +40,7 @@ impl<D: Deliver> Pipeline<D> {
         }
         let namespace = claimed.timer.as_ref().ok().map(|timer| &timer.definition.namespace);
         self.metrics.recorder.ended(namespace, self.clock.now(), late, &next, is_retry);
-        log(&claimed, &next, trace.as_deref());
+        log(&claimed, &next, trace.as_deref(), self.timer_page.as_deref());
         // Its permit is free: a follow-up that waits for the store must not hold up the calls of other timers.
         self.scheduler.called(&claimed.entry);
         let follow_up = claimed.timer.as_ref().ok().and_then(|timer| FollowUp::of(timer, &next, claimed.attempt));
@@ -138,7 +138,7 @@ fn jitter(token: ClaimToken, id: TimerId) -> f64 {
     (mixed >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-fn log(claimed: &Claimed, next: &Next, trace: Option<&TraceContext>) {
+fn log(claimed: &Claimed, next: &Next, trace: Option<&TraceContext>, timer_page: Option<&str>) {
     let (id, attempt) = (claimed.entry.id, claimed.attempt);
     let definition = claimed.timer.as_ref().ok().map(|timer| &timer.definition);
     let correlation_id = definition.and_then(|definition| definition.correlation_id.as_ref()).map(tracing::field::display);
@@ -146,6 +146,7 @@ fn log(claimed: &Claimed, next: &Next, trace: Option<&TraceContext>) {
     let span_id = || trace.map(TraceContext::span_id_text);
     // The receiver without its path, which may hold a token; `last_error` has it, for those who may read the timer.
     let receiver = || definition.map(|definition| definition.callback.receiver()).unwrap_or_default();
+    let console = || timer_page.map(|page| format!("{page}{id}"));
     match next {
         Next::Completed { .. } => {
             tracing::debug!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), "delivered");
@@ -166,10 +167,10 @@ fn log(claimed: &Claimed, next: &Next, trace: Option<&TraceContext>) {
             tracing::info!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), %at, "delivery failed; trying again later");
         }
         Next::Expired { .. } => {
-            tracing::warn!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), "expired; its last_error says why")
+            tracing::warn!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), console = console(), "expired; its last_error says why")
         }
         Next::Failed { .. } | Next::GivenUp { .. } => {
-            tracing::warn!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), "failed; its last_error says why")
+            tracing::warn!(timer.id = %id, timer.attempt = attempt, trace_id = trace_id(), span_id = span_id(), correlation_id, receiver = receiver(), console = console(), "failed; its last_error says why")
         }
     }
 }

@@ -60,6 +60,8 @@ pub struct Pipeline<D = Deliverer> {
     /// How long after an attempt the next one may start.
     pub retry_interval_min: Span,
     pub namespaces: Arc<NamespaceRules>,
+    /// What stands before the id of a timer in the address of its page, for log lines; `None` where people open no such address.
+    pub timer_page: Option<Arc<str>>,
     pub metrics: PipelineMetrics,
     pub heartbeats: Heartbeats,
 }

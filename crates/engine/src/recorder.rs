@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Clock, Definition, Namespace, Next, Span, Timestamp};
+use domain::{AccessKeyId, Clock, Definition, Namespace, Next, Span, Timestamp};
 use scheduler::tasks;
 use store::{NodeDigest, NodeId, NodeReceiver, NodeStats, StatsStore, StoreResult};
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,8 @@ use self::{
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How long what was written is kept.
 const KEPT: Span = Span::from_secs(24 * 60 * 60);
+/// How many keys are noted in a minute.
+const KEYS_MAX: usize = 512;
 /// How long the last write may take when the service stops.
 const LAST_WRITE_MAX: Duration = Duration::from_secs(2);
 
@@ -122,6 +124,16 @@ impl Recorder {
     /// A timer was registered through this node.
     pub fn created(&self, namespace: &Namespace, at: Timestamp) {
         self.minutes().count(at.minute(), Some(namespace), |digest| digest.created += 1);
+    }
+
+    /// A key was used. More keys than some hundred in a minute are not told apart.
+    pub fn key_used(&self, key: AccessKeyId, at: Timestamp) {
+        self.minutes().count(at.minute(), None, |digest| {
+            let id = key.to_string();
+            if digest.keys_used.len() < KEYS_MAX || digest.keys_used.contains_key(&id) {
+                digest.keys_used.insert(id, at.as_micros());
+            }
+        });
     }
 
     /// A delivery has ended: how late its call was, if there was one, and what becomes of the timer.

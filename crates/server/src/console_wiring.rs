@@ -32,6 +32,7 @@ pub fn router(
         insecure_cookie: settings.console.console_insecure_cookie == Switch::On,
         payloads: settings.console.console_payloads.unwrap_or(payloads),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        store: settings.database.describe(),
         settings: settings.effective.clone(),
         health: api.health.iter().cloned().map(probe).collect(),
         export: Some(Arc::new(move |commands, filter, format| exporter.export(commands, filter, format))),

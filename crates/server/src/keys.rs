@@ -42,7 +42,7 @@ fn list(options: &ListKeysOptions) -> Result<(), Failure> {
         say(format_args!("No key was issued yet: see `timer keys create --help`."));
         return Ok(());
     }
-    let head = ["ID", "NAME", "NAMESPACES", "RIGHTS", "CREATED", "REVOKED"].map(str::to_owned);
+    let head = ["ID", "NAME", "NAMESPACES", "RIGHTS", "CREATED", "LAST USED", "REVOKED"].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(head).chain(keys.iter().map(row)).collect();
     print(format_args!("{}", table(&rows)));
     Ok(())
@@ -55,9 +55,10 @@ fn revoke(options: &RevokeKeyOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(key: &Value) -> [String; 6] {
-    let revoked = if key["revoked_at"].is_null() { "-".to_owned() } else { text(&key["revoked_at"]) };
-    [text(&key["id"]), text(&key["name"]), namespaces_of(key), text(&key["rights"]), text(&key["created_at"]), revoked]
+fn row(key: &Value) -> [String; 7] {
+    let time = |name: &str| if key[name].is_null() { "-".to_owned() } else { text(&key[name]) };
+    let [created, used, revoked] = ["created_at", "last_used_at", "revoked_at"].map(time);
+    [text(&key["id"]), text(&key["name"]), namespaces_of(key), text(&key["rights"]), created, used, revoked]
 }
 
 fn namespaces_of(key: &Value) -> String {
@@ -75,8 +76,7 @@ mod tests {
     fn a_key_without_names_opens_everything() {
         assert_eq!(namespaces_of(&json!({"namespaces": null})), "all namespaces");
         assert_eq!(namespaces_of(&json!({"namespaces": ["a", "b"]})), "a, b");
-        let key =
-            json!({"id": "i", "name": "n", "namespaces": ["a"], "rights": "read", "created_at": "then", "revoked_at": null});
-        assert_eq!(row(&key), ["i", "n", "a", "read", "then", "-"]);
+        let key = json!({"id": "i", "name": "n", "namespaces": ["a"], "rights": "read", "created_at": "then", "last_used_at": "now", "revoked_at": null});
+        assert_eq!(row(&key), ["i", "n", "a", "read", "then", "now", "-"]);
     }
 }

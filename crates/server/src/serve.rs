@@ -146,7 +146,7 @@ async fn run_until_stopped(
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;
     let deliverer = Arc::new(nats_wiring.equip(deliverer, &clock).traced_by(tracer.clone()));
     let stats = statistics.shown(&settings.delivery.namespaces);
-    let recorder = statistics.recorder();
+    let (recorder, key_uses) = (statistics.recorder(), statistics.recorder());
     let parts = Parts { store: store.clone(), scheduler: Arc::clone(&scheduler), recorder, stop: stop.clone() };
     let dev = tools.map(|make| make(parts));
     let commands = Commands { stats, ..wire_commands(settings, &store, &clock, &scheduler, &deliverer) };
@@ -160,6 +160,7 @@ async fn run_until_stopped(
         overdue_window: settings.overdue_window,
         retry_interval_min: settings.retry_interval_min,
         namespaces: Arc::clone(&settings.delivery.namespaces),
+        timer_page: settings.timer_page(),
         metrics: PipelineMetrics::default().recorded_by(statistics.recorder()),
         heartbeats: Heartbeats::on(heartbeat.handle().clone()),
     };
@@ -175,7 +176,8 @@ async fn run_until_stopped(
     let mut api_config = ApiConfig { dev, tracer, ..api_config(settings, files, metrics, scheduler) };
     api_config.health.push(storage::health(writable));
     api_config.health.extend(nats_wiring.health());
-    let keyring = Arc::new(KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock)));
+    let keyring = KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock));
+    let keyring = Arc::new(keyring.noting(Arc::new(move |key, at| key_uses.key_used(key, at))));
     api_config.console = console_wiring::router(settings, &api_config, &commands, &keyring, &stop);
     let limits = api_config.limits;
     let base_path = settings.base_path.clone();

@@ -133,6 +133,15 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// What stands before the id of a timer in the address of its page, where the address that people open is known.
+    pub fn timer_page(&self) -> Option<Arc<str>> {
+        let is_served = matches!(self.console.console, Console::Served(_));
+        let url = self.console.console_url.as_ref().filter(|_| is_served)?;
+        Some(format!("{}{}/console/timers/", url.origin(), self.base_path.as_str()).into())
+    }
+}
+
 fn api_key_is_required() -> Invalid {
     Invalid::new("API_KEY", format!("is required: choose one of at least {API_KEY_CHARS_MIN} characters"))
 }

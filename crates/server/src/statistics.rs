@@ -54,7 +54,7 @@ impl Statistics {
         };
         let settings = rules.summaries().map(|summary| NamespaceSettings {
             namespace: summary.namespace.clone(),
-            has_retry_policy: summary.has_retry_policy,
+            retry_policy: summary.retry_policy,
             has_signing_secret: summary.has_signing_secret,
             has_subjects: summary.has_subjects,
         });

@@ -1,6 +1,6 @@
 //! Statistics: what is pending, and what nodes write down of their work.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use domain::{DurationHistogram, Namespace, Next, Status};
 use store::{Digest, DueCounts, DueQuery, NamespaceCount, NodeDigest, NodeId, NodeReceiver, NodeStats, ReceiverReport};
@@ -95,7 +95,8 @@ pub async fn a_budget_that_is_used_up_leaves_an_answer_that_says_so(fixture: imp
 fn digest(fired: u64, late_micros: u64) -> Digest {
     let mut lateness = DurationHistogram::default();
     (0..fired).for_each(|_| lateness.record(late_micros));
-    Digest { created: 7, fired, completed: fired, failed: 1, retried: 2, lateness_max_micros: late_micros, lateness }
+    let keys_used = BTreeMap::from([("01890a5d-ac96-774b-bcce-b302099a8057".to_owned(), NOW.as_micros())]);
+    Digest { created: 7, fired, completed: fired, failed: 1, retried: 2, lateness_max_micros: late_micros, lateness, keys_used }
 }
 
 fn of_node(node: NodeId, minute: i64, name: Option<&str>, digest: Digest) -> NodeDigest {

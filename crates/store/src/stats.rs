@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use domain::{DurationHistogram, Namespace, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,9 @@ pub struct Digest {
     pub retried: u64,
     pub lateness_max_micros: u64,
     pub lateness: DurationHistogram,
+    /// The keys that were used, by id, and when each was, in microseconds. In the digest of all namespaces alone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys_used: BTreeMap<String, i64>,
 }
 
 impl Digest {
@@ -69,6 +72,10 @@ impl Digest {
         self.retried += other.retried;
         self.lateness_max_micros = self.lateness_max_micros.max(other.lateness_max_micros);
         self.lateness.add(&other.lateness);
+        for (key, at) in &other.keys_used {
+            let latest = self.keys_used.entry(key.clone()).or_insert(*at);
+            *latest = (*latest).max(*at);
+        }
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Keys {
     )
 )]
 pub(crate) async fn list(Permitted(commands): Permitted) -> Result<Answer<Keys>, ApiError> {
-    let keys = commands.keys().await?.into_iter().map(KeyView::from).collect();
+    let (keys, uses) = (commands.keys().await?, commands.key_uses().await?);
+    let keys = keys.into_iter().map(|key| KeyView::used(key.clone(), uses.get(&key.id).copied())).collect();
     Ok(Answer::ok("success", Keys { keys }))
 }

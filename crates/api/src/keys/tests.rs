@@ -20,7 +20,7 @@ async fn a_key_is_shown_once_and_opens_what_it_was_issued_for() {
     let mut shown = reply.json()["data"].clone();
     shown.as_object_mut().unwrap().remove("key");
     let expected = json!({"id": id, "name": "billing service", "namespaces": ["b", "a"], "rights": "write",
-        "created_at": "2030-01-01T00:00:00Z", "revoked_at": null});
+        "created_at": "2030-01-01T00:00:00Z", "last_used_at": null, "revoked_at": null});
     assert_eq!(shown, expected);
     let listed = rig.get("/keys").await;
     assert_eq!(listed.data("keys"), json!([expected]));

@@ -63,7 +63,7 @@ struct FiredBucket {
 
 impl FiredBucket {
     fn new(at: Timestamp, digest: &Digest) -> Self {
-        let Digest { created, fired, completed, failed, retried, lateness_max_micros, lateness } = digest;
+        let Digest { created, fired, completed, failed, retried, lateness_max_micros, lateness, keys_used: _ } = digest;
         let millis = |micros: u64| micros as f64 / MICROS_PER_MILLI;
         // Within its bucket a percentile is not known exactly, but none is beyond the latest.
         let quantile = |quantile| lateness.quantile(quantile).map(|micros| millis(micros.min(*lateness_max_micros)));

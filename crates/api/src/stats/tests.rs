@@ -30,7 +30,16 @@ async fn what_was_fired_comes_in_buckets_with_its_lateness() {
     let mut lateness = DurationHistogram::default();
     (0..99).for_each(|_| lateness.record(1_000));
     lateness.record(50_500);
-    let digest = Digest { created: 5, fired: 100, completed: 97, failed: 1, retried: 2, lateness_max_micros: 50_500, lateness };
+    let digest = Digest {
+        created: 5,
+        fired: 100,
+        completed: 97,
+        failed: 1,
+        retried: 2,
+        lateness_max_micros: 50_500,
+        lateness,
+        ..Digest::default()
+    };
     let digests = vec![NodeDigest { node: NodeId(1), minute: NOW.minute() - 1, namespace: None, digest }];
     let forget_before = NOW.saturating_sub(Span::from_secs(3_600));
     rig.store.record_stats(&NodeStats { digests, receivers: Vec::new(), forget_before }).await.unwrap();
@@ -116,7 +125,7 @@ async fn namespaces_are_shown_with_what_they_have() {
     rig.created(r#"{"seconds":10,"url":"http://a"}"#).await;
     rig.clock.advance(Span::from_secs(60));
     let shown = json!({"namespaces": [{"name": "default", "pending": 1, "failed": 1, "oldest_overdue": "2030-01-01T00:00:10Z",
-        "has_retry_policy": false, "has_signing_secret": false, "has_subjects": false}],
+        "has_retry_policy": false, "retry_policy": null, "has_signing_secret": false, "has_subjects": false}],
         "pending_is_estimate": false, "failed_is_estimate": false, "complete": true});
     assert_eq!(rig.get("/namespaces").await.json()["data"], shown);
     let tenant = rig.issued(r#"["other"]"#, "read").await;

@@ -9,7 +9,7 @@ use crate::{CommandError, Commands, call};
 /// The most receivers of one answer: those that were called last.
 const LISTED_MAX: usize = 1_000;
 /// A node that has written nothing for so long has no calls under way any more.
-const IN_FLIGHT_KNOWN: Span = Span::from_secs(30);
+pub(super) const IN_FLIGHT_KNOWN: Span = Span::from_secs(30);
 const MINUTE_MICROS: i64 = 60_000_000;
 /// So many failures in a row are a failing receiver, whatever was before.
 const FAILURES_MAX: u32 = 5;
@@ -62,13 +62,18 @@ impl Commands {
     /// The receivers of the namespaces that are named, or of all that the caller sees.
     pub async fn destinations(&self, namespaces: &[Namespace]) -> Result<Destinations, CommandError> {
         let visible = self.visible(namespaces)?;
-        let mut reports = call::reading(self.stores.stats.receivers(&visible)).await?;
+        Ok(listed(self.receivers(&visible).await?, self.clock.now()))
+    }
+
+    /// What nodes know of receivers. What this process knows is newer than what it wrote down.
+    pub(super) async fn receivers(&self, visible: &[Namespace]) -> Result<Vec<NodeReceiver>, CommandError> {
+        let mut reports = call::reading(self.stores.stats.receivers(visible)).await?;
         let live = (self.stats.live.receivers)();
         let newer: HashSet<_> =
             live.iter().map(|receiver| (receiver.node, &receiver.namespace, receiver.destination.as_str())).collect();
         reports.retain(|receiver| !newer.contains(&(receiver.node, &receiver.namespace, receiver.destination.as_str())));
-        reports.extend(live.iter().filter(|receiver| is_meant(&visible, &receiver.namespace)).cloned());
-        Ok(listed(reports, self.clock.now()))
+        reports.extend(live.iter().filter(|receiver| is_meant(visible, &receiver.namespace)).cloned());
+        Ok(reports)
     }
 }
 

@@ -1,22 +1,22 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::Namespace;
+use domain::{Namespace, RetryPolicy};
 use store::{NamespaceCount, NamespaceCounts};
 
 use super::{BUDGET, is_meant};
 use crate::{CommandError, Commands};
 
-/// What the operator has decided for one namespace: only whether there is something, for it may be a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the operator has decided for one namespace. Of its secret no more than that there is one.
+#[derive(Debug, Clone, PartialEq)]
 pub struct NamespaceSettings {
     pub namespace: Namespace,
-    pub has_retry_policy: bool,
+    pub retry_policy: Option<RetryPolicy>,
     pub has_signing_secret: bool,
     pub has_subjects: bool,
 }
 
 /// The namespaces that the caller sees.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ListedNamespaces {
     /// By name.
     pub namespaces: Vec<ListedNamespace>,
@@ -27,7 +27,7 @@ pub struct ListedNamespaces {
 }
 
 /// One namespace, with what it has and what was decided for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ListedNamespace {
     pub count: NamespaceCount,
     pub settings: NamespaceSettings,
@@ -57,7 +57,7 @@ impl Commands {
         let own = self.stats.configured.iter().find(|settings| settings.namespace == *namespace);
         own.cloned().unwrap_or_else(|| NamespaceSettings {
             namespace: namespace.clone(),
-            has_retry_policy: false,
+            retry_policy: None,
             has_signing_secret: false,
             has_subjects: false,
         })

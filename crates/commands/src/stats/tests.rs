@@ -1,6 +1,6 @@
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use domain::{Access, AccessKey, Caller, Namespace, Namespaces, Next, Rights, Span};
+use domain::{Access, AccessKey, AccessKeyId, Caller, Namespace, Namespaces, Next, Rights, Span};
 use store::{Digest, NodeDigest, NodeId, NodeReceiver, NodeStats, ReceiverReport, StatsStore};
 
 use super::*;
@@ -117,6 +117,47 @@ async fn a_key_sees_the_receivers_of_its_own_namespaces() {
 }
 
 #[tokio::test]
+async fn the_administrator_sees_what_each_node_does() {
+    let mut rig = Rig::new();
+    let receiver = |node, name, age_secs, in_flight| NodeReceiver {
+        node: NodeId(node),
+        namespace: namespace(name),
+        destination: "x:80".to_owned(),
+        written_at: NOW.saturating_sub(Span::from_secs(age_secs)),
+        report: ReceiverReport { in_flight, ..ReceiverReport::default() },
+    };
+    let receivers = vec![receiver(1, "a", 0, 1), receiver(2, "a", 10, 10), receiver(2, "b", 10, 20), receiver(3, "a", 40, 99)];
+    let digests = vec![digest(1, 1, None, 5), digest(1, 0, None, 999), digest(2, 1, None, 30), digest(2, 1, Some("a"), 30)];
+    let forget_before = NOW.saturating_sub(Span::from_secs(9_000));
+    rig.store.record_stats(&NodeStats { digests, receivers, forget_before }).await.unwrap();
+    rig.commands.stats.live.digests = Arc::new(|| vec![digest(1, 1, None, 120), digest(1, 1, Some("a"), 120)]);
+    let loads = rig.commands.node_loads().await.unwrap();
+    assert_eq!(loads[&NodeId(1)], NodeLoad { in_flight: 1, fires_per_second: 2.0 }, "this process knows more than it wrote down");
+    assert_eq!(loads[&NodeId(2)], NodeLoad { in_flight: 30, fires_per_second: 0.5 });
+    assert!(!loads.contains_key(&NodeId(3)), "it has written nothing for long");
+    assert!(on_behalf_of(&rig, &["a"]).node_loads().await.is_err());
+}
+
+#[tokio::test]
+async fn the_last_use_of_a_key_is_that_on_any_node() {
+    let mut rig = Rig::new();
+    let (one, other) = (AccessKeyId::random(NOW), AccessKeyId::random(NOW));
+    let at = |minutes_ago: i64| Timestamp::from_micros(NOW.as_micros() - minutes_ago * 60_000_000);
+    let used = move |node, minutes_ago: i64, key: AccessKeyId| {
+        let mut counted = digest(node, minutes_ago, None, 0);
+        counted.digest.keys_used.insert(key.to_string(), at(minutes_ago).as_micros());
+        counted
+    };
+    let digests = vec![used(1, 90, one), used(2, 30, one), used(2, 2_000, other)];
+    let forget_before = NOW.saturating_sub(Span::from_secs(200_000));
+    rig.store.record_stats(&NodeStats { digests, receivers: Vec::new(), forget_before }).await.unwrap();
+    assert_eq!(rig.commands.key_uses().await.unwrap(), HashMap::from([(one, at(30))]));
+    rig.commands.stats.live.digests = Arc::new(move || vec![used(1, 0, one)]);
+    assert_eq!(rig.commands.key_uses().await.unwrap(), HashMap::from([(one, NOW)]), "this process knows more than it wrote down");
+    assert!(on_behalf_of(&rig, &["a"]).key_uses().await.is_err());
+}
+
+#[tokio::test]
 async fn namespaces_are_those_with_timers_or_settings_and_that_the_key_opens() {
     let mut rig = Rig::new();
     for name in ["a", "a", "b"] {
@@ -126,7 +167,7 @@ async fn namespaces_are_those_with_timers_or_settings_and_that_the_key_opens() {
     created(&rig, "a").await;
     let settings = |name: &str| NamespaceSettings {
         namespace: namespace(name),
-        has_retry_policy: false,
+        retry_policy: None,
         has_signing_secret: true,
         has_subjects: false,
     };

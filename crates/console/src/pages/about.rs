@@ -13,6 +13,8 @@ use crate::{
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
     let config = &visitor.shared.config;
     let health = visitor.commands.health().await;
+    // Where it is concerns the administrator alone.
+    let store = if visitor.is_administrator() { &config.store } else { config.store.split(' ').next().unwrap_or_default() };
     let limits = [
         ("Payload", text::number(limits::PAYLOAD_BYTES_MAX as u64) + " bytes"),
         ("Metadata", text::number(limits::METADATA_BYTES_MAX as u64) + " bytes"),
@@ -27,6 +29,7 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
         div.title { h1 { "About" } span.muted { "Timer Platform " (config.version) } }
         div.grid {
             section.card.span-6 { header { h2 { "Health of this node" } } div.body { dl.facts {
+                dt { "Store" } dd { (store) }
                 dt { "Database" } dd { @if health.database { "answers" } @else { span.bad { "does not answer" } } }
                 @for probe in &config.health {
                     @let reading = (probe.read)();
@@ -70,7 +73,18 @@ fn worded(name: &str, value: &str) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use domain::Rights;
+
     use super::worded;
+    use crate::rig::Rig;
+
+    #[tokio::test]
+    async fn the_store_is_named() {
+        let rig = Rig::new();
+        assert!(rig.get("/console/about").await.text.contains("<dt>Store</dt><dd>SQLite file /var/lib/timer.db</dd>"));
+        let (_, holder) = rig.holder(&["a"], Rights::Read).await;
+        assert!(rig.get_as(&holder, "/console/about").await.text.contains("<dt>Store</dt><dd>SQLite</dd>"));
+    }
 
     #[test]
     fn health_is_told_in_words() {

@@ -3,15 +3,15 @@
 //! The form carries the filter as it was understood when it was shown, so that it changes what was looked at: `due:<1h` does not move on.
 
 use axum::response::{IntoResponse, Redirect, Response};
-use commands::{BulkAnswer, BulkPreview, BulkRequest, BulkWork, Filter, Reschedule, Shift};
+use commands::{BulkAnswer, BulkBreakdown, BulkPreview, BulkRequest, BulkWork, Filter, Reschedule, Shift};
 use domain::{Event, Invalid, Missed, Span, Status, TimerId, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
-    actions::{Action, carry_out},
     fields::{Fields, Form},
-    filter_words::FilterWords,
+    filter_words::{FilterWords, words_of},
     frame::{self, Section},
+    pages::bulk_selection,
     problem::{Problem, sentence},
     text, timer_rows,
     visitor::Visitor,
@@ -19,8 +19,6 @@ use crate::{
 
 /// Beyond so many the number has to be typed.
 const TYPED_BEYOND: u64 = 1_000;
-/// How many selected timers are changed one by one.
-const SELECTED_MAX: usize = 200;
 
 /// What can be done to many timers: its name, its title, and what it does.
 pub(crate) const WORKS: [(&str, &str, &str); 8] = [
@@ -58,15 +56,17 @@ pub(crate) async fn preview(visitor: Visitor, fields: Fields) -> Result<Markup, 
     let ids: Vec<&str> = fields.all("id").collect();
     let is_selection = fields.get("scope").map_or(!ids.is_empty(), |scope| scope == "selected");
     let body = if is_selection {
-        selected(&visitor, work, &ids).await?
+        bulk_selection::confirm(&visitor, work, &ids)?
     } else {
         let mut words = FilterWords::parse(fields.get("q").unwrap_or_default(), visitor.now())?;
         if words.filter.status.is_empty() {
             words.filter.status = concerned(work.0);
         }
         let preview = visitor.commands.preview_bulk(&words.filter).await?;
+        let breakdown = visitor.commands.bulk_breakdown(&words.filter).await?;
         let seen = seen_otherwise(fields.get("seen"), preview.matched.timers);
-        html! { (seen) (matching(&visitor, work, &words, preview, fields.get("over").unwrap_or_default()).await?) }
+        let over = fields.get("over").unwrap_or_default();
+        html! { (seen) (matching(&visitor, work, &words, (preview, &breakdown), over).await?) }
     };
     Ok(frame::page(&visitor, Some(Section::Operations), work.1, body))
 }
@@ -84,7 +84,7 @@ async fn matching(
     visitor: &Visitor,
     (name, title, consequence): (&str, &str, &str),
     words: &FilterWords,
-    preview: BulkPreview,
+    (preview, breakdown): (BulkPreview, &BulkBreakdown),
     over: &str,
 ) -> Result<Markup, Problem> {
     let BulkPreview { matched, by_status, examples } = preview;
@@ -92,7 +92,7 @@ async fn matching(
     let expected_max = count + count / 10;
     let filter = serde_json::to_string(&words.filter).unwrap_or_default();
     let rows = timer_rows::read(visitor, examples).await;
-    let same_list = |_: &str, _: &str| visitor.link_to_timers(&words.text());
+    let filtered = |name: &str, value: &str| visitor.link_to_timers(&words.with(name, value));
     Ok(html! {
         div.title { h1 { (title) " timers" } span.muted { (text::count(count, matched.is_estimate)) " match" } }
         div.grid {
@@ -118,17 +118,18 @@ async fn matching(
                         }
                         div.actions {
                             a.button href=(visitor.link_to_timers(&words.text())) { "Back" }
-                            @if matches!(name, "cancel" | "delete" | "expire") { button.danger { (title) " " (text::count(count, matched.is_estimate)) } }
+                            @if is_final(name) { button.danger { (title) " " (text::count(count, matched.is_estimate)) } }
                             @else { button.main { (title) " " (text::count(count, matched.is_estimate)) } }
                         }
                     }
                 }
             } }
+            @if count > 0 { (parts(visitor, words, breakdown)) }
             @if !rows.is_empty() {
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
                     div.table tabindex="0" role="region" aria-label="Examples" { table {
                         thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num { "Time left" } th.minor { "Destination" } th.num.minor { "Attempt" } th.minor { "Last error" } th.minor { "Created" } } }
-                        tbody { @for row in &rows { (row.without_tick(visitor, &same_list)) } }
+                        tbody { @for row in &rows { (row.without_tick(visitor, &filtered)) } }
                     } }
                 }
             }
@@ -136,8 +137,38 @@ async fn matching(
     })
 }
 
+/// Whose timers these are, and where they call.
+fn parts(visitor: &Visitor, words: &FilterWords, breakdown: &BulkBreakdown) -> Markup {
+    // The statuses that were added belong to what is counted.
+    let words = FilterWords::parse(&words_of(&words.filter), visitor.now()).unwrap_or_default();
+    let namespaces: Vec<_> = breakdown.by_namespace.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    let destinations: Vec<_> = breakdown.by_destination.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    html! {
+        @for (title, name, counts) in [("By namespace", "ns:", &namespaces), ("By destination", "dest:", &destinations)] {
+            section.card.span-6 {
+                header { h2 { (title) } @if !breakdown.is_complete { span.aside { "of the first " (text::number(breakdown.timers)) } } }
+                @if counts.is_empty() {
+                    div.body { p.muted { "None of them calls a receiver." } }
+                } @else {
+                    div.table { table.shares { tbody { @for (value, count) in counts {
+                        tr {
+                            td.cut { a.cell href=(visitor.link_to_timers(&words.with(name, value))) { (value) } }
+                            td.num { (text::number(*count)) }
+                            td.num.muted { (share(*count, breakdown.timers)) }
+                        }
+                    } } } }
+                }
+            }
+        }
+    }
+}
+
+fn share(count: u64, all: u64) -> String {
+    format!("{:.1} %", 100.0 * count as f64 / all.max(1) as f64)
+}
+
 /// What one kind of work needs to know.
-fn parameters(name: &str, over: &str) -> Markup {
+pub(super) fn parameters(name: &str, over: &str) -> Markup {
     html! {
         @if name == "reschedule" {
             fieldset.stack { legend { "New due time" }
@@ -158,7 +189,7 @@ fn parameters(name: &str, over: &str) -> Markup {
     }
 }
 
-fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
+pub(super) fn work_of(name: &str, form: &Fields) -> Result<BulkWork, Invalid> {
     Ok(match name {
         "cancel" => BulkWork::Cancel,
         "fire" => BulkWork::Fire,
@@ -180,7 +211,7 @@ pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response
     visitor.check_may_write()?;
     let (name, title, _) = described(form.get("do"))?;
     if form.get("filter").is_none() {
-        return change_selected(&visitor, name, title, &form).await;
+        return bulk_selection::change(&visitor, name, title, &form).await;
     }
     if form.get("count") != form.get("typed") {
         return Err(Invalid::new("the number", "that you typed is another one, and nothing was changed").into());
@@ -208,7 +239,14 @@ pub(crate) async fn start(visitor: Visitor, Form(form): Form) -> Result<Response
 }
 
 /// What became of a change that was made at once.
-fn done(visitor: &Visitor, title: &str, changed: u64, skipped: u64, refused: &[(TimerId, String)], back: &str) -> Markup {
+pub(super) fn done(
+    visitor: &Visitor,
+    title: &str,
+    changed: u64,
+    skipped: u64,
+    refused: &[(TimerId, String)],
+    back: &str,
+) -> Markup {
     let body = html! {
         div.title { h1 { (title) ": done" } }
         section.card { div.body.stack role="status" {
@@ -223,44 +261,9 @@ fn done(visitor: &Visitor, title: &str, changed: u64, skipped: u64, refused: &[(
     frame::page(visitor, Some(Section::Operations), title, body)
 }
 
-async fn selected(visitor: &Visitor, (name, title, consequence): (&str, &str, &str), ids: &[&str]) -> Result<Markup, Problem> {
-    if ids.len() > SELECTED_MAX {
-        return Err(Invalid::new("the selection", format!("must not have more than {SELECTED_MAX} timers")).into());
-    }
-    let is_possible = Action::parse(name).is_some();
-    Ok(html! {
-        div.title { h1 { (title) " timers" } span.muted { (text::counted(ids.len() as u64, "timer", "timers")) " selected" } }
-        section.card.narrow { div.body.stack {
-            @if ids.is_empty() {
-                p { "No timer is selected." }
-            } @else if !is_possible {
-                p { "This is possible for all that match a filter, and not for a selection." }
-            } @else {
-                p { (consequence) }
-            }
-            form.stack method="post" action=(visitor.link("/operations/new")) {
-                input type="hidden" name="do" value=(name);
-                @for id in ids { input type="hidden" name="id" value=(id); }
-                div.actions {
-                    a.button href=(visitor.link("/timers")) { "Back" }
-                    @if is_possible && !ids.is_empty() { button class=(if name == "cancel" { "danger" } else { "main" }) { (title) " " (ids.len()) } }
-                }
-            }
-        } }
-    })
-}
-
-async fn change_selected(visitor: &Visitor, name: &str, title: &str, form: &Fields) -> Result<Response, Problem> {
-    let action = Action::parse(name).ok_or(Problem::NoSuchPage)?;
-    let (mut changed, mut refused) = (0, Vec::new());
-    for text in form.all("id").take(SELECTED_MAX) {
-        let id = TimerId::parse("id", text)?;
-        match carry_out(visitor, action, id, None, None, None).await {
-            Ok(_) => changed += 1,
-            Err(error) => refused.push((id, error.to_string())),
-        }
-    }
-    Ok(done(visitor, title, changed, 0, &refused, &visitor.link("/timers")).into_response())
+/// Whether it cannot be undone.
+pub(super) fn is_final(name: &str) -> bool {
+    matches!(name, "cancel" | "delete" | "expire")
 }
 
 #[cfg(test)]
@@ -334,19 +337,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_selection_is_changed_one_by_one() {
+    async fn a_preview_tells_whose_timers_they_are_and_where_they_call() {
         let rig = Rig::new();
-        let (one, other) = (rig.timer("a", "a").await, rig.timer("b", "a").await);
-        rig.commands.cancel(other, None).await.unwrap();
-        let page = rig.get(&format!("/console/operations/new?do=fire&scope=selected&id={one}&id={other}")).await;
-        assert!(page.text.contains("2 timers selected"), "{}", page.text);
-        let done = rig.post("/console/operations/new", &format!("do=fire&id={one}&id={other}")).await;
-        assert!(
-            done.text.contains("<strong>1 timer</strong> changed")
-                && done.text.contains("Cannot fire timer with status 'canceled'"),
-            "{}",
-            done.text
-        );
+        rig.timer("a", "shop").await;
+        rig.timer("b", "shop").await;
+        rig.timer("c", "billing").await;
+        let page = rig.get("/console/operations/new?do=cancel").await.text;
+        for part in [
+            "By namespace",
+            ">shop</a></td><td class=\"num\">2</td><td class=\"num muted\">66.7 %",
+            "By destination",
+            ">api.shop.example:443</a></td><td class=\"num\">3<",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(page.contains("status%3Apending%2Cpaused+ns%3Ashop"), "a name leads to what is counted: {page}");
+        assert!(!page.contains("of the first"), "all of them were looked at");
     }
 
     #[tokio::test]

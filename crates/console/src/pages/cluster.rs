@@ -1,6 +1,8 @@
 //! `/console/cluster`: the nodes, and which of them owns which shard. For the administrator.
 
-use commands::{Cluster, Member, NodeId, ShardMove};
+use std::collections::HashMap;
+
+use commands::{Cluster, Member, NodeId, NodeLoad, ShardMove};
 use domain::{Span, Timestamp};
 use maud::{Markup, html};
 
@@ -27,8 +29,9 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
 pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
     let cluster = visitor.commands.cluster().await?;
     let moves = visitor.commands.shard_moves()?;
+    let loads = visitor.commands.node_loads().await?;
     let mut regions =
-        vec![Region::new("nodes", "card", nodes(visitor, &cluster)), Region::new("shards", "card", shards(&cluster))];
+        vec![Region::new("nodes", "card", nodes(visitor, &cluster, &loads)), Region::new("shards", "card", shards(&cluster))];
     // One shard has one owner, and moves when its process is restarted.
     if cluster.shards.len() > 1 {
         regions.push(Region::new("moves", "card", history(visitor, &moves)));
@@ -54,13 +57,13 @@ impl Owners<'_> {
 
 struct Owners<'a>(&'a [(Member, Timestamp)]);
 
-fn nodes(visitor: &Visitor, cluster: &Cluster) -> Markup {
+fn nodes(visitor: &Visitor, cluster: &Cluster, loads: &HashMap<NodeId, NodeLoad>) -> Markup {
     let owners = Owners(&cluster.members);
     let late = cluster.oldest_overdue.map(|at| cluster.now.since(at)).filter(|late| *late >= Span::from_millis(500));
     html! {
         header { h2 { "Nodes" } span.aside { "oldest overdue: " @match late { Some(late) => { (text::span(late)) } None => { "none" } } } }
         div.table tabindex="0" role="region" aria-label="Nodes" { table {
-            thead { tr { th { span.unseen { "Mark" } } th { "Node" } th { "State" } th { "Version" } th.num { "Shards" } th { "Lease" } th.num { "Clock ahead" } th { "Started" } } }
+            thead { tr { th { span.unseen { "Mark" } } th { "Node" } th { "State" } th { "Version" } th.num { "Shards" } th.num { "In flight" } th.num { "Fires per second" } th.num { "Lease left" } th.num { "Clock ahead" } th { "Started" } } }
             tbody { @for (member, lease_until) in &cluster.members {
                 @let is_alive = *lease_until > cluster.now;
                 @let held = cluster.shards.iter().filter(|state| state.owner == Some(member.node)).count();
@@ -69,14 +72,31 @@ fn nodes(visitor: &Visitor, cluster: &Cluster) -> Markup {
                     td.cut { (member.name) }
                     td { @if !is_alive { span.status.failed { "gone" } } @else if member.takes_shards { span.status.completed { "alive" } } @else { span.status.expired { "takes no shards" } } }
                     td { (member.version) }
+                    @let load = loads.get(&member.node).copied().unwrap_or_default();
                     td.num { (number(held as u64)) }
-                    // It is renewed all the time: the exact end would change with every look.
-                    td { @if is_alive { "held" } @else { "ran out " (distance(visitor, *lease_until)) } }
+                    td.num { (number(load.in_flight.into())) }
+                    td.num title="Calls that it began in the last whole minute" { (rate(load.fires_per_second)) }
+                    td.num { @if is_alive { (text::span(whole_seconds(lease_until.since(cluster.now)))) } @else { "ran out " (distance(visitor, *lease_until)) } }
                     td.num { @if cluster.members.len() == 1 { span.muted title="There is no other clock to compare it with" { "–" } } @else { (format!("{:+} ms", member.skew_micros / 1_000)) } }
                     td { (text::time(visitor, member.started_at)) " " span.muted { (distance(visitor, member.started_at)) } }
                 }
             } }
         } }
+    }
+}
+
+/// Up, so that a lease that is held never has nothing left.
+fn whole_seconds(span: Span) -> Span {
+    Span::from_micros_clamped(span.as_secs_up() * 1_000_000)
+}
+
+/// With a digit behind the point where that tells something.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        0.0 => "0".to_owned(),
+        few if few < 0.1 => "< 0.1".to_owned(),
+        some if some < 10.0 => format!("{some:.1}"),
+        many => number(many.round() as u64),
     }
 }
 
@@ -144,6 +164,13 @@ mod tests {
     use super::*;
     use crate::rig::{Rig, config};
 
+    #[test]
+    fn rates_are_as_exact_as_they_are_large() {
+        for (per_second, text) in [(0.0, "0"), (0.02, "< 0.1"), (1.55, "1.6"), (41.5, "42"), (12_345.0, "12,345")] {
+            assert_eq!(rate(per_second), text);
+        }
+    }
+
     #[tokio::test]
     async fn shards_that_were_acquired_by_another_node_are_listed() {
         let rig = Rig::sharded(config(), 2);
@@ -172,7 +199,10 @@ mod tests {
         rig.fail_all("x").await;
         let page = rig.get("/console/cluster").await;
         assert!(
-            page.text.contains("shard owner-0") && page.text.contains("epoch 1") && page.text.contains("alive"),
+            page.text.contains(">1 min<")
+                && page.text.contains("shard owner-0")
+                && page.text.contains("epoch 1")
+                && page.text.contains("alive"),
             "{}",
             page.text
         );

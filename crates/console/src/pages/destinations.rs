@@ -1,12 +1,12 @@
 //! `/console/destinations`: the receivers, as all nodes saw them. One of them has a page of its own.
 
 use axum::extract::Path;
-use commands::{DestinationHealth, DestinationStatus, Filter, ListQuery, Listed};
-use domain::Status;
+use commands::{DestinationHealth, DestinationStatus, Filter, ListQuery, Listed, Order, Sort};
+use domain::{Span, Status, Timestamp};
 use maud::{Markup, html};
 
 use crate::{
-    chart,
+    chart::{self, Bar},
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
@@ -18,6 +18,11 @@ use crate::{
 };
 
 const LATEST: u32 = 10;
+/// How many pending timers are looked at for the chart of when they are due.
+const DUE_MAX: u32 = 1_000;
+const DUE_BARS: i64 = 47;
+/// How many seconds a bar can stand for: a minute, up to 30 days.
+const STEPS: [u32; 8] = [60, 300, 1_800, 3_600, 10_800, 86_400, 604_800, 2_592_000];
 
 pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
     let regions = regions(&visitor).await?;
@@ -59,6 +64,7 @@ pub(crate) async fn regions_of_one(visitor: &Visitor, name: &str) -> Result<Vec<
         Region::new("destination-facts", "card span-5", facts(&one)),
         Region::new("destination-took", "card span-7", took(&one)),
         Region::new("destination-failed", "card span-12", latest(visitor, name, Status::Failed, "Latest failures").await?),
+        Region::new("destination-due", "card span-12", due(visitor, name).await?),
         Region::new("destination-pending", "card span-12", latest(visitor, name, Status::Pending, "Pending").await?),
     ])
 }
@@ -75,6 +81,7 @@ async fn regions_of_uncalled(visitor: &Visitor, name: &str) -> Result<Vec<Region
         Region::new("destination-head", "title", head(visitor, name, DestinationHealth::Silent)),
         Region::new("destination-facts", "card span-12", facts),
         Region::new("destination-failed", "card span-12", latest(visitor, name, Status::Failed, "Latest failures").await?),
+        Region::new("destination-due", "card span-12", due(visitor, name).await?),
         Region::new("destination-pending", "card span-12", latest(visitor, name, Status::Pending, "Pending").await?),
     ])
 }
@@ -125,6 +132,66 @@ fn took(one: &DestinationStatus) -> Markup {
     }
 }
 
+/// When the pending timers of a receiver are due, as far as they are found in time.
+async fn due(visitor: &Visitor, name: &str) -> Result<Markup, Problem> {
+    let filter = Filter { status: vec![Status::Pending], destination: Some(name.to_owned()), ..Filter::default() };
+    let query = ListQuery { filter, sort: Sort::ExecuteAt, order: Order::Ascending, limit: DUE_MAX, ..ListQuery::default() };
+    let page = visitor.commands.search(&query).await?;
+    let times: Vec<Timestamp> = page.timers.iter().map(|timer| timer.execute_at).collect();
+    let words = format!("status:pending {}", word("dest:", name));
+    Ok(html! {
+        header { h2 { "Due" } @if page.next.is_some() { span.muted { "the first " (number(times.len() as u64)) } } }
+        div.body {
+            @match DueBars::of(&times, visitor.now()) {
+                Some(due) => { (chart::bars("Pending timers by the time at which they are due", &due.bars(visitor, &words), &due.labels())) }
+                None => { p.muted { @if page.complete { "Nothing is pending." } @else { "Not found within 250 ms." } } }
+            }
+        }
+    })
+}
+
+/// Pending timers by the time at which they are due, in buckets of a round length.
+struct DueBars {
+    from: Timestamp,
+    step: Span,
+    counts: Vec<u64>,
+}
+
+impl DueBars {
+    /// The times must be in order. What is overdue counts for the first bucket, which begins now.
+    fn of(times: &[Timestamp], now: Timestamp) -> Option<Self> {
+        let ahead = times.last()?.since(now).as_micros() / 1_000_000 + 1;
+        let step = STEPS.into_iter().find(|step| ahead <= i64::from(*step) * DUE_BARS).unwrap_or(STEPS[STEPS.len() - 1]);
+        let step = Span::from_secs(step);
+        let from = Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(step.as_micros()));
+        let bucket = |at: &Timestamp| usize::try_from(at.since(from).as_micros() / step.as_micros()).unwrap_or(0);
+        let mut counts = vec![0; DUE_BARS as usize + 1];
+        // The longest step reaches far, and what lies beyond it counts for the last bar.
+        times.iter().for_each(|at| counts[bucket(at).min(DUE_BARS as usize)] += 1);
+        Some(Self { from, step, counts })
+    }
+
+    fn bars(&self, visitor: &Visitor, words: &str) -> Vec<Bar> {
+        let mut from = self.from;
+        let bar = |count: &u64| {
+            let begin = from;
+            from = from.saturating_add(self.step);
+            let query = format!("{words} due:{begin}..{from}");
+            Bar {
+                value: *count,
+                title: format!("{}, from {} UTC", text::counted(*count, "timer", "timers"), text::instant(begin, false)),
+                link: Some(visitor.link_to("/timers", &Fields::from([("q", query.as_str()), ("sort", "due"), ("order", "asc")]))),
+            }
+        };
+        self.counts.iter().map(bar).collect()
+    }
+
+    fn labels(&self) -> Vec<String> {
+        let end = Span::from_micros_clamped(self.step.as_micros().saturating_mul(DUE_BARS + 1));
+        vec!["now".to_owned(), format!("+{}", text::span(end))]
+    }
+}
+
 /// The latest timers of a receiver in one status. The search ends in time, with what it has found.
 async fn latest(visitor: &Visitor, name: &str, status: Status, title: &str) -> Result<Markup, Problem> {
     let filter = Filter { status: vec![status], destination: Some(name.to_owned()), ..Filter::default() };
@@ -165,7 +232,8 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
     html! {
         div.table tabindex="0" role="region" aria-label="Destinations" { table {
             thead { tr {
-                th { "Destination" } th { "Health" } th.num.minor { "In flight" } th.num.minor { "Delivered, 10 min" } th.num.minor { "Failed, 10 min" }
+                th { "Destination" } th { "Health" } th.num.minor { "In flight" }
+                th.num.minor { "Delivered, 1 min" } th.num.minor { "10 min" } th.num.minor { "Failed, 1 min" } th.num.minor { "10 min" } th.num.minor { "In a row" }
                 th.num.minor { "p50" } th.num { "p99" } th.num.minor { "Pending retries" } th.minor { "Last error" }
             } }
             tbody { @for one in destinations {
@@ -174,8 +242,11 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
                     td.cut { a href=(link) { (one.name) } }
                     td { (health(one.health)) }
                     td.num.minor { (number(one.in_flight.into())) }
+                    td.num.minor { (number(one.delivered_1m.into())) }
                     td.num.minor { (number(one.delivered_10m.into())) }
-                    td.num.minor { @if one.failed_10m > 0 { span.bad { (number(one.failed_10m.into())) } } @else { "0" } }
+                    @for failed in [one.failed_1m, one.failed_10m, one.failures_in_a_row] {
+                        td.num.minor { span.bad[failed > 0] { (number(failed.into())) } }
+                    }
                     td.num.minor { (one.took_p50_micros.map(micros).unwrap_or_default()) }
                     td.num { (one.took_p99_micros.map(micros).unwrap_or_default()) }
                     td.num.minor { (number(one.pending_retries.into())) }
@@ -189,6 +260,7 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use domain::Rights;
 
     use crate::rig::Rig;
@@ -209,5 +281,25 @@ mod tests {
         assert!(page.text.contains("order-1") && page.text.contains("Pause its timers"), "{}", page.text);
         let (_, other) = rig.holder(&["b"], Rights::Read).await;
         assert_eq!(rig.get_as(&other, "/console/destinations/api.shop.example:443").await.status, 404);
+    }
+
+    #[test]
+    fn due_times_are_counted_in_round_steps() {
+        let now = Timestamp::parse("now", "2030-01-01T00:00:30Z").unwrap();
+        let ahead =
+            |seconds: &[u32]| seconds.iter().map(|seconds| now.saturating_add(Span::from_secs(*seconds))).collect::<Vec<_>>();
+        for (seconds, step, first, last) in
+            [(&[0_u32, 10, 60][..], 60, 2, 0), (&[10, 3_000][..], 300, 1, 0), (&[10, 200_000_000][..], 2_592_000, 1, 1)]
+        {
+            let due = DueBars::of(&ahead(seconds), now).unwrap();
+            assert_eq!(
+                (due.step, due.counts[0], due.counts.iter().sum::<u64>()),
+                (Span::from_secs(step), first, seconds.len() as u64)
+            );
+            assert_eq!(due.counts.last(), Some(&last));
+        }
+        let overdue = DueBars::of(&[now.saturating_sub(Span::from_secs(900))], now).unwrap();
+        assert_eq!(overdue.counts[0], 1);
+        assert!(DueBars::of(&[], now).is_none());
     }
 }

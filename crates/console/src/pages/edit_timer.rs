@@ -13,7 +13,7 @@ use crate::{
     config::Payloads,
     fields::{Fields, Form},
     frame::{self, Section},
-    pages::timer,
+    pages::{new_timer, timer},
     problem::{Problem, sentence},
     text,
     timer_draft::Draft,
@@ -34,6 +34,7 @@ pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields
     let revision = fields.get("revision").and_then(|revision| revision.parse().ok());
     let expected: u32 = revision.ok_or_else(|| Invalid::new("revision", "must be that of the timer that you looked at"))?;
     let tab = fields.get("as").map(str::to_owned);
+    let is_check = fields.get("check").is_some();
     let draft = Draft::of(fields);
     // Every form that is sent back keeps the revision that was looked at: with the current one, the next save would overwrite what
     // another client has changed meanwhile.
@@ -50,6 +51,16 @@ pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields
         Ok(patch) => keeping(patch, &before, visitor.payloads()),
         Err(invalid) => return Ok(refused(&invalid)),
     };
+    if is_check {
+        return Ok(match visitor.commands.preview_update(&before, &patch) {
+            Ok(due) => {
+                let notice = new_timer::valid(&visitor, &draft, due);
+                page(&visitor, &looked_at, &draft, None, Some(&notice)).into_response()
+            }
+            Err(CommandError::Invalid(invalid)) => refused(&invalid),
+            Err(error) => return Err(error.into()),
+        });
+    }
     match visitor.commands.update(before.id(), &patch, Some(expected)).await {
         Ok(timer) => Ok(Redirect::to(&visitor.link(&format!("/timers/{}?done=edit", timer.id()))).into_response()),
         Err(CommandError::Invalid(invalid)) => Ok(refused(&invalid)),
@@ -112,10 +123,10 @@ fn page(visitor: &Visitor, timer: &Timer, draft: &Draft, refused: Option<&Invali
         @if visitor.payloads() == Payloads::Off { p.notice { "Payload, metadata and headers are not shown: CONSOLE_PAYLOADS is off. What you leave empty stays as it is." } }
         @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
         section.card.form { div.body {
-            form.stack.sections method="post" action=(visitor.link(&format!("/timers/{id}/edit"))) {
+            form.stack.sections method="post" action=(visitor.link(&format!("/timers/{id}/edit"))) data-preview=(visitor.link("/timers/new")) {
                 input type="hidden" name="revision" value=(timer.revision);
-                (draft.render(refused, false))
-                div.actions { a.button href=(back) { "Back" } button.main { "Save" } }
+                (draft.render(visitor, refused, false))
+                div.actions { a.button href=(back) { "Back" } button name="check" value="1" { "Validate" } button.main { "Save" } }
             }
         } }
     };
@@ -142,6 +153,9 @@ mod tests {
             "{}",
             form.text
         );
+        let checked = rig.post(&path, &format!("{FORM}&revision=1&check=1")).await;
+        assert!(checked.status == 200 && checked.text.contains("Everything is right."), "{}", checked.text);
+        assert_eq!(rig.commands.get(id).await.unwrap().revision, 1, "it was looked at, and not changed");
         let saved = rig.post(&path, &format!("{FORM}&revision=1")).await;
         assert_eq!(saved.status, 303, "{}", saved.text);
         let timer = rig.commands.get(id).await.unwrap();

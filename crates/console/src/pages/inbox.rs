@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Redirect, Response};
 use bytes::Bytes;
-use commands::CommandError;
-use dev::{ANSWER_DELAY_MAX, Advance, AdvanceError, Answer, CALLS_KEPT, Call, DevTools, InboxQuery, Reply};
-use domain::{Invalid, Span};
+use commands::{CommandError, EarliestAllowed, NewTimerRequest, Target};
+use dev::{ANSWER_DELAY_MAX, ANSWERS_MAX, Advance, AdvanceError, Answer, Call, DevTools, Reply};
+use domain::{Callback, Invalid, JsonText, RequestedTime, Span, limits};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
 
@@ -19,7 +19,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// How many calls are shown: the latest.
+/// How many calls a page shows, the latest first.
 const SHOWN: usize = 100;
 /// How long a viewer waits for the clock.
 const ADVANCE_TIME_MAX: Duration = Duration::from_secs(20);
@@ -32,10 +32,12 @@ fn tools(visitor: &Visitor) -> Result<DevTools, Problem> {
 }
 
 pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
-    let regions = regions(&visitor).await?;
+    let tools = tools(&visitor)?;
+    let regions = regions(&visitor, &fields).await?;
     let notice = match fields.get("done") {
         Some("clock") => Some(advanced(&fields)),
         Some("answers") => Some("From now on the receiver answers so.".to_owned()),
+        Some("remove") => Some("From now on the receiver answers 200 there.".to_owned()),
         Some("clear") => Some("The inbox is empty.".to_owned()),
         _ => None,
     };
@@ -44,19 +46,20 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Pro
         @if let Some(notice) = notice { p.notice role="status" { (notice) } }
         div.grid {
             section.card.span-5 { header { h2 { "Clock" } span.aside { (exact_time(&visitor, visitor.now())) } } div.body { (clock_form(&visitor)) } }
-            section.card.span-7 { header { h2 { "Answers" } } div.body { (answers_form(&visitor)) } }
+            section.card.span-7 { header { h2 { "Answers" } } div.body { (answers_form(&visitor)) } (programmed(&visitor, &tools.answers.list())) }
         }
         @for region in &regions { (region) }
     };
     Ok(frame::page(&visitor, Some(Section::Inbox), "Inbox", body))
 }
 
-pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
+pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Region>, Problem> {
     let tools = tools(visitor)?;
-    let mut calls = tools.inbox.list(&InboxQuery { limit: CALLS_KEPT, ..InboxQuery::default() });
-    calls.reverse();
-    let count = calls.len();
+    let before = fields.get("before").and_then(|seq| seq.parse().ok());
+    let (mut calls, count) = tools.inbox.latest(before, SHOWN + 1);
+    let has_older = calls.len() > SHOWN;
     calls.truncate(SHOWN);
+    let older = calls.last().filter(|_| has_older).map(|last| last.seq.to_string());
     let body = html! {
         header { h2 { "Calls" } span.muted { (number(count as u64)) } span.aside {
             form.plain method="post" action=(visitor.link("/inbox/clear")) { button.quiet { "Empty" } }
@@ -67,6 +70,10 @@ pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
         } @else {
             (table(visitor, &calls))
         }
+        div.pages { span.actions {
+            @if before.is_some() { a.button rel="prev" href=(visitor.link("/inbox")) { "Latest" } }
+            @if let Some(older) = older { a.button rel="next" href=(visitor.link_to("/inbox", &Fields::from([("before", older.as_str())]))) { "Older" } }
+        } }
     };
     Ok(vec![Region::new("inbox-calls", "card", body)])
 }
@@ -93,6 +100,11 @@ fn table(visitor: &Visitor, calls: &[Call]) -> Markup {
                     td.wrap { details { summary { (text::counted(arrival.body.len() as u64, "byte", "bytes")) }
                         @for (name, value) in &arrival.headers { div.mono.muted { (name) ": " (value) } }
                         pre tabindex="0" { (text::cut(&arrival.body, BODY_BYTES_SHOWN)) }
+                        form.pick method="post" action=(visitor.link("/inbox/again")) {
+                            input type="hidden" name="seq" value=(seq);
+                            input type="url" name="url" required placeholder="http://localhost:3000/hook" aria-label={ "Send call " (seq) " again to" };
+                            button { "Send again" }
+                        }
                     } }
                 }
             } }
@@ -132,11 +144,69 @@ fn answers_form(visitor: &Visitor) -> Markup {
     }
 }
 
-/// `POST /console/inbox/answers`: takes the place of all answers that were programmed.
+/// What the receiver answers from now on, by path.
+fn programmed(visitor: &Visitor, answers: &[Answer]) -> Markup {
+    html! {
+        @if !answers.is_empty() {
+            div.table tabindex="0" role="region" aria-label="Programmed answers" { table {
+                thead { tr { th { "Path" } th { "Answers" } th.num { "Calls" } th.num { "After" } th { span.unseen { "Actions" } } } }
+                tbody { @for answer in answers {
+                    tr {
+                        td.cut.mono { @match &answer.path { Some(path) => { (path) } None => { span.muted { "every path" } } } }
+                        td { (worded(answer)) }
+                        td.num { @match answer.times { Some(times) => { "the next " (number(times)) } None => { "every" } } }
+                        td.num { @if answer.delay.is_zero() { span.muted { "–" } } @else { (text::micros(u64::try_from(answer.delay.as_micros()).unwrap_or(u64::MAX))) } }
+                        td { form.plain method="post" action=(visitor.link("/inbox/answers")) {
+                            input type="hidden" name="path" value=(answer.path.as_deref().unwrap_or_default());
+                            button.quiet name="remove" value="1" aria-label={ "Remove the answer for " (answer.path.as_deref().unwrap_or("every path")) } { "Remove" }
+                        } }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn worded(answer: &Answer) -> Markup {
+    html! { @match &answer.reply {
+        None => { span.status.expired { "never" } }
+        Some(reply) => {
+            span class={ "status " (if reply.status.as_u16() < 400 { "completed" } else { "failed" }) } { (reply.status.as_u16()) }
+            @if let Some(seconds) = reply.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()) { span.muted { " Retry-After " (seconds) } }
+        }
+    } }
+}
+
+/// `POST /console/inbox/answers`: takes the place of the answer that was programmed for the same path, or removes it.
 pub(crate) async fn program(visitor: Visitor, Form(form): Form) -> Result<Response, Problem> {
     let tools = tools(&visitor)?;
-    tools.answers.replace(if form.get("reset").is_some() { Vec::new() } else { vec![answer_of(&form)?] });
+    if form.get("remove").is_some() {
+        tools.answers.remove(form.get("path"));
+        return Ok(Redirect::to(&visitor.link("/inbox?done=remove")).into_response());
+    }
+    if form.get("reset").is_some() {
+        tools.answers.replace(Vec::new());
+    } else if !tools.answers.set(answer_of(&form)?) {
+        return Err(Invalid::new("answers", format!("must not be more than {ANSWERS_MAX}")).into());
+    }
     Ok(Redirect::to(&visitor.link("/inbox?done=answers")).into_response())
+}
+
+/// `POST /console/inbox/again`: a timer that is due now carries the body of a call to another address, as a call of its own.
+pub(crate) async fn again(visitor: Visitor, Form(form): Form) -> Result<Response, Problem> {
+    let tools = tools(&visitor)?;
+    let seq = form.get("seq").and_then(|seq| seq.parse().ok());
+    let call = seq.and_then(|seq| tools.inbox.get(seq)).ok_or(Problem::NoSuchPage)?;
+    let callback = serde_json::json!({"type": "http", "url": form.get("url").map(str::trim).unwrap_or_default()});
+    let mut callback = Callback::from_json(&callback.to_string())?;
+    let body = Some(call.arrival.body.as_str()).filter(|body| !body.is_empty());
+    callback.payload = body.map(|body| JsonText::parse("the body", body, limits::PAYLOAD_BYTES_MAX)).transpose()?;
+    let request = NewTimerRequest {
+        earliest_allowed: EarliestAllowed::Any,
+        ..NewTimerRequest::new(RequestedTime::After(Span::ZERO), Target::Callback(callback))
+    };
+    let outcome = visitor.commands.create(request).await?;
+    Ok(Redirect::to(&visitor.link(&format!("/timers/{}?done=create", outcome.timer().id()))).into_response())
 }
 
 fn answer_of(form: &Fields) -> Result<Answer, Invalid> {
@@ -242,7 +312,7 @@ mod tests {
             method: "POST".to_owned(),
             path: "/hello".to_owned(),
             headers: BTreeMap::from([("x-a".to_owned(), "<b>".to_owned())]),
-            body: "</pre><script>alert(1)</script>".to_owned(),
+            body: r#"{"a":"</pre><script>alert(1)</script>"}"#.to_owned(),
             signature_valid: Some(true),
             answered: Some(200),
         }
@@ -268,15 +338,37 @@ mod tests {
         let reply = answer.reply.unwrap();
         assert_eq!((reply.status.as_u16(), &reply.headers["retry-after"]), (503, &HeaderValue::from_static("7")));
         assert_eq!(rig.post("/console/inbox/answers", "status=99").await.status, 400);
+        assert_eq!(rig.post("/console/inbox/answers", "path=/other&status=404&times=").await.status, 303);
+        let page = rig.get("/console/inbox").await;
+        assert!(
+            page.text.contains("the next 1") && page.text.contains("Retry-After 7") && page.text.contains(">/other<"),
+            "{}",
+            page.text
+        );
+        assert_eq!(rig.post("/console/inbox/answers", "path=/other&remove=1").await.status, 303);
+        assert!(tools.answers.take("/other").is_none() && tools.answers.take("/hello").is_some(), "only that one was removed");
         assert_eq!(rig.post("/console/inbox/answers", "reset=1").await.status, 303);
         assert!(tools.answers.take("/hello").is_none());
+
+        let again = rig.post("/console/inbox/again", "seq=1&url=http%3A%2F%2Flocalhost%3A3000%2Fhook").await;
+        let page = rig.get(again.headers["location"].to_str().unwrap()).await;
+        assert!(page.text.contains("POST http://localhost:3000/hook") && page.text.contains("alert(1)"), "{}", page.text);
+        assert_eq!(rig.post("/console/inbox/again", "seq=1&url=x").await.status, 400);
+        assert_eq!(rig.post("/console/inbox/again", "seq=7&url=http%3A%2F%2Fa").await.status, 404);
 
         let moved = rig.post("/console/inbox/clock", "to=next").await;
         let page = rig.get(moved.headers["location"].to_str().unwrap()).await;
         assert!(page.text.contains("1 call was made, 2 pending"), "{}", page.text);
         assert_eq!(rig.post("/console/inbox/clock", "to=1h").await.status, 400);
         assert_eq!(rig.post("/console/inbox/clear", "").await.status, 303);
-        assert!(tools.inbox.list(&InboxQuery { limit: 1, ..InboxQuery::default() }).is_empty());
+        assert!(tools.inbox.latest(None, 1).0.is_empty());
+        for _ in 0..SHOWN + 5 {
+            tools.inbox.record(arrival());
+        }
+        let older = rig.get("/console/inbox").await.link("Older");
+        let page = rig.get(&older).await;
+        assert_eq!((older.as_str(), page.text.matches("POST /hello").count()), ("/console/inbox?before=7", 5));
+        assert!(page.text.contains(">Latest<") && !page.text.contains(">Older<"));
 
         let (_, cookie) = rig.holder(&["a"], Rights::Write).await;
         assert_eq!(rig.get_as(&cookie, "/console/inbox").await.status, 403);

@@ -1,10 +1,12 @@
 //! `/console/keys`: the issued API keys. For the administrator.
 
+use std::collections::HashMap;
+
 use axum::{
     extract::Path,
     response::{IntoResponse, Redirect, Response},
 };
-use domain::{Access, AccessKey, AccessKeyId, Invalid, Namespace, Namespaces, Rights, limits};
+use domain::{Access, AccessKey, AccessKeyId, Invalid, Namespace, Namespaces, Rights, Timestamp, limits};
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 
@@ -23,12 +25,12 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Pro
 }
 
 async fn page(visitor: &Visitor, notice: Option<&Markup>, refused: Option<&Invalid>) -> Result<Markup, Problem> {
-    let keys = visitor.commands.keys().await?;
+    let (keys, uses) = (visitor.commands.keys().await?, visitor.commands.key_uses().await?);
     let body = html! {
         div.title { h1 { "Keys" } span.muted { "beside the administrator's own" } }
         @if let Some(notice) = notice { (notice) }
         @if visitor.may_write() { (form(visitor, refused)) }
-        section.card { (table(visitor, &keys)) }
+        section.card { (table(visitor, &keys, &uses)) }
     };
     Ok(frame::page(visitor, Some(Section::Keys), "Keys", body))
 }
@@ -49,19 +51,23 @@ fn form(visitor: &Visitor, refused: Option<&Invalid>) -> Markup {
     }
 }
 
-fn table(visitor: &Visitor, keys: &[AccessKey]) -> Markup {
+fn table(visitor: &Visitor, keys: &[AccessKey], uses: &HashMap<AccessKeyId, Timestamp>) -> Markup {
     html! {
         @if keys.is_empty() {
             div.empty { h2 { "No keys were issued" } p { "Give each client a key of its own, for its namespaces only." } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Keys" { table {
-                thead { tr { th { "Name" } th { "Namespaces" } th { "Rights" } th { "Created" } th { "State" } th { "Id" } th { span.unseen { "Actions" } } } }
+                thead { tr { th { "Name" } th { "Namespaces" } th { "Rights" } th { "Created" } th { "Last used" } th { "State" } th { "Id" } th { span.unseen { "Actions" } } } }
                 tbody { @for key in keys {
                     tr {
                         td.cut { (key.name) }
                         td.cut { (key.access.namespaces) }
                         td { (key.access.rights.as_str()) }
                         td { (text::time(visitor, key.created_at)) }
+                        td { @match uses.get(&key.id) {
+                            Some(at) => { (text::distance(visitor, *at)) }
+                            None => { span.muted { "not within a day" } }
+                        } }
                         td { @match key.revoked_at {
                             Some(at) => { span.status.canceled { "revoked" } " " span.muted { (text::time(visitor, at)) } }
                             None => { span.status.completed { "valid" } }
@@ -155,6 +161,7 @@ mod tests {
         let key = issued.text.split("id=\"issued-key\" tabindex=\"0\">").nth(1).and_then(|rest| rest.split('<').next()).unwrap();
         assert!(key.starts_with("tk_"), "{key}");
         let listed = rig.get("/console/keys").await;
+        assert!(listed.text.contains("not within a day"), "{}", listed.text);
         assert!(listed.text.contains("night shift") && listed.text.contains("a, b") && !listed.text.contains(key));
         let cookie = rig.log_in(key).await.cookie();
         assert_eq!(rig.get_as(&cookie, "/console").await.status, 200);

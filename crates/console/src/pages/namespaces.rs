@@ -9,6 +9,7 @@ use crate::{
     frame::{self, Section},
     problem::Problem,
     region::Region,
+    retry_curve,
     text::{self, number},
     visitor::Visitor,
 };
@@ -45,7 +46,10 @@ fn table(visitor: &Visitor, listed: &ListedNamespaces) -> Markup {
                         td.num { a.cell href=(list(name, "pending")) { (about(count.pending, listed.pending_is_estimate)) } }
                         td.num { a.cell.bad[count.failed > 0] href=(list(name, "failed")) { (about(count.failed, listed.failed_is_estimate)) } }
                         td.num { @match count.oldest_overdue { Some(at) => { (text::span(now.since(at))) } None => { span.muted { "none" } } } }
-                        td { (set(settings.has_retry_policy)) }
+                        td.wrap { @match &settings.retry_policy {
+                            Some(policy) => { (retry_curve::summary(policy)) }
+                            None => { span.muted { "as each timer says" } }
+                        } }
                         td { (set(settings.has_signing_secret)) }
                         td { (set(settings.has_subjects)) }
                         td { a href=(visitor.link_to_timers(&word("ns:", name))) { "Timers" } }
@@ -66,9 +70,16 @@ fn set(is_set: bool) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use domain::Rights;
+    use domain::{RetryPolicy, Rights};
 
-    use crate::rig::Rig;
+    use crate::{retry_curve, rig::Rig};
+
+    #[test]
+    fn a_policy_is_told_in_words() {
+        let told = |json: &str| retry_curve::summary(&RetryPolicy::from_json(json).unwrap());
+        assert_eq!(told(r#"{"max_retries":3,"max_duration":"1h"}"#), "3, after 30 s, 1 min, 2 min, not later than 1 h after due");
+        assert_eq!(told(r#"{"max_retries":0}"#), "none");
+    }
 
     #[tokio::test]
     async fn a_viewer_sees_its_namespaces() {

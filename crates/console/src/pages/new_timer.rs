@@ -3,15 +3,15 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use commands::{CommandError, NewTimerRequest};
 use domain::{Invalid, Timestamp};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 
 use crate::{
     fields::{Fields, Form},
+    form_preview,
     frame::{self, Section},
     pages::timer,
     problem::{Problem, sentence, status_of},
-    text,
     timer_draft::Draft,
     timer_form::TimerForm,
     visitor::Visitor,
@@ -27,8 +27,12 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Pro
     Ok(page(&visitor, &Draft::of_form(form, tab.as_deref(), true), None, None))
 }
 
-pub(crate) async fn create(visitor: Visitor, Form(fields): Form) -> Result<Response, Problem> {
+pub(crate) async fn create(visitor: Visitor, headers: HeaderMap, Form(fields): Form) -> Result<Response, Problem> {
     visitor.check_may_write()?;
+    if headers.get("x-fragment").is_some_and(|part| part == "preview") {
+        let form = Draft::of(fields).as_form(&TimerForm::default());
+        return Ok(form_preview::fragment(&visitor, &form).into_response());
+    }
     let is_check = fields.get("check").is_some();
     let tab = fields.get("as").map(str::to_owned);
     let draft = Draft::of(fields);
@@ -45,7 +49,7 @@ pub(crate) async fn create(visitor: Visitor, Form(fields): Form) -> Result<Respo
     };
     if is_check {
         return Ok(match visitor.commands.preview(request) {
-            Ok(due) => page(&visitor, &draft, None, Some(&would_fire(&visitor, due))).into_response(),
+            Ok(due) => page(&visitor, &draft, None, Some(&valid(&visitor, &draft, due))).into_response(),
             Err(CommandError::Invalid(invalid)) => refused(invalid),
             Err(error) => return Err(error.into()),
         });
@@ -67,8 +71,10 @@ async fn register(visitor: &Visitor, request: NewTimerRequest) -> Result<String,
     Ok(visitor.link(&format!("/timers/{}?done=create", outcome.timer().id())))
 }
 
-fn would_fire(visitor: &Visitor, due: Timestamp) -> Markup {
-    html! { p.notice role="status" { "Everything is right. It would fire " strong { (text::instant(due, false)) " UTC" } @if visitor.preferences.zone != "UTC" { ", which is " (text::exact_time(visitor, due)) " in " (visitor.preferences.zone) } ", " (text::distance(visitor, due)) "." } }
+/// What the answer to "Validate" says, where nothing is wrong.
+pub(crate) fn valid(visitor: &Visitor, draft: &Draft, due: Timestamp) -> Markup {
+    let form = draft.as_form(&TimerForm::default());
+    html! { p.notice role="status" { span { strong { "Everything is right." } " " (form_preview::told(visitor, &form, due)) } } }
 }
 
 fn page(visitor: &Visitor, draft: &Draft, refused: Option<&Invalid>, notice: Option<&Markup>) -> Markup {
@@ -77,9 +83,9 @@ fn page(visitor: &Visitor, draft: &Draft, refused: Option<&Invalid>, notice: Opt
         @if let Some(notice) = notice { (notice) }
         @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
         section.card.form { div.body {
-            form.stack.sections method="post" action=(visitor.link("/timers/new")) {
-                (draft.render(refused, true))
-                div.actions { button name="check" value="1" { "Check" } button.main { "Create timer" } }
+            form.stack.sections method="post" action=(visitor.link("/timers/new")) data-preview=(visitor.link("/timers/new")) {
+                (draft.render(visitor, refused, true))
+                div.actions { button name="check" value="1" { "Validate" } button.main { "Create timer" } }
             }
         } }
     };
@@ -90,7 +96,7 @@ fn page(visitor: &Visitor, draft: &Draft, refused: Option<&Invalid>, notice: Opt
 mod tests {
     use domain::Rights;
 
-    use crate::rig::Rig;
+    use crate::rig::{Rig, request};
 
     const FORM: &str = "when=delay&delay=1h&kind=http&url=https%3A%2F%2Fapi.example%2Fhook&payload=%7B%22n%22%3A1e400%7D&namespace=a&key=order-1";
 
@@ -98,7 +104,7 @@ mod tests {
     async fn a_timer_is_checked_and_created() {
         let rig = Rig::new();
         let checked = rig.post("/console/timers/new", &format!("{FORM}&check=1")).await;
-        assert!(checked.status == 200 && checked.text.contains("It would fire"), "{}", checked.text);
+        assert!(checked.status == 200 && checked.text.contains("Everything is right."), "{}", checked.text);
         assert!(rig.get("/console/timers").await.text.contains("No timers yet"));
         let created = rig.post("/console/timers/new", FORM).await;
         assert_eq!(created.status, 303, "{}", created.text);
@@ -112,7 +118,38 @@ mod tests {
                 && other.text.contains("api.example/other")
         );
         let wrong = rig.post("/console/timers/new", &FORM.replace("1h", "soon")).await;
+        assert_eq!(wrong.text.matches("aria-invalid").count(), 1);
         assert!(wrong.status == 400 && wrong.text.contains("id=\"error-delay\"") && wrong.text.contains("api.example/hook"));
+    }
+
+    #[tokio::test]
+    async fn every_answer_says_when_it_fires_and_when_it_is_tried_again() {
+        let rig = Rig::new();
+        let berlin = "when=at&date=2030-01-31T11:30&zone=Europe/Berlin&kind=http&url=https%3A%2F%2Fa.example&max_retries=3";
+        let told = "Fires <strong>Thu 31 Jan 2030 10:30:00 UTC</strong> = Thu 11:30 Europe/Berlin, ";
+        let checked = rig.post("/console/timers/new", &format!("{berlin}&check=1")).await;
+        let refused = rig.post("/console/timers/new", &format!("{berlin}&payload=x")).await;
+        let as_json = rig.post("/console/timers/new", &format!("{berlin}&as=json")).await;
+        assert_eq!((checked.status.as_u16(), refused.status.as_u16(), as_json.status.as_u16()), (200, 400, 200));
+        assert!(as_json.text.contains("&quot;execute_at&quot;: &quot;2030-01-31T10:30:00Z&quot;"), "{}", as_json.text);
+        for page in [&checked, &refused] {
+            assert!(page.text.contains(told) && page.text.contains("Up to 4 attempts"), "{}", page.text);
+            assert!(
+                page.text.contains("value=\"2030-01-31T11:30\"") && page.text.contains("class=\"mark next\""),
+                "{}",
+                page.text
+            );
+        }
+        let request = request("POST", "/console/timers/new").header("cookie", &rig.cookie).header("x-fragment", "preview");
+        let request = request.header("sec-fetch-site", "same-origin").header("content-type", "application/x-www-form-urlencoded");
+        let part = rig.send(request.body(berlin.into()).unwrap()).await;
+        assert!(
+            !part.text.contains("<html") && part.text.contains("id=\"form-fires\"") && part.text.contains(told),
+            "{}",
+            part.text
+        );
+        let tokyo = rig.get_as(&format!("{}; timer-zone=Asia/Tokyo", rig.cookie), "/console/timers/new?delay=5m").await;
+        assert!(tokyo.text.contains("= Tue 09:05 Asia/Tokyo") && tokyo.text.contains("value=\"Asia/Tokyo\""), "{}", tokyo.text);
     }
 
     #[tokio::test]

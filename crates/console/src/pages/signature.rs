@@ -2,21 +2,26 @@
 //! here is kept, logged or shown again.
 
 use axum::extract::Path;
-use domain::{Endpoint, Invalid, JsonText, Protocol, Timer};
+use domain::{Attempt, Endpoint, Invalid, JsonText, Protocol, Timer};
 use maud::{Markup, html};
 
 use crate::{
-    config::SignedCall,
+    config::{Payloads, SignedCall},
     fields::{Fields, Form},
     frame::{self, Section},
     pages::timer,
     problem::{Problem, sentence},
+    text,
     visitor::Visitor,
 };
 
+/// Of a longer body only the beginning is shown.
+const SIGNED_CHARS_SHOWN: usize = 4 * 1024;
+
 pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>) -> Result<Markup, Problem> {
     let timer = timer::read(&visitor, &id).await?;
-    Ok(page(&visitor, &timer, &Fields::default(), None))
+    let attempts = visitor.commands.attempts(timer.id()).await?;
+    Ok(page(&visitor, &timer, &attempts, &Fields::default(), None))
 }
 
 /// The secret is used and forgotten.
@@ -34,10 +39,17 @@ pub(crate) async fn verify(visitor: Visitor, Path(id): Path<String>, Form(fields
         signature: field("signature"),
     };
     let answer = (visitor.shared.config.verify)(&call);
-    Ok(page(&visitor, &timer, &fields, Some(&answer)))
+    let attempts = visitor.commands.attempts(timer.id()).await?;
+    Ok(page(&visitor, &timer, &attempts, &fields, Some(&answer)))
 }
 
-fn page(visitor: &Visitor, timer: &Timer, fields: &Fields, answer: Option<&Result<bool, Invalid>>) -> Markup {
+fn page(
+    visitor: &Visitor,
+    timer: &Timer,
+    attempts: &[Attempt],
+    fields: &Fields,
+    answer: Option<&Result<bool, Invalid>>,
+) -> Markup {
     let body = html! {
         div.title { h1 { "Signature of " a.mono href=(visitor.link(&format!("/timers/{}", timer.id()))) { (timer::name_of(timer)) } } }
         @match answer {
@@ -46,13 +58,27 @@ fn page(visitor: &Visitor, timer: &Timer, fields: &Fields, answer: Option<&Resul
             Some(Err(invalid)) => { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }
             None => {}
         }
-        section.card.form { div.body { (form(visitor, timer, fields)) } }
+        section.card.form { div.body { (form(visitor, timer, attempts, fields)) } }
     };
     frame::page(visitor, Some(Section::Timers), "Signature", body)
 }
 
+/// What the signature is over: of the call that the fields describe, or of the last one.
+fn signed_text(visitor: &Visitor, timer: &Timer, timestamp: &str, fields: &Fields, has_body_of_its_own: bool) -> String {
+    let payload = timer.definition.callback.payload.as_ref().map_or("", JsonText::as_str);
+    let body = match fields.get("body") {
+        Some(body) => body,
+        None if has_body_of_its_own || visitor.payloads() == Payloads::Off => "{body}",
+        None => payload,
+    };
+    let timestamp = if timestamp.is_empty() { "{webhook-timestamp}" } else { timestamp };
+    format!("{}.{timestamp}.{}", timer.webhook_id(), text::cut(body, SIGNED_CHARS_SHOWN))
+}
+
 /// What the signature is over, and the fields for what a receiver has got.
-pub(crate) fn form(visitor: &Visitor, timer: &Timer, fields: &Fields) -> Markup {
+pub(crate) fn form(visitor: &Visitor, timer: &Timer, attempts: &[Attempt], fields: &Fields) -> Markup {
+    let last = attempts.last().map(|last| last.started_at.as_micros().div_euclid(1_000_000).to_string()).unwrap_or_default();
+    let timestamp = fields.get("timestamp").unwrap_or(&last);
     let value = |name: &str| fields.get(name).unwrap_or_default();
     let has_body_of_its_own =
         matches!(&timer.definition.callback.endpoint, Endpoint::Http(http) if http.protocol == Protocol::Timer);
@@ -60,10 +86,11 @@ pub(crate) fn form(visitor: &Visitor, timer: &Timer, fields: &Fields) -> Markup 
         form.stack method="post" action=(visitor.link(&format!("/timers/{}/verify", timer.id()))) autocomplete="off" {
             dl.facts {
                 dt { "webhook-id" } dd.mono { (timer.webhook_id()) }
-                dt { "Signed text" } dd { code { "webhook-id.webhook-timestamp.body" } ", with HMAC-SHA-256" }
+                dt { "Signed text" } dd { pre tabindex="0" { (signed_text(visitor, timer, timestamp, fields, has_body_of_its_own)) } }
+                dt { "Signed with" } dd { "HMAC-SHA-256 over " code { "webhook-id.webhook-timestamp.body" } @if !last.is_empty() && *timestamp == last { ", here of the last call" } }
             }
             div.pair {
-                label { "webhook-timestamp" input type="text" name="timestamp" value=(value("timestamp")) inputmode="numeric" placeholder="1893456000" required; }
+                label { "webhook-timestamp" input type="text" name="timestamp" value=(timestamp) inputmode="numeric" placeholder="1893456000" required; }
                 label { "webhook-signature" input type="text" name="signature" value=(value("signature")) placeholder="v1,…" spellcheck="false" required; }
                 label { "Secret" input type="password" name="secret" placeholder="whsec_…" autocomplete="off" required; }
             }
@@ -90,7 +117,7 @@ mod tests {
         let rig = Rig::new();
         let id = rig.timer("k", "a").await;
         let path = format!("/console/timers/{id}/verify");
-        assert!(rig.get(&path).await.text.contains("webhook-timestamp"));
+        assert!(rig.get(&path).await.text.contains(".{webhook-timestamp}.</pre>"));
         for (secret, told) in [("whsec_right", "The signature is right"), ("whsec_wrong", "is not that of this call")] {
             let page = rig.post(&path, &format!("secret={secret}&timestamp=1893456000&signature=v1%2Cabc")).await;
             assert!(page.status == 200 && page.text.contains(told), "{}", page.text);

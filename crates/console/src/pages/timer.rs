@@ -1,13 +1,12 @@
 //! `/console/timers/{id}`: one timer, with all that is known of it.
 
 use axum::extract::Path;
-use domain::{AnswerBody, Attempt, Event, Expiry, RequestedTime, RetryPolicy, Status, Timer, TimerId, Timestamp};
+use domain::{Attempt, Event, Expiry, RequestedTime, Status, Timer, TimerId};
 use maud::{Markup, html};
 
 use crate::{
     actions::Action,
     call_kinds,
-    chart::{self, Moment},
     config::Payloads,
     fields::Fields,
     filter_words::word,
@@ -15,15 +14,15 @@ use crate::{
     pages::signature,
     problem::Problem,
     region::Region,
+    retry_curve,
     text::{self, distance, exact_time, status},
-    timer_rows,
+    timer_attempts::{self, next_attempt},
+    timer_life, timer_rows,
     visitor::Visitor,
 };
 
 /// Longer texts are folded.
 const SHOWN_BYTES_MAX: usize = 4 * 1024;
-/// How many of the retries that may follow are told.
-const RETRIES_TOLD_MAX: u32 = 6;
 
 pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Result<Markup, Problem> {
     let timer = read(&visitor, &id).await?;
@@ -31,14 +30,15 @@ pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
     let notice = notice.or_else(|| (fields.get("done") == Some("create")).then_some("The timer was created."));
     let notice = notice.or_else(|| (fields.get("done") == Some("edit")).then_some("The timer was changed."));
     let name = name_of(&timer);
-    let regions = regions_of(&visitor, &timer).await?;
+    let attempts = visitor.commands.attempts(timer.id()).await?;
+    let regions = regions_of(&visitor, &timer, &attempts);
     let body = html! {
         @if let Some(notice) = notice { p.notice role="status" { (notice) } }
         (regions[0])
         div.grid {
             @for region in &regions[1..] { (region) }
             @if !timer.definition.callback.is_event() {
-                details.card.span-12.folded { summary { h2 { "Verify a signature" } } div.body { (signature::form(&visitor, &timer, &Fields::default())) } }
+                details.card.span-12.folded { summary { h2 { "Verify a signature" } } div.body { (signature::form(&visitor, &timer, &attempts, &Fields::default())) } }
             }
         }
     };
@@ -48,7 +48,8 @@ pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Field
 /// What changes while the page is looked at.
 pub(crate) async fn regions(visitor: &Visitor, id: &str) -> Result<Vec<Region>, Problem> {
     let timer = read(visitor, id).await?;
-    regions_of(visitor, &timer).await
+    let attempts = visitor.commands.attempts(timer.id()).await?;
+    Ok(regions_of(visitor, &timer, &attempts))
 }
 
 pub(crate) async fn read(visitor: &Visitor, id: &str) -> Result<Timer, Problem> {
@@ -60,23 +61,14 @@ pub(crate) fn name_of(timer: &Timer) -> String {
     timer.definition.key.as_ref().map_or_else(|| timer.id().to_string(), ToString::to_string)
 }
 
-async fn regions_of(visitor: &Visitor, timer: &Timer) -> Result<Vec<Region>, Problem> {
-    let attempts = visitor.commands.attempts(timer.id()).await?;
-    Ok(vec![
-        Region::new("timer-head", "title", head(visitor, timer, &attempts)),
-        Region::new("timer-life", "card span-12", life(visitor, timer, &attempts)),
+fn regions_of(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Vec<Region> {
+    vec![
+        Region::new("timer-head", "title", head(visitor, timer, attempts)),
+        Region::new("timer-life", "card span-12", timer_life::life(visitor, timer, attempts)),
         Region::new("timer-facts", "card span-5", facts(visitor, timer)),
         Region::new("timer-content", "card span-7", content(visitor, timer)),
-        Region::new("timer-attempts", "card span-12", attempts_table(visitor, timer, &attempts)),
-    ])
-}
-
-/// About when a timer is tried again whose last attempt is recorded: a retry is a little earlier or later than its policy says, and
-/// as late as its receiver asks for.
-fn next_attempt(timer: &Timer, attempts: &[Attempt]) -> Option<Timestamp> {
-    let last = attempts.last().filter(|last| timer.status == Status::Pending && last.number == timer.attempt)?;
-    let policy = timer.definition.retries()?;
-    Some(last.started_at.saturating_add(last.took).saturating_add(policy.interval_after(last.number)))
+        Region::new("timer-attempts", "card span-12", timer_attempts::card(visitor, timer, attempts)),
+    ]
 }
 
 fn head(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
@@ -109,43 +101,6 @@ fn head(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
     }
 }
 
-/// Created, changed, due, attempts, end: one after the other, with what lies between.
-fn life(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
-    let mut moments = vec![Moment { name: "created".to_owned(), below: exact_time(visitor, timer.created_at), class: "done" }];
-    let ended = timer.status.is_finished().then_some(()).and(timer.executed_at);
-    if timer.revision > 1 && timer.updated_at != timer.created_at && Some(timer.updated_at) != ended {
-        let name = format!("changed, revision {}", timer.revision);
-        moments.push(Moment { name, below: exact_time(visitor, timer.updated_at), class: "done" });
-    }
-    if let Some(pause) = &timer.pause {
-        moments.push(Moment { name: "paused".to_owned(), below: exact_time(visitor, pause.at), class: "warn" });
-    }
-    let is_over = timer.status.is_finished() || timer.attempt > 0 || timer.status == Status::Executing;
-    moments.push(Moment {
-        name: "due".to_owned(),
-        below: exact_time(visitor, timer.execute_at),
-        class: if is_over { "done" } else { "next" },
-    });
-    for attempt in attempts {
-        let answer = result(attempt);
-        let late = text::span(attempt.started_at.since(timer.execute_at));
-        let class = if attempt.outcome == "delivered" { "good" } else { "bad" };
-        let below = html! { (answer) ", " (text::span(attempt.took)) br; (late) " after due" };
-        moments.push(Moment { name: format!("attempt {}", attempt.number), below, class });
-    }
-    if let Some(next) = next_attempt(timer, attempts) {
-        let below = html! { "about " (exact_time(visitor, next)) };
-        moments.push(Moment { name: format!("attempt {}", timer.attempt + 1), below, class: "next" });
-    }
-    if let Some(executed_at) = timer.executed_at.filter(|_| timer.status.is_finished()) {
-        let class = if timer.status == Status::Completed { "good" } else { "bad" };
-        moments.push(Moment { name: timer.status.to_string(), below: exact_time(visitor, executed_at), class });
-    } else if timer.status.is_finished() {
-        moments.push(Moment { name: timer.status.to_string(), below: exact_time(visitor, timer.updated_at), class: "done" });
-    }
-    html! { header { h2 { "Life" } } div.body { (chart::life(&moments)) } }
-}
-
 fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
     let definition = &timer.definition;
     let list = |name: &str, value: &str| visitor.link_to_timers(&word(name, value));
@@ -161,7 +116,7 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             (call_kinds::facts(&definition.callback))
             @if let Some(address) = &address { dt { "Destination" } dd { a href=(list("dest:", address)) { (address) } } }
             dt { "Attempts" } dd { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) }
-            dt { "Retries" } dd { (retries(definition.retries())) }
+            dt { "Retries" } dd { (definition.retries().map_or_else(|| "none".to_owned(), |policy| retry_curve::summary(&policy))) }
             dt { "Delivery" } dd { (definition.delivery.as_str().replace('_', " ")) }
             @if let Some(group) = &definition.group { dt { "Group" } dd { a href=(list("group:", group.as_str())) { (group) } } }
             @if let Some(id) = &definition.correlation_id { dt { "Correlation id" } dd.mono { a href=(list("corr:", id.as_str())) { (id) } } }
@@ -176,22 +131,6 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             dt { "Changed" } dd { (exact_time(visitor, timer.updated_at)) }
             dt { "Revision" } dd { (timer.revision) }
         } }
-    }
-}
-
-fn retries(policy: Option<RetryPolicy>) -> String {
-    match policy {
-        None | Some(RetryPolicy { max_retries: 0, .. }) => "none".to_owned(),
-        Some(policy @ RetryPolicy { max_retries: u32::MAX, .. }) => {
-            format!("without end, at most {} apart", text::span(policy.max_interval))
-        }
-        Some(policy) => {
-            let told = (1..=policy.max_retries.min(RETRIES_TOLD_MAX)).map(|attempt| text::span(policy.interval_after(attempt)));
-            let more = if policy.max_retries > RETRIES_TOLD_MAX { ", …" } else { "" };
-            let limit =
-                policy.max_duration.map(|span| format!(", not later than {} after due", text::span(span))).unwrap_or_default();
-            format!("{}, after {}{more}{limit}", policy.max_retries, told.collect::<Vec<_>>().join(", "))
-        }
     }
 }
 
@@ -246,61 +185,6 @@ fn exact(name: &str, text: &str, payloads: Payloads) -> Markup {
                 summary { strong { (name) } " " span.muted { (bytes) } }
                 div.copied { button.quiet type="button" hidden data-copy=(text) { "Copy" } pre tabindex="0" dir="ltr" { (text) } }
             }
-        }
-    }
-}
-
-fn attempts_table(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
-    html! {
-        header { h2 { "Attempts" } span.aside { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) " made" } }
-        @if attempts.is_empty() {
-            div.body { p.muted {
-                @if timer.attempt == 0 { "None yet." } @else { "None is recorded: ATTEMPTS says which are." }
-            } }
-        } @else {
-            div.table tabindex="0" role="region" aria-label="Attempts" { table {
-                thead { tr { th.num { "#" } th { "Started" } th.num { "After due" } th.num { "Took" } th { "Result" } th { "Detail" } } }
-                tbody { @for attempt in attempts {
-                    tr {
-                        td.num { (attempt.number) }
-                        td { (exact_time(visitor, attempt.started_at)) }
-                        td.num { (text::span(attempt.started_at.since(timer.execute_at))) }
-                        td.num { (text::span(attempt.took)) }
-                        td { span class={ "status " (if attempt.outcome == "delivered" { "completed" } else { "failed" }) } {
-                            (result(attempt))
-                        } }
-                        td.wrap { (answer(visitor, attempt)) }
-                    }
-                } }
-            } }
-        }
-    }
-}
-
-/// What came of an attempt, in words.
-fn result(attempt: &Attempt) -> String {
-    match attempt.status {
-        Some(status) if attempt.outcome == "delivered" => format!("delivered, {status}"),
-        Some(status) => format!("answered {status}"),
-        None => attempt.outcome.replace('_', " "),
-    }
-}
-
-fn answer(visitor: &Visitor, attempt: &Attempt) -> Markup {
-    let detail = attempt.detail.as_deref().unwrap_or_default();
-    html! {
-        @match &attempt.answer {
-            Some(answer) if visitor.payloads() != Payloads::Off => {
-                details {
-                    summary { (detail) @if detail.is_empty() { "Answer" } }
-                    @for (name, value) in &answer.headers { div.mono.muted { (name) ": " (value) } }
-                    @match &answer.body {
-                        AnswerBody::Text(text) => { pre tabindex="0" { (text) } }
-                        AnswerBody::Bytes(bytes) => { p.muted { (bytes.len()) " bytes that are no text" } }
-                    }
-                }
-            }
-            _ => { span.muted { (detail) } }
         }
     }
 }

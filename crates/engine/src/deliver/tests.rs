@@ -82,6 +82,7 @@ async fn claimed_and_store(status: u16, config: Config) -> (Pipeline, Claimed, A
         overdue_window: None,
         retry_interval_min: Span::ZERO,
         namespaces,
+        timer_page: None,
         metrics: PipelineMetrics::default(),
         heartbeats: crate::Heartbeats::default(),
     };
@@ -239,6 +240,7 @@ async fn a_call_that_was_not_made_is_counted_neither_as_fired_nor_as_a_retry() {
             overdue_window: pipeline.overdue_window,
             retry_interval_min: pipeline.retry_interval_min,
             namespaces: pipeline.namespaces,
+            timer_page: pipeline.timer_page,
             heartbeats: pipeline.heartbeats,
         };
         let settlement = pipeline.deliver(claimed, &CancellationToken::new()).await;

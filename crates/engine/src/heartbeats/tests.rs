@@ -73,6 +73,7 @@ async fn a_node_whose_firing_thread_is_blocked_keeps_its_lease() {
         overdue_window: None,
         retry_interval_min: Span::ZERO,
         namespaces: Arc::new(NamespaceRules::default()),
+        timer_page: None,
         metrics: PipelineMetrics::default(),
         heartbeats: Heartbeats::on(Handle::current()),
     });

@@ -94,6 +94,7 @@ impl Node {
             overdue_window: None,
             retry_interval_min: Span::ZERO,
             namespaces: Arc::new(NamespaceRules::default()),
+            timer_page: None,
             metrics: PipelineMetrics::default(),
             heartbeats: Heartbeats::default(),
         });

@@ -262,3 +262,15 @@ fn options_can_be_printed_without_secrets() {
     let printed = format!("{:?}", options(flags.as_flattened()).unwrap());
     assert!(printed.contains("Secret(…)") && !printed.contains("Tr0ub4dor"), "{printed}");
 }
+
+#[test]
+fn log_lines_lead_to_the_page_of_a_timer_where_its_address_is_known() {
+    let page = |flags: &[&str]| settings(flags).unwrap().timer_page();
+    let url = ["--console-url", "https://timers.example"];
+    assert_eq!(page(&url).as_deref(), Some("https://timers.example/console/timers/"));
+    assert_eq!(
+        page(&[&url[..], &["--base-path", "/x/y"]].concat()).as_deref(),
+        Some("https://timers.example/x/y/console/timers/")
+    );
+    assert_eq!((page(&[]), page(&[&url[..], &["--console", "off"]].concat())), (None, None));
+}
