@@ -18,15 +18,19 @@ use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
 const SHOWN_MAX: usize = 100;
 /// How many are read at a time to find those.
 const READ_AT_ONCE: usize = 100;
-/// How many timers are changed in one commit: few enough that what fires meanwhile hardly waits for it.
-const PAGE_TIMERS: u32 = 250;
+/// How many timers are changed in one commit: at first, and within these bounds as many as take about `COMMIT_TIME`.
+const PAGE_TIMERS: u32 = 32;
+const PAGE_TIMERS_MIN: u32 = 8;
+const PAGE_TIMERS_MAX: u32 = 256;
+/// So long may a commit take: what fires meanwhile waits for it where a store has one writer.
+const COMMIT_TIME: Duration = Duration::from_millis(1);
 /// How many timers are counted at a time.
 const COUNTED_AT_ONCE: u32 = 1_000;
 /// How often the lease is renewed while nothing but counting is done.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
 const LEASE: Span = Span::from_secs(5);
-const PAUSE_MIN: Duration = Duration::from_millis(5);
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How often is looked for operations that no node carries out.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -242,13 +246,14 @@ impl OperationRunner {
         let progress = Progress { operation: operation.id, epoch: operation.epoch, cursor, errors, matched: None, lease: LEASE };
         let action = work.action();
         let change = self.commands.stores.bulk.change_all(&action, &items, Some(&progress), now);
+        let began = Instant::now();
         let Some(changes) = call::writing(change).await? else { return Ok(self.not_ours(operation)) };
+        taken.page = next_page(taken.page, began.elapsed());
         let changed = self.commands.tell(&work, &changes);
         operation.changed += changed;
         operation.skipped += changes.len() as u64 - changed;
         operation.errors += errors;
         operation.cursor = cursor;
-        taken.page = (taken.page * 2).min(PAGE_TIMERS);
         if page.next.is_none() {
             return self.finish(&taken.operation, None).await;
         }
@@ -317,6 +322,18 @@ impl OperationRunner {
         call::writing(self.commands.stores.bulk.purge_operations(before, PURGED_AT_ONCE)).await?;
         Ok(())
     }
+}
+
+/// How many timers the next page has after one of `timers` that was committed within `took`.
+fn next_page(timers: u32, took: Duration) -> u32 {
+    let next = if took > COMMIT_TIME {
+        timers / 2
+    } else if took < COMMIT_TIME / 2 {
+        timers * 2
+    } else {
+        timers
+    };
+    next.clamp(PAGE_TIMERS_MIN, PAGE_TIMERS_MAX)
 }
 
 #[cfg(test)]

@@ -238,3 +238,18 @@ async fn a_long_count_renews_the_lease() {
     assert_eq!(first.run_once().await.unwrap(), Ran::Nothing);
     assert_eq!(revisions(&rig).await, [1]);
 }
+
+#[test]
+fn pages_are_as_large_as_a_short_commit_allows() {
+    let micros = std::time::Duration::from_micros;
+    for (timers, took, expected) in [
+        (32, micros(2_000), 16),
+        (32, micros(700), 32),
+        (32, micros(400), 64),
+        (256, micros(100), 256),
+        (8, micros(90_000), 8),
+        (1, micros(90_000), 8),
+    ] {
+        assert_eq!(next_page(timers, took), expected, "{timers} within {took:?}");
+    }
+}
