@@ -99,10 +99,12 @@ async fn a_person_issues_lists_and_revokes_keys(backend: Backend) {
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""), "{listed:?}");
     let rows: Vec<Vec<&str>> =
         listed.stdout.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()).collect();
-    assert_eq!(rows[0], ["ID", "NAME", "NAMESPACES", "RIGHTS", "CREATED", "REVOKED"], "{listed:?}");
+    assert_eq!(rows[0], ["ID", "NAME", "NAMESPACES", "RIGHTS", "CREATED", "LAST USED", "REVOKED"], "{listed:?}");
     let (first, second) = (id_of(key), id_of(reader_key));
-    assert_eq!((&rows[1][..4], rows[1][5]), ([&first, "billing service", "acme, bolt", "write"].as_slice(), "-"), "{listed:?}");
-    assert_eq!((&rows[2][..4], rows[2][5]), ([&second, "watcher", "all namespaces", "read"].as_slice(), "-"), "{listed:?}");
+    assert_eq!((&rows[1][..4], rows[1][6]), ([&first, "billing service", "acme, bolt", "write"].as_slice(), "-"), "{listed:?}");
+    assert_eq!((&rows[2][..4], rows[2][6]), ([&second, "watcher", "all namespaces", "read"].as_slice(), "-"), "{listed:?}");
+
+    assert!(rows[1..3].iter().all(|row| row[5].starts_with("20")), "both were used: {listed:?}");
 
     let revoked = run(keys(&backend, port, &["revoke", &first]));
     assert_eq!((revoked.code, revoked.stdout, revoked.stderr), (Some(0), String::new(), format!("Key {first} is revoked.\n")));
