@@ -114,6 +114,8 @@ type Node struct {
 	LeaseSecondsLeft float64   `json:"lease_seconds_left"`
 	ClockSkewSeconds float64   `json:"clock_skew_seconds"`
 	Shards           int       `json:"shards"`
+	InFlight         int64     `json:"in_flight"`
+	FiresPerSecond   float64   `json:"fires_per_second"`
 }
 
 // Shard is a part of the timers.

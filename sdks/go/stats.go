@@ -121,13 +121,14 @@ type Namespaces struct {
 
 // Namespace is the scope of keys, and a tenant.
 type Namespace struct {
-	Name             string    `json:"name"`
-	Pending          int64     `json:"pending"`
-	Failed           int64     `json:"failed"`
-	OldestOverdue    time.Time `json:"oldest_overdue"`
-	HasRetryPolicy   bool      `json:"has_retry_policy"`
-	HasSigningSecret bool      `json:"has_signing_secret"`
-	HasSubjects      bool      `json:"has_subjects"`
+	Name             string       `json:"name"`
+	Pending          int64        `json:"pending"`
+	Failed           int64        `json:"failed"`
+	OldestOverdue    time.Time    `json:"oldest_overdue"`
+	HasRetryPolicy   bool         `json:"has_retry_policy"`
+	RetryPolicy      *RetryPolicy `json:"retry_policy"`
+	HasSigningSecret bool         `json:"has_signing_secret"`
+	HasSubjects      bool         `json:"has_subjects"`
 }
 
 // Namespaces shows the namespaces that the key opens.

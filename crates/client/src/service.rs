@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Client, Error, Instant, Json, Query, Request, duration, wire};
+use crate::{Client, Error, Instant, Json, Query, Request, RetryPolicy, duration, wire};
 
 /// The calls about what is due and what was fired.
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +115,8 @@ pub struct Namespace {
     #[serde(with = "wire::some_instant")]
     pub oldest_overdue: Option<Instant>,
     pub has_retry_policy: bool,
+    #[serde(default)]
+    pub retry_policy: Option<RetryPolicy>,
     pub has_signing_secret: bool,
     pub has_subjects: bool,
 }

@@ -245,6 +245,8 @@ export interface ApiKey {
   namespaces: string[] | null;
   rights: Rights;
   createdAt: string;
+  /** To the minute; null if it was not within the last 24 hours. */
+  lastUsedAt: string | null;
   revokedAt: string | null;
 }
 
@@ -312,6 +314,7 @@ export interface Namespace {
   failed: number;
   oldestOverdue: string | null;
   hasRetryPolicy: boolean;
+  retryPolicy: RetryPolicy | null;
   hasSigningSecret: boolean;
   hasSubjects: boolean;
 }
@@ -333,6 +336,8 @@ export interface Node {
   leaseSecondsLeft: number;
   clockSkewSeconds: number;
   shards: number;
+  inFlight: number;
+  firesPerSecond: number;
 }
 
 export interface Cluster {

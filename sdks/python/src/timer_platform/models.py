@@ -304,6 +304,8 @@ class ApiKey:
     rights: Rights
     created_at: datetime
     revoked_at: datetime | None
+    last_used_at: datetime | None = None
+    """To the minute; None if it was not within the last 24 hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,6 +383,7 @@ class Namespace:
     has_retry_policy: bool
     has_signing_secret: bool
     has_subjects: bool
+    retry_policy: RetryPolicy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +405,8 @@ class Node:
     lease_seconds_left: float
     clock_skew_seconds: float
     shards: int
+    in_flight: int = 0
+    fires_per_second: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,17 @@ public final class Keys {
      * A key without what opens anything.
      *
      * @param namespaces that it opens; null for all
+     * @param lastUsedAt to the minute; null if it was not within the last 24 hours
      * @param revokedAt null if it is in use
      */
-    public record ApiKey(String id, String name, List<String> namespaces, Rights rights, Instant createdAt, Instant revokedAt) {}
+    public record ApiKey(
+            String id,
+            String name,
+            List<String> namespaces,
+            Rights rights,
+            Instant createdAt,
+            Instant lastUsedAt,
+            Instant revokedAt) {}
 
     /** A new key. Its text is shown this once. */
     public record IssuedKey(@JsonBinder.Flattened ApiKey details, String key) {}

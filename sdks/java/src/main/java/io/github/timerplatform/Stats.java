@@ -112,6 +112,7 @@ public final class Stats {
             long failed,
             Instant oldestOverdue,
             boolean hasRetryPolicy,
+            RetryPolicy retryPolicy,
             boolean hasSigningSecret,
             boolean hasSubjects) {}
 

@@ -169,7 +169,9 @@ public final class TimerClient {
             boolean takesShards,
             double leaseSecondsLeft,
             double clockSkewSeconds,
-            int shards) {}
+            int shards,
+            long inFlight,
+            double firesPerSecond) {}
 
     /** A part of the timers; without an owner it is null. */
     public record Shard(int shard, long epoch, String owner) {}
