@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use crate::{
     fields::Form,
     frame::{self, Section},
-    pages::timer,
+    named_timer,
     problem::Problem,
     text,
     visitor::Visitor,
@@ -109,7 +109,7 @@ pub(crate) async fn confirm(
     headers: HeaderMap,
 ) -> Result<Markup, Problem> {
     let action = Action::parse(&action).ok_or(Problem::NoSuchPage)?;
-    let timer = timer::read(&visitor, &id).await?;
+    let timer = named_timer::read(&visitor, &id).await?;
     visitor.check_may_write()?;
     let title = format!("{}?", action.title());
     // The script asks for the form alone, and shows it in a dialog.
@@ -126,7 +126,7 @@ fn form(visitor: &Visitor, action: Action, timer: &Timer, heading: &Markup) -> M
     html! {
         form #confirm .stack method="post" action={ (page) "/" (action.name()) } aria-labelledby="confirm-title" {
             (heading)
-            p { strong.mono { (timer::name_of(timer)) } span.muted { " in " (timer.definition.namespace) ", due " (text::time(visitor, timer.execute_at)) } }
+            p { strong.mono { (named_timer::name_of(timer)) } span.muted { " in " (timer.definition.namespace) ", due " (text::time(visitor, timer.execute_at)) } }
             p { (action.consequence()) }
             input type="hidden" name="revision" value=(timer.revision);
             @if action == Action::Pause {

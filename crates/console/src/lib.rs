@@ -28,6 +28,7 @@ mod known_destinations;
 mod known_health;
 mod live;
 mod login;
+mod named_timer;
 mod namespace_picker;
 mod origin;
 mod pages;

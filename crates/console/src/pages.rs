@@ -3,6 +3,7 @@
 pub(crate) mod about;
 pub(crate) mod bulk;
 mod bulk_selection;
+mod bulk_work;
 pub(crate) mod cluster;
 pub(crate) mod destinations;
 pub(crate) mod edit_timer;

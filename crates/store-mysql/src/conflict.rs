@@ -11,7 +11,6 @@ use store::Created;
 use store_sql::{Call, Standing, as_created, sql};
 
 use crate::{
-    create::INSERT_DUE,
     failure::{Failure, Step},
     journal::Entries,
     literal::{self, placed},
@@ -29,6 +28,7 @@ pub(crate) const LOCK_OUTCOME: &str = sql!("sql/lock_outcome.sql");
 pub(crate) const LOCK_PAUSED: &str = sql!("sql/lock_paused.sql");
 pub(crate) const READ_DEFINITION: &str = sql!("sql/read_definition.sql");
 pub(crate) const UPDATE_DEFINITION: &str = sql!("sql/update_definition.sql");
+pub(crate) const INSERT_DUE: &str = sql!("sql/insert_due.sql");
 pub(crate) const MOVE_DUE: &str = sql!("sql/move_due.sql");
 pub(crate) const READDRESS_DUE: &str = sql!("sql/readdress_due.sql");
 pub(crate) const MOVE_PAUSED: &str = sql!("sql/move_paused.sql");

@@ -14,7 +14,7 @@ use store::{Created, StoreResult, Unreadable};
 use store_sql::{Call, Inserted, Inserts, Met, sql};
 
 use crate::{
-    conflict::Resolve,
+    conflict::{INSERT_DUE, Resolve},
     failure::{Failure, Step, Verdict},
     journal::Entries,
     literal::{self, Value},
@@ -26,7 +26,6 @@ use crate::{
 };
 
 pub(crate) const INSERT_DEFINITION: &str = sql!("sql/insert_definition.sql");
-pub(crate) const INSERT_DUE: &str = sql!("sql/insert_due.sql");
 pub(crate) const TAKEN: &str = sql!("sql/taken.sql");
 
 pub type Creates = store_sql::Creates<Statements>;

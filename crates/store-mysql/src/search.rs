@@ -1,5 +1,6 @@
 //! The statements by which [`store_sql::List`] and [`store_sql::Count`] search, and what their rows mean.
 
+mod conditions;
 mod few;
 mod parameters;
 mod statement;

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use crate::{
     actions::{Action, carry_out},
     fields::Fields,
-    pages::bulk::{done, is_final, parameters, work_of},
+    pages::bulk_work::{done, is_final, parameters, work_of},
     problem::Problem,
     text,
     visitor::Visitor,

@@ -13,7 +13,8 @@ use crate::{
     config::Payloads,
     fields::{Fields, Form},
     frame::{self, Section},
-    pages::{new_timer, timer},
+    named_timer,
+    pages::new_timer,
     problem::{Problem, sentence},
     text,
     timer_draft::Draft,
@@ -23,14 +24,14 @@ use crate::{
 
 pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>, fields: Fields) -> Result<Markup, Problem> {
     visitor.check_may_write()?;
-    let timer = timer::read(&visitor, &id).await?;
+    let timer = named_timer::read(&visitor, &id).await?;
     let draft = Draft::of_form(TimerForm::of_timer(&timer, visitor.payloads()), fields.get("as"), false);
     Ok(page(&visitor, &timer, &draft, None, None))
 }
 
 pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields): Form) -> Result<Response, Problem> {
     visitor.check_may_write()?;
-    let before = timer::read(&visitor, &id).await?;
+    let before = named_timer::read(&visitor, &id).await?;
     let revision = fields.get("revision").and_then(|revision| revision.parse().ok());
     let expected: u32 = revision.ok_or_else(|| Invalid::new("revision", "must be that of the timer that you looked at"))?;
     let tab = fields.get("as").map(str::to_owned);
@@ -65,7 +66,7 @@ pub(crate) async fn update(visitor: Visitor, Path(id): Path<String>, Form(fields
         Ok(timer) => Ok(Redirect::to(&visitor.link(&format!("/timers/{}?done=edit", timer.id()))).into_response()),
         Err(CommandError::Invalid(invalid)) => Ok(refused(&invalid)),
         Err(CommandError::StaleRevision { .. }) => {
-            let now = timer::read(&visitor, &id).await?;
+            let now = named_timer::read(&visitor, &id).await?;
             let conflict = conflict(&visitor, &now, &draft, expected);
             Ok((StatusCode::PRECONDITION_FAILED, page(&visitor, &now, &draft, None, Some(&conflict))).into_response())
         }
@@ -118,7 +119,7 @@ fn page(visitor: &Visitor, timer: &Timer, draft: &Draft, refused: Option<&Invali
     let id = timer.id();
     let back = visitor.link(&format!("/timers/{id}"));
     let body = html! {
-        div.title { h1 { "Edit " span.mono { (timer::name_of(timer)) } } (text::status(timer.status)) span.muted { "in " (timer.definition.namespace) } }
+        div.title { h1 { "Edit " span.mono { (named_timer::name_of(timer)) } } (text::status(timer.status)) span.muted { "in " (timer.definition.namespace) } }
         @if let Some(conflict) = conflict { (conflict) }
         @if visitor.payloads() == Payloads::Off { p.notice { "Payload, metadata and headers are not shown: CONSOLE_PAYLOADS is off. What you leave empty stays as it is." } }
         @if let Some(invalid) = refused { p.notice.bad role="alert" { (sentence(&invalid.to_string())) } }

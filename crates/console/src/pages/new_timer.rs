@@ -10,7 +10,7 @@ use crate::{
     fields::{Fields, Form},
     form_preview,
     frame::{self, Section},
-    pages::timer,
+    named_timer,
     problem::{Problem, sentence, status_of},
     timer_draft::Draft,
     timer_form::TimerForm,
@@ -21,7 +21,7 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Pro
     visitor.check_may_write()?;
     let tab = fields.get("as").map(str::to_owned);
     let form = match fields.get("from") {
-        Some(id) => TimerForm::of_copy(&timer::read(&visitor, id).await?, visitor.payloads()),
+        Some(id) => TimerForm::of_copy(&named_timer::read(&visitor, id).await?, visitor.payloads()),
         None => TimerForm::of(fields),
     };
     Ok(page(&visitor, &Draft::of_form(form, tab.as_deref(), true), None, None))

@@ -9,7 +9,7 @@ use crate::{
     config::{Payloads, SignedCall},
     fields::{Fields, Form},
     frame::{self, Section},
-    pages::timer,
+    named_timer,
     problem::{Problem, sentence},
     text,
     visitor::Visitor,
@@ -19,14 +19,14 @@ use crate::{
 const SIGNED_CHARS_SHOWN: usize = 4 * 1024;
 
 pub(crate) async fn show(visitor: Visitor, Path(id): Path<String>) -> Result<Markup, Problem> {
-    let timer = timer::read(&visitor, &id).await?;
+    let timer = named_timer::read(&visitor, &id).await?;
     let attempts = visitor.commands.attempts(timer.id()).await?;
     Ok(page(&visitor, &timer, &attempts, &Fields::default(), None))
 }
 
 /// The secret is used and forgotten.
 pub(crate) async fn verify(visitor: Visitor, Path(id): Path<String>, Form(fields): Form) -> Result<Markup, Problem> {
-    let timer = timer::read(&visitor, &id).await?;
+    let timer = named_timer::read(&visitor, &id).await?;
     let webhook_id = timer.webhook_id();
     let payload = timer.definition.callback.payload.as_ref().map_or("", JsonText::as_str);
     let field = |name: &str| fields.get(name).map(str::trim).unwrap_or_default();
@@ -51,7 +51,7 @@ fn page(
     answer: Option<&Result<bool, Invalid>>,
 ) -> Markup {
     let body = html! {
-        div.title { h1 { "Signature of " a.mono href=(visitor.link(&format!("/timers/{}", timer.id()))) { (timer::name_of(timer)) } } }
+        div.title { h1 { "Signature of " a.mono href=(visitor.link(&format!("/timers/{}", timer.id()))) { (named_timer::name_of(timer)) } } }
         @match answer {
             Some(Ok(true)) => { p.notice role="status" { "The signature is right: it was made with this secret for this id, time and body." } }
             Some(Ok(false)) => { p.notice.bad role="alert" { "The signature is not that of this call: the secret, the time, the id or the body is another one." } }

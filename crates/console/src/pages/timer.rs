@@ -1,7 +1,7 @@
 //! `/console/timers/{id}`: one timer, with all that is known of it.
 
 use axum::extract::Path;
-use domain::{Attempt, Event, Expiry, RequestedTime, Status, Timer, TimerId};
+use domain::{Attempt, Event, Expiry, RequestedTime, Status, Timer};
 use maud::{Markup, html};
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
+    named_timer::{name_of, read},
     pages::signature,
     problem::Problem,
     region::Region,
@@ -50,15 +51,6 @@ pub(crate) async fn regions(visitor: &Visitor, id: &str) -> Result<Vec<Region>, 
     let timer = read(visitor, id).await?;
     let attempts = visitor.commands.attempts(timer.id()).await?;
     Ok(regions_of(visitor, &timer, &attempts))
-}
-
-pub(crate) async fn read(visitor: &Visitor, id: &str) -> Result<Timer, Problem> {
-    let id = TimerId::parse("id", id).map_err(|_| Problem::NoSuchPage)?;
-    Ok(visitor.commands.get(id).await?)
-}
-
-pub(crate) fn name_of(timer: &Timer) -> String {
-    timer.definition.key.as_ref().map_or_else(|| timer.id().to_string(), ToString::to_string)
 }
 
 fn regions_of(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Vec<Region> {

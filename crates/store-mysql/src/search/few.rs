@@ -4,8 +4,8 @@ use domain::Status;
 use store_sql::{FEW, Few};
 
 use super::{
+    conditions::{in_namespaces, within},
     parameters::Parameters,
-    statement::{in_namespaces, within},
 };
 
 /// Ids from a small index with whether they may match, at most one more than a few of each part.

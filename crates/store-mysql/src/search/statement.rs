@@ -9,10 +9,14 @@
 
 use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, Timestamp};
 use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow, types::Uuid};
-use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
+use store::{Cursor, Filter, ListQuery, Order, Sort};
 use store_sql::{FEW, Few, Source};
 
-use super::{few::ids_of, parameters::Parameters};
+use super::{
+    conditions::{in_namespaces, within},
+    few::ids_of,
+    parameters::Parameters,
+};
 use crate::{
     failure::{Failure, Step},
     rows::{Fields, Hex, json},
@@ -275,17 +279,6 @@ fn range(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, param
         range.push_str(&format!(" AND {time} {beyond}= {at} AND ({time} {beyond} {at} OR f.id {beyond} {id})"));
     }
     range
-}
-
-pub fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
-    let from = period.from.map(|from| format!(" AND {time} >= {}", parameters.number(from.as_micros())));
-    let to = period.to.map(|to| format!(" AND {time} < {}", parameters.number(to.as_micros())));
-    format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
-}
-
-pub fn in_namespaces(namespaces: &[Namespace], parameters: &mut Parameters) -> String {
-    let names: Vec<_> = namespaces.iter().map(|namespace| parameters.bytes(namespace.as_str())).collect();
-    format!("f.namespace IN ({})", names.join(", "))
 }
 
 /// What is asked of a definition. Of texts that only this program can read it is a condition that all that match fulfil.
