@@ -55,12 +55,12 @@ impl Commands {
         self.check_may_write()?;
         let _search = self.searches.begin(&self.caller).ok_or(CommandError::Searching)?;
         let filter = self.selected(filter, self.clock.now())?;
-        let query = ListQuery { limit: EXAMPLES, ..in_order(filter.clone()) };
+        // Examples and counts share the time of one search, and what one of them leaves is for the rest.
+        let until = tokio::time::Instant::now() + SEARCH_BUDGET;
+        let query = ListQuery { limit: EXAMPLES, budget: SEARCH_BUDGET / 2, ..in_order(filter.clone()) };
         let examples = self.find(query).await?.timers;
         let (mut timers, mut is_estimate, mut by_status) = (0, false, Vec::new());
         let mut statuses: Vec<Status> = Status::ALL.into_iter().filter(|status| filter.fits_status(*status)).collect();
-        let until = tokio::time::Instant::now() + SEARCH_BUDGET;
-        // They share the time of one search, and what one of them leaves is for the rest.
         while let Some(status) = statuses.pop() {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             let budget = left / u32::try_from(statuses.len() + 1).unwrap_or(u32::MAX);

@@ -61,7 +61,7 @@ pub use events::{Event, EventType, EventTypes, Events, Following};
 pub use health::Health;
 pub use keyring::{KeyRing, NoteKeyUse};
 pub use list::Listed;
-pub use operations::{OperationRunner, Ran};
+pub use operations::{CallCount, OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
 pub use permits::{Permit, Permits};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};

@@ -3,10 +3,10 @@
 //! ```text
 //!   take, under a lease ──▶ count, where that takes long ──▶ list a page after the cursor ──▶ change_all: the page and the new cursor, one commit ──┐
 //!                                    ▲                                                                            │
-//!                                    └──────────── pause: as long as the page took ◀──────────────────────────────┘
+//!                                    └──────────── pause: as long as the page took, or longer beside calls ◀────────┘
 //! ```
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use domain::{Span, Timestamp};
 use store::{BulkOperation, Cursor, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
@@ -31,6 +31,9 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
 const LEASE: Span = Span::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(1);
+/// The pause beside calls, in times of what the page took. A timer is changed in some ten pages of a file, which are written
+/// twice, and a call that is due waits for the disk as well.
+const PAUSES_BESIDE_CALLS: u32 = 20;
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How often is looked for operations that no node carries out.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -83,7 +86,13 @@ pub struct OperationRunner {
     retention: Span,
     taken: Option<Taken>,
     purged: Option<Instant>,
+    calls: Option<CallCount>,
+    /// How many calls there were before the last page.
+    calls_before: u64,
 }
+
+/// How many calls this node has made.
+pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The operation that this node carries out.
 struct Taken {
@@ -132,7 +141,13 @@ pub enum Ran {
 impl OperationRunner {
     /// `commands` on behalf of the administrator: what an operation may change is in its filter.
     pub fn new(commands: Commands, retention: Span) -> Self {
-        Self { commands, retention, taken: None, purged: None }
+        Self { commands, retention, taken: None, purged: None, calls: None, calls_before: 0 }
+    }
+
+    /// The same, with long pauses while calls are made: for a store on which they wait for each page.
+    #[must_use]
+    pub fn yielding_to(self, calls: CallCount) -> Self {
+        Self { calls: Some(calls), ..self }
     }
 
     /// Until `stop`. No error ends it.
@@ -144,10 +159,10 @@ impl OperationRunner {
             if let Err(error) = &ran {
                 tracing::warn!(%error, "a step of an operation failed; it will be tried again");
             }
+            let is_beside_calls = self.is_beside_calls();
             let wait = async {
                 match ran {
-                    // As long as the page took: what fires meanwhile has the store for itself.
-                    Ok(Ran::Page) => tokio::time::sleep(began.elapsed().clamp(PAUSE_MIN, PAUSE_MAX)).await,
+                    Ok(Ran::Page) => tokio::time::sleep(pause(began.elapsed(), is_beside_calls)).await,
                     Ok(Ran::Nothing) => {
                         let started = self.commands.searches.await_operation();
                         drop(tokio::time::timeout(LOOK_INTERVAL, started).await);
@@ -161,6 +176,15 @@ impl OperationRunner {
                 () = wait => {}
             }
         }
+    }
+
+    /// Whether calls were made since the last page that are not those of the operation itself, and have to wait for its commits.
+    fn is_beside_calls(&mut self) -> bool {
+        let Some(calls) = self.calls.as_ref().map(|count| count()) else { return false };
+        let are_new = std::mem::replace(&mut self.calls_before, calls) != calls;
+        let writing = self.taken.as_ref().filter(|taken| taken.counting.is_none());
+        let work = writing.and_then(|taken| BulkWork::from_text(&taken.operation.work));
+        are_new && work.is_some_and(|work| !matches!(work, BulkWork::Fire | BulkWork::Retry { .. }))
     }
 
     /// One page of one operation.
@@ -322,6 +346,12 @@ impl OperationRunner {
         call::writing(self.commands.stores.bulk.purge_operations(before, PURGED_AT_ONCE)).await?;
         Ok(())
     }
+}
+
+/// How long a page that took so long is followed by none: the store is free half of the time, or nearly always where calls are made.
+fn pause(took: Duration, is_beside_calls: bool) -> Duration {
+    let times = if is_beside_calls { PAUSES_BESIDE_CALLS } else { 1 };
+    (took * times).clamp(PAUSE_MIN, PAUSE_MAX)
 }
 
 /// How many timers the next page has after one of `timers` that was committed within `took`.

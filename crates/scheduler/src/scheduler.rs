@@ -1,4 +1,10 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use domain::{Clock, Span};
 use store::{Claimed, DueEntry, DueStore, MembershipStore, NodeId, Settlement, ShardLease, Store, StoreResult};
@@ -28,6 +34,7 @@ pub struct Scheduler {
     nudges: Nudges,
     recovery: Recovery,
     retention: Retention,
+    calls: AtomicU64,
 }
 
 impl Scheduler {
@@ -52,6 +59,7 @@ impl Scheduler {
             nudges: Nudges::new(&nodes, &clock, &membership, &window, config.look_ahead),
             recovery: Recovery::new(&due, &membership, &window),
             retention: Retention::new(&due, &clock, &membership, config.retention),
+            calls: AtomicU64::new(0),
             clock,
             membership,
             window,
@@ -84,6 +92,7 @@ impl Scheduler {
 
     /// The call of a claimed timer is over, and its permit is free for the next. What became of it is still to be recorded.
     pub fn called(&self, entry: &DueEntry) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         self.window.called(entry);
     }
 
@@ -190,6 +199,11 @@ impl Scheduler {
 
     pub fn in_memory(&self) -> usize {
         self.window.with(|window| window.len())
+    }
+
+    /// How many calls are over since this node started.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     pub fn in_flight(&self) -> usize {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiConfig, ApiKey, HealthItem, Rates, Reading};
-use commands::{Commands, Events, KeyRing, OperationRunner, Rules, Searches, Stats, Stores};
+use commands::{CallCount, Commands, Events, KeyRing, OperationRunner, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
 use dev::DevTools;
 use domain::{Caller, Clock, SystemClock};
@@ -141,6 +141,8 @@ async fn run_until_stopped(
     let scheduler = Arc::new(Scheduler::as_node(node, Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
     let pruner = Arc::clone(&scheduler);
     let pruning = tokio::spawn(Events::new(store.clone()).prune(move || pruner.is_purger()));
+    let caller = Arc::clone(&scheduler);
+    let calls: Option<CallCount> = store.has_one_writer().then(|| Arc::new(move || caller.calls()) as CallCount);
     let nats_wiring = NatsWiring::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;
@@ -166,8 +168,7 @@ async fn run_until_stopped(
     };
     let pipeline = Arc::new(pipeline);
     let fired = fire(thread::Builder::new(), |stop| pipeline.run(stop), heartbeat, stop.clone()).map_err(no_thread)?;
-    let operations = OperationRunner::new(commands.clone(), settings.scheduler.retention);
-    let operating = tokio::spawn(operations.run(stop.clone().cancelled_owned()));
+    let operating = tokio::spawn(operation_runner(&commands, settings, calls).run(stop.clone().cancelled_owned()));
     let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
@@ -258,6 +259,12 @@ fn wire_commands(
 }
 
 /// As many as are wanted, or as there are open files for.
+/// With `calls` it yields to them.
+fn operation_runner(commands: &Commands, settings: &Settings, calls: Option<CallCount>) -> OperationRunner {
+    let runner = OperationRunner::new(commands.clone(), settings.scheduler.retention);
+    calls.into_iter().fold(runner, OperationRunner::yielding_to)
+}
+
 fn calls_at_once(wanted: usize, files: rlimit::Shares) -> usize {
     if wanted > files.calls {
         tracing::warn!(

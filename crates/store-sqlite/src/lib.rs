@@ -412,6 +412,10 @@ impl Sharded for SqliteStore {
     fn shards(&self) -> u16 {
         migrate::SHARDS
     }
+
+    fn has_one_writer(&self) -> bool {
+        true
+    }
 }
 
 impl SqliteStore {

@@ -48,6 +48,10 @@ macro_rules! decorators {
                 self.inner().shard_for_new()
             }
 
+            fn has_one_writer(&self) -> bool {
+                self.inner().has_one_writer()
+            }
+
             fn lacks(&self) -> &'static [Promise] {
                 self.inner().lacks()
             }

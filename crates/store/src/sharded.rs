@@ -11,6 +11,11 @@ pub trait Sharded: Send + Sync {
         None
     }
 
+    /// Whether every write waits for the one before it, so that a call that is due waits for whatever is written.
+    fn has_one_writer(&self) -> bool {
+        false
+    }
+
     /// Which promises this store does not keep.
     fn lacks(&self) -> &'static [Promise] {
         &[]

@@ -254,3 +254,36 @@ fn pages_are_as_large_as_a_short_commit_allows() {
         assert_eq!(next_page(timers, took), expected, "{timers} within {took:?}");
     }
 }
+
+#[test]
+fn an_operation_leaves_the_store_to_calls() {
+    let ms = Duration::from_millis;
+    let table = [
+        (ms(4), false, ms(4)),
+        (ms(4), true, ms(80)),
+        (Duration::ZERO, true, PAUSE_MIN),
+        (ms(900), false, PAUSE_MAX),
+        (ms(900), true, PAUSE_MAX),
+    ];
+    for (took, is_beside_calls, expected) in table {
+        assert_eq!(pause(took, is_beside_calls), expected, "{took:?}, beside calls: {is_beside_calls}");
+    }
+}
+
+#[tokio::test]
+async fn only_calls_that_are_not_its_own_slow_an_operation_down() {
+    for (work, is_slowed) in [(shift(), true), (BulkWork::Fire, false)] {
+        let rig = Rig::new();
+        create_many(&rig, 1_100).await;
+        rig.commands.bulk(&request(work, 1_000_000)).await.unwrap();
+        let calls = Arc::new(std::sync::atomic::AtomicU64::new(7));
+        let count = Arc::clone(&calls);
+        let count: CallCount = Arc::new(move || count.load(std::sync::atomic::Ordering::Relaxed));
+        let mut runner = OperationRunner::new(rig.commands.clone(), DAY).yielding_to(count);
+        runner.run_once().await.unwrap();
+        assert_eq!(runner.is_beside_calls(), is_slowed);
+        assert!(!runner.is_beside_calls(), "no call was made since");
+        calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(runner.is_beside_calls(), is_slowed);
+    }
+}
