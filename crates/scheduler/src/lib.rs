@@ -42,6 +42,7 @@ mod metrics;
 mod nudge_buffer;
 mod nudges;
 mod position;
+mod purge_pace;
 mod ready;
 mod recovery;
 mod rejoin_grace;

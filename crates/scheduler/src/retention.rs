@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -8,19 +8,9 @@ use std::{
 
 use domain::{Clock, Event, Shard, Span};
 use store::{DueStore, Settlement, StoreResult};
+use tokio::time::Instant;
 
-use crate::membership::Membership;
-
-/// What is removed at once while timers fire: little, so that a purge never holds them up, but twice what has finished meanwhile, so
-/// that it keeps up and gains ground.
-const BATCH_MIN: usize = 100;
-const BATCH_MAX: usize = 2_000;
-const OF_WHAT_FINISHED: usize = 2;
-const BETWEEN_BATCHES: Duration = Duration::from_millis(50);
-/// What is removed at once while nothing fires. Still little: a create or a timer that becomes due waits for it. The pause after it
-/// is as long as it took, so that the store is free half of the time; one that took very long says nothing of the next.
-const IDLE_BATCH: usize = 250;
-const IDLE_PAUSE_MAX: Duration = Duration::from_secs(1);
+use crate::{membership::Membership, purge_pace::PurgePace};
 
 /// Removes timers that finished longer ago than they are retained.
 pub struct Retention {
@@ -30,6 +20,7 @@ pub struct Retention {
     retention: Span,
     /// How many timers have finished here since the last purge.
     finished: AtomicUsize,
+    pace: Mutex<PurgePace>,
 }
 
 impl Retention {
@@ -40,6 +31,7 @@ impl Retention {
             membership: Arc::clone(membership),
             retention,
             finished: AtomicUsize::new(0),
+            pace: Mutex::default(),
         }
     }
 
@@ -60,13 +52,14 @@ impl Retention {
         let before = self.clock.now().saturating_sub(self.retention);
         // On each of the other nodes about as many have finished.
         let finished = self.finished.swap(0, Ordering::Relaxed).saturating_mul(self.membership.members());
-        // What other nodes fire is not known here: only a node alone knows that nothing does.
-        let is_idle = finished == 0 && self.membership.members() <= 1;
-        let limit = if is_idle { IDLE_BATCH } else { finished.saturating_mul(OF_WHAT_FINISHED).clamp(BATCH_MIN, BATCH_MAX) };
-        let began = tokio::time::Instant::now();
-        let purged = self.store.purge(before, limit).await?;
+        let began = Instant::now();
+        let page = self.pace().page(finished, began);
+        let purged = self.store.purge(before, page.limit).await.inspect_err(|_| self.pace().failed())?;
         metrics::counter!("timer_purged_total").increment(purged as u64);
-        let pause = if is_idle { began.elapsed().min(IDLE_PAUSE_MAX) } else { BETWEEN_BATCHES };
-        Ok((purged >= limit).then_some(pause))
+        Ok((purged >= page.limit).then(|| self.pace().pause(page, began.elapsed())))
+    }
+
+    fn pace(&self) -> MutexGuard<'_, PurgePace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

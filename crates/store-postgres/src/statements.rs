@@ -9,7 +9,7 @@ use crate::{
 pub const SESSION: [(&str, &str); 6] = options::KEYED_STATEMENTS;
 
 /// What the scheduler says.
-pub const SCHEDULER: [(&str, &str); 20] = [
+pub const SCHEDULER: [(&str, &str); 21] = [
     ("due", due::DUE),
     ("claim and read", claim::CLAIM_AND_READ),
     ("claim", claim::CLAIM),
@@ -24,6 +24,7 @@ pub const SCHEDULER: [(&str, &str); 20] = [
     ("postpone", settle::POSTPONE),
     ("postpone, remembering", settle::POSTPONE_REMEMBERING),
     ("purge", purge::PURGE),
+    ("is sparse", purge::IS_SPARSE),
     ("acquire", ownership::ACQUIRE),
     ("release", ownership::RELEASE),
     ("leave", ownership::LEAVE),

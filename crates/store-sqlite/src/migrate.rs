@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_events.sql"),
     include_str!("../migrations/0008_stats.sql"),
     include_str!("../migrations/0009_paused.sql"),
+    include_str!("../migrations/0010_space.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;

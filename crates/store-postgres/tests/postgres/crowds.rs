@@ -178,3 +178,28 @@ async fn a_claim_that_is_left_is_found_behind_a_crowd() {
     assert_eq!(store.expired_claims(&shard_leases, 10).await.unwrap(), []);
     assert_eq!(store.settle(&[left[0].settle(Next::Completed { at: NOW })]).await.unwrap(), [true]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_space_of_a_crowd_that_was_fired_is_given_back_while_nothing_fires() {
+    let url = throwaway::postgres().create_database();
+    let store = open(&url).await;
+    fill(&url, "large", 200_000);
+    let bytes = || throwaway::postgres().query(&url, "SELECT pg_relation_size('due')").parse::<u64>().unwrap();
+    let full = bytes();
+    assert!(full > 32 * 1024 * 1024, "{full}");
+
+    assert_eq!(store.purge(NOW, 10).await.unwrap(), 0);
+    assert_eq!(bytes(), full, "they are pending");
+
+    let fired = "WITH gone AS (DELETE FROM due RETURNING id)
+                 INSERT INTO outcome (id, status, attempt, executed_at, finished_at)
+                 SELECT id, 'completed', 1, 0, timer_now() FROM gone LIMIT 1";
+    throwaway::postgres().query(&url, fired);
+    throwaway::postgres().query(&url, "ANALYZE due");
+    assert_eq!(store.purge(NOW, 10).await.unwrap(), 0);
+    assert_eq!(bytes(), full, "one has just ended");
+
+    throwaway::postgres().query(&url, "UPDATE outcome SET finished_at = finished_at - 11000000");
+    assert_eq!(store.purge(NOW, 10).await.unwrap(), 0);
+    assert_eq!(bytes(), 0);
+}

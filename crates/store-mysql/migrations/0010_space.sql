@@ -1,0 +1,1 @@
+-- Nothing to do: here the server itself reuses the space of rows that were removed, in the background, and has no setting for it by table.

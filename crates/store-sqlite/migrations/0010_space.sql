@@ -1,0 +1,1 @@
+-- Nothing to do: here the pages of rows that were removed are used again at once.
