@@ -84,8 +84,6 @@ fn with_parameters(place: &str, parameters: &[&str]) -> Result<ConnectionString,
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
-
     use super::*;
 
     #[test]

@@ -144,8 +144,6 @@ pub fn size(write: &Write) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
-
     use store_partitioned::Positions;
 
     use super::*;

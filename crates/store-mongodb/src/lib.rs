@@ -41,11 +41,11 @@ use mongodb::{
 use store::StoreResult;
 use store_partitioned::{Columns, Consistency, Database, Index, Limits, Outcome, Partition, Range, Row, Write};
 
-use crate::{connect::Deployment, failure::unavailable};
 pub use crate::{
     address::Address,
     connect::{Durability, OpenError},
 };
+use crate::{connect::Deployment, failure::unavailable};
 
 const COLLECTION: &str = "rows";
 /// No call takes longer: a server that is stopped or cut off does not answer at all.

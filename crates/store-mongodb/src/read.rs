@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use mongodb::{
     Cursor,
     action::Find,
@@ -33,15 +33,31 @@ pub async fn read(
         (Consistency::Linearizable, Deployment::Replicated) => 1,
         _ => KEYS_PER_READ,
     };
-    let some = |keys: Vec<String>| async move {
-        let filter = if keys.len() == 1 { doc! { "_id": &keys[0] } } else { doc! { "_id": { "$in": &keys } } };
-        let find = with(database, database.rows.find(filter), consistency).projection(document::projection(columns, None));
-        collect(find.batch_size(batch_size(keys.len())), partition, None).await
-    };
-    let reads = keys.chunks(keys_per_read).map(|keys| some(keys.iter().map(|bytes| key::text(partition, bytes)).collect()));
+    let mut reads: Vec<BoxFuture<'_, StoreResult<Vec<Row>>>> = Vec::new();
+    for keys in keys.chunks(keys_per_read) {
+        reads.push(Box::pin(some(database, partition, keys, columns, consistency)));
+    }
     let found: Vec<Vec<Row>> = stream::iter(reads).buffered(LINEARIZABLE_AT_ONCE).try_collect().await?;
     let found: HashMap<Vec<u8>, Row> = found.into_iter().flatten().map(|row| (row.key.clone(), row)).collect();
     Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+}
+
+/// The rows with these keys that there are, in any order.
+async fn some(
+    database: &MongodbDatabase,
+    partition: &Partition,
+    keys: &[Vec<u8>],
+    columns: Columns,
+    consistency: Consistency,
+) -> StoreResult<Vec<Row>> {
+    let keys: Vec<String> = keys.iter().map(|bytes| key::text(partition, bytes)).collect();
+    let filter = if keys.len() == 1 {
+        doc! { "_id": &keys[0] }
+    } else {
+        doc! { "_id": { "$in": &keys } }
+    };
+    let find = with(database, database.rows.find(filter), consistency).projection(document::projection(columns, None));
+    collect(find.batch_size(batch_size(keys.len())), partition, None).await
 }
 
 pub async fn range(
@@ -72,11 +88,7 @@ fn batch_size(rows: usize) -> u32 {
 }
 
 /// What a read is to see, in the words of MongoDB. A standalone server has only one state.
-fn with<'a>(
-    database: &MongodbDatabase,
-    find: Find<'a, RawDocumentBuf>,
-    consistency: Consistency,
-) -> Find<'a, RawDocumentBuf> {
+fn with<'a>(database: &MongodbDatabase, find: Find<'a, RawDocumentBuf>, consistency: Consistency) -> Find<'a, RawDocumentBuf> {
     let primary = || SelectionCriteria::ReadPreference(ReadPreference::Primary);
     let (concern, from) = match (database.deployment, consistency) {
         (Deployment::Standalone, _) => (ReadConcern::local(), primary()),

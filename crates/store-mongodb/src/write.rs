@@ -7,9 +7,7 @@ use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, raw::cstr,
 use store::StoreError;
 use store_partitioned::{Change, Columns, Condition, Consistency, Outcome, Partition, Version, Write};
 
-use crate::{
-    COLLECTION, DEADLINE, MongodbDatabase, ROWS_PER_WRITE, connect::Deployment, deadline, document, failure, read,
-};
+use crate::{COLLECTION, DEADLINE, MongodbDatabase, ROWS_PER_WRITE, connect::Deployment, deadline, document, failure, read};
 
 /// How many bytes one command carries, unless a single row has more.
 const COMMAND_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -178,11 +176,10 @@ async fn versions<'a>(
     if database.deployment == Deployment::Standalone {
         // A read shows what is not in the journal yet. A write that waits for the journal waits for all before it.
         let update = doc! { "q": { "_id": BARRIER }, "u": { "$inc": { "written": 1_i64 } }, "upsert": true };
-        let command =
-            doc! { "update": COLLECTION, "updates": [update], "writeConcern": database.durability.write_concern() };
-        deadline::within(DEADLINE, database.database.run_command(command)).await.map_err(|error| {
-            StoreError::Unavailable(Cause::of(error))
-        })?;
+        let command = doc! { "update": COLLECTION, "updates": [update], "writeConcern": database.durability.write_concern() };
+        deadline::within(DEADLINE, database.database.run_command(command))
+            .await
+            .map_err(|error| StoreError::Unavailable(Cause::of(error)))?;
     }
     Ok(writes.iter().zip(rows).filter_map(|(write, row)| Some((write.key.as_slice(), row?.version))).collect())
 }

@@ -147,10 +147,7 @@ impl Mongodb {
             sleep(POLL_INTERVAL);
         }
         drop(child.kill());
-        panic!(
-            "MongoDB takes no connections a minute after its start:\n{}",
-            fs::read_to_string(self.log()).unwrap_or_default()
-        );
+        panic!("MongoDB takes no connections a minute after its start:\n{}", fs::read_to_string(self.log()).unwrap_or_default());
     }
 }
 

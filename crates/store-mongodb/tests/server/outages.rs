@@ -93,10 +93,8 @@ async fn a_server_that_is_away_changes_nothing_and_is_found_again() {
     tokio::task::block_in_place(|| server.stop_immediate());
     assert!(store.ping().await.is_err());
     // The first failure may be that of an open connection; then the driver knows that there is no server.
-    until("it is known to be away", async || {
-        matches!(store.create(vec![new.clone()]).await, Err(StoreError::Unavailable(_)))
-    })
-    .await;
+    until("it is known to be away", async || matches!(store.create(vec![new.clone()]).await, Err(StoreError::Unavailable(_))))
+        .await;
 
     tokio::task::block_in_place(|| server.start_again());
     until("it answers again", async || store.ping().await.is_ok()).await;
@@ -122,7 +120,8 @@ impl Proxy {
     async fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (_, database) = server().create_database().rsplit_once('/').map(|(at, name)| (at.to_owned(), name.to_owned())).unwrap();
+        let (_, database) =
+            server().create_database().rsplit_once('/').map(|(at, name)| (at.to_owned(), name.to_owned())).unwrap();
         let next = Arc::new(Mutex::new(None));
         let armed = Arc::clone(&next);
         tokio::spawn(async move {
