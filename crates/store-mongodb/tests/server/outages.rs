@@ -144,16 +144,16 @@ impl Proxy {
 
 /// Passes on messages of the client, which waits for the answer of each, and the answers.
 async fn pass(mut client: TcpStream, mut server: TcpStream, armed: &Mutex<Option<Cut>>) -> std::io::Result<()> {
-    let mut buffer = vec![0; 64 * 1024];
+    let (mut buffer, mut answer) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
         let length = tokio::select! {
             read = client.read(&mut buffer) => read?,
-            read = server.read(&mut buffer) => {
+            read = server.read(&mut answer) => {
                 let length = read?;
                 if length == 0 {
                     return Ok(());
                 }
-                client.write_all(&buffer[..length]).await?;
+                client.write_all(&answer[..length]).await?;
                 continue;
             }
         };
@@ -167,7 +167,7 @@ async fn pass(mut client: TcpStream, mut server: TcpStream, armed: &Mutex<Option
         }
         server.write_all(&buffer[..length]).await?;
         if cut == Some(Cut::AfterTheWrite) {
-            server.read(&mut buffer).await?;
+            let _answer_bytes = server.read(&mut answer).await?;
             return Ok(());
         }
     }
