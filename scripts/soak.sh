@@ -27,6 +27,13 @@ fi
 heading "the whole contract of stores on MySQL"
 cargo test --locked --package store-mysql --test every_server mysql
 
+heading "the whole contract of drivers and stores on MongoDB"
+if scripts/mongodb.sh --fetch; then
+  cargo test --locked --package store-mongodb --test server -- --test-threads=4
+else
+  echo "left out: there is no MongoDB for tests (see scripts/mongodb.sh)"
+fi
+
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1
 

@@ -1,6 +1,6 @@
 //! Servers that live as long as a test, and the ports they listen on.
 //!
-//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL, TiDB or NATS and gets one of its own: fresh, in a temporary
+//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL, TiDB, MongoDB or NATS and gets one of its own: fresh, in a temporary
 //! directory, on a free port of 127.0.0.1. It is gone when it is dropped, and it is gone when the test process ends in any
 //! other way:
 //!
@@ -24,6 +24,7 @@
 mod binaries;
 mod home;
 mod keeper;
+mod mongodb;
 mod mysql;
 mod nats;
 mod port;
@@ -32,6 +33,7 @@ mod server_user;
 
 use std::sync::OnceLock;
 
+pub use mongodb::Mongodb;
 pub use mysql::Mysql;
 pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};
 pub use port::free_port;
@@ -68,6 +70,14 @@ pub fn mysql() -> Option<&'static Mysql> {
 pub fn tidb() -> Option<&'static Mysql> {
     static SHARED: OnceLock<Option<Mysql>> = OnceLock::new();
     SHARED.get_or_init(Mysql::start_tidb).as_ref()
+}
+
+/// The MongoDB that all tests of one test binary share; `None` where `scripts/mongodb.sh` finds none.
+///
+/// It ends as the shared PostgreSQL does.
+pub fn mongodb() -> Option<&'static Mongodb> {
+    static SHARED: OnceLock<Option<Mongodb>> = OnceLock::new();
+    SHARED.get_or_init(Mongodb::start).as_ref()
 }
 
 /// The NATS that all tests of one test binary share, JetStream included. The first call starts it.

@@ -4,6 +4,7 @@ mod division;
 mod floods;
 mod lateness;
 mod mariadb;
+mod mongodb;
 mod pauses;
 mod skew;
 mod status;

@@ -1,4 +1,5 @@
 mod mariadb;
+mod mongodb;
 mod postgres;
 mod sqlite;
 
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use mariadb::Mariadb;
+use self::mongodb::Mongodb;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -127,6 +129,11 @@ impl Backend {
 
     pub fn mariadb() -> Self {
         Self::on(Mariadb::new())
+    }
+
+    /// A database of a server that not every machine has.
+    pub fn mongodb_at(url: String) -> Self {
+        Self::on(Mongodb::at(url))
     }
 
     fn on(database: impl Database + 'static) -> Self {

@@ -14,7 +14,7 @@ use super::Backend;
 /// Stands in the address of the database, where no log may show it. The server asks for none.
 pub const DATABASE_PASSWORD: &str = "canary-5d1f0c77b2";
 
-/// The way of one node to PostgreSQL, on a thread of its own. The test can spoil it.
+/// The way of one node to its database, on a thread of its own. The test can spoil it.
 pub struct Link {
     url: String,
     state: watch::Sender<State>,
@@ -50,7 +50,10 @@ impl Link {
     }
 
     fn open(backend: &Backend, drops_notifications: bool) -> Self {
-        let (user, place) = backend.url().split_once('@').expect("an address with a user");
+        let (login, place) = match backend.url().split_once('@') {
+            Some((user, place)) => (format!("{user}:{DATABASE_PASSWORD}@"), place),
+            None => backend.url().split_once("://").map(|(scheme, place)| (format!("{scheme}://"), place)).expect("a URL"),
+        };
         let (server, database) = place.split_once('/').expect("an address with a database");
         let (state, watched) = watch::channel(State::default());
         let (stop, stopped) = oneshot::channel();
@@ -68,7 +71,7 @@ impl Link {
             });
         });
         let port = port.recv().expect("the port of the link");
-        Self { url: format!("{user}:{DATABASE_PASSWORD}@127.0.0.1:{port}/{database}"), state, _stop: stop }
+        Self { url: format!("{login}127.0.0.1:{port}/{database}"), state, _stop: stop }
     }
 
     /// What the node has for its database.

@@ -1,0 +1,247 @@
+//! Writes of one call, in as few commands as MongoDB takes, each with the answer for every row.
+
+use std::collections::HashMap;
+
+use domain::Cause;
+use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, raw::cstr, rawdoc};
+use store::StoreError;
+use store_partitioned::{Change, Columns, Condition, Consistency, Outcome, Partition, Version, Write};
+
+use crate::{COLLECTION, DEADLINE, MongodbDatabase, ROWS_PER_WRITE, connect::Deployment, deadline, document, failure, read};
+
+/// How many bytes one command carries, unless a single row has more.
+const COMMAND_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often a row without condition is written again that another writer inserts at the same time.
+const UPSERTS_MAX: usize = 5;
+/// A document that is no row. Writing it waits for the journal.
+const BARRIER: &str = "barrier";
+
+/// Writes rows and answers in their order. Once the database fails, the rest is not tried.
+pub async fn write(database: &MongodbDatabase, partition: &Partition, writes: &[Write]) -> Vec<Outcome> {
+    let mut outcomes = Vec::with_capacity(writes.len());
+    for batch in batches(writes) {
+        match send(database, partition, batch).await {
+            Ok(answers) => outcomes.extend(answers),
+            Err(error) if error.is_not_done() => {
+                outcomes.resize(writes.len(), Outcome::Failed(error));
+                break;
+            }
+            Err(error) => {
+                tracing::debug!(%error, rows = batch.len(), "the answer of MongoDB is lost: the rows are read back");
+                outcomes.extend(read_back(database, partition, batch, error).await);
+                let rest = StoreError::Unavailable("an earlier write of the same call has failed".into());
+                outcomes.resize(writes.len(), Outcome::Failed(rest));
+                break;
+            }
+        }
+    }
+    outcomes
+}
+
+/// Parts that one command carries.
+fn batches(writes: &[Write]) -> Vec<&[Write]> {
+    let (mut batches, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (place, write) in writes.iter().enumerate() {
+        let size = document::size(write);
+        if place > begin && (bytes + size > COMMAND_BYTES_MAX || place - begin == ROWS_PER_WRITE) {
+            batches.push(&writes[begin..place]);
+            (begin, bytes) = (place, 0);
+        }
+        bytes += size;
+    }
+    if begin < writes.len() {
+        batches.push(&writes[begin..]);
+    }
+    batches
+}
+
+/// One command, and those rows without condition again that lost a race.
+async fn send(database: &MongodbDatabase, partition: &Partition, writes: &[Write]) -> Result<Vec<Outcome>, StoreError> {
+    let mut answers: Vec<Answer> = command(database, partition, &writes.iter().collect::<Vec<_>>()).await?;
+    for _ in 0..UPSERTS_MAX {
+        let lost: Vec<usize> = (0..writes.len()).filter(|place| matches!(answers[*place], Answer::LostRace)).collect();
+        if lost.is_empty() {
+            break;
+        }
+        let again: Vec<&Write> = lost.iter().map(|place| &writes[*place]).collect();
+        for (place, answer) in lost.into_iter().zip(command(database, partition, &again).await?) {
+            answers[place] = answer;
+        }
+    }
+    Ok(answers.into_iter().map(Answer::outcome).collect())
+}
+
+/// How one write of a command ended.
+#[derive(Debug)]
+enum Answer {
+    Ended(Outcome),
+    /// Another writer inserted the row between the look for it and the insert.
+    LostRace,
+}
+
+impl Answer {
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::Ended(outcome) => outcome,
+            Self::LostRace => Outcome::Failed(StoreError::Unavailable("other writers keep inserting the same row".into())),
+        }
+    }
+}
+
+async fn command(database: &MongodbDatabase, partition: &Partition, writes: &[&Write]) -> Result<Vec<Answer>, StoreError> {
+    let command = bulk_write(database, writes.iter().map(|write| document::operation(partition, write)));
+    let admin = database.database.client().database("admin");
+    let reply = deadline::within(DEADLINE, admin.run_raw_command(command)).await.map_err(failure::of_command)?;
+    Ok(answers(writes, &reply))
+}
+
+fn bulk_write(database: &MongodbDatabase, operations: impl Iterator<Item = RawDocumentBuf>) -> RawDocumentBuf {
+    let mut ops = RawArrayBuf::new();
+    operations.for_each(|operation| ops.push(operation));
+    let collection = format!("{}.{COLLECTION}", database.database.name());
+    let mut command = rawdoc! { "bulkWrite": 1, "ordered": false, "errorsOnly": false };
+    command.append(cstr!("writeConcern"), database.durability.raw_write_concern());
+    command.append(cstr!("nsInfo"), RawArrayBuf::from_iter([rawdoc! { "ns": collection }]));
+    command.append(cstr!("ops"), ops);
+    command
+}
+
+/// What the reply says of each write. Where it says nothing, nothing is known.
+fn answers(writes: &[&Write], reply: &Document) -> Vec<Answer> {
+    let unknown = |why: &str| Answer::Ended(Outcome::Failed(StoreError::Unknown(why.into())));
+    let mut answers: Vec<Answer> = writes.iter().map(|_| unknown("MongoDB did not answer for this row")).collect();
+    let results = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
+    for result in results.into_iter().flatten().filter_map(Bson::as_document) {
+        let place = integer(result, "idx").and_then(|place| usize::try_from(place).ok());
+        if let Some((place, write)) = place.and_then(|place| Some((place, *writes.get(place)?))) {
+            answers[place] = answer(write, result);
+        }
+    }
+    // It was written, but not where it has to be: it may be lost in a fail-over.
+    if let Ok(error) = reply.get_document("writeConcernError") {
+        let why = error.get_str("errmsg").unwrap_or("the write concern was not met");
+        for answer in answers.iter_mut().filter(|answer| matches!(answer, Answer::Ended(Outcome::Applied))) {
+            *answer = unknown(why);
+        }
+    }
+    answers
+}
+
+fn answer(write: &Write, result: &Document) -> Answer {
+    if let Some(code) = integer(result, "code").and_then(|code| i32::try_from(code).ok()) {
+        let message = result.get_str("errmsg").unwrap_or("the write failed");
+        return match write.condition {
+            Condition::Absent if code == failure::DUPLICATE_KEY => Answer::Ended(Outcome::Refused),
+            Condition::Any if code == failure::DUPLICATE_KEY => Answer::LostRace,
+            _ => Answer::Ended(Outcome::Failed(failure::of_write(code, message))),
+        };
+    }
+    let is_found = integer(result, "n").is_some_and(|found| found > 0);
+    // What is gone already needs no removal.
+    let is_applied = is_found || write.condition == Condition::Any;
+    Answer::Ended(if is_applied { Outcome::Applied } else { Outcome::Refused })
+}
+
+fn integer(document: &Document, name: &str) -> Option<i64> {
+    match document.get(name)? {
+        Bson::Int32(number) => Some(i64::from(*number)),
+        Bson::Int64(number) => Some(*number),
+        Bson::Double(number) => i64::try_from(*number as i128).ok(),
+        _ => None,
+    }
+}
+
+/// After an answer was lost: a row that carries the version of its write was written. Of the others nothing is known, since a write may
+/// be under way still, or have been overwritten already.
+async fn read_back(database: &MongodbDatabase, partition: &Partition, writes: &[Write], error: StoreError) -> Vec<Outcome> {
+    let unknown = || Outcome::Failed(error.clone());
+    let Ok(versions) = versions(database, partition, writes).await else {
+        return writes.iter().map(|_| unknown()).collect();
+    };
+    let is_written = |write: &Write| match &write.change {
+        Change::Put { version, .. } => versions.get(write.key.as_slice()) == Some(version),
+        Change::Delete => false,
+    };
+    writes.iter().map(|write| if is_written(write) { Outcome::Applied } else { unknown() }).collect()
+}
+
+/// The versions that the rows of these writes have, and keep: what they were written with is durable.
+async fn versions<'a>(
+    database: &MongodbDatabase,
+    partition: &Partition,
+    writes: &'a [Write],
+) -> Result<HashMap<&'a [u8], Version>, StoreError> {
+    let keys: Vec<Vec<u8>> = writes.iter().map(|write| write.key.clone()).collect();
+    let rows = read::read(database, partition, &keys, Columns::HEAD, Consistency::Linearizable).await?;
+    if database.deployment == Deployment::Standalone {
+        // A read shows what is not in the journal yet. A write that waits for the journal waits for all before it.
+        let update = doc! { "q": { "_id": BARRIER }, "u": { "$inc": { "written": 1_i64 } }, "upsert": true };
+        let command = doc! { "update": COLLECTION, "updates": [update], "writeConcern": database.durability.write_concern() };
+        deadline::within(DEADLINE, database.database.run_command(command))
+            .await
+            .map_err(|error| StoreError::Unavailable(Cause::of(error)))?;
+    }
+    Ok(writes.iter().zip(rows).filter_map(|(write, row)| Some((write.key.as_slice(), row?.version))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use store_partitioned::Positions;
+
+    use super::*;
+
+    fn put(condition: Condition, bytes: usize) -> Write {
+        let change = Change::Put {
+            version: Version(7),
+            head: Vec::new(),
+            body: Some(vec![0; bytes]),
+            log: None,
+            positions: Positions::default(),
+        };
+        Write { key: vec![1], condition, change, before: Positions::default() }
+    }
+
+    fn shown(writes: &[Write], reply: &Document) -> Vec<&'static str> {
+        let name = |answer: &Answer| match answer {
+            Answer::LostRace => "lost",
+            Answer::Ended(Outcome::Applied) => "applied",
+            Answer::Ended(Outcome::Refused) => "refused",
+            Answer::Ended(Outcome::Failed(error)) => error.kind(),
+        };
+        answers(&writes.iter().collect::<Vec<_>>(), reply).iter().map(name).collect()
+    }
+
+    #[test]
+    fn commands_are_bounded_by_rows_and_bytes() {
+        let lengths = |writes: &[Write]| batches(writes).iter().map(|batch| batch.len()).collect::<Vec<_>>();
+        assert!(lengths(&[]).is_empty());
+        assert_eq!(lengths(&vec![put(Condition::Absent, 10); 1_100]), [500, 500, 100]);
+        assert_eq!(lengths(&vec![put(Condition::Absent, 1_500_000); 5]), [2, 2, 1]);
+        assert_eq!(lengths(&vec![put(Condition::Absent, COMMAND_BYTES_MAX); 2]), [1, 1]);
+    }
+
+    #[test]
+    fn each_row_has_its_answer() {
+        let writes = [
+            put(Condition::Absent, 0),
+            put(Condition::Absent, 0),
+            put(Condition::Is(Version(1)), 0),
+            put(Condition::Is(Version(1)), 0),
+            put(Condition::Any, 0),
+            put(Condition::Is(Version(1)), 0),
+            put(Condition::Is(Version(1)), 0),
+        ];
+        let results = vec![
+            doc! { "ok": 1.0, "idx": 0, "n": 1 },
+            doc! { "ok": 0.0, "idx": 1, "code": 11_000, "errmsg": "duplicate" },
+            doc! { "ok": 1.0, "idx": 2, "n": 1, "nModified": 1 },
+            doc! { "ok": 1.0, "idx": 3, "n": 0 },
+            doc! { "ok": 0.0, "idx": 4, "code": 11_000, "errmsg": "duplicate" },
+            doc! { "ok": 0.0, "idx": 5, "code": 14_031, "errmsg": "no space" },
+        ];
+        let mut reply = doc! { "cursor": { "id": 0_i64, "firstBatch": results } };
+        assert_eq!(shown(&writes, &reply), ["applied", "refused", "applied", "refused", "lost", "full", "unknown"]);
+        reply.insert("writeConcernError", doc! { "code": 64, "errmsg": "timed out" });
+        assert_eq!(shown(&writes, &reply), ["unknown", "refused", "unknown", "refused", "lost", "full", "unknown"]);
+    }
+}
