@@ -37,7 +37,12 @@ impl Cassandra {
         let durability = open::durability(&session, &options.keyspace).await?;
         let statements = Statements::prepare(&session, schema::table(&options.keyspace), levels).await;
         let statements = Arc::new(statements.map_err(|error| OpenError::SetUp(Cause::of(error)))?);
-        let reader = Arc::new(Reader { session: Arc::clone(&session), statements: Arc::clone(&statements), levels, observed: Observed::default() });
+        let reader = Arc::new(Reader {
+            session: Arc::clone(&session),
+            statements: Arc::clone(&statements),
+            levels,
+            observed: Observed::default(),
+        });
         let writer = Arc::new(Writer::new(Arc::clone(&session), statements, Arc::clone(&reader)));
         let lanes = Lanes::new(Arc::clone(&reader), Arc::clone(&writer));
         Ok(Self { options: options.clone(), session, durability, reader, writer, lanes })

@@ -66,7 +66,10 @@ impl Gaps {
     /// Notes a stretch that seems to be empty, as far as it is not known to be. Says which one.
     pub fn announce(&mut self, kind: i8, from: &[u8], to: &[u8]) -> Option<Stretch> {
         self.stretches.retain(|stretch| stretch.is_sure);
-        let known = self.stretches.iter().find(|known| known.kind == kind && known.from.as_slice() <= from && from <= known.to.as_slice());
+        let known = self
+            .stretches
+            .iter()
+            .find(|known| known.kind == kind && known.from.as_slice() <= from && from <= known.to.as_slice());
         let from = known.map_or(from, |known| known.to.as_slice()).to_vec();
         if from.as_slice() >= to || from.len().max(to.len()) > usize::from(u16::MAX) {
             return None;
@@ -79,7 +82,8 @@ impl Gaps {
     /// What was announced is sure, and joins what it continues.
     pub fn make_sure(&mut self, announced: &Stretch) {
         self.stretches.retain(|stretch| stretch.is_sure);
-        let lies_within = |known: &Stretch| known.kind == announced.kind && known.from >= announced.from && known.to <= announced.to;
+        let lies_within =
+            |known: &Stretch| known.kind == announced.kind && known.from >= announced.from && known.to <= announced.to;
         self.stretches.retain(|known| !lies_within(known));
         let before = |known: &&mut Stretch| known.kind == announced.kind && known.to == announced.from;
         match self.stretches.iter_mut().find(before) {

@@ -57,7 +57,8 @@ impl CassandraOptions {
         };
         let contact_points: Option<Vec<String>> = hosts.split(',').map(contact_point).collect();
         let contact_points = contact_points.ok_or_else(|| form("must name hosts, with or without ports"))?;
-        let replication = Replication::Everywhere(if contact_points.iter().all(|host| is_loopback(host)) { 1 } else { REPLICATION });
+        let replication =
+            Replication::Everywhere(if contact_points.iter().all(|host| is_loopback(host)) { 1 } else { REPLICATION });
         let mut options = Self {
             contact_points,
             credentials,
@@ -91,10 +92,16 @@ impl CassandraOptions {
             }
             // The driver brings a second implementation of TLS along, whose licence and build this project does without.
             "tls" if value == "off" => {}
-            "tls" => return Err("has a parameter `tls` that must be off: connections are not encrypted by this service, \
+            "tls" => {
+                return Err("has a parameter `tls` that must be off: connections are not encrypted by this service, \
                                  so that they need a network of their own or a tunnel"
-                .to_owned()),
-            _ => return Err(format!("has a parameter `{name}` that does not exist: there are replication, shards, datacenter, tls")),
+                    .to_owned());
+            }
+            _ => {
+                return Err(format!(
+                    "has a parameter `{name}` that does not exist: there are replication, shards, datacenter, tls"
+                ));
+            }
         }
         Ok(())
     }
@@ -117,7 +124,8 @@ fn contact_point(host: &str) -> Option<String> {
         _ => (host, PORT),
     };
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
-    let is_address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).is_some_and(|v6| v6.parse::<IpAddr>().is_ok());
+    let is_address =
+        name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).is_some_and(|v6| v6.parse::<IpAddr>().is_ok());
     (!name.is_empty() && port > 0 && (is_name(name) || is_address)).then(|| format!("{name}:{port}"))
 }
 

@@ -46,11 +46,11 @@ impl Reader {
         level: Level,
     ) -> StoreResult<Vec<Option<Row>>> {
         let statement = self.statement(Form::Keys, Selected::Row(columns), level).await?;
-        let parts = stream::iter(keys.chunks(KEYS_AT_ONCE).map(|keys| {
-            let statement = &statement;
-            async move { self.rows(statement, (partition.as_str(), ROW, keys), usize::MAX).await }
-        }));
-        let found: Vec<Vec<Row>> = parts.buffer_unordered(STATEMENTS_AT_ONCE).try_collect().await?;
+        let mut parts = Vec::with_capacity(keys.len().div_ceil(KEYS_AT_ONCE));
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            parts.push(self.rows(&statement, (partition.as_str(), ROW, keys), usize::MAX));
+        }
+        let found: Vec<Vec<Row>> = stream::iter(parts).buffer_unordered(STATEMENTS_AT_ONCE).try_collect().await?;
         let mut found: HashMap<Vec<u8>, Row> = found.into_iter().flatten().map(|row| (row.key.clone(), row)).collect();
         // A key may be named twice.
         let is_single = found.len() == keys.len();
@@ -174,7 +174,12 @@ impl Reader {
     }
 
     /// All pages of an answer, up to so many rows.
-    async fn rows(&self, statement: &PreparedStatement, values: impl SerializeRow + Send + Sync, limit: usize) -> StoreResult<Vec<Row>> {
+    async fn rows(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow + Send + Sync,
+        limit: usize,
+    ) -> StoreResult<Vec<Row>> {
         let (mut found, mut page, mut attempt) = (Vec::new(), PagingState::start(), 1);
         loop {
             let answered = self.session.execute_single_page(statement, &values, page.clone()).await;

@@ -94,9 +94,7 @@ impl Selected {
     fn place(self) -> usize {
         match self {
             Self::Entry => 8,
-            Self::Row(columns) => {
-                usize::from(columns.head) + 2 * usize::from(columns.body) + 4 * usize::from(columns.log)
-            }
+            Self::Row(columns) => usize::from(columns.head) + 2 * usize::from(columns.body) + 4 * usize::from(columns.log),
         }
     }
 
@@ -142,17 +140,17 @@ impl Statements {
         let prepared = async |text: String| session.prepare(text).await;
         Ok(Self {
             insert: prepared(format!("INSERT INTO {table} {values} IF NOT EXISTS")).await?,
-            update: prepared(format!(
-                "UPDATE {table} SET version = ?, head = ?, body = ?, log = ? WHERE {row} IF version = ?"
-            ))
-            .await?,
+            update: prepared(format!("UPDATE {table} SET version = ?, head = ?, body = ?, log = ? WHERE {row} IF version = ?"))
+                .await?,
             remove: prepared(format!("DELETE FROM {table} WHERE {row} IF version = ?")).await?,
             enter: prepared(format!("INSERT INTO {table} (part, kind, key, row) VALUES (?, ?, ?, ?)")).await?,
             leave: prepared(format!("DELETE FROM {table} WHERE part = ? AND kind = ? AND key = ?")).await?,
             put: prepared(format!("INSERT INTO {table} {values}")).await?,
             delete: prepared(format!("DELETE FROM {table} WHERE {row}")).await?,
-            note: prepared(format!("UPDATE {table} SET version = ?, head = ? WHERE part = ? AND kind = -1 AND key = 0x00 IF version = ?"))
-                .await?,
+            note: prepared(format!(
+                "UPDATE {table} SET version = ?, head = ? WHERE part = ? AND kind = -1 AND key = 0x00 IF version = ?"
+            ))
+            .await?,
             reads: Default::default(),
             table,
             levels,

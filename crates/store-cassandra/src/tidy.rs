@@ -23,7 +23,10 @@ const OBSERVED_MAX: usize = 8;
 
 /// From where to where ranges found nothing, the longest for each index and first byte.
 #[derive(Default)]
-pub struct Observed(Mutex<HashMap<Partition, Vec<(i8, Vec<u8>, Vec<u8>)>>>);
+pub struct Observed(Mutex<HashMap<Partition, Vec<Empty>>>);
+
+/// The kind of the entries, and both ends.
+type Empty = (i8, Vec<u8>, Vec<u8>);
 
 impl Observed {
     pub fn note(&self, partition: &Partition, kind: i8, from: &[u8], to: &[u8]) {
@@ -44,7 +47,7 @@ impl Observed {
         }
     }
 
-    fn take(&self, partition: &Partition) -> Vec<(i8, Vec<u8>, Vec<u8>)> {
+    fn take(&self, partition: &Partition) -> Vec<Empty> {
         lock(&self.0).remove(partition).unwrap_or_default()
     }
 }
@@ -105,7 +108,8 @@ pub async fn tidy(writer: &Writer, partition: &Partition) {
         if !matches!(writer.note(partition, &known, announced, true, Vec::new()).await, Ok(Answer::Applied)) {
             continue;
         }
-        let (Some(announced), Ok(true)) = (writer.notes.known(partition), writer.reader.is_empty(partition, &stretch).await) else {
+        let (Some(announced), Ok(true)) = (writer.notes.known(partition), writer.reader.is_empty(partition, &stretch).await)
+        else {
             continue;
         };
         let mut sure = announced.clone();

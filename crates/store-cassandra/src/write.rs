@@ -181,7 +181,11 @@ impl Writer {
     pub async fn known_gaps(&self, partition: &Partition) -> StoreResult<Gaps> {
         match self.notes.known(partition) {
             Some(gaps) => Ok(gaps),
-            None => self.reader.gaps(partition, self.reader.levels.committed).await,
+            None => {
+                let gaps = self.reader.gaps(partition, self.reader.levels.committed).await?;
+                self.notes.know(partition, gaps.clone());
+                Ok(gaps)
+            }
         }
     }
 
@@ -255,7 +259,7 @@ fn answer(result: QueryResult, note: Option<Option<Uuid>>) -> StoreResult<Answer
             let column = column.map_err(|error| lost(unreadable(error)))?;
             let bytes = column.slice.map(|slice| slice.as_slice());
             match column.spec.name() {
-                "[applied]" => is_applied |= bytes == Some(&[1]),
+                "[applied]" => is_applied |= bytes == Some(&[1][..]),
                 "kind" => kind = bytes,
                 "key" => key = bytes,
                 "version" => own = bytes,

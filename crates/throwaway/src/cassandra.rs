@@ -84,7 +84,8 @@ impl Cassandra {
         let (port, storage_port) = (free_port(), free_port());
         let addresses: Vec<Ipv4Addr> = (1..=count).map(|number| Ipv4Addr::new(127, 0, 0, number)).collect();
         let node = |address: &Ipv4Addr| {
-            let node = Node { jars: jars.clone(), home: home::make("cassandra"), address: *address, heap, process: Mutex::new(None) };
+            let node =
+                Node { jars: jars.clone(), home: home::make("cassandra"), address: *address, heap, process: Mutex::new(None) };
             node.configure(&addresses, port, storage_port);
             node
         };
@@ -135,7 +136,8 @@ impl Node {
         let home = self.home.path().display();
         let seeds: Vec<_> = seeds.iter().map(Ipv4Addr::to_string).collect();
         fs::create_dir(self.home.path().join("conf")).expect("a directory could not be made for Cassandra");
-        let directories = ["commitlog", "saved_caches", "hints"].map(|name| format!("{name}_directory: {home}/{name}\n")).concat();
+        let directories =
+            ["commitlog", "saved_caches", "hints"].map(|name| format!("{name}_directory: {home}/{name}\n")).concat();
         self.write(
             "cassandra.yaml",
             &format!(
@@ -221,7 +223,11 @@ impl Node {
                 return;
             }
             let ended = child.try_wait().expect("the state of Cassandra could not be read");
-            assert!(ended.is_none(), "Cassandra ended while starting (Java 17 runs it):\n{}{log}", read(&self.home.path().join("output")));
+            assert!(
+                ended.is_none(),
+                "Cassandra ended while starting (Java 17 runs it):\n{}{log}",
+                read(&self.home.path().join("output"))
+            );
             sleep(POLL_INTERVAL);
         }
         panic!("Cassandra takes no connections minutes after its start:\n{}", read(&self.log()));

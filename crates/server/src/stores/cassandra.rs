@@ -45,7 +45,9 @@ impl Database for CassandraCluster {
     }
 
     fn restore(&self, _file: &Path, _replace: bool) -> Result<String, Failure> {
-        Err(Failure::Configuration("Cassandra has its own tools for this: nodetool import, or sstableloader, of a snapshot.".into()))
+        Err(Failure::Configuration(
+            "Cassandra has its own tools for this: nodetool import, or sstableloader, of a snapshot.".into(),
+        ))
     }
 }
 
