@@ -35,15 +35,15 @@ impl Observed {
         }
         let mut all = lock(&self.0);
         let observed = all.entry(partition.clone()).or_default();
+        let is_full = observed.len() >= OBSERVED_MAX;
         let alike = observed.iter_mut().find(|(known, begins, _)| *known == kind && begins.first() == from.first());
         match alike {
             Some((_, begins, ends)) if from <= begins.as_slice() => {
                 *begins = from.to_vec();
                 *ends = to.to_vec();
             }
-            Some(_) => {}
-            None if observed.len() < OBSERVED_MAX => observed.push((kind, from.to_vec(), to.to_vec())),
-            None => {}
+            None if !is_full => observed.push((kind, from.to_vec(), to.to_vec())),
+            _ => {}
         }
     }
 
