@@ -1,8 +1,11 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::Cause;
-use scylla::client::session::Session;
+use scylla::{
+    client::session::Session,
+    errors::{DbError, PrepareError, RequestAttemptError},
+};
 use store::{StoreError, StoreResult};
 use store_partitioned::{Columns, Condition, Consistency, Database, Outcome, Partition, Range, Row, Write};
 
@@ -17,6 +20,10 @@ use crate::{
     tidy::Observed,
     write::Writer,
 };
+
+/// How often a table that cannot be used yet is tried, and how long it waits in between.
+const PREPARED_ATTEMPTS_MAX: u32 = 50;
+const PREPARED_PAUSE: Duration = Duration::from_millis(200);
 
 /// A keyspace of Cassandra, as a partitioned database.
 pub struct Cassandra {
@@ -35,7 +42,7 @@ impl Cassandra {
         let session = Arc::new(open::connect(options).await?);
         schema::create_missing(&session, options).await.map_err(|error| OpenError::SetUp(Cause::of(error)))?;
         let durability = open::durability(&session, &options.keyspace).await?;
-        let statements = Statements::prepare(&session, schema::table(&options.keyspace), levels).await;
+        let statements = prepare(&session, &options.keyspace, levels).await;
         let statements = Arc::new(statements.map_err(|error| OpenError::SetUp(Cause::of(error)))?);
         let reader = Arc::new(Reader {
             session: Arc::clone(&session),
@@ -51,6 +58,22 @@ impl Cassandra {
     /// What stands between an acknowledged timer and a failure.
     pub const fn durability(&self) -> &Durability {
         &self.durability
+    }
+}
+
+/// Prepares the statements. A table that another process is just creating is listed a moment before it can be used.
+async fn prepare(session: &Session, keyspace: &str, levels: Levels) -> Result<Statements, PrepareError> {
+    let mut attempt = 1;
+    loop {
+        match Statements::prepare(session, schema::table(keyspace), levels).await {
+            Err(PrepareError::AllAttemptsFailed { first_attempt: RequestAttemptError::DbError(DbError::Invalid, _) })
+                if attempt < PREPARED_ATTEMPTS_MAX =>
+            {
+                attempt += 1;
+                tokio::time::sleep(PREPARED_PAUSE).await;
+            }
+            prepared => return prepared,
+        }
     }
 }
 
