@@ -34,6 +34,15 @@ else
   echo "left out: there is no MongoDB for tests (see scripts/mongodb.sh)"
 fi
 
+heading "the whole contract of stores on Cassandra"
+for version in 5.0.9 4.1.10; do
+  if CASSANDRA_VERSION=$version scripts/cassandra.sh --fetch; then
+    CASSANDRA_VERSION=$version cargo test --locked --package store-cassandra --test every_cassandra
+  else
+    echo "left out: Cassandra $version could not be fetched"
+  fi
+done
+
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1
 

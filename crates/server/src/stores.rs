@@ -1,6 +1,7 @@
 //! The databases that timers can be kept in: one file and one entry of [`STORES`] each. Nothing else in this crate names a
 //! database.
 
+mod cassandra;
 mod mongodb;
 mod mysql;
 mod postgres;
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// Every kind of store, in the order in which help and error messages name them.
-pub const STORES: &[StoreKind] = &[sqlite::KIND, postgres::KIND, mysql::KIND, mongodb::KIND];
+pub const STORES: &[StoreKind] = &[sqlite::KIND, postgres::KIND, mysql::KIND, mongodb::KIND, cassandra::KIND];
 
 /// How databases of one kind are named in the settings.
 pub struct StoreKind {

@@ -1,5 +1,7 @@
 //! What happened to timers: their own rows by time, and a journal for what those do not show.
 
+use std::sync::atomic::Ordering;
+
 use async_trait::async_trait;
 use domain::{Attempt, Shard, Span, Timer, TimerId, Timestamp};
 use futures_util::future::BoxFuture;
@@ -14,6 +16,8 @@ use crate::{
 /// So long a write may take from the moment that it takes its time for the journal to the moment at which it can be read. No database of
 /// this kind tells which writes are under way, so that a reader waits for so long.
 const WRITE_TIME_MAX: Span = Span::from_secs(5);
+/// By so much the clock of another node may be behind.
+const LATE_EVENTS: Span = Span::from_secs(60);
 
 #[derive(Serialize, Deserialize)]
 struct StoredEvent {
@@ -151,10 +155,13 @@ impl EventStore for PartitionedStore {
 
     async fn forget_events(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         let mut forgotten = 0;
+        // Databases that keep marks of what was removed would read them all again.
+        let done = self.events_forgotten_before.load(Ordering::Relaxed);
+        let from = layout::ordered(done.saturating_sub(LATE_EVENTS.as_micros())).to_vec();
         for shard in self.all_shards() {
             let partition = layout::journal(shard);
             let to = layout::ordered(before.as_micros()).to_vec();
-            let range = Range { to: Some(to), ..Range::all(limit - forgotten) };
+            let range = Range { from: from.clone(), to: Some(to), ..Range::all(limit - forgotten) };
             let rows = self.database.range(&partition, &range, Columns::NONE, Consistency::Committed).await?;
             let removal = |row: Row| Write {
                 key: row.key,
@@ -168,9 +175,10 @@ impl EventStore for PartitionedStore {
                 self.database.write(&partition, writes).await?;
             }
             if forgotten >= limit {
-                break;
+                return Ok(forgotten);
             }
         }
+        self.events_forgotten_before.fetch_max(before.min(self.now()).as_micros(), Ordering::Relaxed);
         Ok(forgotten)
     }
 }

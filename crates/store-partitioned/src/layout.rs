@@ -12,7 +12,7 @@ use domain::{Destination, Group, Namespace, Shard, TimerId, Timestamp};
 use store::{DueEntry, NodeId};
 use uuid::Uuid;
 
-use crate::{Index, Partition};
+use crate::{Index, Partition, timer_row::Held};
 
 /// Where a timer stands in its life: see the functions below.
 pub const STANDING: Index = Index::First;
@@ -127,9 +127,11 @@ pub fn pending_entry(position: &[u8]) -> Option<DueEntry> {
     })
 }
 
-/// Claimed: by the epoch of the claim. No other claim has the same position.
-pub fn claimed(epoch: i64, lease: i64, token: i64, id: TimerId) -> Vec<u8> {
-    [&[CLAIMED][..], &ordered(epoch), &ordered(lease), &ordered(token), id.as_uuid().as_bytes()].concat()
+/// Claimed: by the epoch of the claim, then by the time at which the timer was due, so that what is claimed later lies further on. No
+/// other claim has the same position.
+pub fn claimed(held: &Held, at: i64, id: TimerId) -> Vec<u8> {
+    [&[CLAIMED][..], &ordered(held.epoch), &ordered(at), &ordered(held.lease), &ordered(held.token), id.as_uuid().as_bytes()]
+        .concat()
 }
 
 pub fn claimed_range() -> (Vec<u8>, Vec<u8>) {
@@ -138,7 +140,7 @@ pub fn claimed_range() -> (Vec<u8>, Vec<u8>) {
 
 /// The epoch, and the length of the lease of the claim.
 pub fn claimed_parts(position: &[u8]) -> Option<(i64, i64)> {
-    Some((number(position.get(1..9)?)?, number(position.get(9..17)?)?))
+    Some((number(position.get(1..9)?)?, number(position.get(17..25)?)?))
 }
 
 /// Ended: by the time of the end.

@@ -58,8 +58,13 @@ impl PartitionedStore {
             return Ok(());
         }
         self.nudges_removed_at.store(now.as_micros(), Ordering::Relaxed);
+        // Only the first time from the beginning: databases that keep marks of what was removed would read them all again.
+        let from = match removed_at {
+            i64::MIN => Vec::new(),
+            removed_at => layout::ordered(removed_at.saturating_sub(6 * KEPT.as_micros())).to_vec(),
+        };
         let end = layout::ordered(now.saturating_sub(KEPT).as_micros()).to_vec();
-        let range = Range { to: Some(end), ..Range::all(PAGE) };
+        let range = Range { from, to: Some(end), ..Range::all(PAGE) };
         let old = self.database.range(&layout::nudges(), &range, Columns::NONE, Consistency::Eventual).await?;
         let removal =
             |key: Vec<u8>| Write { key, condition: Condition::Any, change: Change::Delete, before: Positions::default() };

@@ -48,6 +48,8 @@ pub struct PartitionedStore {
     pub(crate) inbox: Mutex<Inbox>,
     /// When this process has last removed old nudges, in microseconds.
     pub(crate) nudges_removed_at: AtomicI64,
+    /// Before when this process has removed all events, in microseconds.
+    pub(crate) events_forgotten_before: AtomicI64,
     #[cfg(feature = "testing")]
     pub(crate) bug: Option<crate::Bug>,
 }
@@ -103,6 +105,7 @@ impl PartitionedStore {
             claims_seen: std::sync::Mutex::default(),
             inbox: Mutex::default(),
             nudges_removed_at: AtomicI64::new(i64::MIN),
+            events_forgotten_before: AtomicI64::new(i64::MIN),
             #[cfg(feature = "testing")]
             bug: None,
         };

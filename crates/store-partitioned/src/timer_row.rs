@@ -289,7 +289,7 @@ impl TimerRow {
 
     /// The position of its claim, if it has one.
     pub fn claim_position(&self) -> Option<Vec<u8>> {
-        self.head.held.map(|held| layout::claimed(held.epoch, held.lease, held.token, self.id))
+        self.head.held.map(|held| layout::claimed(&held, self.head.at, self.id))
     }
 
     // ── As the database keeps it ───────────────────────────────────────────────────────────────────────────────
@@ -304,9 +304,7 @@ impl TimerRow {
         }
         match (head.status, head.held) {
             (Status::Pending, _) => positions.with(layout::STANDING, layout::pending(&self.entry())),
-            (Status::Executing, Some(held)) => {
-                positions.with(layout::STANDING, layout::claimed(held.epoch, held.lease, held.token, id))
-            }
+            (Status::Executing, Some(held)) => positions.with(layout::STANDING, layout::claimed(&held, head.at, id)),
             (status, _) if status.is_finished() => positions.with(layout::STANDING, layout::ended(head.updated_at, id)),
             _ => positions,
         }

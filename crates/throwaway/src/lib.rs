@@ -1,6 +1,6 @@
 //! Servers that live as long as a test, and the ports they listen on.
 //!
-//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL, TiDB, MongoDB or NATS and gets one of its own: fresh, in a temporary
+//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL, TiDB, MongoDB, Cassandra or NATS and gets one of its own: fresh, in a temporary
 //! directory, on a free port of 127.0.0.1. It is gone when it is dropped, and it is gone when the test process ends in any
 //! other way:
 //!
@@ -22,6 +22,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot have its server has to fail, and the message says why")]
 
 mod binaries;
+mod cassandra;
 mod home;
 mod keeper;
 mod mongodb;
@@ -31,8 +32,10 @@ mod port;
 mod postgres;
 mod server_user;
 
+use std::io::Write;
 use std::sync::OnceLock;
 
+pub use cassandra::Cassandra;
 pub use mongodb::Mongodb;
 pub use mysql::Mysql;
 pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};
@@ -78,6 +81,20 @@ pub fn tidb() -> Option<&'static Mysql> {
 pub fn mongodb() -> Option<&'static Mongodb> {
     static SHARED: OnceLock<Option<Mongodb>> = OnceLock::new();
     SHARED.get_or_init(Mongodb::start).as_ref()
+}
+
+/// The Cassandra of one node that all tests of one test binary share; `None`, and a line that says so, where `scripts/cassandra.sh` finds none.
+///
+/// It ends as the shared PostgreSQL does.
+pub fn cassandra() -> Option<&'static Cassandra> {
+    static SHARED: OnceLock<Option<Cassandra>> = OnceLock::new();
+    let shared = SHARED.get_or_init(Cassandra::start).as_ref();
+    if shared.is_none() {
+        let line = "skipped: there is no Cassandra here, and scripts/cassandra.sh --fetch gets one";
+        // Past the capture of the test harness.
+        drop(writeln!(std::io::stderr(), "{line}"));
+    }
+    shared
 }
 
 /// The NATS that all tests of one test binary share, JetStream included. The first call starts it.

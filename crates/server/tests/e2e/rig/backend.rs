@@ -1,14 +1,19 @@
+mod cassandra;
 mod mariadb;
 mod mongodb;
 mod postgres;
 mod sqlite;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tempfile::TempDir;
 
-use mariadb::Mariadb;
 use self::mongodb::Mongodb;
+use cassandra::Cassandra;
+use mariadb::Mariadb;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -134,6 +139,16 @@ impl Backend {
     /// A database of a server that not every machine has.
     pub fn mongodb_at(url: String) -> Self {
         Self::on(Mongodb::at(url))
+    }
+
+    /// `None`, and a line that says so, where there is no Cassandra to be had.
+    pub fn cassandra() -> Option<Self> {
+        Cassandra::new().map(Self::on)
+    }
+
+    /// A keyspace of a cluster that the test has for itself.
+    pub fn cassandra_on(server: &Arc<throwaway::Cassandra>) -> Self {
+        Self::on(Cassandra::on(server))
     }
 
     fn on(database: impl Database + 'static) -> Self {

@@ -1,0 +1,21 @@
+//! The driver and the whole contract of a store on a real Cassandra, for `make soak`: they take minutes.
+//!
+//! ```text
+//! scripts/cassandra.sh --fetch && cargo test --package store-cassandra --test every_cassandra
+//! CASSANDRA_VERSION=4.1.10 …
+//! ```
+//!
+//! All tests share one server, one keyspace and its table: each has partitions of its own, because a table for each would cost Cassandra more than what is
+//! tested. Without a Cassandra they are skipped, and say so.
+#![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
+
+mod apart;
+mod conformance;
+mod gaps;
+mod setup;
+
+mod database {
+    use crate::apart::connect;
+
+    store_partitioned::database_suite!(connect().await);
+}
