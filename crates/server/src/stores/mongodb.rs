@@ -65,7 +65,9 @@ async fn connect(address: &Address, clock: &Arc<dyn Clock>) -> Result<MongodbDat
                 tracing::warn!("{error}; waiting for it");
                 tokio::time::sleep(PAUSE).await;
             }
-            Err(OpenError::Address(rule)) => return Err(Failure::Configuration(format!("DATABASE_URL is wrong: {rule}.").into())),
+            Err(OpenError::Address(rule)) => {
+                return Err(Failure::Configuration(format!("DATABASE_URL is wrong: {rule}.").into()));
+            }
             Err(error) => return Err(Failure::run(format!("{error}."), error)),
         }
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use mariadb::Mariadb;
 use self::mongodb::Mongodb;
+use mariadb::Mariadb;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
