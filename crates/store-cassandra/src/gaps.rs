@@ -134,8 +134,6 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<Stretch>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
-
     use super::*;
 
     fn sure(gaps: &mut Gaps, from: &[u8], to: &[u8]) {

@@ -178,8 +178,6 @@ fn decoded(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
-
     use super::*;
 
     #[test]
