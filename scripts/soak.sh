@@ -27,6 +27,9 @@ fi
 heading "the whole contract of stores on MySQL"
 cargo test --locked --package store-mysql --test every_server mysql
 
+heading "what the tests of a Galera cluster need"
+scripts/galera.sh || echo "left out: that test"
+
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1
 

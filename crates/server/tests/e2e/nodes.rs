@@ -3,7 +3,6 @@
 mod division;
 mod floods;
 mod lateness;
-mod mariadb;
 mod pauses;
 mod skew;
 mod status;

@@ -1,12 +1,15 @@
-mod mariadb;
+mod mysql;
 mod postgres;
 mod sqlite;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tempfile::TempDir;
 
-use mariadb::Mariadb;
+use mysql::{Mysql, Server};
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -126,7 +129,12 @@ impl Backend {
     }
 
     pub fn mariadb() -> Self {
-        Self::on(Mariadb::new())
+        Self::on(Mysql::on(Server::shared()))
+    }
+
+    /// A database of a server that the test has for itself: MariaDB, or what speaks as it does.
+    pub fn mysql_on(server: &Arc<throwaway::Mysql>) -> Self {
+        Self::on(Mysql::on(Server::Own(Arc::clone(server))))
     }
 
     fn on(database: impl Database + 'static) -> Self {
