@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The fault suite for longer than a build has time for: real processes on a real PostgreSQL, killed, paused and cut off.
+# The fault suite for longer than a build has time for: real processes on real servers, most on PostgreSQL, killed, paused and cut off.
 # FAULT_SCALE multiplies the number of faults (30 takes about an hour and a half); FAULT_SEED repeats the choices of a run.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -43,6 +43,9 @@ for version in 5.0.9 4.1.10; do
   fi
 done
 
+heading "what the tests of a Galera cluster need"
+scripts/galera.sh || echo "left out: that test"
+
 heading "promises, load and size, optimised"
 SOAK=1 cargo test --release --locked --package server --test e2e -- --include-ignored --nocapture --test-threads=1
 

@@ -102,7 +102,8 @@ async fn apply_missing(session: &mut Session) -> Result<(), sqlx::Error> {
         if session.dialect() == Dialect::Tidb && version == tidb::TABLES_VERSION {
             sqlx::raw_sql(tidb::TABLES).execute(&mut *session).await?;
         }
-        sqlx::query("INSERT INTO timer_migration (version) VALUES (?)").bind(version).execute(&mut *session).await?;
+        // Servers that replicate to each other do not share the lock, so that a process on another one may have made the same.
+        sqlx::query("INSERT IGNORE INTO timer_migration (version) VALUES (?)").bind(version).execute(&mut *session).await?;
         tracing::info!(migration.version = version, "database migrated");
     }
     Ok(())

@@ -44,6 +44,11 @@ impl Driver for Sessions {
     }
 }
 
+/// A server of a Galera cluster first catches up with what the others have acknowledged, before it reads or writes: an answer that stayed
+/// out is read back, and by then a proxy may lead to another server. Not every MariaDB knows the setting.
+const CATCH_UP: &str = "SET SESSION wsrep_sync_wait = 7";
+const IS_IN_A_CLUSTER: &str = "SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'";
+
 /// A session as all of them are. Locks are waited for in whole seconds.
 pub async fn connect(options: &MySqlConnectOptions, lock_timeout: Duration) -> Result<Session, sqlx::Error> {
     let mut connection = options.connect().await?;
@@ -53,6 +58,9 @@ pub async fn connect(options: &MySqlConnectOptions, lock_timeout: Duration) -> R
     let dialect = Dialect::of(&version);
     if dialect == Dialect::Tidb {
         sqlx::raw_sql(tidb::SETTINGS).execute(&mut connection).await?;
+    }
+    if version.contains("MariaDB") && sqlx::raw_sql(IS_IN_A_CLUSTER).fetch_optional(&mut connection).await?.is_some() {
+        sqlx::raw_sql(CATCH_UP).execute(&mut connection).await?;
     }
     Ok(Session::new(connection, dialect))
 }

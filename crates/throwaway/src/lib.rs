@@ -13,6 +13,8 @@
 //! test that stops the server takes a `Postgres::start()` for itself. PostgreSQL is durable as in production (`fsync` stays
 //! on). MariaDB and MySQL wait for no disk: what they have written survives `stop_immediate`, for the kernel keeps it.
 //!
+//! `Galera::start()` is three MariaDB servers that replicate to each other.
+//!
 //! `throwaway::nats()` is shared in the same way: there each test takes subjects and stream names that no other test uses. A
 //! test that stops or pauses the server takes a `Nats::start()`, one that wants users, a token, TLS or other limits describes
 //! it with `Nats::builder()`, and one that kills a stream's leader takes a `NatsCluster`. What a single server acknowledged
@@ -37,7 +39,7 @@ use std::sync::OnceLock;
 
 pub use cassandra::Cassandra;
 pub use mongodb::Mongodb;
-pub use mysql::Mysql;
+pub use mysql::{Galera, Mysql};
 pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};
 pub use port::free_port;
 pub use postgres::Postgres;

@@ -1,4 +1,6 @@
-//! One MariaDB, MySQL or TiDB server in a temporary directory.
+//! One MariaDB, MySQL or TiDB server in a temporary directory, or three MariaDB servers that replicate to each other.
+
+mod galera;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ use crate::keeper::{self, KILLED_WITH_KEEPER};
 use crate::port::free_port;
 use crate::server_user::ServerUser;
 
+pub use galera::Galera;
+
 /// Put there by `scripts/setup.sh`.
 const MYSQL_OF_THIS_CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/mysql");
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -23,6 +27,8 @@ const POLLS_MAX: u32 = 3_000;
 const LAUNCH_ATTEMPTS_MAX: u32 = 5;
 const READY: &str = "ready for connections";
 const TIDB_READY: &str = "server is running MySQL protocol";
+/// It takes connections, and it is in step with the others.
+const GALERA_READY: [&str; 2] = ["mariadbd: ready for connections", "Synchronized with group, ready for connections"];
 
 /// The user that tests log in as, without a password. By its address, so that no name has to be resolved.
 const CREATE_USER: &str = "CREATE USER IF NOT EXISTS 'timer'@'127.0.0.1' IDENTIFIED BY '';
@@ -33,6 +39,8 @@ GRANT ALL PRIVILEGES ON *.* TO 'timer'@'127.0.0.1' WITH GRANT OPTION;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Mariadb,
+    /// A MariaDB that replicates to others.
+    Galera(galera::Member),
     Mysql {
         root: PathBuf,
     },
@@ -93,9 +101,19 @@ impl Mysql {
         mysql
     }
 
+    /// What people call it.
+    pub const fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Mariadb => "MariaDB",
+            Kind::Galera(_) => "Galera",
+            Kind::Mysql { .. } => "MySQL",
+            Kind::Tidb { .. } => "TiDB",
+        }
+    }
+
     /// The URL of `database`. Every user of this machine may log in without a password.
     pub fn url(&self, database: &str) -> String {
-        let scheme = if self.kind == Kind::Mariadb { "mariadb" } else { "mysql" };
+        let scheme = if matches!(self.kind, Kind::Mariadb | Kind::Galera(_)) { "mariadb" } else { "mysql" };
         format!("{scheme}://timer@127.0.0.1:{}/{database}", self.port)
     }
 
@@ -197,14 +215,14 @@ impl Mysql {
         command.args(["--innodb-flush-method=nosync", "--skip-innodb-doublewrite"]);
         match &self.kind {
             Kind::Mysql { root } => command.arg(format!("--basedir={}", root.display())).arg("--performance-schema=OFF"),
-            Kind::Mariadb | Kind::Tidb { .. } => command.arg("--debug-no-sync"),
+            Kind::Mariadb | Kind::Galera(_) | Kind::Tidb { .. } => command.arg("--debug-no-sync"),
         };
         command
     }
 
     fn program(&self) -> PathBuf {
         match &self.kind {
-            Kind::Mariadb => PathBuf::from("/usr/sbin/mariadbd"),
+            Kind::Mariadb | Kind::Galera(_) => PathBuf::from("/usr/sbin/mariadbd"),
             Kind::Mysql { root } => root.join("bin/mysqld"),
             Kind::Tidb { program } => program.clone(),
         }
@@ -216,7 +234,7 @@ impl Mysql {
         let mut command = match self.kind {
             // It sets itself up at its first start.
             Kind::Tidb { .. } => return,
-            Kind::Mariadb => {
+            Kind::Mariadb | Kind::Galera(_) => {
                 let mut command = self.command(Path::new("mariadb-install-db"), &[]);
                 command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
                 command
@@ -236,7 +254,6 @@ impl Mysql {
         let mut command = self.command(&self.program(), &KILLED_WITH_KEEPER);
         command.arg(format!("--socket={}", self.home.path().join("socket").display()));
         command.arg(format!("--pid-file={}", self.home.path().join("pid").display()));
-        command.arg(format!("--init-file={}", self.home.path().join("init.sql").display()));
         command.arg(format!("--port={}", self.port));
         command.args([
             "--bind-address=127.0.0.1",
@@ -245,10 +262,22 @@ impl Mysql {
             "--skip-log-bin",
             "--max-connections=400",
         ]);
-        if let Kind::Mysql { .. } = self.kind {
-            command.args(["--mysqlx=OFF", "--max-prepared-stmt-count=100000"]);
+        if !self.joins() {
+            command.arg(format!("--init-file={}", self.home.path().join("init.sql").display()));
+        }
+        match &self.kind {
+            Kind::Mysql { .. } => {
+                command.args(["--mysqlx=OFF", "--max-prepared-stmt-count=100000"]);
+            }
+            Kind::Galera(member) => member.configure(&mut command, &self.data()),
+            Kind::Mariadb | Kind::Tidb { .. } => {}
         }
         command
+    }
+
+    /// Whether it will be given its data by another server.
+    fn joins(&self) -> bool {
+        matches!(&self.kind, Kind::Galera(member) if !member.begins(&self.data()))
     }
 
     fn tidb_command(&self) -> Command {
@@ -264,15 +293,16 @@ impl Mysql {
     /// Starts the server and waits until it takes connections. `None` when another process listens on its port.
     fn launch(&self) -> Option<Child> {
         let log = File::create(self.log()).expect("the log of a MySQL server could not be made");
-        let (mut command, ready) = match self.kind {
-            Kind::Tidb { .. } => (self.tidb_command(), TIDB_READY),
-            _ => (self.mysql_command(), READY),
+        let (mut command, ready): (_, &[&str]) = match self.kind {
+            Kind::Tidb { .. } => (self.tidb_command(), &[TIDB_READY]),
+            Kind::Galera(_) => (self.mysql_command(), &GALERA_READY),
+            Kind::Mariadb | Kind::Mysql { .. } => (self.mysql_command(), &[READY]),
         };
         command.stdout(Stdio::null()).stderr(log);
         let mut child = keeper::spawn(command).expect("setpriv (package `util-linux`) could not be run");
         for _ in 0..POLLS_MAX {
             let log = fs::read_to_string(self.log()).unwrap_or_default();
-            if log.contains(ready) {
+            if ready.iter().all(|words| log.contains(words)) {
                 return Some(child);
             }
             if child.try_wait().expect("the state of a MySQL server could not be read").is_some() {

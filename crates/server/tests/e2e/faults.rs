@@ -3,7 +3,9 @@
 
 mod churn;
 mod database;
+mod galera;
 mod kills;
 mod links;
+mod mysql;
 mod races;
 mod storm;

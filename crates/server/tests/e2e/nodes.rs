@@ -4,7 +4,6 @@ mod cassandra;
 mod division;
 mod floods;
 mod lateness;
-mod mariadb;
 mod mongodb;
 mod pauses;
 mod skew;

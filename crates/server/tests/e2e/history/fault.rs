@@ -36,6 +36,12 @@ impl Fault {
         Self { from, sent_until: i64::MIN, over: to, resumed: None }
     }
 
+    /// A part of the database died, and its nodes with it: what they had claimed they delivered until another one had taken over. It was
+    /// whole again in the end.
+    pub fn partial_outage(from: i64, taken_over: i64, to: i64) -> Self {
+        Self { from, sent_until: taken_over, over: to, resumed: None }
+    }
+
     /// Whether a call that arrives now may have been held back by this.
     pub fn held_until(&self, arrived: i64) -> bool {
         self.resumed.is_some_and(|resumed| (resumed..=resumed + tolerated(RELEASED_WITHIN_MICROS)).contains(&arrived))

@@ -1,6 +1,6 @@
 mod cassandra;
-mod mariadb;
 mod mongodb;
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use self::mongodb::Mongodb;
 use cassandra::Cassandra;
-use mariadb::Mariadb;
+use mysql::{Mysql, Server};
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -133,7 +133,12 @@ impl Backend {
     }
 
     pub fn mariadb() -> Self {
-        Self::on(Mariadb::new())
+        Self::on(Mysql::on(Server::shared()))
+    }
+
+    /// A database of a server that the test has for itself: MariaDB, or what speaks as it does.
+    pub fn mysql_on(server: &Arc<throwaway::Mysql>) -> Self {
+        Self::on(Mysql::on(Server::Own(Arc::clone(server))))
     }
 
     /// A database of a server that not every machine has.

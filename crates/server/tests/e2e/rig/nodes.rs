@@ -10,11 +10,13 @@ pub const LEASE_MICROS: i64 = 3_500_000;
 
 const SHARED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Several services on one PostgreSQL, called `node-0`, `node-1` and so on.
+/// Several services on one database, called `node-0`, `node-1` and so on.
 pub struct Nodes {
     pub services: Vec<Service>,
     /// The way of each to the database, if they have ways of their own.
     pub links: Vec<Link>,
+    /// The address of the database for each, if it is not that of the backend.
+    urls: Vec<String>,
     pub backend: Backend,
 }
 
@@ -32,21 +34,31 @@ impl Nodes {
     }
 
     pub async fn start_on(backend: Backend, links: Vec<Link>, count: usize) -> Self {
-        let mut nodes = Self { services: Vec::new(), links, backend };
+        let urls = links.iter().map(|link| link.url().to_owned()).collect();
+        Self { services: Vec::new(), links, urls, backend }.with(count).await
+    }
+
+    /// One for each address of the same database.
+    pub async fn start_at(backend: Backend, urls: Vec<String>) -> Self {
+        let count = urls.len();
+        Self { services: Vec::new(), links: Vec::new(), urls, backend }.with(count).await
+    }
+
+    async fn with(mut self, count: usize) -> Self {
         for _ in 0..count {
-            nodes.begin_another();
+            self.begin_another();
         }
-        for service in &mut nodes.services {
+        for service in &mut self.services {
             service.wait_until_healthy().await;
         }
-        nodes.wait_until_shared(count).await;
-        nodes
+        self.wait_until_shared(count).await;
+        self
     }
 
     /// Not yet waited for.
     pub fn begin_another(&mut self) {
         let number = self.services.len();
-        let url = self.links.get(number).map_or(self.backend.url(), Link::url);
+        let url = self.urls.get(number).map_or(self.backend.url(), String::as_str);
         let settings = [("MIN_DELAY", "0s"), ("NODE_NAME", &format!("node-{number}")), ("DATABASE_URL", url)];
         let service = Service::begin(&self.backend, &settings);
         self.services.push(service);
