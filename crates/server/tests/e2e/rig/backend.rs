@@ -1,16 +1,11 @@
-mod cassandra;
 mod mariadb;
 mod postgres;
 mod sqlite;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use cassandra::Cassandra;
 use mariadb::Mariadb;
 use postgres::Postgres;
 use sqlite::Sqlite;
@@ -132,16 +127,6 @@ impl Backend {
 
     pub fn mariadb() -> Self {
         Self::on(Mariadb::new())
-    }
-
-    /// `None`, and a line that says so, where there is no Cassandra to be had.
-    pub fn cassandra() -> Option<Self> {
-        Cassandra::new().map(Self::on)
-    }
-
-    /// A keyspace of a cluster that the test has for itself.
-    pub fn cassandra_on(server: &Arc<throwaway::Cassandra>) -> Self {
-        Self::on(Cassandra::on(server))
     }
 
     fn on(database: impl Database + 'static) -> Self {
