@@ -29,7 +29,7 @@ cargo test --locked --package store-mysql --test every_server mysql
 
 heading "the whole contract of drivers and stores on MongoDB"
 if scripts/mongodb.sh --fetch; then
-  cargo test --locked --package store-mongodb --test server -- --test-threads=4
+  cargo test --locked --package store-mongodb --test every_mongodb -- --test-threads=4
 else
   echo "left out: there is no MongoDB for tests (see scripts/mongodb.sh)"
 fi

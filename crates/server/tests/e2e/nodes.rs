@@ -1,5 +1,6 @@
 //! Several services on one database server: they share the work, and no receiver is called twice for it.
 
+mod cassandra;
 mod division;
 mod floods;
 mod lateness;

@@ -1,24 +1,19 @@
-<<<<<<< HEAD
 mod cassandra;
 mod mongodb;
 mod mysql;
-=======
-mod mariadb;
->>>>>>> h20a
 mod postgres;
 mod sqlite;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tempfile::TempDir;
 
-<<<<<<< HEAD
 use self::mongodb::Mongodb;
 use cassandra::Cassandra;
 use mysql::{Mysql, Server};
-=======
-use mariadb::Mariadb;
->>>>>>> h20a
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -149,6 +144,16 @@ impl Backend {
     /// A database of a server that not every machine has.
     pub fn mongodb_at(url: String) -> Self {
         Self::on(Mongodb::at(url))
+    }
+
+    /// `None`, and a line that says so, where there is no Cassandra to be had.
+    pub fn cassandra() -> Option<Self> {
+        Cassandra::new().map(Self::on)
+    }
+
+    /// A keyspace of a cluster that the test has for itself.
+    pub fn cassandra_on(server: &Arc<throwaway::Cassandra>) -> Self {
+        Self::on(Cassandra::on(server))
     }
 
     fn on(database: impl Database + 'static) -> Self {

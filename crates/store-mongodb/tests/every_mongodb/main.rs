@@ -1,7 +1,7 @@
 //! What holds on a real MongoDB: the contract of drivers, the contract of stores, and what is this database's own.
 //!
 //! ```text
-//! scripts/mongodb.sh --fetch && cargo test --package store-mongodb --test server
+//! scripts/mongodb.sh --fetch && cargo test --package store-mongodb --test every_mongodb
 //! ```
 #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
 
