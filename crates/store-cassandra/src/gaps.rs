@@ -8,7 +8,7 @@
 //!       └─────────────── an entry is made in it ─────────────────┴──▶ cut, in the same batch
 //! ```
 //!
-//! Every batch that makes entries has the condition that the note is the one its writer knows. So whoever makes an entry
+//! Every batch that makes entries has the condition that the note is the one its writer knows. So a writer that makes an entry
 //! within a stretch, announced or sure, cuts it, and no stretch becomes sure after an entry was made in it.
 
 use uuid::Uuid;

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use store::StoreResult;
 use store_cassandra::{Cassandra, CassandraOptions};
-use store_partitioned::{Columns, Consistency, Database, Memory, Outcome, Partition, Range, Row, Write};
+use store_partitioned::{Columns, Consistency, Database, Outcome, Partition, Range, Row, Write};
 
-pub fn options() -> Option<CassandraOptions> {
-    let server = throwaway::cassandra()?;
-    Some(CassandraOptions::parse(&server.url("shared")).unwrap())
+/// The server that all tests share. `throwaway` says how to get one where there is none, and then they fail.
+pub fn server() -> &'static throwaway::Cassandra {
+    throwaway::cassandra().unwrap()
 }
 
-/// A connection of its own. Without a Cassandra, which is told, the database in memory stands in for it.
+pub fn options() -> CassandraOptions {
+    CassandraOptions::parse(&server().url("shared")).unwrap()
+}
+
+/// A connection of its own.
 pub async fn connect() -> Arc<dyn Database> {
-    match options() {
-        Some(options) => Arc::new(Cassandra::connect(&options).await.unwrap()),
-        None => Arc::new(Memory::default()),
-    }
+    Arc::new(Cassandra::connect(&options()).await.unwrap())
 }
 
 /// A database whose partitions have a prefix.

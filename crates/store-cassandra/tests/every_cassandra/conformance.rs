@@ -4,37 +4,30 @@ use std::sync::Arc;
 
 use domain::{Clock, SystemClock, TimerId};
 use store::Store;
-use store_cassandra::Cassandra;
 use store_conformance::Fixture;
 use store_partitioned::{
-    Change, Columns, Condition, Consistency, Database, Memory, Outcome, Partition, PartitionedStore, Positions, Version, Write,
+    Change, Columns, Condition, Consistency, Database, Outcome, Partition, PartitionedStore, Positions, Version, Write,
 };
 use uuid::Uuid;
 
-use crate::apart::{Apart, options};
+use crate::apart::{Apart, connect};
 
 const SHARDS: u16 = 4;
 
 struct OnCassandra {
     prefix: String,
-    /// Without a Cassandra: what stands in for it.
-    memory: Memory,
     clock: Arc<dyn Clock>,
 }
 
 impl OnCassandra {
     fn new() -> Self {
         let prefix = format!("t{}", Uuid::now_v7().simple());
-        Self { prefix, memory: Memory::default(), clock: Arc::new(SystemClock::default()) }
+        Self { prefix, clock: Arc::new(SystemClock::default()) }
     }
 
     /// A process of its own, as far as the database can tell.
     async fn database(&self) -> Arc<dyn Database> {
-        let database: Arc<dyn Database> = match options() {
-            Some(options) => Arc::new(Cassandra::connect(&options).await.unwrap()),
-            None => Arc::new(self.memory.clone()),
-        };
-        Arc::new(Apart { database, prefix: self.prefix.clone() })
+        Arc::new(Apart { database: connect().await, prefix: self.prefix.clone() })
     }
 }
 
@@ -50,9 +43,6 @@ impl Fixture for OnCassandra {
 
     /// Writes a body that cannot be read, and leaves everything else.
     async fn spoil(&self, id: TimerId) -> bool {
-        if options().is_none() {
-            return false;
-        }
         let (database, partition) = (self.database().await, Partition::new(format!("timers-{}", id.shard(SHARDS).0)));
         let key = id.as_uuid().as_bytes().to_vec();
         let row = database.read(&partition, std::slice::from_ref(&key), Columns::HEAD, Consistency::Linearizable).await.unwrap();

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All tests share one server, one keyspace and its table: each has partitions of its own, because a table for each would cost Cassandra more than what is
-//! tested. Without a Cassandra they are skipped, and say so.
+//! tested. Without a Cassandra they fail, and say how to get one.
 #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
 
 mod apart;

@@ -10,7 +10,7 @@ use store_partitioned::PartitionedStore;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_processes_set_up_a_new_keyspace_at_once() {
-    let Some(server) = throwaway::cassandra() else { return };
+    let server = crate::apart::server();
     let options = CassandraOptions::parse(&format!("{}&shards=5", server.new_keyspace())).unwrap();
     let opened = join_all((0..4).map(|_| async {
         let database = Arc::new(Cassandra::connect(&options).await.unwrap());
@@ -23,7 +23,7 @@ async fn many_processes_set_up_a_new_keyspace_at_once() {
 
 #[tokio::test]
 async fn one_copy_is_noticed() {
-    let Some(server) = throwaway::cassandra() else { return };
+    let server = crate::apart::server();
     let options = CassandraOptions::parse(&server.url("shared")).unwrap();
     let database = Cassandra::connect(&options).await.unwrap();
     assert_eq!(database.durability().weak_settings, ["replication_factor=1"], "its log is written before it answers");
