@@ -44,6 +44,13 @@ AT_ONCE = 4
 # What is refused must not look like what was done.
 PRELUDE = """set -euo pipefail
 curl() { command curl --fail-with-body --max-time 30 "$@"; }
+background=()
+"""
+# What goes on in the background may be at work still, but it must not have failed.
+CODA = """
+for process in ${background[@]+"${background[@]}"}; do
+  kill -0 "$process" 2>/dev/null || wait "$process"
+done
 """
 
 
@@ -152,8 +159,8 @@ class Page:
                 program = home / f"block-{block.line}.py"
                 program.write_text(code)
                 code = f"python3 {program}\n"
-            parts.append(f"{{ {code.strip()}; }} &\n" if "background" in block.marks else code)
-        return "".join(parts)
+            parts.append(f"{{ {code.strip()}\n}} &\nbackground+=($!)\n" if "background" in block.marks else code)
+        return "".join([*parts, CODA])
 
     def run(self) -> None:
         self.check()
