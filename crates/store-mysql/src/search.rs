@@ -30,7 +30,7 @@ pub struct Finder {
 impl store_sql::Finder for Finder {
     type Driver = Sessions;
 
-    fn is_indexed(_: &Namespace) -> bool {
+    fn is_indexed(&self, _: &Namespace) -> bool {
         true
     }
 

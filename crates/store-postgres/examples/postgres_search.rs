@@ -11,7 +11,7 @@ use domain::{Clock, SystemClock};
 use store::{Filter, ListQuery, Sort, TimerStore};
 use store_postgres::{PostgresOptions, PostgresStore};
 
-const TOTAL_BUDGET: Duration = Duration::from_millis(15);
+const TOTAL_BUDGET: Duration = Duration::from_millis(8);
 
 #[tokio::main]
 async fn main() {

@@ -8,13 +8,14 @@ use std::{
     },
 };
 
-use domain::{NewTimer, TimerId};
+use domain::{Namespace, NewTimer, TimerId};
 use sqlx::{PgConnection, Row, types::Uuid};
 use store::{Created, StoreResult, Unreadable};
 use store_sql::{Call, Inserted, Inserts, Met, sql};
 
 use crate::{
     conflict::Resolve,
+    default_index::DefaultIndex,
     failure::{Failure, Step, Verdict},
     read::Read,
     rows::DefinitionColumns,
@@ -31,6 +32,7 @@ pub type Creates = store_sql::Creates<Statements>;
 pub struct Statements {
     pub bulkhead: Bulkhead,
     pub shards: Arc<AtomicU16>,
+    pub default_index: Arc<DefaultIndex>,
 }
 
 impl Statements {
@@ -44,6 +46,9 @@ impl Inserts for Statements {
 
     /// An id that no client chose is free, so most batches need not ask. Where that turns out to be wrong, nothing was written.
     async fn insert(&self, timers: &[Arc<NewTimer>]) -> Result<Inserted, Failure> {
+        if timers.iter().any(|new| new.definition.namespace.as_str() != Namespace::DEFAULT) {
+            self.default_index.want();
+        }
         let mut insert = Insert::new(timers, self.shards());
         if !insert.asks_first {
             let again = insert.clone();

@@ -19,6 +19,9 @@ const INDEXES: [(&str, &str); 2] = [
     ("definition_group", "definition (namespace, group_name, id) WHERE group_name IS NOT NULL"),
 ];
 
+/// By which timers of the default namespace are listed; only where others are in use beside it: see [`crate::default_index`].
+pub const OF_DEFAULT: (&str, &str) = ("definition_default", "definition (created_at, id) WHERE namespace = 'default'");
+
 /// Any number that no other program locks in this database.
 const LOCK: i64 = 0x7469_6d65_7201;
 
@@ -42,22 +45,35 @@ pub async fn build(options: PgConnectOptions) {
 
 async fn build_over(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
     let mut session = options.connect().await?;
-    for (name, _) in INDEXES {
-        if !is_valid(&mut session, name).await? {
-            build_missing(&mut session).await?;
-            break;
-        }
-    }
+    let has_others = "SELECT EXISTS (SELECT FROM definition WHERE namespace <> 'default')";
+    let has_others: bool = sqlx::query_scalar(has_others).fetch_one(&mut session).await?;
+    let indexes: Vec<_> = INDEXES.into_iter().chain(has_others.then_some(OF_DEFAULT)).collect();
+    build_missing(&mut session, &indexes).await?;
+    session.close().await
+}
+
+/// Builds one more, while the service runs.
+pub async fn build_one(options: &PgConnectOptions, index: (&str, &str)) -> Result<(), sqlx::Error> {
+    let mut session =
+        options.clone().options([("lock_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]).connect().await?;
+    build_missing(&mut session, &[index]).await?;
     session.close().await
 }
 
 /// Under a lock, because the index that another process is building looks like one whose build has failed. The lock is tried for and
 /// not waited for: a statement that waits has a snapshot, and the build of the other process would wait for that.
-async fn build_missing(session: &mut PgConnection) -> Result<(), sqlx::Error> {
+async fn build_missing(session: &mut PgConnection, indexes: &[(&str, &str)]) -> Result<(), sqlx::Error> {
+    let mut is_missing = false;
+    for (name, _) in indexes {
+        is_missing |= !is_valid(session, name).await?;
+    }
+    if !is_missing {
+        return Ok(());
+    }
     while !sqlx::query_scalar::<_, bool>("SELECT pg_try_advisory_lock($1)").bind(LOCK).fetch_one(&mut *session).await? {
         sleep(PAUSE).await;
     }
-    for (name, on) in INDEXES {
+    for (name, on) in indexes {
         let mut tried = 1;
         while let Err(error) = build_index(session, name, on).await {
             if tried == TRIES_MAX || !is_contention(&error) {
@@ -85,7 +101,7 @@ async fn build_index(session: &mut PgConnection, name: &str, on: &str) -> Result
     Ok(())
 }
 
-async fn is_valid(session: &mut PgConnection, name: &str) -> Result<bool, sqlx::Error> {
+pub async fn is_valid(session: &mut PgConnection, name: &str) -> Result<bool, sqlx::Error> {
     let valid = "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND indisvalid)";
     sqlx::query_scalar(valid).bind(name).fetch_one(session).await
 }
@@ -96,7 +112,7 @@ mod tests {
 
     const TABLES: &str = "
         CREATE TABLE outcome (id uuid PRIMARY KEY, status text);
-        CREATE TABLE definition (id uuid PRIMARY KEY, namespace text, group_name text)";
+        CREATE TABLE definition (id uuid PRIMARY KEY, namespace text, group_name text, created_at bigint)";
     const VALID: &str = "SELECT string_agg(indexrelid::regclass::text, ' ' ORDER BY indexrelid::regclass::text)
                          FROM pg_index WHERE indisvalid AND NOT indisprimary AND indrelid IN ('outcome'::regclass, 'definition'::regclass)";
 

@@ -27,6 +27,7 @@ mod change_all;
 mod claim;
 mod conflict;
 mod create;
+mod default_index;
 mod due;
 mod events;
 mod expired;
@@ -75,6 +76,7 @@ use store_sql::{Count, List};
 
 use crate::{
     create::Creates,
+    default_index::DefaultIndex,
     gather::Gathered,
     nudge::{Inbox, Nudge, Sender},
     search::Finder,
@@ -164,6 +166,7 @@ pub struct PostgresStore {
     creates: Creates,
     gathered: Gathered,
     expired: expired::Search,
+    default_index: Arc<DefaultIndex>,
 }
 
 impl PostgresStore {
@@ -173,6 +176,7 @@ impl PostgresStore {
         let found = open::look(&options).await?;
         let shards = Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
         let callers = CALLERS.bulkhead(&options);
+        let default_index = Arc::new(DefaultIndex::of(&options));
         Ok(Self {
             durability: found.durability,
             lists: LISTS.bulkhead(&options),
@@ -183,9 +187,14 @@ impl PostgresStore {
             nudges: NUDGES.bulkhead(&options.clone().options(NUDGES_SESSION)),
             inbox: Inbox::new(&options),
             sender: Sender::random(),
-            creates: Creates::start(create::Statements { bulkhead: callers.clone(), shards: Arc::clone(&shards) }),
+            creates: Creates::start(create::Statements {
+                bulkhead: callers.clone(),
+                shards: Arc::clone(&shards),
+                default_index: Arc::clone(&default_index),
+            }),
             gathered: Gathered::start(&callers, &shards),
             expired: expired::Search::default(),
+            default_index,
             options,
             shards,
             callers,
@@ -198,6 +207,10 @@ impl PostgresStore {
         let setup = migrate::migrate(&self.options).await?;
         self.shards.store(setup.shards, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn finder(&self) -> Finder {
+        Finder { shards: self.shards(), default_index: Arc::clone(&self.default_index) }
     }
 
     /// Whether the server keeps what it acknowledges.
@@ -246,11 +259,11 @@ impl TimerStore for PostgresStore {
     }
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.lists.run(List { finder: Finder { shards: self.shards() }, query: query.clone() }).await
+        self.lists.run(List { finder: self.finder(), query: query.clone() }).await
     }
 
     async fn count(&self, filter: &Filter, budget: Duration) -> StoreResult<store::Count> {
-        self.lists.run(Count { finder: Finder { shards: self.shards() }, filter: filter.clone(), budget }).await
+        self.lists.run(Count { finder: self.finder(), filter: filter.clone(), budget }).await
     }
 
     async fn update(&self, changed: &Timer, now: Timestamp) -> StoreResult<Changed> {

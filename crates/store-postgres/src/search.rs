@@ -2,7 +2,7 @@
 
 mod statement;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use domain::Namespace;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
@@ -10,6 +10,7 @@ use store::{Filter, ListQuery};
 use store_sql::{Answer, Line, Source, Tally};
 
 use crate::{
+    default_index::DefaultIndex,
     failure::{Failure, Step},
     rows::Fields,
     sessions::Sessions,
@@ -17,17 +18,24 @@ use crate::{
 
 const QUERY_CANCELED: &str = "57014";
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Finder {
     pub shards: u16,
+    pub default_index: Arc<DefaultIndex>,
 }
 
 impl store_sql::Finder for Finder {
     type Driver = Sessions;
 
-    /// Every namespace but the default one is in an index.
-    fn is_indexed(namespace: &Namespace) -> bool {
-        namespace.as_str() != Namespace::DEFAULT
+    fn is_indexed(&self, namespace: &Namespace) -> bool {
+        namespace.as_str() != Namespace::DEFAULT || self.default_index.is_there()
+    }
+
+    async fn look_for_indexes(&self, session: &mut PgConnection, namespaces: &[Namespace]) -> Result<(), Failure> {
+        if namespaces.iter().all(|namespace| self.is_indexed(namespace)) {
+            return Ok(());
+        }
+        self.default_index.look(session).await.or_not_done()
     }
 
     async fn find(

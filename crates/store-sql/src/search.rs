@@ -43,7 +43,16 @@ pub trait Finder: Clone + Send + Sync + 'static {
     type Driver: Driver;
 
     /// Whether the order of creation is known within this namespace.
-    fn is_indexed(namespace: &Namespace) -> bool;
+    fn is_indexed(&self, namespace: &Namespace) -> bool;
+
+    /// Finds out what [`is_indexed`](Self::is_indexed) has to know of these namespaces.
+    fn look_for_indexes(
+        &self,
+        _session: &mut Session<Self>,
+        _namespaces: &[Namespace],
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// Looks at the timers of a source from where the query goes on, and shows up to `rows_max` of those that match. Where few are asked for
     /// and there are more, it may show none.
@@ -141,14 +150,16 @@ impl<F: Finder> Call<F::Driver> for List<F> {
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut Session<F>) -> Result<Page, Failure> {
+        self.finder.look_for_indexes(session, &self.query.filter.namespaces).await?;
+        let is_indexed = |namespace: &Namespace| self.finder.is_indexed(namespace);
         let mut search = Search::new(&self.finder, &self.query);
-        let (first, later) = Few::of(&self.query.filter, self.query.sort, F::is_indexed);
+        let (first, later) = Few::of(&self.query.filter, self.query.sort, is_indexed);
         if search.few(session, &first).await? {
             return Ok(search.page);
         }
         let mut pace = Pace::new(self.query.budget);
         while !search.is_over {
-            let walked = search.stretch(session, Source::in_order(&self.query, pace.length(), F::is_indexed)).await?;
+            let walked = search.stretch(session, Source::in_order(&self.query, pace.length(), is_indexed)).await?;
             if search.is_over {
                 break;
             }

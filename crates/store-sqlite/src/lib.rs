@@ -20,6 +20,7 @@ mod checkpoint;
 mod claim;
 mod connection;
 mod create;
+mod default_index;
 mod due;
 mod events;
 mod failure;
@@ -54,7 +55,10 @@ mod writer;
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -117,6 +121,8 @@ pub struct SqliteStore {
     nodes: Nodes,
     path: PathBuf,
     presence: Arc<Presence>,
+    /// Whether it was built, or has to wait for the next start.
+    has_default_index: AtomicBool,
     _lock: Lock,
 }
 
@@ -136,7 +142,7 @@ impl Drop for Joined {
 impl SqliteStore {
     /// Opens the database at `path`, or sets one up where nothing is. `clock` is the database's clock.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let Opened { path, writer, commit, lock } = open::open(path.as_ref(), clock.now())?;
+        let Opened { path, writer, commit, lock, has_default_index } = open::open(path.as_ref(), clock.now())?;
         let refused = |cause: rusqlite::Error| OpenError::refused(&path, &cause);
         let failed = |cause: std::io::Error| OpenError::Failed { path: path.clone(), cause: cause.to_string() };
         let not_started = |error: StartError| match error {
@@ -156,6 +162,7 @@ impl SqliteStore {
             nodes: Nodes::default(),
             path: path.clone(),
             presence,
+            has_default_index: AtomicBool::new(has_default_index),
             _lock: lock,
         })
     }
@@ -164,6 +171,11 @@ impl SqliteStore {
 #[async_trait]
 impl TimerStore for SqliteStore {
     async fn create(&self, batch: Vec<NewTimer>) -> StoreResult<Vec<Created>> {
+        let is_other = |new: &NewTimer| new.definition.namespace.as_str() != Namespace::DEFAULT;
+        if !self.has_default_index.load(Ordering::Relaxed) && batch.iter().any(is_other) {
+            self.writer.write(default_index::Build).await?;
+            self.has_default_index.store(true, Ordering::Relaxed);
+        }
         let (work, done) = self.writer.write(Create::new(batch)).await?;
         Ok(work.answer(done))
     }

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use crate::{
     checkpoint,
     connection::{self, Role},
+    default_index,
     files::{beside, directory_of, private},
     lock::Lock,
     migrate::{self, Schema},
@@ -33,6 +34,7 @@ pub struct Opened {
     /// The number in its header: see [`stamp`].
     pub commit: i32,
     pub lock: Lock,
+    pub has_default_index: bool,
 }
 
 pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
@@ -50,12 +52,13 @@ pub fn open(path: &Path, now: Timestamp) -> Result<Opened, OpenError> {
     let refused = |cause: rusqlite::Error| OpenError::refused(&path, &cause);
     let mut writer = connection::open(&path, Role::Writer).map_err(refused)?;
     migrate(&path, &mut writer, now)?;
+    let has_default_index = default_index::build_at_start(&writer).map_err(refused)?;
     // The lock proves that no other process lives that could own anything. Epochs stay, so that whatever an earlier
     // process claimed is known to be from before.
     writer.execute("UPDATE shard SET owner = NULL", []).map_err(refused)?;
     let commit = stamp::begin(&writer).map_err(refused)?;
     checkpoint::start_over(&writer);
-    Ok(Opened { path, writer, commit, lock })
+    Ok(Opened { path, writer, commit, lock, has_default_index })
 }
 
 /// Before SQLite sees either of them.

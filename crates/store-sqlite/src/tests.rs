@@ -1,6 +1,7 @@
 //! What only a SQLite file can do wrong. The promises of every store are in `tests/conformance.rs`.
 
 mod backups;
+mod default_index;
 mod opening;
 mod plans;
 mod scans;

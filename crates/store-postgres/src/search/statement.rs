@@ -160,12 +160,8 @@ fn stretch(source: &Source, query: &ListQuery, shards: u16, parameters: &mut Par
             let of_each: Vec<_> = namespaces
                 .iter()
                 .map(|namespace| {
-                    let namespace = parameters.bind(namespace.as_str().to_owned());
-                    // The index leaves the default namespace out, and the planner cannot see into a parameter.
-                    format!(
-                        "(SELECT {columns} FROM definition f WHERE f.namespace = {namespace} AND f.namespace <> 'default'{range}
-                          ORDER BY {order_by} LIMIT {length})"
-                    )
+                    let named = named(namespace, parameters);
+                    format!("(SELECT {columns} FROM definition f WHERE {named}{range} ORDER BY {order_by} LIMIT {length})")
                 })
                 .collect();
             format!("SELECT * FROM ({}) AS f ORDER BY {order_by} LIMIT {length}", of_each.join(" UNION ALL "))
@@ -332,6 +328,15 @@ fn list_of(statuses: &[Status]) -> String {
 }
 
 /// Ids from a small index with whether they may match, at most one more than a few.
+/// The timers of a namespace, in the words of the index that knows them: the default one has an index of its own, and the planner cannot
+/// see into a parameter.
+fn named(namespace: &Namespace, parameters: &mut Parameters) -> String {
+    match namespace.as_str() {
+        Namespace::DEFAULT => "f.namespace = 'default'".to_owned(),
+        other => format!("f.namespace = {} AND f.namespace <> 'default'", parameters.bind(other.to_owned())),
+    }
+}
+
 fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
     let most = FEW + 1;
     match few {
@@ -357,11 +362,7 @@ fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
         }
         Few::Namespaces(namespaces) => {
             let of_each = |namespace: &Namespace| {
-                let namespace = parameters.bind(namespace.as_str().to_owned());
-                format!(
-                    "(SELECT f.id, true AS fits FROM definition f
-                      WHERE f.namespace = {namespace} AND f.namespace <> 'default' LIMIT {most})"
-                )
+                format!("(SELECT f.id, true AS fits FROM definition f WHERE {} LIMIT {most})", named(namespace, parameters))
             };
             let of_each: Vec<_> = namespaces.iter().map(of_each).collect();
             format!("SELECT DISTINCT * FROM ({}) AS w", of_each.join(" UNION ALL "))

@@ -1,11 +1,15 @@
 //! How the server carries the statements out: through keys, whatever the size of the tables.
 
-use domain::Span;
-use store::{Created, DueStore, Member, MembershipStore, NodeId, TimerStore};
+use std::time::Duration;
+
+use domain::{Namespace, Span, Timestamp};
+use store::{Created, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 use store_postgres::statements;
 
 use crate::{acquire_all, claim, everything_due, open};
+
+const LATER: Timestamp = NOW.saturating_add(Span::from_secs(60));
 
 /// The plan that is kept for a statement, made without knowing its arguments.
 fn plan(url: &str, statement: &str) -> String {
@@ -83,6 +87,26 @@ async fn a_list_by_the_wanted_time_reads_only_its_minutes() {
                    ORDER BY (f.execute_at / 60000000) DESC, f.execute_at DESC, f.id DESC LIMIT 11";
     let plan = throwaway::postgres().query(&url, listing);
     assert!(plan.contains("Incremental Sort") && plan.contains("definition_execute"), "{plan}");
+}
+
+/// Where every timer is in the default namespace, an index of it would be written by every create and know nothing new.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_namespace_has_an_index_of_its_own_once_there_are_others() {
+    let url = throwaway::postgres().create_database();
+    let (store, another_node) = (open(&url).await, open(&url).await);
+    let valid = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('definition_default') AND indisvalid";
+    store.create(vec![timer("http://a.example/").numbered(0).build()]).await.unwrap();
+    assert_eq!(throwaway::postgres().query(&url, valid), "0");
+    let others = (1..5_000).map(|n| timer("http://a.example/").numbered(n).namespace("tenant").created_at(LATER).build());
+    store.create(others.collect()).await.unwrap();
+    let is_built = async { while throwaway::postgres().query(&url, valid) != "1" {} };
+    tokio::time::timeout(Duration::from_secs(30), is_built).await.expect("the index");
+    let filter = Filter { namespaces: vec![Namespace::default()], ..Filter::default() };
+    for sort in [Sort::CreatedAt, Sort::ExecuteAt] {
+        let query = ListQuery { filter: filter.clone(), sort, limit: 10, ..ListQuery::default() };
+        let page = another_node.list(&query).await.unwrap();
+        assert_eq!((page.timers.len(), page.scanned), (1, 1), "{sort:?}");
+    }
 }
 
 /// A claim that left its page would have to be entered into the index again, and twice the index would have to be cleaned up.

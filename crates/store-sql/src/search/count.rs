@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use domain::Status;
+use domain::{Namespace, Status};
 use store::{COUNTED_MAX, Cursor, Filter, ListQuery};
 
 use super::{FEW, Few, Finder, Pace, Search, Session, Source, has_large_texts};
@@ -88,8 +88,10 @@ impl<F: Finder> Count<F> {
 
     /// Counts stretch by stretch until the end, or until the budget is used up.
     async fn walk(&self, session: &mut Session<F>) -> Result<Counted, Failure> {
+        self.finder.look_for_indexes(session, &self.filter.namespaces).await?;
+        let is_indexed = |namespace: &Namespace| self.finder.is_indexed(namespace);
         let mut query = ListQuery { filter: self.filter.clone(), limit: u32::MAX, ..ListQuery::default() };
-        let (first, later) = Few::of(&query.filter, query.sort, F::is_indexed);
+        let (first, later) = Few::of(&query.filter, query.sort, is_indexed);
         for few in first.into_iter().chain(later) {
             let counted = self.step(session, &Source::Few(few), &query).await?.0;
             if counted.looked_at <= FEW {
@@ -99,7 +101,7 @@ impl<F: Finder> Count<F> {
         let mut all = Counted::default();
         let mut pace = Pace::new(self.budget);
         loop {
-            let source = Source::in_order(&query, pace.length(), F::is_indexed);
+            let source = Source::in_order(&query, pace.length(), is_indexed);
             let (counted, last) = self.step(session, &source, &query).await?;
             all.found += counted.found;
             all.looked_at += counted.looked_at;
@@ -144,7 +146,7 @@ impl<F: Finder> Count<F> {
     /// How many timers a walk to the end would look at: those of the period and of the namespaces along which it goes.
     async fn walked_in_all(&self, session: &mut Session<F>) -> Result<u64, Failure> {
         let query = ListQuery { filter: self.filter.clone(), ..ListQuery::default() };
-        let namespaces = match Source::in_order(&query, 1, F::is_indexed) {
+        let namespaces = match Source::in_order(&query, 1, |namespace| self.finder.is_indexed(namespace)) {
             Source::OfNamespaces { namespaces, .. } => namespaces,
             _ => Vec::new(),
         };

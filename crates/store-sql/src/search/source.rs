@@ -32,7 +32,7 @@ pub enum Few {
 
 impl Source {
     /// `is_indexed` says whether the order of creation is known within a namespace.
-    pub fn in_order(query: &ListQuery, length: u64, is_indexed: fn(&Namespace) -> bool) -> Self {
+    pub fn in_order(query: &ListQuery, length: u64, is_indexed: impl Fn(&Namespace) -> bool) -> Self {
         let ListQuery { filter, sort, .. } = query;
         if *sort == Sort::CreatedAt && are_indexed(&filter.namespaces, is_indexed) {
             return Self::OfNamespaces { namespaces: filter.namespaces.clone(), length };
@@ -50,7 +50,7 @@ impl Source {
 
 impl Few {
     /// What is worth a try before the first stretch, and what after it.
-    pub fn of(filter: &Filter, sort: Sort, is_indexed: fn(&Namespace) -> bool) -> (Vec<Self>, Vec<Self>) {
+    pub fn of(filter: &Filter, sort: Sort, is_indexed: impl Fn(&Namespace) -> bool) -> (Vec<Self>, Vec<Self>) {
         if let (Some(key), false) = (&filter.key, filter.namespaces.is_empty()) {
             let ids = filter.namespaces.iter().map(|namespace| TimerId::keyed(namespace, key)).collect();
             return (vec![Self::Ids(ids)], Vec::new());
@@ -85,6 +85,6 @@ const fn is_rare(status: Status) -> bool {
     matches!(status, Status::Executing | Status::Failed | Status::Canceled | Status::Expired | Status::Paused)
 }
 
-fn are_indexed(namespaces: &[Namespace], is_indexed: fn(&Namespace) -> bool) -> bool {
+fn are_indexed(namespaces: &[Namespace], is_indexed: impl Fn(&Namespace) -> bool) -> bool {
     (1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len()) && namespaces.iter().all(is_indexed)
 }

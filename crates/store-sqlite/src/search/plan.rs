@@ -4,7 +4,7 @@ use domain::{Group, Namespace, Status, TimerId};
 use rusqlite::{Connection, ToSql};
 use store::{Filter, ListQuery, Period, Sort};
 
-use crate::{failure::Failure, tally};
+use crate::{default_index, failure::Failure, tally};
 
 /// Up to so many timers are fetched and sorted; where there are more, walking in the order of the list meets enough of them soon.
 pub const FEW: u64 = 20_000;
@@ -18,7 +18,7 @@ pub enum Way {
     Ids(Vec<TimerId>),
     /// All, in the order of creation.
     Created,
-    /// Those of a namespace, in the order of creation. Not of the default one, which the index leaves out.
+    /// Those of a namespace, in the order of creation. Of the default one only where [`default_index`] knows it.
     Namespace(Namespace),
     /// By time: not finished, and due at their `execute_at`.
     Due,
@@ -94,7 +94,7 @@ impl Plan {
 fn in_order(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Plan, Failure> {
     let all = tally::count(connection, &Filter::default())?;
     let ways = match sort {
-        Sort::CreatedAt if is_merged(&filter.namespaces) => {
+        Sort::CreatedAt if is_merged(connection, &filter.namespaces)? => {
             let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
             let ways = filter.namespaces.iter().cloned().map(Way::Namespace).collect();
             return Ok(Plan { ways, size: tally::count(connection, &of_namespaces)? });
@@ -105,15 +105,19 @@ fn in_order(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Plan
     Ok(Plan { ways, size: all })
 }
 
-fn is_merged(namespaces: &[Namespace]) -> bool {
-    let is_indexed = namespaces.iter().all(|namespace| namespace.as_str() != Namespace::DEFAULT);
-    is_indexed && (1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len())
+fn is_merged(connection: &Connection, namespaces: &[Namespace]) -> Result<bool, Failure> {
+    for namespace in namespaces {
+        if !default_index::knows(connection, namespace)? {
+            return Ok(false);
+        }
+    }
+    Ok((1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len()))
 }
 
 /// The shortest way on which there are few timers, to be sorted.
 fn few(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Option<Plan>, Failure> {
     let mut plans = vec![of_statuses(connection, filter)?, of_group(connection, filter)?];
-    if sort == Sort::ExecuteAt && is_merged(&filter.namespaces) {
+    if sort == Sort::ExecuteAt && is_merged(connection, &filter.namespaces)? {
         let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
         let ways = filter.namespaces.iter().cloned().map(Way::Namespace).collect();
         plans.push(Some(Plan { ways, size: tally::count(connection, &of_namespaces)? }));

@@ -207,6 +207,11 @@ fn source(way: &Way, filter: &Filter, sort: Sort, conditions: &mut Conditions) -
             conditions.within("d.created_at", &filter.created);
             plain("definition d INDEXED BY definition_created")
         }
+        Way::Namespace(namespace) if namespace.as_str() == Namespace::DEFAULT => {
+            conditions.add("d.namespace = 'default'");
+            conditions.within("d.created_at", &filter.created);
+            plain("definition d INDEXED BY definition_default")
+        }
         Way::Namespace(namespace) => {
             let bound = conditions.bind(namespace.as_str().to_owned());
             // The index leaves the default namespace out, and is used only where the condition says so as well.

@@ -102,10 +102,12 @@ async fn claims_that_their_makers_will_not_settle_are_looked_for_among_claims_al
 async fn a_list_walks_along_the_index_of_its_order() {
     let (_place, shell) = filled().await;
     let tenant = Way::Namespace(Namespace::parse("tenant").unwrap());
+    let default = Way::Namespace(Namespace::default());
     let inside_a_minute = Some("USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY");
     for (way, sort, walk, sorted) in [
         (Way::Created, Sort::CreatedAt, "d USING COVERING INDEX definition_created", None),
         (tenant, Sort::CreatedAt, "SEARCH d USING COVERING INDEX definition_namespace (namespace=?", None),
+        (default, Sort::CreatedAt, "d USING COVERING INDEX definition_default", None),
         (Way::Due, Sort::ExecuteAt, "SEARCH t USING PRIMARY KEY (shard=?", inside_a_minute),
         (Way::Moved, Sort::ExecuteAt, " INDEX due_moved", None),
         (Way::Finished, Sort::ExecuteAt, " t", inside_a_minute),
@@ -185,7 +187,7 @@ async fn a_search_takes_the_way_on_which_least_lies_in_between() {
     for (filter, by_creation, by_time) in [
         ("{}".to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
         (r#"{"status":["pending"]}"#.to_owned(), vec![Way::Created], in_due()),
-        (r#"{"namespace":["default"]}"#.to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
+        (r#"{"namespace":["default"]}"#.to_owned(), vec![Way::Namespace(Namespace::default())], Way::BY_TIME.to_vec()),
         (r#"{"namespace":["tenant"]}"#.to_owned(), vec![tenant()], Way::BY_TIME.to_vec()),
         (r#"{"namespace":["tenant"],"key_prefix":"x"}"#.to_owned(), vec![tenant()], vec![tenant()]),
         (
