@@ -12,7 +12,7 @@ use domain::{AccessKey, Caller};
 use http::{Extensions, HeaderMap, request::Parts};
 use subtle::ConstantTimeEq;
 
-use crate::{Api, ClientAddress, client_network, console, error::ApiError};
+use crate::{Api, Connected, client_network, console, error::ApiError};
 
 /// The administrator's key. Only its hash is kept: nothing that prints or compares it can give it away, not even its length.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ impl FromRequestParts<Api> for Administering {
 /// Lets a request pass that shows a key, or that needs none.
 pub(crate) async fn check(api: &Api, mut request: Request, next: Next) -> Response {
     if !OPEN_PATHS.contains(&request.uri().path()) && !console::takes(api, &mut request) {
-        let address = request.extensions().get().map(|ClientAddress(address)| client_network(*address));
+        let address = request.extensions().get().map(|Connected { address, .. }| client_network(*address));
         match permit(api, request.headers(), address).await {
             Ok(permitted) => _ = request.extensions_mut().insert(permitted),
             Err(refusal) => return refusal.into_response(),

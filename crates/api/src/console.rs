@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, header};
 
-use crate::{Api, ClientAddress, error::ApiError};
+use crate::{Api, Connected, error::ApiError};
 
 const CONSOLE: &str = "/console";
 
@@ -26,7 +26,7 @@ pub(crate) fn takes(api: &Api, request: &mut Request) -> bool {
     let path = request.uri().path();
     let is_page = path.strip_prefix(CONSOLE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let is_root = path == "/" && accepts_pages(request.headers());
-    if let Some(ClientAddress(address)) = request.extensions().get().copied().filter(|_| is_page) {
+    if is_page && let Some(&Connected { address, .. }) = request.extensions().get() {
         request.extensions_mut().insert(ConnectInfo(address));
     }
     is_page || is_root

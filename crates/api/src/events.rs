@@ -25,13 +25,9 @@ use self::{
     parameters::{Parameters, Wanted},
 };
 use crate::{
-    Api, attempts::AttemptView, auth::Permitted, envelope::ErrorEnvelope, error::ApiError, filter::FilterParameters, schema,
-    view::TimerView,
+    Api, Connected, attempts::AttemptView, auth::Permitted, envelope::ErrorEnvelope, error::ApiError, filter::FilterParameters,
+    schema, view::TimerView,
 };
-
-/// The shutdown of the listener that a request came through: an answer that would never end ends then.
-#[derive(Clone)]
-pub(crate) struct Stopping(pub CancellationToken);
 
 /// Something that happened to a timer. `type`, `at` and the timer's `id` identify it: a resumed stream may repeat some.
 #[derive(Debug, Serialize, ToSchema)]
@@ -101,7 +97,7 @@ pub(crate) async fn events(
     let Wanted { filter, types, after } = Wanted::read(request.uri(), last_event_id)?;
     let format = Format::wanted(asked);
     let shown = asked.get("x-api-key").map(|key| key.as_bytes().to_vec()).unwrap_or_default();
-    let stopping = request.extensions().get().map_or_else(CancellationToken::new, |Stopping(token)| token.clone());
+    let stopping = request.extensions().get().map_or_else(CancellationToken::new, |Connected { stopping, .. }| stopping.clone());
     let following = commands.follow(&filter, types, after).await.map_err(|error| named(error, position_field))?;
     let feed = Feed::new(api, commands, following, format, shown, stopping);
     let frames = stream::unfold(feed, |mut feed| async {

@@ -84,6 +84,7 @@ use std::{
 use axum::{Router, middleware, routing};
 use commands::{Commands, KeyRing};
 use domain::{Caller, Tracer};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 pub use auth::ApiKey;
@@ -161,9 +162,14 @@ pub(crate) struct Shared {
     exporter: Exporter,
 }
 
-/// Where a request came from: of all clients behind one proxy, the proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClientAddress(pub IpAddr);
+/// The connection that a request came over.
+#[derive(Debug, Clone)]
+pub(crate) struct Connected {
+    /// Of all clients behind one proxy, that of the proxy.
+    pub address: IpAddr,
+    /// The shutdown of the listener: an answer that would never end ends then.
+    pub stopping: CancellationToken,
+}
 
 /// One client, as far as an address tells: the owner of an IPv6 network has all addresses of it.
 pub(crate) fn client_network(address: IpAddr) -> IpAddr {

@@ -1,5 +1,7 @@
 //! The units that share limits: the receiver of a call and the tenant for which it is made.
 
+use std::cell::RefCell;
+
 use sha2::{Digest, Sha256};
 
 use crate::{Callback, Definition, Namespace};
@@ -37,9 +39,27 @@ impl Destination {
     }
 }
 
+thread_local! {
+    /// The receiver that this thread was asked for last: timers that are registered one after the other mostly call the same one, and
+    /// the digest would be among the dearest parts of a create.
+    static LAST_RECEIVER: RefCell<(String, ReceiverId)> = const { RefCell::new((String::new(), ReceiverId(0))) };
+}
+
 impl ReceiverId {
     pub fn of(callback: &Callback) -> Self {
-        let digest = Sha256::digest(callback.called().as_bytes());
+        let called = callback.called();
+        LAST_RECEIVER.with_borrow_mut(|(last, id)| {
+            if last.is_empty() || *last != *called {
+                *id = Self::digest(&called);
+                last.clear();
+                last.push_str(&called);
+            }
+            *id
+        })
+    }
+
+    fn digest(called: &str) -> Self {
+        let digest = Sha256::digest(called.as_bytes());
         let hash = digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte));
         Self(hash & RECEIVER_MASK)
     }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -151,7 +151,7 @@ async fn a_stream_ends_when_the_service_stops() {
     let rig = Rig::new();
     let stopping = CancellationToken::new();
     let mut request = request("GET", "/events", "");
-    request.extensions_mut().insert(Stopping(stopping.clone()));
+    request.extensions_mut().insert(Connected { address: Ipv4Addr::LOCALHOST.into(), stopping: stopping.clone() });
     let mut body = rig.router.clone().oneshot(request).await.unwrap().into_body();
     body.frame().await.unwrap().unwrap();
     stopping.cancel();

@@ -19,7 +19,7 @@ use super::{
     signal::Signal,
     strict_reader::{RequestInFlight, StrictReader},
 };
-use crate::{BasePath, ClientAddress, Limits, dialect::ApiDialect, error::ApiError, events::Stopping, limits};
+use crate::{BasePath, Connected, Limits, dialect::ApiDialect, error::ApiError, limits};
 
 /// What is answered when nothing else is.
 const PROBES: [&str; 2] = ["/healthz", "/ping"];
@@ -46,8 +46,8 @@ pub(super) async fn serve(
         Scope::Probes => Limits { head_time_max: limits::RESERVED_TIME_MAX, idle_time_max: limits::RESERVED_TIME_MAX, ..granted },
     };
     let strict_reader = StrictReader::new(socket, granted, in_flight.clone(), base_path.clone());
-    let stopping = Stopping(shutdown.clone());
-    let routes = Routes { router: router.clone(), base_path, in_flight: in_flight.clone(), scope, address, stopping };
+    let connected = Connected { address, stopping: shutdown.clone() };
+    let routes = Routes { router: router.clone(), base_path, in_flight: in_flight.clone(), scope, connected };
     let mut connection = http1::Builder::new()
         // The gate keeps the times and counts the headers, and hands on no head that is not whole and right.
         .header_read_timeout(None)
@@ -77,8 +77,7 @@ struct Routes {
     base_path: BasePath,
     in_flight: Arc<RequestInFlight>,
     scope: Scope,
-    address: IpAddr,
-    stopping: Stopping,
+    connected: Connected,
 }
 
 impl Routes {
@@ -89,8 +88,7 @@ impl Routes {
             count_refused();
             return ApiDialect::of_bytes(path).synthetic_request(ApiError::TooManyConnections);
         }
-        request.extensions_mut().insert(ClientAddress(self.address));
-        request.extensions_mut().insert(self.stopping.clone());
+        request.extensions_mut().insert(self.connected.clone());
         request.map(Body::new)
     }
 }

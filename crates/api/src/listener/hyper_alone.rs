@@ -11,10 +11,11 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::Instant,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::tests::{LONG, PING, SHORT, TIMER, create, rest, statuses};
 use crate::{
-    ClientAddress, Limits,
+    Connected, Limits,
     rig::{KEY, Rig},
 };
 
@@ -27,7 +28,7 @@ async fn serve_by_hyper_alone(rig: &Rig, limits: Limits) -> SocketAddr {
         while let Ok((socket, peer)) = listener.accept().await {
             let router = router.clone();
             let service = service_fn(move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(ClientAddress(peer.ip()));
+                request.extensions_mut().insert(Connected { address: peer.ip(), stopping: CancellationToken::new() });
                 tower::Service::call(&mut router.clone(), request.map(Body::new))
             });
             let connection = http1::Builder::new()

@@ -71,8 +71,7 @@ impl CallbackUrl {
     }
 
     fn host_and_port(&self) -> (&str, Option<&str>) {
-        let origin = self.origin();
-        let both = origin.split_once("://").map_or(origin, |(_, both)| both);
+        let both = self.origin().get(self.host_at()..).unwrap_or_default();
         match both.rsplit_once(':') {
             // The colons of an address stand in brackets.
             Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -82,9 +81,14 @@ impl CallbackUrl {
 
     /// Scheme, host and port. There are no credentials that could stand between them.
     pub fn origin(&self) -> &str {
-        let host_at = self.0.find("://").map_or(0, |at| at + 3);
-        let path_at = self.0[host_at..].find(['/', '?']).map_or(self.0.len(), |at| host_at + at);
-        &self.0[..path_at]
+        let behind = self.0.bytes().skip(self.host_at());
+        let host_bytes = behind.take_while(|byte| !matches!(byte, b'/' | b'?')).count();
+        self.0.get(..self.host_at() + host_bytes).unwrap_or(&self.0)
+    }
+
+    /// Where the host begins. The parsed form begins with one of two schemes, in small letters.
+    fn host_at(&self) -> usize {
+        if self.0.starts_with("https:") { "https://".len() } else { "http://".len() }
     }
 
     /// All but the query, where people keep their keys.

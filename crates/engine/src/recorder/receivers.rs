@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, hash_map::RandomState},
+    collections::{BTreeMap, hash_map::RandomState},
     hash::BuildHasher,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -30,7 +30,7 @@ const RETRIES_AHEAD_MAX: i64 = 7 * 24 * MINUTES_PER_HOUR;
 #[derive(Debug, Default)]
 pub(super) struct Receivers {
     /// By a hash of what they are called by, so that a look-up needs no text of its own.
-    known: Mutex<HashMap<u64, Vec<Arc<Receiver>>>>,
+    known: Mutex<BTreeMap<u64, Vec<Arc<Receiver>>>>,
     count: AtomicU32,
     hasher: RandomState,
 }
@@ -103,7 +103,7 @@ impl Receivers {
         self.known().values().flatten().for_each(|receiver| receiver.is_written.store(false, Ordering::Relaxed));
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<u64, Vec<Arc<Receiver>>>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<u64, Vec<Arc<Receiver>>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
