@@ -147,7 +147,7 @@ pub async fn replace(
         .bind(&columns.correlation_ids[0])
         .bind(&columns.retry_policies[0])
         .bind(columns.deliveries[0])
-        .bind(&columns.fingerprints[0])
+        .bind(&columns.fingerprints[0][..])
         .bind(timer.created_at.as_micros())
         .bind(timer.updated_at.as_micros())
         .bind(i64::from(timer.revision))

@@ -100,22 +100,21 @@ impl Call<Sessions> for Insert {
         let query = sqlx::query(if self.asks_first { INSERT_FREE } else { INSERT })
             .bind(&columns.ids)
             .bind(&columns.namespaces)
-            .bind(&columns.keys)
+            .bind(unless_empty(&columns.keys))
             .bind(&columns.askeds)
             .bind(&columns.execute_ats)
             .bind(&columns.callback_types)
             .bind(&columns.callback_configs)
-            .bind(&columns.metadatas)
-            .bind(&columns.correlation_ids)
-            .bind(&columns.retry_policies)
+            .bind(unless_empty(&columns.metadatas))
+            .bind(unless_empty(&columns.correlation_ids))
+            .bind(unless_empty(&columns.retry_policies))
             .bind(&columns.deliveries)
             .bind(&columns.fingerprints)
             .bind(&*self.created_ats)
             .bind(&columns.destinations)
             .bind(&columns.shards)
-            .bind(&columns.options)
-            // An array of nothing but NULL is taken apart for nothing.
-            .bind(columns.groups.iter().any(Option::is_some).then_some(&columns.groups));
+            .bind(unless_empty(&columns.options))
+            .bind(unless_empty(&columns.groups));
         if !self.asks_first {
             query.execute(session).await.or_unknown()?;
             return Ok(Inserted::All);
@@ -124,4 +123,9 @@ impl Call<Sessions> for Insert {
         let inserted: Result<HashSet<Uuid>, _> = rows.iter().map(|row| row.try_get("id")).collect();
         Ok(Inserted::Only(inserted.or_unknown()?.into_iter().map(TimerId::from_uuid).collect()))
     }
+}
+
+/// `None` for a column in which no timer has anything: an array of nothing but NULL would be written, sent and taken apart for nothing.
+fn unless_empty(column: &Vec<Option<String>>) -> Option<&Vec<Option<String>>> {
+    column.iter().any(Option::is_some).then_some(column)
 }

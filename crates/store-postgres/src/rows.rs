@@ -76,7 +76,7 @@ pub struct DefinitionColumns {
     pub deliveries: Vec<&'static str>,
     pub options: Vec<Option<String>>,
     pub groups: Vec<Option<String>>,
-    pub fingerprints: Vec<Vec<u8>>,
+    pub fingerprints: Vec<[u8; 16]>,
     pub destinations: Vec<i64>,
     pub shards: Vec<i16>,
 }
@@ -110,7 +110,7 @@ impl DefinitionColumns {
         self.deliveries.push(delivery.as_str());
         self.options.push(request.options);
         self.groups.push(group.as_ref().map(|group| group.as_str().to_owned()));
-        self.fingerprints.push(fingerprint.0.to_vec());
+        self.fingerprints.push(fingerprint.0);
         self.destinations.push(destination_column(definition.destination()));
         self.shards.push(shard_column(*id, shards));
     }

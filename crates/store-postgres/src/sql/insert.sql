@@ -5,8 +5,8 @@
 --
 -- Arrays are taken apart in the list of columns, here and wherever there are many: as a table of
 -- its own, each of them would be written to memory and read again.
--- $1 to $13 columns of definitions; $14 destinations, $15 shards, $16 options, $17 groups
--- (NULL where no timer has one)
+-- $1 to $13 columns of definitions; $14 destinations, $15 shards, $16 options, $17 groups. A column
+-- in which no timer has anything is NULL
 WITH placed AS (
     INSERT INTO due (shard, id, at, attempt, destination)
     SELECT w.shard, w.id, w.at, 0, w.destination

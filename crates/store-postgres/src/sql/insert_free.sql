@@ -1,7 +1,7 @@
 -- Writes those new timers whose id is free, and answers with them. IS TRUE keeps the subquery a
 -- hash table; as a join it could be planned as a loop in a loop.
--- $1 to $13 columns of definitions; $14 destinations, $15 shards, $16 options, $17 groups
--- (NULL where no timer has one)
+-- $1 to $13 columns of definitions; $14 destinations, $15 shards, $16 options, $17 groups. A column
+-- in which no timer has anything is NULL
 WITH inserted AS (
     INSERT INTO definition (
         id, namespace, key, asked, execute_at, callback_type, callback_config, metadata, correlation_id,
