@@ -2,7 +2,7 @@
 
 use ::http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Uri,
-    header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT},
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, InvalidHeaderName, USER_AGENT},
 };
 use bytes::Bytes;
 use domain::{Callback, HttpEndpoint, JsonText, Protocol};
@@ -15,6 +15,17 @@ use crate::{
 };
 
 const HEADERS_OF_OURS: usize = 12;
+
+/// The names of the headers that every call has, as HTTP wants them: reading a name takes longer than finding it.
+static NAMES: [(&str, HeaderName); 7] = [
+    (domain::TIMER_ID_HEADER, HeaderName::from_static("x-timer-id")),
+    ("X-Timer-Namespace", HeaderName::from_static("x-timer-namespace")),
+    ("X-Timer-Attempt", HeaderName::from_static("x-timer-attempt")),
+    ("X-Timer-Scheduled-At", HeaderName::from_static("x-timer-scheduled-at")),
+    ("webhook-id", HeaderName::from_static("webhook-id")),
+    (domain::CALL_TIME_HEADER, HeaderName::from_static(domain::CALL_TIME_HEADER)),
+    ("webhook-signature", HeaderName::from_static("webhook-signature")),
+];
 
 pub(super) fn write(
     endpoint: &HttpEndpoint,
@@ -54,12 +65,19 @@ fn headers(callback: &Callback, call: &Call<'_>, agent: &HeaderValue, body: &Byt
     headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(headers::JSON));
     headers.entry(USER_AGENT).or_insert_with(|| agent.clone());
     for Header { name, value, is_default } in headers::of(call, body) {
-        let (name, value) = (HeaderName::from_bytes(name.as_bytes())?, HeaderValue::try_from(value.into_owned())?);
+        let (name, value) = (name_of(name)?, HeaderValue::try_from(value.into_owned())?);
         if !is_default || !headers.contains_key(&name) {
             headers.insert(name, value);
         }
     }
     Ok(headers)
+}
+
+fn name_of(name: &str) -> Result<HeaderName, InvalidHeaderName> {
+    match NAMES.iter().find(|(known, _)| *known == name) {
+        Some((_, name)) => Ok(name.clone()),
+        None => HeaderName::from_bytes(name.as_bytes()),
+    }
 }
 
 /// The body of the `timer` protocol. Put together by hand so that the payload stays the text it was.
@@ -73,4 +91,16 @@ fn timer_body(payload: Option<&JsonText>, call: &Call<'_>) -> String {
         call.timer.execute_at,
         call.attempt,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_name_is_the_one_that_it_would_be_read_as() {
+        for (name, known) in &NAMES {
+            assert_eq!(HeaderName::from_bytes(name.as_bytes()).unwrap(), known);
+        }
+    }
 }
