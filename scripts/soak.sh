@@ -27,6 +27,14 @@ fi
 heading "the whole contract of stores on MySQL"
 cargo test --locked --package store-mysql --test every_server mysql
 
+heading "the whole contract of stores on TiDB"
+# One behaviour at a time: its locks go one after the other, and two behaviours at once would wait for each other's processor.
+if scripts/tidb.sh >/dev/null; then
+  cargo test --locked --package store-mysql --test every_server tidb -- --test-threads=1
+else
+  echo "left out: that test"
+fi
+
 heading "the whole contract of drivers and stores on MongoDB"
 if scripts/mongodb.sh --fetch; then
   cargo test --locked --package store-mongodb --test every_mongodb -- --test-threads=4

@@ -1,4 +1,4 @@
-//! Timers in MariaDB or MySQL, shared by any number of nodes. TiDB's dialect is spoken (`tidb.rs`), and TiDB still refused (`open.rs`).
+//! Timers in MariaDB, MySQL or TiDB, shared by any number of nodes. What TiDB says differently is in `tidb.rs`.
 //!
 //! ```text
 //!   create ──▶ batch: what is queued, one transaction ─┐

@@ -18,6 +18,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The first ones that can pass over locked rows and take a JSON text for a table.
 const MYSQL_VERSION_MIN: (u32, u32) = (8, 0);
 const MARIADB_VERSION_MIN: (u32, u32) = (10, 6);
+/// The one that the contract is tried on.
+const TIDB_VERSION_MIN: (u32, u32) = (8, 4);
+/// What TiDB says before its own version. The one before that is of the MySQL that it takes after.
+const TIDB_VERSION: &str = "TiDB-v";
 
 /// Why a database cannot be used, with the error that it came from. Never shows a password.
 #[derive(Debug, thiserror::Error)]
@@ -99,13 +103,14 @@ async fn check(session: &mut Session) -> Result<Durability, OpenError> {
 
 fn check_version(version: &str) -> Result<(), OpenError> {
     let unfit = |why: String| Err(OpenError::Unfit(why.into()));
-    let (name, oldest) = match Dialect::of(version) {
-        Dialect::Tidb => return unfit("it is TiDB, on which not all behaviours have been tried".to_owned()),
-        Dialect::Mysql if version.contains("MariaDB") => ("MariaDB", MARIADB_VERSION_MIN),
-        Dialect::Mysql => ("MySQL", MYSQL_VERSION_MIN),
+    let (name, oldest, numbers) = match Dialect::of(version) {
+        Dialect::Tidb => ("TiDB", TIDB_VERSION_MIN, version.split_once(TIDB_VERSION).map_or("", |(_, own)| own)),
+        // Behind some proxies MariaDB says 5.5.5- first.
+        Dialect::Mysql if version.contains("MariaDB") => {
+            ("MariaDB", MARIADB_VERSION_MIN, version.strip_prefix("5.5.5-").unwrap_or(version))
+        }
+        Dialect::Mysql => ("MySQL", MYSQL_VERSION_MIN, version),
     };
-    // Behind some proxies MariaDB says 5.5.5- first.
-    let numbers = version.strip_prefix("5.5.5-").unwrap_or(version);
     let mut numbers = numbers.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
     let found = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     if found < oldest {
@@ -128,13 +133,17 @@ mod tests {
 
     #[test]
     fn servers_that_lack_something_are_refused() {
-        for version in ["8.0.15", "8.4.3", "9.7.4", "10.11.19-MariaDB-0+deb12u1", "5.5.5-10.6.1-MariaDB", "11.4.5-MariaDB-log"] {
+        let mysql = ["8.0.15", "8.4.3", "9.7.4"];
+        let mariadb = ["10.11.19-MariaDB-0+deb12u1", "5.5.5-10.6.1-MariaDB", "11.4.5-MariaDB-log"];
+        let tidb = ["8.0.11-TiDB-v8.4.0-this-is-a-placeholder", "8.0.11-TiDB-v8.5.0", "5.7.25-TiDB-v9.0.0-beta.1"];
+        for version in mysql.into_iter().chain(mariadb).chain(tidb) {
             assert!(check_version(version).is_ok(), "{version}");
         }
         for (version, why) in [
             ("5.7.44-log", "it is MySQL 5.7, and 8.0 is the oldest that will do"),
             ("10.5.23-MariaDB", "it is MariaDB 10.5, and 10.6 is the oldest that will do"),
-            ("8.0.11-TiDB-v8.5.0", "it is TiDB"),
+            ("8.0.11-TiDB-v8.1.2", "it is TiDB 8.1, and 8.4 is the oldest that will do"),
+            ("8.0.11-TiDB", "it is TiDB 0.0"),
             ("", "it is MySQL 0.0"),
         ] {
             let refused = check_version(version).unwrap_err().to_string();

@@ -40,21 +40,27 @@ const TABLES_BY_ID: [&str; 3] = ["definition", "outcome", "attempt"];
 /// Into how many parts they are divided. A search in the order of time looks at the first timers of each.
 const PARTS: usize = 16;
 
-/// The statements of a migration, with tables that are divided by the ids of their timers.
+/// The table whose rows are read in the order in which they were numbered. Each server has a range of numbers of its own elsewhere: a
+/// reader that has seen a high one would never see the lower ones of another server.
+const TABLE_BY_NUMBER: &str = "nudge";
+
+/// The statements of a migration, with tables that are divided by the ids of their timers, and numbers that rise on all servers together.
 pub fn spread(migration: &str) -> String {
-    let makes_table_by_id = |statement: &str| {
-        let table = statement.strip_prefix("CREATE TABLE IF NOT EXISTS ").and_then(|rest| rest.split(' ').next());
-        table.is_some_and(|table| TABLES_BY_ID.contains(&table))
-    };
-    let spread = |statement: &str| match statement.trim_end_matches(';') {
-        statement if makes_table_by_id(statement) => format!("{statement} PARTITION BY KEY (id) PARTITIONS {PARTS}"),
-        statement => statement.to_owned(),
-    };
-    migration.split("; ").map(spread).collect::<Vec<_>>().join("; ")
+    migration.split("; ").map(|statement| spread_table(statement.trim_end_matches(';'))).collect::<Vec<_>>().join("; ")
 }
 
-/// For every session: `given` has the rows that its next statement is about, one JSON text for each.
-pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic'; \
+fn spread_table(statement: &str) -> String {
+    let table = statement.strip_prefix("CREATE TABLE IF NOT EXISTS ").and_then(|rest| rest.split(' ').next());
+    match table {
+        Some(table) if TABLES_BY_ID.contains(&table) => format!("{statement} PARTITION BY KEY (id) PARTITIONS {PARTS}"),
+        Some(TABLE_BY_NUMBER) => format!("{statement} AUTO_ID_CACHE = 1"),
+        _ => statement.to_owned(),
+    }
+}
+
+/// For every session: `given` has the rows that its next statement is about, one JSON text for each. The plan of a statement for many shards,
+/// such as that for what is due, takes three megabytes: one that is not kept is made at every look, which takes longer than the look itself.
+pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic', SESSION tidb_plan_cache_max_plan_size = 8388608; \
      CREATE TEMPORARY TABLE IF NOT EXISTS given (n BIGINT NOT NULL PRIMARY KEY, line JSON NOT NULL)";
 
 /// How many writes that record events go side by side. They have the numbers from 1 in `generation`.
@@ -180,6 +186,12 @@ fn column(column: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nudges_are_numbered_by_all_servers_together() {
+        let migration = "CREATE TABLE IF NOT EXISTS nudge (n INT) ENGINE = MEMORY";
+        assert_eq!(spread(migration), format!("{migration} AUTO_ID_CACHE = 1"));
+    }
 
     #[test]
     fn only_tables_by_id_are_divided() {

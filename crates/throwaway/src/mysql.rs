@@ -35,6 +35,11 @@ const CREATE_USER: &str = "CREATE USER IF NOT EXISTS 'timer'@'127.0.0.1' IDENTIF
 GRANT ALL PRIVILEGES ON *.* TO 'timer'@'127.0.0.1' WITH GRANT OPTION;
 ";
 
+/// A database for each test has many tables, and TiDB would give each part of each a range of the storage of its own.
+const TIDB_CONFIGURATION: &str = "split-table = false\n";
+/// Nor should it look through tables in the background that are gone a moment later.
+const TIDB_SETTINGS: &str = "SET GLOBAL tidb_enable_auto_analyze = OFF";
+
 /// The kinds of server that speak this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
@@ -78,6 +83,7 @@ impl Mysql {
         let program = tidb_program()?;
         let tidb = Self::start(Kind::Tidb { program });
         tidb.run_client(&["--user=root", "--execute", CREATE_USER], "adding a user to TiDB");
+        tidb.run_client(&["--user=root", "--execute", TIDB_SETTINGS], "setting TiDB up");
         Some(tidb)
     }
 
@@ -233,7 +239,10 @@ impl Mysql {
         self.user.give(&self.temporary());
         let mut command = match self.kind {
             // It sets itself up at its first start.
-            Kind::Tidb { .. } => return,
+            Kind::Tidb { .. } => {
+                fs::write(self.tidb_configuration(), TIDB_CONFIGURATION).expect("a file could not be written for a TiDB server");
+                return;
+            }
             Kind::Mariadb | Kind::Galera(_) => {
                 let mut command = self.command(Path::new("mariadb-install-db"), &[]);
                 command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
@@ -280,9 +289,14 @@ impl Mysql {
         matches!(&self.kind, Kind::Galera(member) if !member.begins(&self.data()))
     }
 
+    fn tidb_configuration(&self) -> PathBuf {
+        self.home.path().join("tidb.toml")
+    }
+
     fn tidb_command(&self) -> Command {
         let mut command = self.user.command(self.program(), self.home.path(), &KILLED_WITH_KEEPER);
         command.args(["-store=unistore", "-host=127.0.0.1", "-advertise-address=127.0.0.1", "-report-status=false"]);
+        command.arg(format!("-config={}", self.tidb_configuration().display()));
         command.arg(format!("-path={}", self.data().display())).arg(format!("-P={}", self.port));
         command.arg(format!("-socket={}", self.home.path().join("socket").display()));
         command.arg(format!("-temp-dir={}", self.temporary().display()));

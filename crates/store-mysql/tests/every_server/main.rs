@@ -1,9 +1,8 @@
-//! The whole contract on a real MySQL, for `make soak`, because it takes minutes; and on a real TiDB, for the work on its dialect: as long as
-//! the store refuses TiDB at the start (`open.rs`), all of that half fails.
+//! The whole contract on a real MySQL and a real TiDB, for `make soak`, because it takes minutes.
 //!
 //! ```text
 //! cargo test --package store-mysql --test every_server mysql
-//! TIDB_SERVER_BIN=$(scripts/tidb.sh --build) cargo test --package store-mysql --test every_server tidb
+//! TIDB_SERVER_BIN=$(scripts/tidb.sh --build) cargo test --package store-mysql --test every_server tidb -- --test-threads=1
 //! ```
 #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
 
