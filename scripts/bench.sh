@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures the service on SQLite and PostgreSQL, in less than ten minutes after the build, and writes bench/results/<day>.md with its charts.
-# BENCH_STORES="sqlite postgres mariadb" says on which stores (default: the first two; MariaDB takes five minutes more).
+# BENCH_STORES="sqlite postgres mariadb mongodb cassandra" says on which stores (default: the first two; each other one takes five minutes
+# more, and the last two are fetched by scripts/mongodb.sh and scripts/cassandra.sh with --fetch).
 # BENCH_PENDING=5000000 adds that many pending timers to w4, and takes longer. BENCH_DIRECTORY says on which disk (default: /var/tmp).
 # BENCH_QUICK=1 is a short run that shows that it works, not how well. BENCH_RESULTS is the directory of the page.
 #
@@ -42,6 +43,7 @@ data=$home/postgres/data
 stores=${BENCH_STORES:-sqlite postgres}
 
 clean_up() {
+  end_throwaway
   if [[ -f $home/mariadb/pid ]]; then
     kill -KILL "$(cat "$home/mariadb/pid")" || true
   fi
@@ -108,12 +110,42 @@ start_mariadb() {
   settings="innodb_buffer_pool_size=${shared_buffers_mib}M innodb_log_file_size=1G innodb_flush_log_at_trx_commit=1"
 }
 
+# A server of the tests, which ends with its standard input. Each measurement takes a database of its own.
+end_throwaway() {
+  if [[ -n ${serving:-} ]]; then
+    exec {serving}>&-
+    wait "$server_pid" || true
+    serving=
+  fi
+}
+start_throwaway() {
+  end_throwaway
+  mkfifo "$home/$1-in" "$home/$1-out"
+  cargo run --quiet --release --locked --package throwaway --example serve -- "$1" <"$home/$1-in" >"$home/$1-out" &
+  server_pid=$!
+  exec {serving}>"$home/$1-in"
+  read -r server <"$home/$1-out"
+}
+start_mongodb() {
+  start_throwaway mongodb
+  settings="a standalone server, w: 1, j: true"
+}
+start_cassandra() {
+  start_throwaway cassandra
+  settings="one node, one copy, commitlog_sync: group, 2 ms"
+}
+
 # Quick workloads are run three times, the rest once. What a million timers take is measured in a fresh process.
 measure() {
   local store=$1 options=(--embedded --directory "$home" --json "$home/$1-$2.json" ${BENCH_QUICK:+--quick})
   shift
   if [[ $store == sqlite ]]; then
     "$timer" bench "${options[@]}" "$@"
+    return
+  fi
+  if [[ $store == mongodb || $store == cassandra ]]; then
+    databases=$((databases + 1))
+    "$timer" bench "${options[@]}" --leave --database-url "${server/\/bench/\/bench_$databases}" --note "$settings" "$@"
     return
   fi
   ask "CREATE DATABASE bench"
@@ -131,6 +163,7 @@ ask() {
 # A database that the environment names must not be used here.
 unset BENCH_DATABASE_URL
 measured=()
+databases=0
 for store in $stores; do
   if [[ $store != sqlite ]]; then
     "start_$store"

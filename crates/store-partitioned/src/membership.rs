@@ -313,6 +313,12 @@ impl HealthStore for PartitionedStore {
     }
 
     async fn cluster(&self) -> StoreResult<Cluster> {
+        self.cluster.get(&*self.clock, self.see_cluster()).await
+    }
+}
+
+impl PartitionedStore {
+    async fn see_cluster(&self) -> StoreResult<Cluster> {
         let now = self.now();
         let (nodes, holdings, oldest_overdue) = tokio::join!(self.nodes(), self.all_holdings(), self.oldest_overdue(now));
         let (nodes, holdings) = (nodes?, holdings?);
