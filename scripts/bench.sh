@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures the service on SQLite and PostgreSQL, in less than ten minutes after the build, and writes bench/results/<day>.md with its charts.
-# BENCH_STORES="sqlite postgres mariadb" says on which stores (default: the first two; MariaDB takes five minutes more).
+# BENCH_STORES="sqlite postgres mariadb mongodb cassandra" says on which stores (default: the first two; each other one takes five minutes
+# more, and the last two are fetched by scripts/mongodb.sh and scripts/cassandra.sh with --fetch).
 # BENCH_PENDING=5000000 adds that many pending timers to w4, and takes longer. BENCH_DIRECTORY says on which disk (default: /var/tmp).
 # BENCH_QUICK=1 is a short run that shows that it works, not how well. BENCH_RESULTS is the directory of the page.
 #
@@ -33,6 +34,11 @@ measure() {
     "$timer" bench "${options[@]}" "$@"
     return
   fi
+  if [[ $store == mongodb || $store == cassandra ]]; then
+    databases=$((databases + 1))
+    "$timer" bench "${options[@]}" --leave --database-url "${server[$store]/\/bench/\/bench_$databases}" --note "${settings[$store]}" "$@"
+    return
+  fi
   ask "$store" "CREATE DATABASE bench"
   "$timer" bench "${options[@]}" --leave --database-url "${server[$store]}/bench" --note "${settings[$store]}" "$@"
   ask "$store" "DROP DATABASE bench"
@@ -41,6 +47,7 @@ measure() {
 # A database that the environment names must not be used here.
 unset BENCH_DATABASE_URL
 measured=()
+databases=0
 for store in $stores; do
   if [[ $store != sqlite ]]; then
     "start_$store"

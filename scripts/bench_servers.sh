@@ -1,5 +1,5 @@
 # Servers of databases to measure on, each thrown away in the end. For scripts that have set `home`, their directory, and start what they
-# need: `start_postgres` and `start_mariadb` fill `server[NAME]`, its URL without a database, and `settings[NAME]`. `ask NAME SQL` asks one.
+# need: `start_postgres`, `start_mariadb`, `start_mongodb` and `start_cassandra` fill `server[NAME]`, its URL without a database, and `settings[NAME]`. `ask NAME SQL` asks one.
 # shellcheck shell=bash
 
 # PostgreSQL refuses to run as root.
@@ -21,6 +21,7 @@ programs=$(find_postgres)
 data=$home/postgres/data
 
 stop_servers() {
+  end_throwaway
   if [[ -f $home/mariadb/pid ]]; then
     kill -KILL "$(cat "$home/mariadb/pid")" || true
   fi
@@ -37,6 +38,8 @@ memory_kib=$(awk '/^MemTotal:/ { print $2 }' /proc/meminfo)
 shared_buffers_mib=$((memory_kib / 4 / 1024 < 2048 ? memory_kib / 4 / 1024 : 2048))
 declare -A settings=(
   [postgres]="shared_buffers=${shared_buffers_mib}MB max_wal_size=4GB fsync=on synchronous_commit=on"
+  [mongodb]="a standalone server, w: 1, j: true"
+  [cassandra]="one node, one copy, commitlog_sync: group, 2 ms"
   [mariadb]="innodb_buffer_pool_size=${shared_buffers_mib}M innodb_log_file_size=1G innodb_flush_log_at_trx_commit=1"
 )
 declare -A server
@@ -107,4 +110,27 @@ ask() {
       "$programs/psql" --no-psqlrc --quiet --dbname "${server[postgres]}/postgres" --command "$2"
       ;;
   esac
+}
+
+# A server of the tests, which ends with its standard input. Each measurement takes a database of its own.
+end_throwaway() {
+  if [[ -n ${serving:-} ]]; then
+    exec {serving}>&-
+    wait "$server_pid" || true
+    serving=
+  fi
+}
+start_throwaway() {
+  end_throwaway
+  mkfifo "$home/$1-in" "$home/$1-out"
+  cargo run --quiet --release --locked --package throwaway --example serve -- "$1" <"$home/$1-in" >"$home/$1-out" &
+  server_pid=$!
+  exec {serving}>"$home/$1-in"
+  read -r "server[$1]" <"$home/$1-out"
+}
+start_mongodb() {
+  start_throwaway mongodb
+}
+start_cassandra() {
+  start_throwaway cassandra
 }

@@ -8,6 +8,7 @@ use hyper_util::{
     client::legacy::{self, ResponseFuture, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use rustls::crypto::ring;
 
 use crate::{
     Error,
@@ -112,7 +113,7 @@ impl Builder {
             Some("http") => Transport::Plain(client.build(plain)),
             Some("https") => {
                 plain.enforce_http(false);
-                let roots = HttpsConnectorBuilder::new().with_native_roots();
+                let roots = HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider());
                 let roots = roots.map_err(|error| Error::Usage(format!("this machine has no roots of trust: {error}")))?;
                 Transport::Tls(client.build(roots.https_only().enable_http1().wrap_connector(plain)))
             }

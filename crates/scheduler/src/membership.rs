@@ -33,6 +33,8 @@ pub struct Membership {
     started_at: Timestamp,
     lease: Span,
     state: Mutex<State>,
+    /// Held during a heartbeat: what an older one has read must not undo what a newer one has done.
+    beating: tokio::sync::Mutex<()>,
     /// How many nodes there are, this one included. Outside the lock, because each created timer looks at it.
     members: AtomicUsize,
     /// The lease was renewed, or what is held has changed.
@@ -115,6 +117,7 @@ impl Membership {
             version: config.version.clone(),
             lease: config.node_lease,
             state: Mutex::default(),
+            beating: tokio::sync::Mutex::default(),
             members: AtomicUsize::new(1),
             renewed: Notify::new(),
             taken_over: Notify::new(),
@@ -128,6 +131,7 @@ impl Membership {
     ///
     /// Once the node is leaving, or while its clock is wrong, nothing belongs to it.
     pub async fn beat_once(&self) -> StoreResult<usize> {
+        let _beating = self.beating.lock().await;
         let mut reply = self.renew().await?;
         // The comparison of the clocks that came with the heartbeat is newer than what it told other nodes of this one.
         let takes_shards = self.state().takes_shards();

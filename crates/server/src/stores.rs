@@ -4,6 +4,7 @@
 mod cassandra;
 mod mongodb;
 mod mysql;
+mod patience;
 mod postgres;
 mod sqlite;
 

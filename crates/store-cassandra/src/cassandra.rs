@@ -40,7 +40,7 @@ impl Cassandra {
     pub async fn connect(options: &CassandraOptions) -> Result<Self, OpenError> {
         let levels = if options.datacenter.is_some() { Levels::OF_ONE_DATACENTER } else { Levels::EVERYWHERE };
         let session = Arc::new(open::connect(options).await?);
-        schema::create_missing(&session, options).await.map_err(|error| OpenError::SetUp(Cause::of(error)))?;
+        schema::create_missing(&session, options).await.map_err(OpenError::of_set_up)?;
         let durability = open::durability(&session, &options.keyspace).await?;
         let statements = prepare(&session, &options.keyspace, levels).await;
         let statements = Arc::new(statements.map_err(|error| OpenError::SetUp(Cause::of(error)))?);

@@ -26,6 +26,7 @@ mod read;
 mod schema;
 mod statements;
 mod tidy;
+mod tls;
 mod write;
 
 pub use cassandra::Cassandra;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use domain::Cause;
 use scylla::{
     client::{execution_profile::ExecutionProfile, session::Session, session_builder::SessionBuilder},
-    errors::ExecutionError,
+    errors::{DbError, ExecutionError, RequestAttemptError},
     policies::{
         load_balancing::DefaultPolicy, speculative_execution::SimpleSpeculativeExecutionPolicy,
         timestamp_generator::MonotonicTimestampGenerator,
@@ -30,8 +30,26 @@ const SLOW_READ: Duration = Duration::from_millis(500);
 pub enum OpenError {
     #[error("Cassandra cannot be reached: {0}")]
     Unreachable(#[source] Cause),
+    #[error("Cassandra is not ready: {0}")]
+    NotReady(#[source] Cause),
+    #[error("the certificates for connections to Cassandra cannot be used: {0}")]
+    Certificates(#[source] Cause),
     #[error("the keyspace could not be set up: {0}")]
     SetUp(#[source] Cause),
+}
+
+impl OpenError {
+    /// What a statement that sets the keyspace up failed with: it is refused, or may be tried again.
+    pub(crate) fn of_set_up(error: ExecutionError) -> Self {
+        use DbError::{AlreadyExists, ConfigError, Invalid, ProtocolError, SyntaxError, Unauthorized};
+        match &error {
+            ExecutionError::LastAttemptError(RequestAttemptError::DbError(
+                AlreadyExists { .. } | ConfigError | Invalid | ProtocolError | SyntaxError | Unauthorized,
+                _,
+            )) => Self::SetUp(Cause::of(error)),
+            _ => Self::NotReady(Cause::of(error)),
+        }
+    }
 }
 
 /// What stands between an acknowledged timer and a failure.
@@ -87,6 +105,10 @@ pub async fn connect(options: &CassandraOptions) -> Result<Session, OpenError> {
     if let Some((user, password)) = &options.credentials {
         builder = builder.user(user, password);
     }
+    if let Some(tls) = &options.tls {
+        let config = tls.config().map_err(OpenError::Certificates)?;
+        builder = builder.tls_context(Some(Arc::new(config)));
+    }
     match timeout(CONNECT_TIMEOUT, builder.build()).await {
         Ok(Ok(session)) => Ok(session),
         Ok(Err(error)) => Err(OpenError::Unreachable(Cause::of(error))),
@@ -96,9 +118,8 @@ pub async fn connect(options: &CassandraOptions) -> Result<Session, OpenError> {
 
 /// Reads what the cluster says of its durability, and warns of what is weak.
 pub async fn durability(session: &Session, keyspace: &str) -> Result<Durability, OpenError> {
-    let unfit = |error| OpenError::SetUp(Cause::of(error));
     let kept = "SELECT durable_writes, replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
-    let kept: Option<(bool, Vec<(String, String)>)> = first(session, kept, (keyspace,)).await.map_err(unfit)?.map(
+    let kept: Option<(bool, Vec<(String, String)>)> = first(session, kept, (keyspace,)).await.map_err(OpenError::of_set_up)?.map(
         |(is_logged, replication): (bool, std::collections::BTreeMap<String, String>)| {
             (is_logged, replication.into_iter().collect())
         },

@@ -1,6 +1,8 @@
 //! Where a cluster is, and how it is used: all that a URL says.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, path::PathBuf};
+
+use crate::tls::{TlsOptions, Verification};
 
 const FORM: &str = "cassandra://user:password@host:port,host2:port/keyspace?replication=3";
 const PORT: u16 = 9042;
@@ -24,6 +26,56 @@ pub struct CassandraOptions {
     pub shards: u16,
     /// The datacenter that all nodes of this service use, and no other.
     pub(crate) datacenter: Option<String>,
+    /// `None` where connections are not encrypted.
+    pub(crate) tls: Option<TlsOptions>,
+}
+
+/// What parameters say of encryption, by the names that PostgreSQL gives them.
+#[derive(Default)]
+struct TlsParameters {
+    verification: Option<Verification>,
+    roots: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+impl TlsParameters {
+    /// Whether it was one of these.
+    fn set(&mut self, name: &str, value: &str) -> Result<bool, String> {
+        let file = || {
+            if value.is_empty() { Err(format!("has a parameter `{name}` that must name a file")) } else { Ok(Some(value.into())) }
+        };
+        match name {
+            "sslmode" => {
+                self.verification = match value {
+                    "disable" => None,
+                    "verify-ca" => Some(Verification::Authority),
+                    "verify-full" => Some(Verification::AuthorityAndAddress),
+                    _ => return Err("has a parameter `sslmode` that must be disable, verify-ca or verify-full".to_owned()),
+                };
+            }
+            "sslrootcert" => self.roots = file()?,
+            "sslcert" => self.certificate = file()?,
+            "sslkey" => self.key = file()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn options(self) -> Result<Option<TlsOptions>, String> {
+        let Self { verification, roots, certificate, key } = self;
+        let Some(verification) = verification else {
+            let is_any_named = roots.is_some() || certificate.is_some() || key.is_some();
+            let rule = "names certificates without `sslmode`, which must be verify-ca or verify-full";
+            return if is_any_named { Err(rule.to_owned()) } else { Ok(None) };
+        };
+        let identity = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err("must have both parameters `sslcert` and `sslkey`, or neither".to_owned()),
+        };
+        Ok(Some(TlsOptions { verification, roots, identity }))
+    }
 }
 
 /// How many copies of each row a new keyspace has.
@@ -66,11 +118,17 @@ impl CassandraOptions {
             replication,
             shards: SHARDS,
             datacenter: None,
+            tls: None,
         };
+        let mut tls = TlsParameters::default();
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            options.set(name, &decoded(value).ok_or_else(|| form("must be text"))?)?;
+            let value = decoded(value).ok_or_else(|| form("must be text"))?;
+            if !tls.set(name, &value)? {
+                options.set(name, &value)?;
+            }
         }
+        options.tls = tls.options()?;
         Ok(options)
     }
 
@@ -90,16 +148,10 @@ impl CassandraOptions {
                 let name = Some(value).filter(|name| is_datacenter(name));
                 self.datacenter = Some(name.ok_or("has a parameter `datacenter` that must be the name of one")?.to_owned());
             }
-            // The driver brings a second implementation of TLS along, whose licence and build this project does without.
-            "tls" if value == "off" => {}
-            "tls" => {
-                return Err("has a parameter `tls` that must be off: connections are not encrypted by this service, \
-                                 so that they need a network of their own or a tunnel"
-                    .to_owned());
-            }
             _ => {
                 return Err(format!(
-                    "has a parameter `{name}` that does not exist: there are replication, shards, datacenter, tls"
+                    "has a parameter `{name}` that does not exist: there are replication, shards, datacenter, sslmode, sslrootcert, \
+                     sslcert, sslkey"
                 ));
             }
         }
@@ -183,15 +235,16 @@ mod tests {
     #[test]
     fn a_url_says_where_and_how() {
         let options = CassandraOptions::parse(
-            "cassandra://me:p%40ss@a.example,b:9043,[::1]/Timer?replication=dc1:3,dc2:2&shards=64&datacenter=dc1&tls=off",
+            "cassandra://me:p%40ss@a.example,b:9043,[::1]/Timer?replication=dc1:3,dc2:2&shards=64&datacenter=dc1&sslmode=disable",
         )
         .unwrap();
+        let shown = format!("{options:?}");
         assert_eq!(options.contact_points, ["a.example:9042", "b:9043", "[::1]:9042"]);
         assert_eq!(options.credentials, Some(("me".into(), "p@ss".into())));
         assert_eq!((options.keyspace.as_str(), options.shards), ("timer", 64));
         assert_eq!(options.replication, Replication::By(vec![("dc1".into(), 3), ("dc2".into(), 2)]));
-        assert_eq!(options.datacenter.as_deref(), Some("dc1"));
-        assert_eq!(format!("{options:?}"), "CassandraOptions(a.example:9042,b:9043,[::1]:9042/timer)");
+        assert_eq!((options.datacenter.as_deref(), options.tls), (Some("dc1"), None));
+        assert_eq!(shown, "CassandraOptions(a.example:9042,b:9043,[::1]:9042/timer)");
     }
 
     #[test]
@@ -200,6 +253,21 @@ mod tests {
             let options = CassandraOptions::parse(&format!("cassandra://{hosts}/timer")).unwrap();
             assert_eq!((options.replication, options.shards), (Replication::Everywhere(factor), 16), "{hosts}");
         }
+    }
+
+    #[test]
+    fn connections_are_encrypted_as_asked_for() {
+        let tls = |parameters: &str| CassandraOptions::parse(&format!("cassandra://a/timer?{parameters}")).unwrap().tls;
+        let machine = TlsOptions { verification: Verification::AuthorityAndAddress, roots: None, identity: None };
+        assert_eq!(tls("sslmode=verify-full"), Some(machine));
+        let own = TlsOptions {
+            verification: Verification::Authority,
+            roots: Some("/etc/ca.pem".into()),
+            identity: Some(("/etc/own.pem".into(), "/etc/own key.pem".into())),
+        };
+        let named = "sslmode=verify-ca&sslrootcert=/etc/ca.pem&sslcert=%2Fetc/own.pem&sslkey=/etc/own%20key.pem";
+        assert_eq!(tls(named), Some(own));
+        assert_eq!(tls("sslmode=disable"), None);
     }
 
     #[test]
@@ -219,8 +287,12 @@ mod tests {
             ("cassandra://u:secret@a/timer?replication=dc'1:3", "`replication`"),
             ("cassandra://u:secret@a/timer?shards=0", "`shards`"),
             ("cassandra://u:secret@a/timer?datacenter=", "`datacenter`"),
+            ("cassandra://u:secret@a/timer?sslmode=require", "`sslmode`"),
+            ("cassandra://u:secret@a/timer?sslrootcert=/secret", "`sslmode`"),
+            ("cassandra://u:secret@a/timer?sslmode=disable&sslcert=/secret&sslkey=/secret", "`sslmode`"),
+            ("cassandra://u:secret@a/timer?sslmode=verify-ca&sslcert=/secret", "`sslkey`"),
+            ("cassandra://u:secret@a/timer?sslmode=verify-ca&sslrootcert=", "`sslrootcert`"),
             ("cassandra://u:secret@a/timer?tls=on", "`tls`"),
-            ("cassandra://u:secret@a/timer?sslmode=x", "`sslmode`"),
         ] {
             let refused = CassandraOptions::parse(url).unwrap_err();
             assert!(refused.contains(named) && !refused.contains("secret"), "{url}: {refused}");

@@ -41,6 +41,7 @@
 
 mod draft;
 mod fixture;
+mod rates;
 mod stage;
 mod suite;
 
@@ -74,6 +75,7 @@ pub mod unreadable;
 
 pub use draft::{Draft, NOW, ago, ahead, micros, millis, secs, timer};
 pub use fixture::{AnyFixture, BEHAVIOUR_SECONDS_MAX, Fixture, Running, run};
+pub use rates::measure;
 pub use stage::Stage;
 
 /// Every behaviour, compiled with this crate: with a fixture of its own type it would be compiled once more for each store.

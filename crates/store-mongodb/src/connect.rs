@@ -7,6 +7,10 @@ use mongodb::{
     Client,
     bson::{Bson, Document, RawDocumentBuf, doc, rawdoc},
     error::{Error, ErrorKind},
+    event::{
+        EventHandler,
+        cmap::{CmapEvent, ConnectionClosedEvent, ConnectionClosedReason},
+    },
     options::{Acknowledgment, ClientOptions, WriteConcern},
 };
 
@@ -96,6 +100,7 @@ impl MongodbDatabase {
         options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
         options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
         options.max_pool_size.get_or_insert(CONNECTIONS_MAX);
+        options.cmap_event_handler = Some(EventHandler::callback(count_broken));
         let client = Client::with_options(options).map_err(not_connected)?;
         let admin = client.database("admin");
         let hello = deadline::within(DEADLINE, admin.run_command(doc! { "hello": 1 })).await.map_err(not_connected)?;
@@ -109,6 +114,14 @@ impl MongodbDatabase {
         }
         let database = client.database(&address.database);
         Ok(Self { rows: database.collection(COLLECTION), database, deployment, durability })
+    }
+}
+
+/// Counts connections that ended otherwise than by being idle.
+fn count_broken(event: CmapEvent) {
+    use ConnectionClosedReason::{Dropped, Error, Stale};
+    if let CmapEvent::ConnectionClosed(ConnectionClosedEvent { reason: Dropped | Error | Stale, .. }) = event {
+        metrics::counter!("timer_mongodb_connections_broken_total").increment(1);
     }
 }
 

@@ -34,6 +34,7 @@ mod write;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::Metric;
 use mongodb::{
     Collection,
     bson::{RawDocumentBuf, doc},
@@ -46,6 +47,14 @@ pub use crate::{
     connect::{Durability, OpenError},
 };
 use crate::{connect::Deployment, failure::unavailable};
+
+/// The metrics of this crate.
+pub const METRICS: &[Metric] = &[
+    Metric::histogram("timer_mongodb_batch_rows", "Rows written by one command."),
+    Metric::counter("timer_mongodb_contention_total", "Rows written again because another writer was inserting the same."),
+    Metric::counter("timer_mongodb_unknown_total", "Commands whose answer was lost, and whose rows were read back."),
+    Metric::counter("timer_mongodb_connections_broken_total", "Connections to MongoDB that were given up because of an error."),
+];
 
 const COLLECTION: &str = "rows";
 /// No call takes longer: a server that is stopped or cut off does not answer at all.

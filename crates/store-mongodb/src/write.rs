@@ -27,6 +27,7 @@ pub async fn write(database: &MongodbDatabase, partition: &Partition, writes: &[
                 break;
             }
             Err(error) => {
+                metrics::counter!("timer_mongodb_unknown_total").increment(1);
                 tracing::debug!(%error, rows = batch.len(), "the answer of MongoDB is lost: the rows are read back");
                 outcomes.extend(read_back(database, partition, batch, error).await);
                 let rest = StoreError::Unavailable("an earlier write of the same call has failed".into());
@@ -63,6 +64,7 @@ async fn send(database: &MongodbDatabase, partition: &Partition, writes: &[Write
         if lost.is_empty() {
             break;
         }
+        metrics::counter!("timer_mongodb_contention_total").increment(lost.len() as u64);
         let again: Vec<&Write> = lost.iter().map(|place| &writes[*place]).collect();
         for (place, answer) in lost.into_iter().zip(command(database, partition, &again).await?) {
             answers[place] = answer;
@@ -89,6 +91,7 @@ impl Answer {
 }
 
 async fn command(database: &MongodbDatabase, partition: &Partition, writes: &[&Write]) -> Result<Vec<Answer>, StoreError> {
+    metrics::histogram!("timer_mongodb_batch_rows").record(u32::try_from(writes.len()).unwrap_or(u32::MAX));
     let command = bulk_write(database, writes.iter().map(|write| document::operation(partition, write)));
     let admin = database.database.client().database("admin");
     let reply = deadline::within(DEADLINE, admin.run_raw_command(command)).await.map_err(failure::of_command)?;

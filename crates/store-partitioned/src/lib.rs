@@ -27,6 +27,7 @@ mod operations;
 mod partitioned_store;
 mod row;
 mod search;
+mod shared_answer;
 mod stats;
 mod timer_row;
 mod timers;

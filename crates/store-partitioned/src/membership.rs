@@ -231,7 +231,9 @@ impl MembershipStore for PartitionedStore {
         *self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = held.iter().map(|lease| lease.shard).collect();
         let mut members: Vec<Member> = nodes.members.into_iter().map(|(member, _)| member).collect();
         members.retain(|member| nodes.living.contains(&member.node));
-        Ok(HeartbeatReply { now: now.saturating_add(Span::from_micros_clamped(nodes.ahead_micros)), members, held })
+        // The middle of the call, which is what the caller compares its clock with.
+        let middle = Timestamp::from_micros(now.as_micros().midpoint(self.now().as_micros()));
+        Ok(HeartbeatReply { now: middle.saturating_add(Span::from_micros_clamped(nodes.ahead_micros)), members, held })
     }
 
     async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
@@ -311,6 +313,12 @@ impl HealthStore for PartitionedStore {
     }
 
     async fn cluster(&self) -> StoreResult<Cluster> {
+        self.cluster.get(&*self.clock, self.see_cluster()).await
+    }
+}
+
+impl PartitionedStore {
+    async fn see_cluster(&self) -> StoreResult<Cluster> {
         let now = self.now();
         let (nodes, holdings, oldest_overdue) = tokio::join!(self.nodes(), self.all_holdings(), self.oldest_overdue(now));
         let (nodes, holdings) = (nodes?, holdings?);

@@ -9,7 +9,7 @@ use std::{
 use domain::{Cause, Clock, Shard, TimerId, Timestamp};
 use futures_util::{StreamExt, future::BoxFuture, stream};
 use serde::{Deserialize, Serialize};
-use store::{Happened, Promise, Sharded, StoreError, StoreResult};
+use store::{Cluster, Happened, Promise, Sharded, StoreError, StoreResult};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
@@ -19,6 +19,7 @@ use crate::{
     layout,
     liveness::Liveness,
     nudging::Inbox,
+    shared_answer::SharedAnswer,
     timer_row::{TimerRow, corrupt, from_json, to_json},
     transition::Step,
 };
@@ -46,6 +47,8 @@ pub struct PartitionedStore {
     pub(crate) held: std::sync::Mutex<Vec<Shard>>,
     pub(crate) claims_seen: std::sync::Mutex<ClaimsSeen>,
     pub(crate) inbox: Mutex<Inbox>,
+    /// It asks every shard.
+    pub(crate) cluster: SharedAnswer<Cluster>,
     /// When this process has last removed old nudges, in microseconds.
     pub(crate) nudges_removed_at: AtomicI64,
     /// Before when this process has removed all events, in microseconds.
@@ -104,6 +107,7 @@ impl PartitionedStore {
             held: std::sync::Mutex::default(),
             claims_seen: std::sync::Mutex::default(),
             inbox: Mutex::default(),
+            cluster: SharedAnswer::default(),
             nudges_removed_at: AtomicI64::new(i64::MIN),
             events_forgotten_before: AtomicI64::new(i64::MIN),
             #[cfg(feature = "testing")]
@@ -111,10 +115,12 @@ impl PartitionedStore {
         };
         let (partition, key) = (layout::meta(), b"shards".to_vec());
         let first = store.put(key.clone(), Condition::Absent, to_json(&Meta { shards: store.shards }));
-        store.database.write(&partition, vec![first]).await?;
+        // Refused where the database is not new. Whatever became of it, what can be read counts.
+        let written = store.write_one(&partition, first).await;
         let read = store.database.read(&partition, &[key], Columns::HEAD, Consistency::Linearizable).await?;
         let Some(Some(row)) = read.into_iter().next() else {
-            return Err(StoreError::Unavailable("the number of shards could not be written".into()));
+            let lost = || StoreError::Unavailable("the number of shards could not be written".into());
+            return Err(written.err().unwrap_or_else(lost));
         };
         store.shards = from_json::<Meta>(&row.head).map_err(corrupt)?.shards.max(1);
         Ok(store)

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use domain::{Namespace, Status, TenantId, Timestamp};
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use store::{
     Digest, DueCounts, DueQuery, NAMESPACES_LISTED_MAX, NamespaceCount, NamespaceCounts, NodeDigest, NodeId, NodeReceiver,
@@ -83,15 +84,17 @@ impl PartitionedStore {
 
     /// When the oldest pending timer was due, if one is overdue.
     pub(crate) async fn oldest_overdue(&self, now: Timestamp) -> StoreResult<Option<Timestamp>> {
-        let mut oldest: Option<Timestamp> = None;
+        let mut work: Vec<BoxFuture<'_, StoreResult<Option<Timestamp>>>> = Vec::new();
         for shard in self.all_shards() {
-            let (from, to) = layout::pending_range(None, now);
-            let range = Range::of(layout::STANDING, from, Some(to), 1);
-            let rows = self.database.range(&layout::timers(shard), &range, Columns::NONE, Consistency::Committed).await?;
-            let at = rows.first().and_then(|row| layout::pending_entry(&row.position)).map(|entry| entry.at);
-            oldest = [oldest, at].into_iter().flatten().min();
+            work.push(Box::pin(async move {
+                let (from, to) = layout::pending_range(None, now);
+                let range = Range::of(layout::STANDING, from, Some(to), 1);
+                let rows = self.database.range(&layout::timers(shard), &range, Columns::NONE, Consistency::Committed).await?;
+                Ok(rows.first().and_then(|row| layout::pending_entry(&row.position)).map(|entry| entry.at))
+            }));
         }
-        Ok(oldest)
+        let oldest: StoreResult<Vec<Option<Timestamp>>> = Self::on_all(work).await.into_iter().collect();
+        Ok(oldest?.into_iter().flatten().min())
     }
 }
 

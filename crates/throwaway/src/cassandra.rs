@@ -21,6 +21,7 @@ const VERSION: &str = "5.0.9";
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The limit of polls, about four minutes: a JVM on a busy machine takes more than one.
 const POLLS_MAX: u32 = 4_800;
+const OPEN_TO_ALL: &str = "authenticator: AllowAllAuthenticator\n";
 const LISTENS: &str = "Starting listening for CQL clients";
 
 /// Packages of Java that Cassandra looks into.
@@ -59,6 +60,27 @@ pub struct Cassandra {
     keyspaces_named: AtomicU32,
 }
 
+/// PEM files for a Cassandra that takes encrypted connections only, from clients that have a certificate and a password.
+#[derive(Debug)]
+pub struct CassandraGuard<'a> {
+    /// The key of the node and its certificate.
+    pub identity: &'a Path,
+    /// The authority that has signed the certificates of clients.
+    pub clients: &'a Path,
+}
+
+impl CassandraGuard<'_> {
+    fn settings(&self) -> String {
+        format!(
+            "authenticator: PasswordAuthenticator\nclient_encryption_options:\n  enabled: true\n  optional: false\n  \
+             require_client_auth: true\n  ssl_context_factory:\n    \
+             class_name: org.apache.cassandra.security.PEMBasedSslContextFactory\n  keystore: {}\n  truststore: {}\n",
+            self.identity.display(),
+            self.clients.display()
+        )
+    }
+}
+
 #[derive(Debug)]
 struct Node {
     jars: PathBuf,
@@ -71,22 +93,27 @@ struct Node {
 impl Cassandra {
     /// Starts one node; `None` where `scripts/cassandra.sh` would find no jars.
     pub fn start() -> Option<Self> {
-        Self::start_nodes(1, "768m")
+        Self::start_nodes(1, "768m", OPEN_TO_ALL)
+    }
+
+    /// Starts one node that knows the user `cassandra` with the password `cassandra`.
+    pub fn start_guarded(guard: &CassandraGuard<'_>) -> Option<Self> {
+        Self::start_nodes(1, "768m", &guard.settings())
     }
 
     /// Starts three nodes, one after the other.
     pub fn start_three() -> Option<Self> {
-        Self::start_nodes(3, "512m")
+        Self::start_nodes(3, "512m", OPEN_TO_ALL)
     }
 
-    fn start_nodes(count: u8, heap: &'static str) -> Option<Self> {
+    fn start_nodes(count: u8, heap: &'static str, access: &str) -> Option<Self> {
         let jars = jars()?;
         let (port, storage_port) = (free_port(), free_port());
         let addresses: Vec<Ipv4Addr> = (1..=count).map(|number| Ipv4Addr::new(127, 0, 0, number)).collect();
         let node = |address: &Ipv4Addr| {
             let node =
                 Node { jars: jars.clone(), home: home::make("cassandra"), address: *address, heap, process: Mutex::new(None) };
-            node.configure(&addresses, port, storage_port);
+            node.configure(&addresses, port, storage_port, access);
             node
         };
         let cluster = Self { nodes: addresses.iter().map(node).collect(), port, keyspaces_named: AtomicU32::new(0) };
@@ -132,7 +159,7 @@ impl Node {
     }
 
     /// All nodes are seeds: with one alone, the others could not start again while that one is down.
-    fn configure(&self, seeds: &[Ipv4Addr], port: u16, storage_port: u16) {
+    fn configure(&self, seeds: &[Ipv4Addr], port: u16, storage_port: u16, access: &str) {
         let home = self.home.path().display();
         let seeds: Vec<_> = seeds.iter().map(Ipv4Addr::to_string).collect();
         fs::create_dir(self.home.path().join("conf")).expect("a directory could not be made for Cassandra");
@@ -149,7 +176,7 @@ impl Node {
                  commitlog_sync: group\ncommitlog_sync_group_window: 2ms\ncommitlog_segment_size: 16MiB\n\
                  commitlog_total_space: 256MiB\nmemtable_allocation_type: heap_buffers\ndisk_optimization_strategy: ssd\n\
                  concurrent_reads: 16\nconcurrent_writes: 32\nkey_cache_size: 16MiB\nfile_cache_size: 64MiB\n\
-                 networking_cache_size: 32MiB\nauthenticator: AllowAllAuthenticator\nauthorizer: AllowAllAuthorizer\n",
+                 networking_cache_size: 32MiB\nauthorizer: AllowAllAuthorizer\n{access}",
                 seeds.join(","),
                 address = self.address,
             ),

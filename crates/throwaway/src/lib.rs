@@ -37,7 +37,7 @@ mod server_user;
 use std::io::Write;
 use std::sync::OnceLock;
 
-pub use cassandra::Cassandra;
+pub use cassandra::{Cassandra, CassandraGuard};
 pub use mongodb::Mongodb;
 pub use mysql::{Galera, Mysql};
 pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};

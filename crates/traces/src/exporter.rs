@@ -17,6 +17,7 @@ use opentelemetry_sdk::{
     Resource,
     trace::{Sampler as SdkSampler, SdkTracerProvider},
 };
+use rustls::crypto::ring;
 use tokio::runtime::Handle;
 
 use crate::tracer::OpenTelemetryTracer;
@@ -126,7 +127,7 @@ struct CollectorClient {
 
 impl CollectorClient {
     fn new(runtime: Handle) -> Result<Self, std::io::Error> {
-        let roots = HttpsConnectorBuilder::new().with_native_roots()?;
+        let roots = HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider())?;
         let client = Client::builder(TokioExecutor::new()).build(roots.https_or_http().enable_http1().build());
         Ok(Self { client, runtime })
     }

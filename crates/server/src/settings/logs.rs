@@ -21,6 +21,10 @@ pub enum LogFormat {
     Json,
 }
 
+/// What libraries may log where the filter says nothing of them. The NATS library reports every event of a connection, and every attempt at
+/// one, beside our own reports of it; the Cassandra library tells of each connection.
+const LIBRARIES: [(&str, &str); 2] = [("async_nats", "off"), ("scylla", "warn")];
+
 /// A filter that was checked.
 #[derive(Debug, Clone)]
 pub struct LogFilter(String);
@@ -31,8 +35,8 @@ impl LogFilter {
         // The library takes a bare word that is no level for the name of a crate, and then logs nothing else.
         let is_level = |word: &str| levels.contains(&word.to_ascii_lowercase().as_str());
         let is_sound = text.split(',').all(|word| word.contains(['=', '[']) || is_level(word));
-        // The NATS library reports every event of a connection, and every attempt at one, beside our own reports of it.
-        let text = if text.contains("async_nats") { text.to_owned() } else { format!("async_nats=off,{text}") };
+        let unnamed = LIBRARIES.iter().filter(|(library, _)| !text.contains(library));
+        let text = unnamed.fold(text.to_owned(), |text, (library, level)| format!("{library}={level},{text}"));
         match EnvFilter::try_new(&text) {
             Ok(_) if is_sound => Ok(Self(text)),
             _ => Err(Invalid::new(setting, "must be a level or a filter such as info,delivery=debug")),

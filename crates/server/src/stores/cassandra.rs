@@ -6,7 +6,10 @@ use store::Store;
 use store_cassandra::{Cassandra, CassandraOptions, OpenError};
 use store_partitioned::PartitionedStore;
 
-use super::{DATABASE_URL, Database, StoreKind};
+use super::{
+    DATABASE_URL, Database, StoreKind,
+    patience::{NotOpen, Patience},
+};
 use crate::exit::Failure;
 
 pub const KIND: StoreKind = StoreKind {
@@ -35,9 +38,13 @@ impl Database for CassandraCluster {
     }
 
     async fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Failure> {
-        let database = Arc::new(connect(&self.0, clock).await?);
-        let store = PartitionedStore::open(database, Arc::clone(clock), self.0.shards).await;
-        Ok(Arc::new(store.map_err(|error| Failure::run(format!("The keyspace could not be opened: {error}."), error))?))
+        let patience = Patience::new(clock, PATIENCE);
+        loop {
+            match open(&self.0, clock).await {
+                Ok(store) => return Ok(store),
+                Err(reason) => patience.wait(reason).await?,
+            }
+        }
     }
 
     fn backup(&self, _file: &Path) -> Result<String, Failure> {
@@ -51,18 +58,19 @@ impl Database for CassandraCluster {
     }
 }
 
-async fn connect(options: &CassandraOptions, clock: &Arc<dyn Clock>) -> Result<Cassandra, Failure> {
-    const PAUSE: Duration = Duration::from_secs(1);
-    let begun = clock.monotonic();
-    loop {
-        match Cassandra::connect(options).await {
-            Ok(cassandra) => return Ok(cassandra),
-            Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < PATIENCE => {
-                tracing::warn!("{error}; waiting for it");
-                tokio::time::sleep(PAUSE).await;
-            }
-            Err(error) => return Err(Failure::run(format!("{error}."), error)),
+async fn open(options: &CassandraOptions, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, NotOpen> {
+    let database = Cassandra::connect(options).await.map_err(|error| {
+        let sentence = format!("{error}.");
+        match error {
+            OpenError::Unreachable(_) | OpenError::NotReady(_) => NotOpen::Yet(Failure::run(sentence, error)),
+            OpenError::Certificates(_) => NotOpen::Ever(Failure::configuration(sentence, error)),
+            OpenError::SetUp(_) => NotOpen::Ever(Failure::run(sentence, error)),
         }
+    })?;
+    match PartitionedStore::open(Arc::new(database), Arc::clone(clock), options.shards).await {
+        Ok(store) => Ok(Arc::new(store)),
+        // Too few of its nodes may be up.
+        Err(error) => Err(NotOpen::Yet(Failure::run(format!("The keyspace could not be opened: {error}."), error))),
     }
 }
 

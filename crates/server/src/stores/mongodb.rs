@@ -6,7 +6,10 @@ use store::Store;
 use store_mongodb::{Address, MongodbDatabase, OpenError};
 use store_partitioned::PartitionedStore;
 
-use super::{DATABASE_URL, Database, StoreKind};
+use super::{
+    DATABASE_URL, Database, StoreKind,
+    patience::{NotOpen, Patience},
+};
 use crate::exit::Failure;
 
 pub const KIND: StoreKind = StoreKind {
@@ -16,7 +19,7 @@ pub const KIND: StoreKind = StoreKind {
     from_parts: |_| None,
     refuse_stray_parts: |_| Ok(()),
     public_causes: &[],
-    metrics: &[],
+    metrics: store_mongodb::METRICS,
 };
 
 /// How long a server may take to come up.
@@ -40,10 +43,13 @@ impl Database for Mongodb {
     }
 
     async fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Failure> {
-        let database = Arc::new(connect(&self.address, clock).await?);
-        let store = PartitionedStore::open(database, Arc::clone(clock), self.address.shards()).await;
-        let store = store.map_err(|error| Failure::run(format!("the MongoDB database could not be set up: {error}."), error))?;
-        Ok(Arc::new(store))
+        let patience = Patience::new(clock, PATIENCE);
+        loop {
+            match open(&self.address, clock).await {
+                Ok(store) => return Ok(store),
+                Err(reason) => patience.wait(reason).await?,
+            }
+        }
     }
 
     fn backup(&self, _file: &Path) -> Result<String, Failure> {
@@ -55,21 +61,16 @@ impl Database for Mongodb {
     }
 }
 
-async fn connect(address: &Address, clock: &Arc<dyn Clock>) -> Result<MongodbDatabase, Failure> {
-    const PAUSE: Duration = Duration::from_secs(1);
-    let begun = clock.monotonic();
-    loop {
-        match MongodbDatabase::connect(address).await {
-            Ok(database) => return Ok(database),
-            Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < PATIENCE => {
-                tracing::warn!("{error}; waiting for it");
-                tokio::time::sleep(PAUSE).await;
-            }
-            Err(OpenError::Address(rule)) => {
-                return Err(Failure::Configuration(format!("DATABASE_URL is wrong: {rule}.").into()));
-            }
-            Err(error) => return Err(Failure::run(format!("{error}."), error)),
-        }
+async fn open(address: &Address, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, NotOpen> {
+    let database = MongodbDatabase::connect(address).await.map_err(|error| match error {
+        OpenError::Unreachable(_) => NotOpen::Yet(Failure::run(format!("{error}."), error)),
+        OpenError::Address(rule) => NotOpen::Ever(Failure::Configuration(format!("DATABASE_URL is wrong: {rule}.").into())),
+        OpenError::Unfit(_) => NotOpen::Ever(Failure::run(format!("{error}."), error)),
+    })?;
+    match PartitionedStore::open(Arc::new(database), Arc::clone(clock), address.shards()).await {
+        Ok(store) => Ok(Arc::new(store)),
+        // A replica set may have no primary yet.
+        Err(error) => Err(NotOpen::Yet(Failure::run(format!("The MongoDB database could not be set up: {error}."), error))),
     }
 }
 

@@ -12,6 +12,8 @@
 mod apart;
 mod conformance;
 mod gaps;
+mod guarded;
+mod rates;
 mod setup;
 
 mod database {

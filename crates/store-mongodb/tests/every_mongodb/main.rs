@@ -8,6 +8,7 @@
 mod conformance;
 mod driver;
 mod outages;
+mod rates;
 mod setup;
 
 use std::sync::Arc;

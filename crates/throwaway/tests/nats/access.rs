@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 
+use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::json;
@@ -96,7 +97,11 @@ fn a_server_with_a_certificate_speaks_tls_only() {
     assert_eq!(info["tls_required"], true);
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).expect("a root");
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions of TLS")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     let name = ServerName::try_from("127.0.0.1").expect("a name");
     let mut tls = StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a client"), stream);
     tls.write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n").expect("a handshake");

@@ -10,6 +10,8 @@ use crate::{
 };
 
 const INTERVAL: Duration = Duration::from_millis(50);
+/// A store may have to ask many servers.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Looks at the cluster all the time: epochs only rise, and no epoch has two owners.
 pub struct Watch {
@@ -48,7 +50,7 @@ async fn look_on(apis: Apis, stop: CancellationToken) -> Seen {
     while !stop.is_cancelled() {
         // The node that is asked may be paused, or about to be killed.
         let client = apis.any(&mut numbers);
-        if let Ok(Some(cluster)) = tokio::time::timeout(4 * INTERVAL, client.try_cluster()).await {
+        if let Ok(Some(cluster)) = tokio::time::timeout(ANSWERED_WITHIN, client.try_cluster()).await {
             seen.add(&cluster);
         }
         tokio::time::sleep(INTERVAL).await;

@@ -1,0 +1,81 @@
+//! How fast a store is by itself, without API and calls: for tests that are ignored, and print it on an idle machine.
+//!
+//! As the service does it: timers without a key get ids of the shard that the store wants, several batches are under way at once, and
+//! what is due together lies in all shards.
+
+use std::future::Future;
+
+use domain::{Next, TimerId};
+use futures_util::{StreamExt, stream};
+use store::{Claimed, Settlement};
+use tokio::time::Instant;
+
+use crate::{Fixture, NOW, Stage, micros, timer};
+
+const BATCH: usize = 500;
+const BATCHES_AT_ONCE: usize = 8;
+const PAYLOAD_BYTES: usize = 300;
+/// Times of neighbours are so many microseconds apart, around and around.
+const STRIDE: usize = 7_919;
+
+/// Creates, claims and settles so many timers, and prints how many of each a second.
+pub async fn measure(fixture: &impl Fixture, name: &str, timers: usize) {
+    let stage = Stage::set(fixture).await;
+    // Once more: a store may place new timers in the shards that its node held at the last heartbeat.
+    stage.live(stage.node).await;
+    let created = per_second(timers, (0..timers.div_ceil(BATCH)).map(|number| create(&stage, number, timers))).await;
+
+    let entries = stage.due(NOW).await;
+    assert_eq!(entries.len(), timers, "all of them are due");
+    let claims: Vec<_> = entries.chunks(BATCH).map(|entries| stage.claim(entries)).collect();
+    let (claimed, claims) = timed(timers, claims).await;
+    let claimed: Vec<Claimed> = claimed.into_iter().flatten().collect();
+    assert_eq!(claimed.len(), timers, "each of them is claimed");
+
+    let settlements: Vec<Settlement> = claimed.iter().map(completed).collect();
+    let settled = per_second(timers, settlements.chunks(BATCH).map(|batch| settle(&stage, batch))).await;
+
+    let lives = 1.0 / (1.0 / created + 1.0 / claims + 1.0 / settled);
+    println!(
+        "{name}, {timers} timers, batches of {BATCH}, {BATCHES_AT_ONCE} at once, {} shards, per second: \
+         {created:.0} creates, {claims:.0} claims, {settled:.0} settlements, {lives:.0} whole lives",
+        stage.store.shards()
+    );
+}
+
+async fn create(stage: &Stage, batch: usize, timers: usize) {
+    let payload = format!("\"{}\"", "x".repeat(PAYLOAD_BYTES));
+    let (first, shards) = (batch * BATCH, stage.store.shards());
+    let shard = stage.store.shard_for_new();
+    let drafts = (first..timers.min(first + BATCH)).map(|number| {
+        let id = shard.map_or_else(|| TimerId::random(NOW), |shard| TimerId::random_in(NOW, shard, shards));
+        let ago = micros(u32::try_from(number * STRIDE % 1_000_000).unwrap_or_default());
+        timer("http://127.0.0.1/").with_id(id).due_ago(ago).payload(&payload)
+    });
+    stage.create_new(drafts.collect()).await;
+}
+
+fn completed(claimed: &Claimed) -> Settlement {
+    Settlement {
+        entry: claimed.entry,
+        shard_lease: claimed.shard_lease,
+        token: claimed.token,
+        next: Next::Completed { at: NOW },
+        attempt: None,
+    }
+}
+
+async fn settle(stage: &Stage, batch: &[Settlement]) {
+    assert!(stage.store.settle(batch).await.unwrap().iter().all(|counted| *counted), "each of them counts");
+}
+
+async fn per_second(timers: usize, work: impl IntoIterator<Item = impl Future<Output = ()>>) -> f64 {
+    timed(timers, work).await.1
+}
+
+/// Some at a time.
+async fn timed<T>(timers: usize, work: impl IntoIterator<Item = impl Future<Output = T>>) -> (Vec<T>, f64) {
+    let begun = Instant::now();
+    let done = stream::iter(work).buffer_unordered(BATCHES_AT_ONCE).collect().await;
+    (done, timers as f64 / begun.elapsed().as_secs_f64())
+}
