@@ -18,8 +18,8 @@ const PAYLOAD_BYTES: usize = 300;
 /// Times of neighbours are so many microseconds apart, around and around.
 const STRIDE: usize = 7_919;
 
-/// Creates, claims and settles so many timers, and prints how many of each a second.
-pub async fn measure(fixture: &impl Fixture, name: &str, timers: usize) {
+/// Creates, claims and settles so many timers, and says how many of each a second.
+pub async fn measure(fixture: &impl Fixture, name: &str, timers: usize) -> String {
     let stage = Stage::set(fixture).await;
     // Once more: a store may place new timers in the shards that its node held at the last heartbeat.
     stage.live(stage.node).await;
@@ -36,11 +36,11 @@ pub async fn measure(fixture: &impl Fixture, name: &str, timers: usize) {
     let settled = per_second(timers, settlements.chunks(BATCH).map(|batch| settle(&stage, batch))).await;
 
     let lives = 1.0 / (1.0 / created + 1.0 / claims + 1.0 / settled);
-    println!(
+    format!(
         "{name}, {timers} timers, batches of {BATCH}, {BATCHES_AT_ONCE} at once, {} shards, per second: \
          {created:.0} creates, {claims:.0} claims, {settled:.0} settlements, {lives:.0} whole lives",
         stage.store.shards()
-    );
+    )
 }
 
 async fn create(stage: &Stage, batch: usize, timers: usize) {

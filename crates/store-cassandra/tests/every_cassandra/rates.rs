@@ -29,6 +29,6 @@ impl Fixture for Whole {
 #[tokio::test(flavor = "multi_thread")]
 async fn rates() {
     for name in ["Cassandra, cold", "Cassandra"] {
-        store_conformance::measure(&Whole(crate::apart::server().new_keyspace()), name, 40_000).await;
+        println!("{}", store_conformance::measure(&Whole(crate::apart::server().new_keyspace()), name, 40_000).await);
     }
 }

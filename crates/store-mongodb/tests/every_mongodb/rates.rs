@@ -28,5 +28,5 @@ impl Fixture for Whole {
 #[ignore = "measures"]
 #[tokio::test(flavor = "multi_thread")]
 async fn rates() {
-    store_conformance::measure(&Whole(server().create_database()), "MongoDB", 40_000).await;
+    println!("{}", store_conformance::measure(&Whole(server().create_database()), "MongoDB", 40_000).await);
 }
