@@ -1,6 +1,7 @@
-//! One DynamoDB Local in a temporary directory: a Java process that keeps its tables in a SQLite file.
+//! One DynamoDB Local in a temporary directory: a Java process that keeps its tables in a SQLite file, or in memory.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -22,24 +23,40 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The limit of polls, about two minutes: a JVM on a busy machine takes half of one.
 const POLLS_MAX: u32 = 2_400;
 const LAUNCH_ATTEMPTS_MAX: u32 = 5;
+/// The first question takes seconds, because it loads the engine. Whose it is does not matter.
+const QUESTION: &str = "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 2\r\n\
+    Content-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n\
+    Authorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, \
+    Signature=0\r\n\r\n{}";
 
 /// A server of its own, from its start to `drop`.
 #[derive(Debug)]
 pub struct DynamoDb {
     jars: PathBuf,
     home: TempDir,
+    is_in_memory: bool,
     port: u16,
     server: Mutex<Option<Child>>,
     tables_named: AtomicU32,
 }
 
 impl DynamoDb {
-    /// Starts a new, empty server and returns once it takes connections; `None` where `scripts/dynamodb.sh` would find no jars.
+    /// Starts a new, empty server and returns once it answers; `None` where `scripts/dynamodb.sh` would find no jars. It waits for the
+    /// disk with every write, some thirty of which it makes in a second.
     pub fn start() -> Option<Self> {
+        Self::start_with(false)
+    }
+
+    /// The same, but for tests that write much: it forgets all once it is stopped.
+    pub fn start_in_memory() -> Option<Self> {
+        Self::start_with(true)
+    }
+
+    fn start_with(is_in_memory: bool) -> Option<Self> {
         let home = home::make("dynamodb");
         fs::create_dir(home.path().join("data")).expect("a directory could not be made for DynamoDB Local");
         let tables_named = AtomicU32::new(0);
-        let mut dynamodb = Self { jars: jars()?, home, port: free_port(), server: Mutex::new(None), tables_named };
+        let mut dynamodb = Self { jars: jars()?, home, is_in_memory, port: free_port(), server: Mutex::new(None), tables_named };
         let child = (0..LAUNCH_ATTEMPTS_MAX)
             .find_map(|_| {
                 // Another process can take a port between finding it and listening on it; then another port will do.
@@ -98,14 +115,27 @@ impl DynamoDb {
         let mut arguments = vec!["-Xmx512m".to_owned(), "-XX:TieredStopAtLevel=1".to_owned(), "-XX:-UsePerfData".to_owned()];
         arguments.extend([format!("-Djava.library.path={jars}"), "-cp".to_owned(), format!("{jars}/*")]);
         arguments.push("com.amazonaws.services.dynamodbv2.local.main.ServerRunner".to_owned());
-        arguments.extend(["-port".to_owned(), self.port.to_string(), "-dbPath".to_owned()]);
-        arguments.push(self.home.path().join("data").display().to_string());
+        arguments.extend(["-port".to_owned(), self.port.to_string()]);
+        arguments.extend(match self.is_in_memory {
+            true => vec!["-inMemory".to_owned()],
+            false => vec!["-dbPath".to_owned(), self.home.path().join("data").display().to_string()],
+        });
         // Otherwise each access key has tables of its own; and what a test does is told to no one.
         arguments.extend(["-sharedDb".to_owned(), "-disableTelemetry".to_owned()]);
         arguments
     }
 
-    /// Starts the server and waits until it takes connections. `None` when another process listens on its port.
+    /// Whether the server answers a question.
+    fn answers(&self) -> bool {
+        let mut answer = String::new();
+        let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).and_then(|mut connection| {
+            connection.write_all(QUESTION.as_bytes())?;
+            connection.read_to_string(&mut answer)
+        });
+        asked.is_ok() && answer.starts_with("HTTP/1.1 200")
+    }
+
+    /// Starts the server and waits until it answers. `None` when another process listens on its port.
     fn launch(&self) -> Option<Child> {
         let log = File::create(self.home.path().join("log")).expect("the log of DynamoDB Local could not be made");
         // Its jars may lie where only this user can read them.
@@ -119,13 +149,13 @@ impl DynamoDb {
                 assert!(log.contains("already in use"), "DynamoDB Local ended while starting (Java 17 runs it):\n{log}");
                 return None;
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            if self.answers() {
                 return Some(child);
             }
             sleep(POLL_INTERVAL);
         }
         drop(child.kill());
-        panic!("DynamoDB Local takes no connections minutes after its start:\n{}", self.log());
+        panic!("DynamoDB Local does not answer minutes after its start:\n{}", self.log());
     }
 }
 

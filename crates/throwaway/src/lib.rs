@@ -87,12 +87,12 @@ pub fn mongodb() -> Option<&'static Mongodb> {
     SHARED.get_or_init(Mongodb::start).as_ref()
 }
 
-/// The DynamoDB Local that all tests of one test binary share; `None` where `scripts/dynamodb.sh` finds none.
+/// The DynamoDB Local that all tests of one test binary share, in memory; `None` where `scripts/dynamodb.sh` finds none.
 ///
 /// It ends as the shared PostgreSQL does.
 pub fn dynamodb() -> Option<&'static DynamoDb> {
     static SHARED: OnceLock<Option<DynamoDb>> = OnceLock::new();
-    SHARED.get_or_init(DynamoDb::start).as_ref()
+    SHARED.get_or_init(DynamoDb::start_in_memory).as_ref()
 }
 
 /// The Cassandra of one node that all tests of one test binary share; `None`, and a line that says so, where `scripts/cassandra.sh` finds none.
