@@ -38,6 +38,7 @@ heading "the whole contract of drivers and stores on DynamoDB"
 if scripts/dynamodb.sh --fetch; then
   cargo test --locked --package store-dynamodb --features sdk --lib --test every_dynamodb -- --test-threads=4
   cargo test --locked --package server --features dynamodb --bin timer stores::
+  cargo test --locked --package server --features dynamodb --test e2e -- --ignored --test-threads=1 on_dynamodb
 else
   echo "left out: DynamoDB Local could not be fetched"
 fi
