@@ -42,6 +42,15 @@ else
   echo "left out: there is no MongoDB for tests (see scripts/mongodb.sh)"
 fi
 
+heading "the whole contract of drivers and stores on DynamoDB"
+if scripts/dynamodb.sh --fetch; then
+  cargo test --locked --package store-dynamodb --features sdk --lib --test every_dynamodb -- --test-threads=4
+  cargo test --locked --package server --features dynamodb --bin timer stores::
+  cargo test --locked --package server --features dynamodb --test e2e -- --ignored --test-threads=1 on_dynamodb
+else
+  echo "left out: DynamoDB Local could not be fetched"
+fi
+
 heading "the whole contract of stores on Cassandra"
 for version in 5.0.9 4.1.10; do
   if CASSANDRA_VERSION=$version scripts/cassandra.sh --fetch; then

@@ -2,6 +2,7 @@
 //! database.
 
 mod cassandra;
+mod dynamodb;
 mod mongodb;
 mod mysql;
 mod patience;
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// Every kind of store, in the order in which help and error messages name them.
-pub const STORES: &[StoreKind] = &[sqlite::KIND, postgres::KIND, mysql::KIND, mongodb::KIND, cassandra::KIND];
+pub const STORES: &[StoreKind] = &[sqlite::KIND, postgres::KIND, mysql::KIND, mongodb::KIND, cassandra::KIND, dynamodb::KIND];
 
 /// How databases of one kind are named in the settings.
 pub struct StoreKind {

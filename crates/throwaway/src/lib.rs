@@ -1,7 +1,7 @@
 //! Servers that live as long as a test, and the ports they listen on.
 //!
-//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL, TiDB, MongoDB, Cassandra or NATS and gets one of its own: fresh, in a temporary
-//! directory, on a free port of 127.0.0.1. It is gone when it is dropped, and it is gone when the test process ends in any
+//! Only ever a dev-dependency. A test asks for a real PostgreSQL, MariaDB, MySQL, TiDB, MongoDB, Cassandra, DynamoDB Local or NATS and gets one of its
+//! own: fresh, in a temporary directory, on a free port of 127.0.0.1. It is gone when it is dropped, and it is gone when the test process ends in any
 //! other way:
 //!
 //! ```text
@@ -25,6 +25,7 @@
 
 mod binaries;
 mod cassandra;
+mod dynamodb;
 mod home;
 mod keeper;
 mod mongodb;
@@ -38,6 +39,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 pub use cassandra::{Cassandra, CassandraGuard};
+pub use dynamodb::DynamoDb;
 pub use mongodb::Mongodb;
 pub use mysql::{Galera, Mysql};
 pub use nats::{Nats, NatsBuilder, NatsCluster, NatsUser};
@@ -83,6 +85,14 @@ pub fn tidb() -> Option<&'static Mysql> {
 pub fn mongodb() -> Option<&'static Mongodb> {
     static SHARED: OnceLock<Option<Mongodb>> = OnceLock::new();
     SHARED.get_or_init(Mongodb::start).as_ref()
+}
+
+/// The DynamoDB Local that all tests of one test binary share, in memory; `None` where `scripts/dynamodb.sh` finds none.
+///
+/// It ends as the shared PostgreSQL does.
+pub fn dynamodb() -> Option<&'static DynamoDb> {
+    static SHARED: OnceLock<Option<DynamoDb>> = OnceLock::new();
+    SHARED.get_or_init(DynamoDb::start_in_memory).as_ref()
 }
 
 /// The Cassandra of one node that all tests of one test binary share; `None`, and a line that says so, where `scripts/cassandra.sh` finds none.

@@ -2,6 +2,8 @@
 
 mod cassandra;
 mod division;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod floods;
 mod lateness;
 mod mongodb;

@@ -1,4 +1,6 @@
 mod cassandra;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod mongodb;
 mod mysql;
 mod postgres;
@@ -144,6 +146,12 @@ impl Backend {
     /// A database of a server that not every machine has.
     pub fn mongodb_at(url: String) -> Self {
         Self::on(Mongodb::at(url))
+    }
+
+    /// A table of a server that not every machine has.
+    #[cfg(feature = "dynamodb")]
+    pub fn dynamodb_at(url: String) -> Self {
+        Self::on(dynamodb::Dynamodb::at(url))
     }
 
     /// `None`, and a line that says so, where there is no Cassandra to be had.
