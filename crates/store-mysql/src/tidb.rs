@@ -7,6 +7,9 @@
 //!   LOCK IN SHARE MODE   refused                    locks for itself alone: those who would share it go one after the other
 //! ```
 //!
+//! Of several sessions that wait for one lock, the storage wakes one up at once and the next after a delay (`wake-up-delay-duration`, a tenth of
+//! a second): claims of one shard that wait for each other follow one another at that rate. Lanes, as below, would let them pass.
+//!
 //! Tables are kept in the order of their keys, a range on each server. The ids of timers rise with time, so that all creates would go to one
 //! server: tables that begin with an id are divided by it ([`spread`]). `due` begins with the shard, and is spread as it is.
 //!

@@ -54,7 +54,7 @@ async fn a_server_of_a_galera_cluster_that_is_killed_loses_nothing() {
         trial.wait_for_calls(50).await;
         blocking(|| galera.server(victim).start_again());
         trial.nodes.wait_until_shared(NODES).await;
-        trial.faults.push(Fault::partial_outage(from, taken_over, now()));
+        trial.faults.push(Fault::partial_outage(from, taken_over));
         trial.open_apis(0..NODES);
     }
     trial.wait_for_calls(50).await;

@@ -36,10 +36,10 @@ impl Fault {
         Self { from, sent_until: i64::MIN, over: to, resumed: None }
     }
 
-    /// A part of the database died, and its nodes with it: what they had claimed they delivered until another one had taken over. It was
-    /// whole again in the end.
-    pub fn partial_outage(from: i64, taken_over: i64, to: i64) -> Self {
-        Self { from, sent_until: taken_over, over: to, resumed: None }
+    /// A part of the database died, and with it what a node had heard of it: the node delivers what it has claimed until its lease runs out.
+    /// Its shards have no owner until another node has taken over, which the rest of the database may keep waiting.
+    pub fn partial_outage(from: i64, taken_over: i64) -> Self {
+        Self { over: taken_over, ..Self::silence(from) }
     }
 
     /// Whether a call that arrives now may have been held back by this.
