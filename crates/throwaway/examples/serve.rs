@@ -4,7 +4,7 @@
 //! cargo run --release --package throwaway --example serve -- cassandra
 //! ```
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 fn main() -> std::io::Result<()> {
     match std::env::args().nth(1).as_deref() {
@@ -17,7 +17,7 @@ fn main() -> std::io::Result<()> {
 fn keep<T>(server: Option<T>, url: impl Fn(&T) -> String) -> std::io::Result<()> {
     let server =
         server.ok_or_else(|| std::io::Error::other("there is none here: see scripts/cassandra.sh and scripts/mongodb.sh"))?;
-    println!("{}", url(&server));
+    writeln!(std::io::stdout(), "{}", url(&server))?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
