@@ -33,11 +33,14 @@ mod values;
 use std::sync::Arc;
 
 use cli::Command;
+use rustls::crypto::ring;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    // Some libraries ask for the default of the process, and the driver of Cassandra brings a second one into the build.
+    ring::default_provider().install_default().ok();
     let command = match cli::read_dotenv().and_then(|()| cli::parse()) {
         Ok(Command::Terminal(command)) => return terminal::run(command, &terminal_context()),
         parsed => parsed,

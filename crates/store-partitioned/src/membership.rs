@@ -231,9 +231,7 @@ impl MembershipStore for PartitionedStore {
         *self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = held.iter().map(|lease| lease.shard).collect();
         let mut members: Vec<Member> = nodes.members.into_iter().map(|(member, _)| member).collect();
         members.retain(|member| nodes.living.contains(&member.node));
-        // The middle of the call, which is what the caller compares its clock with.
-        let middle = Timestamp::from_micros(now.as_micros().midpoint(self.now().as_micros()));
-        Ok(HeartbeatReply { now: middle.saturating_add(Span::from_micros_clamped(nodes.ahead_micros)), members, held })
+        Ok(HeartbeatReply { now: now.saturating_add(Span::from_micros_clamped(nodes.ahead_micros)), members, held })
     }
 
     async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {

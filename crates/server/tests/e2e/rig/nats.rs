@@ -13,6 +13,7 @@ use async_nats::{
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
+use rustls::crypto::ring;
 
 use super::{eventually, tolerated};
 
@@ -68,6 +69,8 @@ impl Bus {
 
     /// For servers that ask who is there.
     pub async fn connect_as(urls: &str, options: ConnectOptions) -> Self {
+        // The library asks for the default of the process.
+        ring::default_provider().install_default().ok();
         let urls: Vec<&str> = urls.split(',').collect();
         let options = options
             .reconnect_delay_callback(|_| RECONNECT_PAUSE)
