@@ -1,7 +1,7 @@
 //! The numbers at the head of the overview, each with the list that it counts.
 
 use commands::{Count, DueBuckets, FiredBuckets};
-use domain::{Namespace, Span, Status, Timestamp};
+use domain::{Namespace, Span, Timestamp};
 use maud::{Markup, html};
 
 use crate::{filter_words::word, text, visitor::Visitor};
@@ -16,27 +16,23 @@ pub(crate) struct Tile {
     note: String,
     class: &'static str,
     words: String,
-    /// The list of these words, in the order in which it is worth reading.
-    list: fn(&Visitor, &str) -> String,
     /// What the list shows, where that is not what the number counts.
     leads_to: Option<&'static str>,
 }
 
 impl Tile {
-    pub(crate) fn of_status(name: &'static str, count: Count, status: Status) -> Self {
+    pub(crate) fn of_count(name: &'static str, count: Count, words: &str) -> Self {
         let note = if count.is_estimate { "estimated" } else { "" };
         Self {
             name,
             value: text::count(count.timers, count.is_estimate).replace("about ", "~ "),
             note: note.to_owned(),
             class: "",
-            words: format!("status:{status}"),
-            list: if status == Status::Pending { Visitor::link_to_next_timers } else { Visitor::link_to_timers },
+            words: words.to_owned(),
             leads_to: None,
         }
     }
 
-    /// The list has the same bounds as the buckets, so that it shows what was counted: from the beginning of a minute on.
     pub(crate) fn of_due(due: &DueBuckets) -> Self {
         let timers = due.buckets.iter().map(|(_, timers)| timers).sum();
         let is_estimate = due.is_estimate || !due.is_complete;
@@ -46,8 +42,7 @@ impl Tile {
             value,
             note: String::new(),
             class: "",
-            words: format!("status:pending due:{}..{}", due.period.starts_at(), due.period.ends_at()),
-            list: Visitor::link_to_next_timers,
+            words: "status:pending due:<1h".to_owned(),
             leads_to: None,
         }
     }
@@ -67,7 +62,6 @@ impl Tile {
             note,
             class: "",
             words: format!("status:completed {}", due_since_a_day(now)),
-            list: Visitor::link_to_timers,
             leads_to: Some("Completed timers that were due in the last 24 hours"),
         }
     }
@@ -82,7 +76,6 @@ impl Tile {
             note,
             class: if failed > 0 { "bad" } else { "" },
             words: format!("status:failed {}", due_since_a_day(now)),
-            list: Visitor::link_to_timers,
             leads_to: Some("Failed timers that were due in the last 24 hours"),
         }
     }
@@ -96,15 +89,7 @@ impl Tile {
         };
         let value = late.map_or_else(|| "none".to_owned(), text::span);
         let note = if late.is_some() { "waits for its call" } else { "everything is on time" };
-        Self {
-            name: "Oldest overdue",
-            value,
-            note: note.to_owned(),
-            class,
-            words: OVERDUE.to_owned(),
-            list: Visitor::link_to_next_timers,
-            leads_to: None,
-        }
+        Self { name: "Oldest overdue", value, note: note.to_owned(), class, words: OVERDUE.to_owned(), leads_to: None }
     }
 }
 
@@ -125,7 +110,7 @@ pub(crate) fn limited(words: &str, namespaces: &[Namespace]) -> String {
 pub(crate) fn render(visitor: &Visitor, namespaces: &[Namespace], tiles: &[Tile]) -> Markup {
     html! {
         @for tile in tiles {
-            a class={ "tile " (tile.class) } href=((tile.list)(visitor, &limited(&tile.words, namespaces))) title=[tile.leads_to] {
+            a class={ "tile " (tile.class) } href=(visitor.link_to_timers(&limited(&tile.words, namespaces))) title=[tile.leads_to] {
                 span.name { (tile.name) } span.value { (tile.value) } span.note { (tile.note) }
             }
         }
