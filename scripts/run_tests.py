@@ -3,8 +3,7 @@
 
     scripts/run_tests.py [CARGO-OPTION…] [-- OPTION-OF-THE-TEST-PROGRAMS…]
 
-Cargo runs test programs one after another, and most of them wait: for a server, for a disk, for a time to come. Here the promises (e2e)
-run beside all other programs, which are nice to them: the limits of time that the promises have are those of users.
+Cargo runs test programs one after another, and most of them wait: for a server, for a disk, for a time to come.
 
 Many tests have limits of time, and a machine that is shared may stand still for seconds: such a test passes when it runs alone. It is
 named as unsteady, so that it gets mended. A test that fails twice fails the run, and so does a run in which more than a few failed.
@@ -24,7 +23,6 @@ import threading
 import time
 
 FEW = 10
-# Besides the promises.
 AT_ONCE = int(os.environ.get("TEST_PROGRAMS", "2"))
 SLOWEST = int(os.environ.get("TEST_TIMES", "0"))
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (?:FAILED|failed)", re.MULTILINE)
@@ -33,13 +31,12 @@ PROMISES = "server e2e"
 # How many tests of a program run at once where that is not the number of cores: they wait for servers, or for a time to come. What limits
 # those of the promises that work is in crates/server/tests/e2e/rig/machine.rs.
 THREADS = {
-    PROMISES: os.environ.get("E2E_THREADS", "12"),
+    PROMISES: os.environ.get("E2E_THREADS", "16"),
 }
 # These take longest, so they begin first.
 LONG = [
-    PROMISES, "store-mysql mysql", "store-postgres postgres", "engine simulation", "nats nats", "store-partitioned simulation", "broker nats",
+    "store-mysql mysql", "store-postgres postgres", "engine simulation", "nats nats", "store-partitioned simulation", "broker nats",
 ]
-NICE = 10
 # Longer than the longest takes on a slow machine, much shorter than what CI has for all of them.
 SECONDS_MAX = 1800
 
@@ -53,16 +50,15 @@ class Program:
         self.name = f"{os.path.basename(self.directory)} {message['target']['name']}"
         self.status, self.output, self.seconds, self.cpu_seconds = 0, "", 0.0, 0.0
 
-    def run(self, options, niceness=0):
+    def run(self, options):
         begun = time.monotonic()
         environment = {**os.environ, "CARGO_MANIFEST_DIR": self.directory}
         if SLOWEST > 0:
             # Times are an unstable option of libtest, which asks for this.
             environment["RUSTC_BOOTSTRAP"] = "1"
             options = [*options, "-Zunstable-options", "--report-time"]
-        command = ["nice", "-n", str(niceness), self.path, *options]
         process = subprocess.Popen(
-            command, cwd=self.directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            [self.path, *options], cwd=self.directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )
         deadline = threading.Timer(SECONDS_MAX, process.kill)
         deadline.start()
@@ -97,13 +93,11 @@ def build(options):
 def run_all(programs, options):
     """Runs the programs, the longest first, and reports each when it ends."""
     programs.sort(key=lambda program: LONG.index(program.name) if program.name in LONG else len(LONG))
-    has_promises = any(program.name == PROMISES for program in programs)
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE + has_promises) as pool:
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         runs = []
         for program in programs:
             threads = ["--test-threads", THREADS[program.name]] if program.name in THREADS else []
-            niceness = NICE if has_promises and program.name != PROMISES else 0
-            runs.append(pool.submit(program.run, [*threads, *options], niceness))
+            runs.append(pool.submit(program.run, [*threads, *options]))
         for run in concurrent.futures.as_completed(runs):
             run.result().report()
 

@@ -54,22 +54,23 @@ cargo test --workspace --locked --no-run
 # For examples that are tests of a service.
 export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
 
-heading "promises, unit tests, conformance, brokers and databases"
-scripts/run_tests.py --workspace --locked --lib --bins --examples --test '[!e]*' --test e2e
-
-# After the promises, whose limits of time they would strain, and beside the browser, which is held to limits of time as well.
-sdks_and_texts() {
-  renice -n 5 -p "$BASHPID" >/dev/null
+# Nice to the promises, whose limits of time are those of users: half of what the promises do is to wait.
+rest() {
+  renice -n 10 -p "$BASHPID" >/dev/null
+  scripts/run_tests.py --workspace --locked --lib --bins --examples --test '[!e]*'
   scripts/sdk_test.sh || { heading "SDKs, once more"; scripts/sdk_test.sh; }
   heading "the code of the book"
   scripts/book_test.py
   heading "the code of comments"
   cargo test --workspace --locked --doc --quiet
 }
-begin sdks sdks_and_texts
+begin rest rest
+
+heading "promises"
+scripts/run_tests.py --workspace --locked --test e2e
 
 heading "the console in a browser"
 scripts/browser_test.sh
 
-finish sdks "SDKs, and code in texts"
+finish rest "unit tests, conformance, brokers, databases, SDKs, and code in texts"
 finish dependencies "licences, bans and sources of dependencies"

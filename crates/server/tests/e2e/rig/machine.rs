@@ -1,14 +1,14 @@
 //! How many tests run at once.
 //!
 //! libtest starts as many tests as `RUST_TEST_THREADS` says, most of which wait for a time to come. The permits here keep apart those
-//! that work: a small test takes one permit, a heavy one half of them, so that there are two heavy tests at most, or one and some
-//! small ones. Permits are given in the order in which they are asked for, so that no test waits for ever.
+//! that work: a small test takes one permit, a heavy one five, so that there are two heavy tests at most, and small ones beside them.
+//! Permits are given in the order in which they are asked for, so that no test waits for ever.
 //!
 //! A test takes the machine alone only if what it measures would mean nothing beside another one; `make soak` runs those.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-const PERMITS: u32 = 8;
+const PERMITS: u32 = 12;
 
 static MACHINE: Semaphore = Semaphore::const_new(PERMITS as usize);
 
@@ -19,7 +19,7 @@ pub async fn beside_others() -> SemaphorePermit<'static> {
 
 /// For tests that start several nodes, or keep a service or the disk busy.
 pub async fn heavy() -> SemaphorePermit<'static> {
-    permits(PERMITS / 2).await
+    permits(5).await
 }
 
 /// For tests that measure: no other test runs while this is held.
