@@ -1,6 +1,6 @@
 //! Reading due timers: order, cursors, limits.
 
-use domain::{Next, Shard, Status, TimerId, Timestamp};
+use domain::{Next, Shard, Status, Timer, TimerId, Timestamp};
 use store::{DueEntry, ShardCursor};
 
 use crate::{
@@ -118,6 +118,27 @@ pub async fn a_cursor_goes_by_time_then_by_id(fixture: impl Fixture) {
     assert_eq!(rest(ago(secs(3_600)), draft(9, NOW).id()).await, entries[..]);
     assert_eq!(rest(ahead(secs(1)), draft(9, NOW).id()).await, entries[3..]);
     assert_eq!(rest(ahead(secs(61)), draft(9, NOW).id()).await, []);
+}
+
+pub async fn what_moves_behind_the_cursor_is_read_once(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let step = u64::from(stage.store.shards());
+    let draft = |n: u64| timer("http://a.example/").numbered(n * step).due_in(secs(10));
+    let timers = stage.create_new((1..=6).map(draft).collect()).await;
+    let shard = stage.shard(timers[0].id());
+    let page = stage.store.due(&[beginning(shard)], ahead(secs(600)), 3).await.unwrap();
+    assert_eq!(page, timers[..3].iter().map(entry).collect::<Vec<_>>());
+    // Later in the same minute: the one of the cursor, one before it and one after it.
+    let mut moved = Vec::new();
+    for (place, at) in [(2, secs(20)), (0, secs(30)), (4, secs(40))] {
+        moved.push(stage.update(&Timer { execute_at: ahead(at), ..timers[place].clone() }, NOW).await);
+    }
+    let cursor = ShardCursor { shard, after: page.last().map(|last| (last.at, last.id)) };
+    let expected: Vec<_> = [&timers[3], &timers[5]].into_iter().chain(&moved).map(entry).collect();
+    for limit in [1, 2, 3, 5, 9] {
+        let rest = stage.store.due(&[cursor], ahead(secs(600)), limit).await.unwrap();
+        assert_eq!(rest, expected[..limit.min(expected.len())], "at most {limit}");
+    }
 }
 
 pub async fn a_retry_is_due_at_its_own_time(fixture: impl Fixture) {

@@ -112,6 +112,7 @@ macro_rules! behaviours {
                 until_is_inclusive
                 only_pending_timers_are_due
                 a_cursor_goes_by_time_then_by_id
+                what_moves_behind_the_cursor_is_read_once
                 a_retry_is_due_at_its_own_time
                 due_entries_carry_the_destination
                 far_apart_times_are_read_together

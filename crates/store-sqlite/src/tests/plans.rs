@@ -1,7 +1,8 @@
 //! No statement may walk through a whole table once it is large: SQLite says how it would run each of them.
 
-use domain::{Namespace, Next, Span, Status};
-use store::{Cursor, DueStore, Filter, ListQuery, Order, Period, Sort, TimerStore};
+use domain::{Namespace, Next, Shard, Span, Status};
+use rusqlite::StatementStatus;
+use store::{Cursor, DueStore, Filter, ListQuery, Order, Period, ShardCursor, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
@@ -35,6 +36,7 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
     let (_place, shell) = filled().await;
     for sql in [
         due::DUE,
+        due::DUE_IN_MINUTE,
         claims::STANDING,
         claims::TAKE,
         rows::DEFINITION_BY_ID,
@@ -83,6 +85,8 @@ async fn every_statement_of_the_scheduler_goes_by_an_index() {
 async fn due_timers_are_sorted_only_inside_a_minute() {
     let (_place, shell) = filled().await;
     assert_eq!(plan(&shell, due::DUE), ["SEARCH due USING PRIMARY KEY (shard=? AND minute>? AND minute<?)"]);
+    let in_minute = "SEARCH due USING PRIMARY KEY (shard=? AND minute=? AND id>? AND id<?)";
+    assert_eq!(plan(&shell, due::DUE_IN_MINUTE), [in_minute]);
     for counts in [stats::DUE_COUNTS, stats::DUE_COUNTS_OF] {
         let plan = plan(&shell, counts);
         assert_eq!(plan[0], "SEARCH due USING PRIMARY KEY (shard=? AND minute>? AND minute<?)");
@@ -90,6 +94,36 @@ async fn due_timers_are_sorted_only_inside_a_minute() {
     }
     let overdue = plan(&shell, ownership::OVERDUE);
     assert!(overdue.contains(&"USE TEMP B-TREE FOR LAST TERM OF ORDER BY".to_owned()), "{overdue:#?}");
+}
+
+/// Otherwise a million timers of one moment, which are many pages, would be read anew for each of them.
+#[tokio::test]
+async fn a_page_inside_a_crowded_moment_reads_what_it_shows() {
+    const TIMERS: u64 = 4_000;
+    const LIMIT: usize = 100;
+    /// How many steps of SQLite's machine a row takes at most.
+    const STEPS_PER_ROW_MAX: i32 = 20;
+    for seconds in [0, 30] {
+        let place = Place::new();
+        let moment = NOW.saturating_add(Span::from_secs(seconds));
+        create(&place.open(), (0..TIMERS).map(|n| timer("http://a.example/").numbered(n).due_at(moment).build()).collect()).await;
+        let shell = place.shell();
+        let steps = || {
+            let of = |sql| shell.prepare_cached(sql).unwrap().reset_status(StatementStatus::VmStep);
+            of(due::DUE) + of(due::DUE_IN_MINUTE)
+        };
+        let (mut after, mut read) = (None, Vec::new());
+        while read.len() < TIMERS as usize {
+            let page = due::due(&shell, &[ShardCursor { shard: Shard(0), after }], moment, LIMIT).unwrap();
+            // The first page of a minute has to look whether anything is earlier, unless nothing can be.
+            let is_told = after.is_some() || seconds == 0;
+            let (steps, steps_max) = (steps(), LIMIT as i32 * STEPS_PER_ROW_MAX);
+            assert!(!is_told || steps < steps_max, "{steps} steps for {LIMIT} entries after {after:?}");
+            after = page.last().map(|last| (last.at, last.id));
+            read.extend(page);
+        }
+        assert!(read.is_sorted() && read.len() == TIMERS as usize);
+    }
 }
 
 #[tokio::test]
