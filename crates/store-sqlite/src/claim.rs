@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use domain::{Status, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
 use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, ShardLease, StoredTimer, Unreadable};
 use store_sql::{column, sql};
 
@@ -19,6 +19,9 @@ use crate::{
 pub const STANDING: &str = sql!("sql/standing.sql");
 pub const TAKE: &str = sql!("sql/take.sql");
 pub const EXPIRED: &str = sql!("sql/expired.sql");
+
+// One statement reads what stands in `due` and the definition: each one that runs costs about as much as a look-up.
+const _: () = assert!(store_sql::are_first_columns_of(DEFINITION_BY_ID, STANDING));
 
 /// A claimed timer whose texts are still to be understood, which is the caller's work.
 pub struct Taken {
@@ -61,7 +64,6 @@ impl Write for Take {
         let lease_until = self.now.saturating_add(self.claim.lease).as_micros();
         let mut standing = connection.prepare_cached(STANDING)?;
         let mut take = connection.prepare_cached(TAKE)?;
-        let mut whole = connection.prepare_cached(DEFINITION_BY_ID)?;
         let mut taken = Vec::with_capacity(self.entries.len());
         // A timer that an entry before got would look as if an earlier call with this token had taken it.
         let mut given = HashSet::with_capacity(self.entries.len());
@@ -78,11 +80,12 @@ impl Write for Take {
                         row.get(column!(STANDING, "last_error"))?,
                         row.get(column!(STANDING, "destination"))?,
                         row.get::<_, Option<i64>>(column!(STANDING, "claim"))?,
-                        row.get::<_, Option<String>>(column!(STANDING, "namespace"))?,
+                        row.get::<_, Option<String>>(column!(STANDING, "due_namespace"))?,
+                        definition_if_any(row),
                     ))
                 })
                 .optional()?;
-            let Some((mut attempt, last_error, destination, claim, namespace)) = row else { continue };
+            let Some((mut attempt, last_error, destination, claim, namespace, found)) = row else { continue };
             if (claim.is_none() && !is_current) || !given.insert(entry.id) {
                 continue;
             }
@@ -92,21 +95,28 @@ impl Write for Take {
                 tally.turn(namespace.as_deref(), Status::Pending, Status::Executing);
             }
             let entry = DueEntry { destination: from_column(destination), ..*entry };
-            let timer = executing(&mut whole, id, attempt, last_error)?;
+            let timer = executing(found, attempt, last_error)?;
             taken.push(Taken { entry, shard_lease, token, attempt, timer });
         }
         Ok(taken)
     }
 }
 
+/// The definition in a row of [`STANDING`], which may be missing.
+fn definition_if_any(row: &Row<'_>) -> rusqlite::Result<StoredTimer> {
+    match row.get_ref(column!(STANDING, "id"))? {
+        ValueRef::Null => Err(rusqlite::Error::QueryReturnedNoRows),
+        _ => definition(row),
+    }
+}
+
 /// The whole of a claimed timer. A row that makes no sense is the timer's trouble, not that of its neighbours.
 fn executing(
-    whole: &mut Statement<'_>,
-    id: Id,
+    found: rusqlite::Result<StoredTimer>,
     attempt: i64,
     last_error: Option<String>,
 ) -> Result<Result<StoredTimer, Unreadable>, Failure> {
-    match whole.query_row([id], definition) {
+    match found {
         Ok(stored) => Ok(Ok(StoredTimer { status: Status::Executing, attempt, last_error, ..stored })),
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(Err(Unreadable("its definition is missing".to_owned()))),
         Err(error) if is_senseless(&error) => Ok(Err(Unreadable(error.to_string()))),
@@ -148,7 +158,7 @@ pub fn expired(
                 destination: from_column(row.get(column!(EXPIRED, "destination"))?),
             };
             let attempt = row.get(column!(EXPIRED, "attempt"))?;
-            let timer = executing(&mut whole, id, attempt, row.get(column!(EXPIRED, "last_error"))?)?;
+            let timer = executing(whole.query_row([id], definition), attempt, row.get(column!(EXPIRED, "last_error"))?)?;
             expired.push(Taken {
                 entry,
                 shard_lease: *shard_lease,
