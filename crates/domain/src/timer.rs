@@ -1,3 +1,7 @@
+use std::fmt::Write;
+
+use uuid::fmt::Simple;
+
 use crate::{
     Callback, Content, CorrelationId, Fingerprint, Group, JsonText, Key, Namespace, OnConflict, Options, RequestedTime,
     RetryPolicy, Span, Status, TimerId, Timestamp,
@@ -150,6 +154,9 @@ impl Timer {
 
     /// The same for every attempt of one due time, so that a receiver can tell a repetition from a new call (idempotency key).
     pub fn webhook_id(&self) -> String {
-        format!("{}_{:x}", self.definition.id.as_uuid().simple(), self.execute_at.as_micros())
+        let mut id = self.definition.id.as_uuid().simple().encode_lower(&mut [0; Simple::LENGTH]).to_owned();
+        // Writing to a string cannot fail.
+        let _ = write!(id, "_{:x}", self.execute_at.as_micros());
+        id
     }
 }

@@ -61,28 +61,29 @@ impl CallbackUrl {
     }
 
     pub fn port(&self) -> u16 {
-        let known = if self.0.starts_with("https:") { 443 } else { 80 };
-        self.host_and_port().1.and_then(|port| port.parse().ok()).unwrap_or(known)
+        self.host_and_port().1
+    }
+
+    pub fn address(&self) -> Address<'_> {
+        let (host, port) = self.host_and_port();
+        Address::Host(host, port)
     }
 
     /// Host and port, also where the port is the one of the scheme.
-    pub fn address(&self) -> Address<'_> {
-        Address::Host(self.host(), self.port())
-    }
-
-    fn host_and_port(&self) -> (&str, Option<&str>) {
+    fn host_and_port(&self) -> (&str, u16) {
+        let known = if self.0.starts_with("https:") { 443 } else { 80 };
         let both = self.origin().get(self.host_at()..).unwrap_or_default();
         match both.rsplit_once(':') {
             // The colons of an address stand in brackets.
-            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-            _ => (both, None),
+            Some((host, port)) if !port.ends_with(']') => (host, port.parse().unwrap_or(known)),
+            _ => (both, known),
         }
     }
 
     /// Scheme, host and port. There are no credentials that could stand between them.
     pub fn origin(&self) -> &str {
-        let behind = self.0.bytes().skip(self.host_at());
-        let host_bytes = behind.take_while(|byte| !matches!(byte, b'/' | b'?')).count();
+        let behind = self.0.as_bytes().get(self.host_at()..).unwrap_or_default();
+        let host_bytes = memchr::memchr2(b'/', b'?', behind).unwrap_or(behind.len());
         self.0.get(..self.host_at() + host_bytes).unwrap_or(&self.0)
     }
 
