@@ -15,6 +15,7 @@ import argparse
 import http.client
 import http.server
 import json
+import math
 import os
 import pathlib
 import re
@@ -145,14 +146,17 @@ def run(binary, creates, fire_in=None, at_least=0):
     with tempfile.TemporaryDirectory(prefix="timer-instructions-") as directory:
         service = Service(binary, directory)
         started = time.time()
-        due = {"delay": "10h"}
+        due, due_at = {"delay": "10h"}, None
         if fire_in:
-            due = {"execute_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started + fire_in))}
+            # The start of a minute. Each second the sweep reads what stands in the minute of now, so that timers that are due later in
+            # their minute would cost by the second at which this began.
+            due_at = math.ceil((started + fire_in) / 60) * 60
+            due = {"execute_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(due_at))}
         for number in range(creates):
             service.create(number, due, sink)
         took = time.time() - started
-        if fire_in:
-            if took >= fire_in - 1:
+        if due_at:
+            if time.time() >= due_at - 1:
                 sys.exit("timers were due before all of them were registered: try again when this machine has less to do")
             wait("every timer fires", lambda: sink.calls >= creates)
         time.sleep(max(0, at_least - (time.time() - started)))
