@@ -8,6 +8,9 @@
 //!
 //! A log can only start over when all of it has been copied and nothing is added to it, so under constant load the writer must copy
 //! the last pages itself. Those are few.
+//!
+//! What operations change lies all over the file. Copied at once, thousands of such pages would keep the disk from the commits of the writer
+//! for as long as that takes, so they are copied after each commit of the background, a few at a time.
 
 use std::{
     sync::{
@@ -60,8 +63,8 @@ pub struct Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Leave,
-    /// The thread copies.
-    Ask,
+    /// The thread copies, in so many passes at most.
+    Ask(u32),
     /// The thread has copied all but a tail: the writer copies that.
     Finish,
     /// The writer waits for readers, then starts the log over.
@@ -69,13 +72,15 @@ enum Step {
 }
 
 /// `restart_pages` is the length from which the log is to start over: see [`next_restart`].
-const fn decide(limits: &Limits, restart_pages: i64, log: Log, only_a_tail_is_left: bool) -> Step {
+const fn decide(limits: &Limits, restart_pages: i64, log: Log, only_a_tail_is_left: bool, is_background: bool) -> Step {
     if log.pages >= restart_pages {
         Step::Restart
     } else if log.pages >= limits.log_pages && only_a_tail_is_left {
         Step::Finish
     } else if log.pages - log.copied >= limits.backlog_pages {
-        Step::Ask
+        Step::Ask(PASSES_MAX)
+    } else if is_background && log.pages > log.copied {
+        Step::Ask(1)
     } else {
         Step::Leave
     }
@@ -90,7 +95,7 @@ const fn next_restart(limits: &Limits, log: Log, readers_were_in_the_way: bool) 
 /// The writer's side.
 pub struct LogKeeper {
     limits: Limits,
-    ask: SyncSender<()>,
+    ask: SyncSender<u32>,
     /// How many checkpoints the thread was asked for and has not finished.
     asked: Arc<AtomicUsize>,
     only_a_tail_is_left: Arc<AtomicBool>,
@@ -111,11 +116,12 @@ impl LogKeeper {
         std::mem::replace(&mut self.has_copied, is_copying) || is_copying
     }
 
-    /// Called between transactions.
-    pub fn after_commit(&mut self, connection: &Connection, rows: usize) {
+    /// Called between transactions, with whether the last one was of the background.
+    pub fn after_commit(&mut self, connection: &Connection, rows: usize, is_background: bool) {
         // A transaction writes a few pages however few its rows are.
         self.rows_since_look = self.rows_since_look.saturating_add(rows.max(8));
-        if self.rows_since_look < LOOK_EVERY_ROWS && !self.only_a_tail_is_left.load(Ordering::Relaxed) {
+        let is_time_to_look = self.rows_since_look >= LOOK_EVERY_ROWS || is_background;
+        if !is_time_to_look && !self.only_a_tail_is_left.load(Ordering::Relaxed) {
             return;
         }
         self.rows_since_look = 0;
@@ -124,9 +130,10 @@ impl LogKeeper {
         if log.pages < self.limits.log_pages_max {
             self.restart_pages = self.limits.log_pages_max;
         }
-        match decide(&self.limits, self.restart_pages, log, self.only_a_tail_is_left.swap(false, Ordering::Relaxed)) {
+        let only_a_tail_is_left = self.only_a_tail_is_left.swap(false, Ordering::Relaxed);
+        match decide(&self.limits, self.restart_pages, log, only_a_tail_is_left, is_background) {
             Step::Leave => {}
-            Step::Ask => self.ask(),
+            Step::Ask(passes_max) => self.ask(passes_max),
             Step::Finish => {
                 self.has_copied = true;
                 run(connection, "PRAGMA wal_checkpoint(PASSIVE)");
@@ -139,11 +146,11 @@ impl LogKeeper {
         }
     }
 
-    fn ask(&mut self) {
+    fn ask(&mut self, passes_max: u32) {
         self.has_copied = true;
         self.asked.fetch_add(1, Ordering::SeqCst);
         // When the thread has been asked already, that is enough.
-        if self.ask.try_send(()).is_err() {
+        if self.ask.try_send(passes_max).is_err() {
             self.asked.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -209,12 +216,12 @@ pub fn start(connection: Connection, limits: Limits) -> std::io::Result<(LogKeep
 /// Says how many requests that was, or `None` at the end.
 fn checkpoint_when_asked(
     connection: &Connection,
-    requests: &Receiver<()>,
+    requests: &Receiver<u32>,
     only_a_tail_is_left: &AtomicBool,
     copying: &Mutex<()>,
 ) -> Option<usize> {
-    requests.recv().ok()?;
-    for _ in 0..PASSES_MAX {
+    let passes_max = requests.recv().ok()?;
+    for _ in 0..passes_max {
         let _copying = copying.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(log) = run(connection, "PRAGMA wal_checkpoint(PASSIVE)") else { break };
         metrics::checkpoint();
@@ -262,15 +269,25 @@ mod tests {
         let table = [
             (0, 0, false, Step::Leave),
             (9, 0, true, Step::Leave),
-            (10, 0, false, Step::Ask),
-            (100, 0, false, Step::Ask),
+            (10, 0, false, Step::Ask(PASSES_MAX)),
+            (100, 0, false, Step::Ask(PASSES_MAX)),
             (100, 100, false, Step::Leave),
             (100, 99, true, Step::Finish),
             (1000, 1000, false, Step::Restart),
         ];
         for (pages, copied, only_a_tail_is_left, step) in table {
             let log = Log { pages, copied };
-            assert_eq!(decide(&limits, 1000, log, only_a_tail_is_left), step, "{log:?} {only_a_tail_is_left}");
+            assert_eq!(decide(&limits, 1000, log, only_a_tail_is_left, false), step, "{log:?} {only_a_tail_is_left}");
+        }
+    }
+
+    #[test]
+    fn what_the_background_writes_is_copied_at_once() {
+        let limits = Limits { backlog_pages: 10, log_pages: 100, log_pages_max: 1000 };
+        let table = [(5, 5, Step::Leave), (6, 5, Step::Ask(1)), (10, 0, Step::Ask(PASSES_MAX)), (1000, 999, Step::Restart)];
+        for (pages, copied, step) in table {
+            let log = Log { pages, copied };
+            assert_eq!(decide(&limits, 1000, log, false, true), step, "{log:?}");
         }
     }
 
@@ -280,9 +297,9 @@ mod tests {
         let log = |pages| Log { pages, copied: pages };
         let restart_pages = next_restart(&limits, log(1020), true);
         for (pages, step) in [(1021, Step::Leave), (1119, Step::Leave), (1120, Step::Restart)] {
-            assert_eq!(decide(&limits, restart_pages, log(pages), false), step, "{pages}");
+            assert_eq!(decide(&limits, restart_pages, log(pages), false, false), step, "{pages}");
         }
-        assert_eq!(decide(&limits, restart_pages, log(1021), true), Step::Finish);
+        assert_eq!(decide(&limits, restart_pages, log(1021), true, false), Step::Finish);
         assert_eq!(next_restart(&limits, log(1120), false), 1000);
     }
 
@@ -300,7 +317,7 @@ mod tests {
         // The thread cannot end its checkpoint while this is held.
         let (copying, asked) = (Arc::clone(&keeper.copying), Arc::clone(&keeper.asked));
         let held = copying.lock().unwrap();
-        keeper.ask();
+        keeper.ask(PASSES_MAX);
         assert_eq!([(); 2].map(|()| keeper.may_have_copied()), [true, true], "a checkpoint is under way");
         drop(held);
         while asked.load(Ordering::SeqCst) > 0 {
@@ -309,7 +326,7 @@ mod tests {
         assert_eq!([(); 2].map(|()| keeper.may_have_copied()), [true, false], "it has ended");
 
         keeper.only_a_tail_is_left.store(true, Ordering::Relaxed);
-        keeper.after_commit(&writer, LOOK_EVERY_ROWS);
+        keeper.after_commit(&writer, LOOK_EVERY_ROWS, false);
         assert_eq!([(); 2].map(|()| keeper.may_have_copied()), [true, false], "the writer has copied the tail");
         drop(keeper);
         thread.join().unwrap();
@@ -328,7 +345,7 @@ mod tests {
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         let mut write = || {
             writer.execute("INSERT INTO t VALUES (zeroblob(4096 * 10))", []).unwrap();
-            keeper.after_commit(&writer, LOOK_EVERY_ROWS);
+            keeper.after_commit(&writer, LOOK_EVERY_ROWS, false);
             (keeper.restart_pages, run(&writer, "PRAGMA wal_checkpoint(NOOP)").unwrap().pages)
         };
 
@@ -358,7 +375,7 @@ mod tests {
         let mut longest = 0;
         for _ in 0..1000 {
             writer.execute("INSERT INTO t VALUES (zeroblob(4096 * ?1))", [PAGES_A_COMMIT - 4]).unwrap();
-            keeper.after_commit(&writer, LOOK_EVERY_ROWS);
+            keeper.after_commit(&writer, LOOK_EVERY_ROWS, false);
             longest = longest.max(run(&writer, "PRAGMA wal_checkpoint(NOOP)").unwrap().pages);
         }
 

@@ -38,6 +38,11 @@ impl Write for ChangeAll {
         self.items.len()
     }
 
+    /// A page of an operation; otherwise a client waits for it.
+    fn is_background(&self) -> bool {
+        self.progress.is_some()
+    }
+
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Self::Answer, Failure> {
         if let Some(progress) = &self.progress
             && !is_running(connection, progress)?

@@ -6,9 +6,12 @@
 //!   settle ─┘                    └ COMMIT
 //! ```
 //!
-//! While one batch commits the next one gathers. The answers are given out by a task of the callers' runtime: waking each caller from
+//! While one batch commits the next one gathers. What is done in the background waits until nothing else does, and has a transaction of its
+//! own: see [`Batches`]. The answers are given out by a task of the callers' runtime: waking each caller from
 //! another thread costs much more than waking them all from one of their own. A request that fails takes no other with it: its batch is rolled
 //! back, and its requests run once more, each in a transaction of its own.
+
+mod batches;
 
 use std::{
     any::Any,
@@ -28,6 +31,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
 };
 
+use self::batches::Batches;
 use crate::{
     checkpoint::LogKeeper,
     failure::{self, Failure},
@@ -37,10 +41,6 @@ use crate::{
     tally::Tally,
 };
 
-/// A batch is full with this many rows: a larger one makes those that are waiting wait longer than it saves.
-const BATCH_ROWS_MAX: usize = 1024;
-/// The same for large payloads. One request may be larger than that, and then is a batch by itself.
-const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 const QUEUED_REQUESTS_MAX: usize = 1024;
 /// What all requests that wait or run may hold together; one that exceeds it waits before the queue.
 const QUEUED_KIB_MAX: u32 = 32 * 1024;
@@ -58,6 +58,11 @@ pub trait Write: Send + 'static {
     /// About how much it holds in memory, where that can be much.
     fn bytes(&self) -> usize {
         0
+    }
+
+    /// Whether it can wait until nothing else does. Whoever asks for such work waits for its end before asking again.
+    fn is_background(&self) -> bool {
+        false
     }
 
     fn run(&self, connection: &Connection, tally: &mut Tally) -> Result<Self::Answer, Failure>;
@@ -103,7 +108,8 @@ impl Writer {
             commits: Arc::clone(&commits),
             progress: Arc::clone(&progress),
         };
-        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(receiver))?;
+        let thread =
+            std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(Batches::of(receiver)))?;
         Ok(Self {
             queue: Some(sender),
             room_kib: Arc::new(Semaphore::new(QUEUED_KIB_MAX as usize)),
@@ -172,6 +178,7 @@ trait Queued: Send {
     fn name(&self) -> &'static str;
     fn rows(&self) -> usize;
     fn bytes(&self) -> usize;
+    fn is_background(&self) -> bool;
     fn runtime(&self) -> Option<&Handle>;
     fn run(&mut self, connection: &Connection, tally: &mut Tally) -> Result<(), Failure>;
     /// Tells the caller; `committed` says what became of the transaction.
@@ -189,6 +196,10 @@ impl<W: Write> Queued for Request<W> {
 
     fn bytes(&self) -> usize {
         self.work.bytes()
+    }
+
+    fn is_background(&self) -> bool {
+        self.work.is_background()
     }
 
     fn runtime(&self) -> Option<&Handle> {
@@ -248,23 +259,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Queued>>) {
+    fn run(mut self, mut batches: Batches) {
         let mut batch = Vec::new();
-        while let Some(first) = queue.blocking_recv() {
-            let (mut rows, mut bytes) = (first.rows(), first.bytes());
-            batch.push(first);
-            while rows < BATCH_ROWS_MAX
-                && bytes < BATCH_BYTES_MAX
-                && let Ok(next) = queue.try_recv()
-            {
-                rows = rows.saturating_add(next.rows());
-                bytes = bytes.saturating_add(next.bytes());
-                batch.push(next);
-            }
+        while let Some(rows) = batches.next(&mut batch) {
             metrics::batch(rows);
+            let is_background = batch.iter().any(|request| request.is_background());
             self.process(&mut batch);
             if !self.presence.is_overwritten() {
-                self.log.after_commit(&self.connection, rows);
+                self.log.after_commit(&self.connection, rows, is_background);
             }
         }
         if self.presence.is_overwritten() {

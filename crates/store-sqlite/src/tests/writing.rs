@@ -104,6 +104,49 @@ impl Write for Hold {
     }
 }
 
+/// Notes that it was run.
+struct Noted {
+    name: &'static str,
+    is_background: bool,
+    notes: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Write for Noted {
+    type Answer = ();
+    const NAME: &'static str = "noted";
+
+    fn rows(&self) -> usize {
+        1
+    }
+
+    fn is_background(&self) -> bool {
+        self.is_background
+    }
+
+    fn run(&self, _: &Connection, _: &mut Tally) -> Result<(), Failure> {
+        self.notes.lock().unwrap().push(self.name);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_is_done_in_the_background_waits_for_all_else_and_has_its_own_commit() {
+    let place = Place::new();
+    let store = place.open();
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let noted = |name, is_background| store.writer.write(Noted { name, is_background, notes: Arc::clone(&notes) });
+    let before = store.commits();
+    let (release, hold) = Hold::new();
+    let queued =
+        join_all([("page", true), ("claim", false), ("settle", false)].map(|(name, background)| noted(name, background)));
+    let (_, answers, ()) =
+        tokio::join!(biased; store.writer.write(hold), tokio::task::unconstrained(queued), async { drop(release) });
+    assert!(answers.iter().all(Result::is_ok));
+    assert_eq!(*notes.lock().unwrap(), ["claim", "settle", "page"]);
+    let commits = store.commits() - before;
+    assert!((2..=3).contains(&commits), "the page has a commit of its own, of {commits}");
+}
+
 #[tokio::test]
 async fn many_creates_at_once_share_a_few_commits() {
     let place = Place::new();
