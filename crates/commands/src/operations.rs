@@ -1,10 +1,14 @@
 //! Operations: bulk changes that are carried out in the background, page by page, and survive the node that carries them out.
 //!
 //! ```text
-//!   take, under a lease ──▶ count, where that takes long ──▶ list a page after the cursor ──▶ change_all: the page and the new cursor, one commit ──┐
-//!                                    ▲                                                                            │
-//!                                    └──────────── pause: as long as the page took, or longer beside calls ◀────────┘
+//!   take, under a lease ──▶ count, where that takes long ──▶ search those that match after the cursor ◀── all are changed ──┐
+//!                                                               │                                                         │
+//!                                     ┌─────────────────────────▶ change_all: the next few and the new cursor, one commit ──┤
+//!                                     └──────────── pause: longer beside calls ◀────────────────────────────────────────────┘
 //! ```
+
+mod matches;
+mod pace;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -12,29 +16,22 @@ use domain::{Span, Timestamp};
 use store::{BulkOperation, Cursor, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
 use tokio::time::Instant;
 
+use self::{
+    matches::{Matches, READ_AHEAD},
+    pace::{PAGE_TIMERS, Spent, commit_time, next_page, pause},
+};
 use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
 
 /// How many operations one answer shows.
 const SHOWN_MAX: usize = 100;
 /// How many are read at a time to find those.
 const READ_AT_ONCE: usize = 100;
-/// How many timers are changed in one commit: at first, and within these bounds as many as take about `COMMIT_TIME`.
-const PAGE_TIMERS: u32 = 32;
-const PAGE_TIMERS_MIN: u32 = 8;
-const PAGE_TIMERS_MAX: u32 = 256;
-/// So long may a commit take: what fires meanwhile waits for it where a store has one writer.
-const COMMIT_TIME: Duration = Duration::from_millis(1);
 /// How many timers are counted at a time.
 const COUNTED_AT_ONCE: u32 = 1_000;
 /// How often the lease is renewed while nothing but counting is done.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
 const LEASE: Span = Span::from_secs(5);
-const PAUSE_MIN: Duration = Duration::from_millis(1);
-/// The pause beside calls, in times of what the page took. A timer is changed in some ten pages of a file, which are written
-/// twice, and a call that is due waits for the disk as well.
-const PAUSES_BESIDE_CALLS: u32 = 20;
-const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How often is looked for operations that no node carries out.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
@@ -85,7 +82,10 @@ pub struct OperationRunner {
     commands: Commands,
     retention: Span,
     taken: Option<Taken>,
+    /// What the last step took.
+    spent: Spent,
     purged: Option<Instant>,
+    has_one_writer: bool,
     calls: Option<CallCount>,
     /// How many calls there were before the last page.
     calls_before: u64,
@@ -99,8 +99,12 @@ struct Taken {
     operation: BulkOperation,
     /// How many timers the next page has at most: less when one of them cannot be read.
     page: u32,
+    /// Timers that match, were read, and are not changed yet.
+    matches: Option<Matches>,
     /// Whether the last commit may or may not have happened.
     is_unsure: bool,
+    /// What its last step took.
+    spent: Spent,
     /// There while its timers are counted. After a crash they are counted anew: nothing was changed yet.
     counting: Option<Counting>,
 }
@@ -115,7 +119,7 @@ impl Taken {
     fn new(operation: BulkOperation, page: u32) -> Self {
         let has_begun = operation.cursor.is_some() || BulkWork::is_counted(&operation.work);
         let counting = (!has_begun).then(|| Counting { timers: 0, cursor: None, renewed: Instant::now() });
-        Self { operation, page, is_unsure: false, counting }
+        Self { operation, page, matches: None, is_unsure: false, spent: Spent::default(), counting }
     }
 }
 
@@ -141,10 +145,25 @@ pub enum Ran {
 impl OperationRunner {
     /// `commands` on behalf of the administrator: what an operation may change is in its filter.
     pub fn new(commands: Commands, retention: Span) -> Self {
-        Self { commands, retention, taken: None, purged: None, calls: None, calls_before: 0 }
+        Self {
+            commands,
+            retention,
+            taken: None,
+            spent: Spent::default(),
+            purged: None,
+            has_one_writer: false,
+            calls: None,
+            calls_before: 0,
+        }
     }
 
-    /// The same, with long pauses while calls are made: for a store on which they wait for each page.
+    /// The same for a store with one writer: each page is short, because claims wait for it.
+    #[must_use]
+    pub fn sharing_one_writer(self) -> Self {
+        Self { has_one_writer: true, ..self }
+    }
+
+    /// The same, with longer pauses while calls are made.
     #[must_use]
     pub fn yielding_to(self, calls: CallCount) -> Self {
         Self { calls: Some(calls), ..self }
@@ -154,7 +173,6 @@ impl OperationRunner {
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         tokio::pin!(stop);
         loop {
-            let began = Instant::now();
             let ran = self.run_once().await;
             if let Err(error) = &ran {
                 tracing::warn!(%error, "a step of an operation failed; it will be tried again");
@@ -162,7 +180,7 @@ impl OperationRunner {
             let is_beside_calls = self.is_beside_calls();
             let wait = async {
                 match ran {
-                    Ok(Ran::Page) => tokio::time::sleep(pause(began.elapsed(), is_beside_calls)).await,
+                    Ok(Ran::Page) => tokio::time::sleep(pause(self.spent, is_beside_calls)).await,
                     Ok(Ran::Nothing) => {
                         let started = self.commands.searches.await_operation();
                         drop(tokio::time::timeout(LOOK_INTERVAL, started).await);
@@ -191,7 +209,10 @@ impl OperationRunner {
     pub async fn run_once(&mut self) -> StoreResult<Ran> {
         self.purge_sometimes().await?;
         let Some(mut taken) = self.take().await? else { return Ok(Ran::Nothing) };
-        match self.step(&mut taken).await {
+        taken.spent = Spent::default();
+        let goes_on = self.step(&mut taken).await;
+        self.spent = taken.spent;
+        match goes_on {
             Ok(true) => self.taken = Some(taken),
             Ok(false) => {}
             Err(StoreError::Corrupt(_)) if taken.page > 1 => {
@@ -240,7 +261,10 @@ impl OperationRunner {
             return self.finish(operation, Some("it was started by a later version, and cannot be understood")).await;
         };
         if let Some(counting) = &mut taken.counting {
-            return match self.count(operation, &work, counting).await? {
+            let began = Instant::now();
+            let counted = self.count(operation, &work, counting).await?;
+            taken.spent.searching = began.elapsed();
+            return match counted {
                 Counted::Partly => Ok(true),
                 Counted::All => {
                     taken.counting = None;
@@ -250,37 +274,67 @@ impl OperationRunner {
                 Counted::NotOurs => Ok(false),
             };
         }
-        let processed = operation.changed + operation.skipped + operation.errors;
-        let left = operation.expected_max.saturating_sub(processed);
-        let limit = taken.page.min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
-        let query = ListQuery { limit, after: operation.cursor, ..in_order(operation.filter.clone()) };
-        let page = call::reading(self.commands.stores.timers.list(&query)).await?;
-        if page.timers.len() as u64 > left {
+        let left = operation.expected_max.saturating_sub(processed(operation));
+        let matches = match taken.matches.take().filter(Matches::is_fresh) {
+            Some(matches) => matches,
+            None => self.search(operation, left, &mut taken.spent).await?,
+        };
+        if matches.count() > left {
             return self.finish(operation, Some(TOO_MANY)).await;
         }
+        self.change(taken, &work, matches).await
+    }
+
+    /// Reads the next timers that match, and one more than may be changed, if there is one.
+    async fn search(&self, operation: &BulkOperation, left: u64, spent: &mut Spent) -> StoreResult<Matches> {
+        let began = Instant::now();
+        let limit = READ_AHEAD.min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
+        let query = ListQuery { limit, after: operation.cursor, ..in_order(operation.filter.clone()) };
+        let page = call::reading(self.commands.stores.timers.list(&query)).await?;
+        spent.searching = began.elapsed();
+        Ok(Matches::read(page, began))
+    }
+
+    /// Changes the first of those that match. Whether the operation goes on.
+    async fn change(&self, taken: &mut Taken, work: &BulkWork, matches: Matches) -> StoreResult<bool> {
+        let Taken { operation, page, spent, .. } = taken;
+        let portion = matches.portion(*page);
         let now = self.commands.clock.now();
         let plan = self.commands.plan(operation.started_at, operation.matched, now);
         // A single timer that cannot be read was tried before, and made the page that small.
-        let is_unreadable =
-            limit == 1 && taken.page == 1 && !page.timers.is_empty() && self.is_unreadable(&page.timers[0]).await?;
-        let timers = if is_unreadable { &[] } else { page.timers.as_slice() };
-        let items: Vec<_> = (processed..).zip(timers).map(|(rank, timer)| work.item(timer, rank, &plan, now)).collect();
-        let cursor = page.next.or_else(|| page.timers.last().map(|last| last.cursor(query.sort))).or(operation.cursor);
+        let is_unreadable = match portion.timers {
+            [only] if *page == 1 => self.is_unreadable(only).await?,
+            _ => false,
+        };
+        let timers = if is_unreadable { &[] } else { portion.timers };
+        let ranks = processed(operation)..;
+        let items: Vec<_> = ranks.zip(timers).map(|(rank, timer)| work.item(timer, rank, &plan, now)).collect();
+        let cursor = portion.cursor.or(operation.cursor);
         let errors = u64::from(is_unreadable);
         let progress = Progress { operation: operation.id, epoch: operation.epoch, cursor, errors, matched: None, lease: LEASE };
         let action = work.action();
-        let change = self.commands.stores.bulk.change_all(&action, &items, Some(&progress), now);
         let began = Instant::now();
-        let Some(changes) = call::writing(change).await? else { return Ok(self.not_ours(operation)) };
-        taken.page = next_page(taken.page, began.elapsed());
-        let changed = self.commands.tell(&work, &changes);
+        let changes = call::writing(self.commands.stores.bulk.change_all(&action, &items, Some(&progress), now)).await;
+        let changes = match changes {
+            Ok(Some(changes)) => changes,
+            Ok(None) => return Ok(self.not_ours(operation)),
+            Err(error) => {
+                taken.matches = Some(matches);
+                return Err(error);
+            }
+        };
+        (spent.writing, spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
+        *page = next_page(*page, spent.writing, commit_time(self.has_one_writer));
+        let changed = self.commands.tell(work, &changes);
         operation.changed += changed;
         operation.skipped += changes.len() as u64 - changed;
         operation.errors += errors;
         operation.cursor = cursor;
-        if page.next.is_none() {
-            return self.finish(&taken.operation, None).await;
+        if portion.is_last {
+            return self.finish(operation, None).await;
         }
+        let count = portion.timers.len();
+        taken.matches = matches.without(count);
         Ok(true)
     }
 
@@ -348,22 +402,9 @@ impl OperationRunner {
     }
 }
 
-/// How long a page that took so long is followed by none: the store is free half of the time, or nearly always where calls are made.
-fn pause(took: Duration, is_beside_calls: bool) -> Duration {
-    let times = if is_beside_calls { PAUSES_BESIDE_CALLS } else { 1 };
-    (took * times).clamp(PAUSE_MIN, PAUSE_MAX)
-}
-
-/// How many timers the next page has after one of `timers` that was committed within `took`.
-fn next_page(timers: u32, took: Duration) -> u32 {
-    let next = if took > COMMIT_TIME {
-        timers / 2
-    } else if took < COMMIT_TIME / 2 {
-        timers * 2
-    } else {
-        timers
-    };
-    next.clamp(PAGE_TIMERS_MIN, PAGE_TIMERS_MAX)
+/// How many timers an operation is done with.
+const fn processed(operation: &BulkOperation) -> u64 {
+    operation.changed + operation.skipped + operation.errors
 }
 
 #[cfg(test)]

@@ -142,7 +142,8 @@ async fn run_until_stopped(
     let pruner = Arc::clone(&scheduler);
     let pruning = tokio::spawn(Events::new(store.clone()).prune(move || pruner.is_purger()));
     let caller = Arc::clone(&scheduler);
-    let calls: Option<CallCount> = store.has_one_writer().then(|| Arc::new(move || caller.calls()) as CallCount);
+    let calls: CallCount = Arc::new(move || caller.calls());
+    let has_one_writer = store.has_one_writer();
     let nats_wiring = NatsWiring::open(settings, &stop);
 
     let heartbeat = heartbeat_runtime().map_err(no_thread)?;
@@ -168,7 +169,8 @@ async fn run_until_stopped(
     };
     let pipeline = Arc::new(pipeline);
     let fired = fire(thread::Builder::new(), |stop| pipeline.run(stop), heartbeat, stop.clone()).map_err(no_thread)?;
-    let operating = tokio::spawn(operation_runner(&commands, settings, calls).run(stop.clone().cancelled_owned()));
+    let operating =
+        tokio::spawn(operation_runner(&commands, settings, calls, has_one_writer).run(stop.clone().cancelled_owned()));
     let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
@@ -258,13 +260,12 @@ fn wire_commands(
     }
 }
 
-/// As many as are wanted, or as there are open files for.
-/// With `calls` it yields to them.
-fn operation_runner(commands: &Commands, settings: &Settings, calls: Option<CallCount>) -> OperationRunner {
-    let runner = OperationRunner::new(commands.clone(), settings.scheduler.retention);
-    calls.into_iter().fold(runner, OperationRunner::yielding_to)
+fn operation_runner(commands: &Commands, settings: &Settings, calls: CallCount, has_one_writer: bool) -> OperationRunner {
+    let runner = OperationRunner::new(commands.clone(), settings.scheduler.retention).yielding_to(calls);
+    if has_one_writer { runner.sharing_one_writer() } else { runner }
 }
 
+/// As many as are wanted, or as there are open files for.
 fn calls_at_once(wanted: usize, files: rlimit::Shares) -> usize {
     if wanted > files.calls {
         tracing::warn!(

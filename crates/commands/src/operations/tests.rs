@@ -240,36 +240,6 @@ async fn a_long_count_renews_the_lease() {
     assert_eq!(revisions(&rig).await, [1]);
 }
 
-#[test]
-fn pages_are_as_large_as_a_short_commit_allows() {
-    let micros = std::time::Duration::from_micros;
-    for (timers, took, expected) in [
-        (32, micros(2_000), 16),
-        (32, micros(700), 32),
-        (32, micros(400), 64),
-        (256, micros(100), 256),
-        (8, micros(90_000), 8),
-        (1, micros(90_000), 8),
-    ] {
-        assert_eq!(next_page(timers, took), expected, "{timers} within {took:?}");
-    }
-}
-
-#[test]
-fn an_operation_leaves_the_store_to_calls() {
-    let ms = Duration::from_millis;
-    let table = [
-        (ms(4), false, ms(4)),
-        (ms(4), true, ms(80)),
-        (Duration::ZERO, true, PAUSE_MIN),
-        (ms(900), false, PAUSE_MAX),
-        (ms(900), true, PAUSE_MAX),
-    ];
-    for (took, is_beside_calls, expected) in table {
-        assert_eq!(pause(took, is_beside_calls), expected, "{took:?}, beside calls: {is_beside_calls}");
-    }
-}
-
 #[tokio::test]
 async fn only_calls_that_are_not_its_own_slow_an_operation_down() {
     for (work, is_slowed) in [(shift(), true), (BulkWork::Fire, false)] {

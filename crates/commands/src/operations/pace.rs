@@ -1,0 +1,99 @@
+//! How many timers an operation changes at a time, and for how long it leaves the store to others in between.
+
+use std::time::Duration;
+
+/// How many timers are changed in one commit: at first, and within these bounds as many as take about a [`commit_time`].
+pub const PAGE_TIMERS: u32 = 8;
+const PAGE_TIMERS_MIN: u32 = 4;
+const PAGE_TIMERS_MAX: u32 = 256;
+/// So long may a commit take where a store has one writer: what is due meanwhile waits for it.
+const COMMIT_TIME_OF_ONE_WRITER: Duration = Duration::from_millis(1);
+/// The same where others write at the same time. A page is a transaction of some round trips, however few its timers are.
+const COMMIT_TIME_OF_MANY_WRITERS: Duration = Duration::from_millis(10);
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// The pause beside calls, in times of what the page took.
+const PAUSES_BESIDE_CALLS: u32 = 3;
+/// How many timers are changed per second beside calls, at most. Each is changed in some pages of files that lie apart and are written
+/// twice, and a call that is due waits for the same disk.
+const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 1_000;
+
+/// What a step of an operation took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub searching: Duration,
+    pub writing: Duration,
+    /// How many timers were written.
+    pub timers: u32,
+}
+
+pub const fn commit_time(has_one_writer: bool) -> Duration {
+    if has_one_writer { COMMIT_TIME_OF_ONE_WRITER } else { COMMIT_TIME_OF_MANY_WRITERS }
+}
+
+/// How many timers the next page has after one of `timers` that was committed within `took`.
+pub fn next_page(timers: u32, took: Duration, commit_time: Duration) -> u32 {
+    let next = if took > commit_time {
+        timers / 2
+    } else if took < commit_time / 2 {
+        timers * 2
+    } else {
+        timers
+    };
+    next.clamp(PAGE_TIMERS_MIN, PAGE_TIMERS_MAX)
+}
+
+/// For how long nothing follows such a step: the store is free half of the time, or most of it where calls are made.
+pub fn pause(spent: Spent, is_beside_calls: bool) -> Duration {
+    let Spent { searching, writing, timers } = spent;
+    let pause = if is_beside_calls {
+        let allotted = Duration::from_secs(1) * timers / TIMERS_PER_SECOND_BESIDE_CALLS;
+        (searching + writing * PAUSES_BESIDE_CALLS).max(allotted.saturating_sub(searching + writing))
+    } else {
+        searching + writing
+    };
+    pause.clamp(PAUSE_MIN, PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_as_large_as_a_short_commit_allows() {
+        let (micros, one, many) = (Duration::from_micros, commit_time(true), commit_time(false));
+        for (timers, took, commit_time, expected) in [
+            (32, micros(2_000), one, 16),
+            (32, micros(700), one, 32),
+            (32, micros(400), one, 64),
+            (32, micros(2_000), many, 64),
+            (32, micros(11_000), many, 16),
+            (256, micros(100), one, PAGE_TIMERS_MAX),
+            (5, micros(90_000), one, PAGE_TIMERS_MIN),
+            (1, micros(90_000), one, PAGE_TIMERS_MIN),
+        ] {
+            assert_eq!(next_page(timers, took, commit_time), expected, "{timers} within {took:?} of {commit_time:?}");
+        }
+    }
+
+    #[test]
+    fn an_operation_leaves_the_store_to_calls() {
+        let ms = Duration::from_millis;
+        let spent = |searching, writing, timers| Spent { searching: ms(searching), writing: ms(writing), timers };
+        let table = [
+            (spent(0, 4, 8), false, ms(4)),
+            (spent(7, 4, 8), false, ms(11)),
+            (spent(0, 4, 8), true, ms(12)),
+            (spent(7, 4, 8), true, ms(19)),
+            // A thousand timers a second, whatever they take.
+            (spent(0, 1, 64), true, ms(63)),
+            (spent(40, 1, 64), true, ms(43)),
+            (Spent::default(), true, PAUSE_MIN),
+            (spent(0, 900, 8), false, PAUSE_MAX),
+            (spent(0, 900, 8), true, PAUSE_MAX),
+        ];
+        for (spent, is_beside_calls, expected) in table {
+            assert_eq!(pause(spent, is_beside_calls), expected, "{spent:?}, beside calls: {is_beside_calls}");
+        }
+    }
+}
