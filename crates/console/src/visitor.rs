@@ -45,6 +45,11 @@ impl Visitor {
         self.link_to("/timers", &Fields::from([("q", words)]))
     }
 
+    /// The same list in the order in which they are due.
+    pub(crate) fn link_to_next_timers(&self, words: &str) -> String {
+        self.link_to("/timers", &Fields::from([("q", words), ("sort", "due"), ("order", "asc")]))
+    }
+
     /// The address of the API.
     pub(crate) fn api(&self) -> String {
         format!("{}{}", self.origin, self.shared.config.base_path)

@@ -32,7 +32,7 @@ pub(crate) const WORKS: [(&str, &str, &str); 8] = [
     ("pause", "Pause", "They are taken out of what is due until they are resumed."),
     ("resume", "Resume", "They go on where they were; what was due meanwhile is called now."),
     ("expire", "Expire", "They end as expired, without a call."),
-    ("delete", "Delete", "Finished ones are removed from the record. This cannot be undone."),
+    ("delete", "Delete", "Finished ones are removed from the record: failed ones are given up. This cannot be undone."),
 ];
 
 fn described(name: Option<&str>) -> Result<(&'static str, &'static str, &'static str), Problem> {
@@ -101,7 +101,7 @@ async fn matching(
         div.grid {
             section.card.span-12.form { header { h2 { "What happens" } } div.body.stack {
                 p { (consequence) }
-                p.chips { @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { span { (text::status(*status)) " " (text::number(*count)) } } }
+                p.chips { @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { a.cell href=(filtered("status:", status.as_str())) { (text::status(*status)) " " (text::number(*count)) } } }
                 p { "Filter: " @if words.words.is_empty() { strong { "every timer that you may see" } } @else { code { (words.text()) } } }
                 @if count == 0 {
                     p.muted { "Nothing matches." }

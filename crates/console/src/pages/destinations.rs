@@ -10,6 +10,7 @@ use crate::{
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
+    pages::tiles::OVERDUE,
     problem::Problem,
     region::Region,
     text::{self, micros, number},
@@ -61,7 +62,7 @@ pub(crate) async fn regions_of_one(visitor: &Visitor, name: &str) -> Result<Vec<
     let Some(one) = listed.into_iter().find(|one| one.name == name) else { return regions_of_uncalled(visitor, name).await };
     Ok(vec![
         Region::new("destination-head", "title", head(visitor, name, one.health)),
-        Region::new("destination-facts", "card span-5", facts(&one)),
+        Region::new("destination-facts", "card span-5", facts(visitor, &one)),
         Region::new("destination-took", "card span-7", took(&one)),
         Region::new("destination-failed", "card span-12", latest(visitor, name, Status::Failed, "Latest failures").await?),
         Region::new("destination-due", "card span-12", due(visitor, name).await?),
@@ -97,7 +98,8 @@ fn head(visitor: &Visitor, name: &str, of: DestinationHealth) -> Markup {
     }
 }
 
-fn facts(one: &DestinationStatus) -> Markup {
+fn facts(visitor: &Visitor, one: &DestinationStatus) -> Markup {
+    let its = word("dest:", &one.name);
     let rate = |delivered: u32, failed: u32| match delivered + failed {
         0 => "no calls".to_owned(),
         calls => format!(
@@ -116,8 +118,8 @@ fn facts(one: &DestinationStatus) -> Markup {
             dt { "Half answer within" } dd { (one.took_p50_micros.map_or_else(|| "–".to_owned(), micros)) }
             dt { "99 % answer within" } dd { (one.took_p99_micros.map_or_else(|| "–".to_owned(), micros)) }
             dt { "Failures in a row" } dd.bad[one.failures_in_a_row > 0] { (number(one.failures_in_a_row.into())) }
-            dt { "Pending retries" } dd { (number(one.pending_retries.into())) }
-            @if let Some(error) = &one.last_error { dt { "Last error" } dd { (error) } }
+            dt { "Pending retries" } dd { a href=(visitor.link_to_next_timers(&format!("{OVERDUE} {its}"))) { (number(one.pending_retries.into())) } }
+            @if let Some(error) = &one.last_error { dt { "Last error" } dd { a href=(visitor.link_to_timers(&format!("{its} {}", word("error:", error)))) { (error) } } }
         } }
     }
 }
@@ -180,7 +182,7 @@ impl DueBars {
             Bar {
                 value: *count,
                 title: format!("{}, from {} UTC", text::counted(*count, "timer", "timers"), text::instant(begin, false)),
-                link: Some(visitor.link_to("/timers", &Fields::from([("q", query.as_str()), ("sort", "due"), ("order", "asc")]))),
+                link: Some(visitor.link_to_next_timers(&query)),
             }
         };
         self.counts.iter().map(bar).collect()
@@ -207,7 +209,7 @@ async fn latest(visitor: &Visitor, name: &str, status: Status, title: &str) -> R
                 tbody { @for summary in &page.timers {
                     tr {
                         td.cut { a.mono href=(visitor.link(&format!("/timers/{}", summary.id))) { (timer_rows::name_of(summary)) } }
-                        td { (summary.namespace) }
+                        td { a.cell href=(visitor.link_to_timers(&format!("status:{status} {} {}", word("dest:", name), word("ns:", summary.namespace.as_str())))) { (summary.namespace) } }
                         td { (text::time(visitor, summary.execute_at)) }
                         td.cut.muted { (summary.last_error.as_deref().unwrap_or_default()) }
                     }
@@ -234,10 +236,11 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
             thead { tr {
                 th { "Destination" } th { "Health" } th.num.minor { "In flight" }
                 th.num.minor { "Delivered, 1 min" } th.num.minor { "10 min" } th.num.minor { "Failed, 1 min" } th.num.minor { "10 min" } th.num.minor { "In a row" }
-                th.num.minor { "p50" } th.num { "p99" } th.num.minor { "Pending retries" } th.minor { "Last error" }
+                th.num.minor { "p50" } th.num { "p99" } th.num.minor { "Pending retries" } th.minor { "Last error" } th { span.unseen { "Timers" } }
             } }
             tbody { @for one in destinations {
                 @let link = visitor.link(&format!("/destinations/{}", text::in_path(&one.name)));
+                @let its = word("dest:", &one.name);
                 tr data-row=(link) {
                     td.cut { a href=(link) { (one.name) } }
                     td { (health(one.health)) }
@@ -249,9 +252,10 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
                     }
                     td.num.minor { (one.took_p50_micros.map(micros).unwrap_or_default()) }
                     td.num { (one.took_p99_micros.map(micros).unwrap_or_default()) }
-                    td.num.minor { (number(one.pending_retries.into())) }
+                    td.num.minor { a.cell href=(visitor.link_to_next_timers(&format!("{OVERDUE} {its}"))) { (number(one.pending_retries.into())) } }
                     @let error = one.last_error.as_deref().unwrap_or_default();
-                    td.cut.muted.minor title=(error) { (text::cut(error, 80)) }
+                    td.cut.muted.minor title=(error) { @if !error.is_empty() { a.cell href=(visitor.link_to_timers(&format!("{its} {}", word("error:", error)))) { (text::cut(error, 80)) } } }
+                    td.num { a href=(visitor.link_to_timers(&its)) { "Timers" } }
                 }
             } }
         } }
@@ -261,7 +265,8 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::Rights;
+    use domain::{Clock, Namespace, Rights};
+    use store::{NodeId, NodeReceiver, NodeStats, ReceiverReport};
 
     use crate::rig::Rig;
 
@@ -281,6 +286,22 @@ mod tests {
         assert!(page.text.contains("order-1") && page.text.contains("Pause its timers"), "{}", page.text);
         let (_, other) = rig.holder(&["b"], Rights::Read).await;
         assert_eq!(rig.get_as(&other, "/console/destinations/api.shop.example:443").await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn what_is_told_of_a_destination_leads_to_its_timers() {
+        let rig = Rig::new();
+        let report = ReceiverReport { last_error: Some("answered 503".to_owned()), ..ReceiverReport::default() };
+        let (node, namespace) = (NodeId(1), Namespace::parse("a").unwrap());
+        let receiver = NodeReceiver { node, namespace, destination: "x:80".to_owned(), written_at: rig.clock.now(), report };
+        let stats = NodeStats { digests: Vec::new(), receivers: vec![receiver], forget_before: Timestamp::MIN };
+        rig.store.record_stats(&stats).await.unwrap();
+        let list = rig.get("/console/destinations").await.text;
+        for words in
+            ["dest%3Ax%3A80\"", "dest%3Ax%3A80+error%3A%22answered+503%22\"", "status%3Apending+due%3A%3C0s+dest%3Ax%3A80&amp;"]
+        {
+            assert!(list.contains(&format!("href=\"/console/timers?q={words}")), "{words}: {list}");
+        }
     }
 
     #[test]

@@ -169,12 +169,16 @@ fn row(visitor: &Visitor, group: &Group) -> Markup {
         (group.ended.iter().copied().min().unwrap_or_default(), group.ended.iter().copied().max().unwrap_or_default());
     let words = group.words();
     let list = visitor.link_to_timers(&words.clone().unwrap_or_else(|| group.wider_words()));
+    let only = |condition: &str, value: &str| visitor.link_to_timers(&format!("{STATUSES} {}", word(condition, value)));
     html! {
         tr data-row=(list) {
-            td.num { strong { (number(group.ended.len() as u64)) } }
+            td.num { a.cell href=(list) { strong { (number(group.ended.len() as u64)) } } }
             td.wrap { a href=(list) { (text::cut(&group.shape, 160)) } }
-            td.cut.minor { (group.destination.as_deref().unwrap_or(&group.example.callback_kind)) }
-            td.minor { (group.namespace) }
+            td.cut.minor { @match group.destination.as_deref() {
+                Some(destination) => { a.cell href=(only("dest:", destination)) { (destination) } }
+                None => { (group.example.callback_kind) }
+            } }
+            td.minor { a.cell href=(only("ns:", group.namespace.as_str())) { (group.namespace) } }
             td.minor { (chart::sparkline("Failures over time", &sparks(&group.ended, first, last))) }
             td.minor { (distance(visitor, first)) }
             td.minor { (distance(visitor, last)) }
@@ -193,8 +197,8 @@ fn acts(visitor: &Visitor, words: &str, count: usize) -> Markup {
     html! {
         span.acts {
             a.button href=(link("retry", "")) { "Retry all…" }
-            a.button.minor href=(link("retry", "10m")) title="Over ten minutes, so that the receiver is not flooded" { "Retry spread…" }
-            a.button.minor href=(link("delete", "")) title="Removes them from the record" { "Delete…" }
+            a.button.minor href=(link("retry", "10m")) title="So that the receiver is not flooded" { "Retry spread over 10 min…" }
+            a.button.minor href=(link("delete", "")) title="Gives them up: they are deleted from the record" { "Cancel…" }
         }
     }
 }
@@ -251,7 +255,11 @@ mod tests {
         for part in [format!("do=retry&amp;{words}"), format!("do=delete&amp;{words}"), "seen=3".to_owned()] {
             assert!(page.text.contains(&part), "{part}: {}", page.text);
         }
-        let preview = rig.get(&page.link("Delete…")).await;
+        for list in [format!("{words}%22is+%3Cb%3Egone%3C%2Fb%3E%22"), "q=status%3Afailed%2Cexpired+ns%3Aa".to_owned()] {
+            assert!(page.text.contains(&format!("href=\"/console/timers?{list}\"")), "{list}: {}", page.text);
+        }
+        assert!(page.text.contains("Retry spread over 10 min…"), "{}", page.text);
+        let preview = rig.get(&page.link("Cancel…")).await;
         assert!(preview.status == 200 && preview.text.contains("Delete 3<"), "{}", preview.text);
     }
 

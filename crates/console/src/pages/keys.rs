@@ -12,6 +12,7 @@ use maud::{Markup, html};
 
 use crate::{
     fields::{Fields, Form},
+    filter_words::word,
     frame::{self, Section},
     problem::{Problem, sentence},
     text,
@@ -61,7 +62,7 @@ fn table(visitor: &Visitor, keys: &[AccessKey], uses: &HashMap<AccessKeyId, Time
                 tbody { @for key in keys {
                     tr {
                         td.cut { (key.name) }
-                        td.cut { (key.access.namespaces) }
+                        td.cut { (timers_of(visitor, &key.access.namespaces)) }
                         td { (key.access.rights.as_str()) }
                         td { (text::time(visitor, key.created_at)) }
                         td { @match uses.get(&key.id) {
@@ -79,6 +80,15 @@ fn table(visitor: &Visitor, keys: &[AccessKey], uses: &HashMap<AccessKeyId, Time
             } }
         }
     }
+}
+
+/// The namespaces of a key, which lead to their timers.
+fn timers_of(visitor: &Visitor, namespaces: &Namespaces) -> Markup {
+    let words = match namespaces {
+        Namespaces::All => String::new(),
+        Namespaces::Only(names) => names.iter().map(|name| word("ns:", name.as_str())).collect::<Vec<_>>().join(" "),
+    };
+    html! { a.cell href=(visitor.link_to_timers(&words)) { (namespaces) } }
 }
 
 /// `POST /console/keys`: the answer shows the key, this once.

@@ -7,6 +7,7 @@ use crate::{
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
+    pages::tiles::OVERDUE,
     problem::Problem,
     region::Region,
     retry_curve,
@@ -45,14 +46,17 @@ fn table(visitor: &Visitor, listed: &ListedNamespaces) -> Markup {
                         td.cut { a href=(overview) { (name) } }
                         td.num { a.cell href=(list(name, "pending")) { (about(count.pending, listed.pending_is_estimate)) } }
                         td.num { a.cell.bad[count.failed > 0] href=(list(name, "failed")) { (about(count.failed, listed.failed_is_estimate)) } }
-                        td.num { @match count.oldest_overdue { Some(at) => { (text::span(now.since(at))) } None => { span.muted { "none" } } } }
+                        td.num { @match count.oldest_overdue {
+                            Some(at) => { a.cell href=(visitor.link_to_next_timers(&format!("{OVERDUE} {}", word("ns:", name)))) { (text::span(now.since(at))) } }
+                            None => { span.muted { "none" } }
+                        } }
                         td.wrap { @match &settings.retry_policy {
                             Some(policy) => { (retry_curve::summary(policy)) }
                             None => { span.muted { "as each timer says" } }
                         } }
                         td { (set(settings.has_signing_secret)) }
                         td { (set(settings.has_subjects)) }
-                        td { a href=(visitor.link_to_timers(&word("ns:", name))) { "Timers" } }
+                        td.num { a href=(visitor.link_to_timers(&word("ns:", name))) { "Timers" } }
                     }
                 } }
             } }
@@ -70,7 +74,7 @@ fn set(is_set: bool) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use domain::{RetryPolicy, Rights};
+    use domain::{RetryPolicy, Rights, Span};
 
     use crate::{retry_curve, rig::Rig};
 
@@ -79,6 +83,19 @@ mod tests {
         let told = |json: &str| retry_curve::summary(&RetryPolicy::from_json(json).unwrap());
         assert_eq!(told(r#"{"max_retries":3,"max_duration":"1h"}"#), "3, after 30 s, 1 min, 2 min, not later than 1 h after due");
         assert_eq!(told(r#"{"max_retries":0}"#), "none");
+    }
+
+    #[tokio::test]
+    async fn every_number_leads_to_the_timers_that_it_is_of() {
+        let rig = Rig::new();
+        rig.timer("k", "billing").await;
+        rig.clock.advance(Span::from_secs(7_200));
+        let page = rig.get("/console/namespaces").await.text;
+        for words in
+            ["status%3Apending+ns%3Abilling", "status%3Afailed+ns%3Abilling", "status%3Apending+due%3A%3C0s+ns%3Abilling&amp;"]
+        {
+            assert!(page.contains(&format!("/console/timers?q={words}")), "{words}: {page}");
+        }
     }
 
     #[tokio::test]

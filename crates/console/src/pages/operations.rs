@@ -53,7 +53,7 @@ fn list(visitor: &Visitor, operations: &[BulkOperation]) -> Markup {
                         td.minor { (text::time(visitor, operation.started_at)) }
                         td.num.minor { @match operation.finished_at { Some(at) => { (span(at.since(operation.started_at))) } None => { (distance(visitor, operation.started_at)) } } }
                         @let words = filter(operation);
-                        td.cut.mono.muted.minor title=(words) { @if words.is_empty() { "every timer" } @else { (words) } }
+                        td.cut.mono.muted.minor title=(words) { a.cell href=(visitor.link_to_timers(&words)) { @if words.is_empty() { "every timer" } @else { (words) } } }
                     }
                 } }
             } }
@@ -157,7 +157,7 @@ fn progress(visitor: &Visitor, operation: &BulkOperation) -> Markup {
                 dt { "Started" } dd { (exact_time(visitor, operation.started_at)) }
                 @if let Some(at) = operation.finished_at { dt { "Ended" } dd { (exact_time(visitor, at)) ", after " (span(at.since(operation.started_at))) } }
                 @if let Some(error) = &operation.error { dt { "Failed because" } dd.bad { (error) } }
-                dt { "Filter" } dd { @if words.is_empty() { "every timer" } @else { a.mono href=(visitor.link_to_timers(&words)) { (words) } } }
+                dt { "Filter" } dd { a.mono href=(visitor.link_to_timers(&words)) { @if words.is_empty() { "every timer" } @else { (words) } } }
             }
         }
     }
@@ -199,14 +199,19 @@ mod tests {
         for n in 0..1_001 {
             rig.timer(&n.to_string(), "a").await;
         }
-        let started =
-            rig.post("/console/operations/new", "do=cancel&filter=%7B%7D&expected_max=2000&count=1001&typed=1001").await;
+        let started = rig
+            .post(
+                "/console/operations/new",
+                "do=cancel&filter=%7B%22namespace%22%3A%5B%22a%22%5D%7D&expected_max=2000&count=1001&typed=1001",
+            )
+            .await;
         assert_eq!(started.status, 303, "{}", started.text);
         let path = started.headers["location"].to_str().unwrap().to_owned();
         let page = rig.get(&path).await;
         assert!(page.text.contains("running") && page.text.contains("0 of about 1,001"), "{}", page.text);
         assert_eq!(rig.post(&format!("{path}/stop"), "").await.status, 303);
-        assert!(rig.get("/console/operations").await.text.contains("stopped"));
+        let list = rig.get("/console/operations").await.text;
+        assert!(list.contains("stopped") && list.contains("href=\"/console/timers?q=ns%3Aa\""), "{list}");
         assert_eq!(rig.get("/console/operations/x").await.status, 404);
     }
 }

@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use crate::{
     chart::{self, Bar, Line},
     fields::Fields,
+    filter_words::word,
     frame::{self, Section},
     pages::tiles::{self, DAY, Tile, limited},
     problem::Problem,
@@ -151,7 +152,7 @@ fn next_fires(visitor: &Visitor, fields: &Fields, namespaces: &[Namespace], rang
         .iter()
         .map(|(from, timers)| {
             let to = from.saturating_add(step);
-            let link = soonest_first(visitor, &limited(&format!("status:pending due:{from}..{to}"), namespaces));
+            let link = visitor.link_to_next_timers(&limited(&format!("status:pending due:{from}..{to}"), namespaces));
             Bar {
                 value: *timers,
                 title: format!("{}, from {} UTC", text::counted(*timers, "timer", "timers"), text::instant(*from, false)),
@@ -170,11 +171,6 @@ fn next_fires(visitor: &Visitor, fields: &Fields, namespaces: &[Namespace], rang
             (chart::bars("Pending timers by the time at which they are due", &bars, &labels))
         }
     }
-}
-
-/// The list of these timers in the order in which they are due.
-fn soonest_first(visitor: &Visitor, words: &str) -> String {
-    visitor.link_to("/timers", &Fields::from([("q", words), ("sort", "due"), ("order", "asc")]))
 }
 
 /// Labels of the last hour: the script does not turn these into the zone of the viewer, so they count backwards.
@@ -235,7 +231,8 @@ async fn next_timers(visitor: &Visitor, namespaces: &[Namespace]) -> Result<Mark
     filter.due.from = Some(visitor.now());
     let query = ListQuery { filter, sort: Sort::ExecuteAt, order: Order::Ascending, limit: NEXT_TIMERS, ..ListQuery::default() };
     let rows = timer_rows::read(visitor, visitor.commands.search(&query).await?.timers).await;
-    let all = soonest_first(visitor, &limited("status:pending", namespaces));
+    let all = visitor.link_to_next_timers(&limited("status:pending", namespaces));
+    let pending = |name: &str, value: &str| format!("status:pending {}", word(name, value));
     Ok(html! {
         header { h2 { "Next timers" } a.aside href=(all) { "All pending" } }
         @if rows.is_empty() {
@@ -246,9 +243,12 @@ async fn next_timers(visitor: &Visitor, namespaces: &[Namespace]) -> Result<Mark
                 tbody { @for row in &rows {
                     tr {
                         td.cut.name { a.mono href=(visitor.link(&format!("/timers/{}", row.summary.id))) { (timer_rows::name_of(&row.summary)) } }
-                        td.minor { (row.summary.namespace) }
+                        td.minor { a.cell href=(visitor.link_to_next_timers(&pending("ns:", row.summary.namespace.as_str()))) { (row.summary.namespace) } }
                         td.num { (distance(visitor, row.summary.execute_at)) }
-                        td.cut.minor { (row.destination.as_deref().unwrap_or(&row.summary.callback_kind)) }
+                        td.cut.minor { @match &row.destination {
+                            Some(destination) => { a.cell href=(visitor.link_to_next_timers(&limited(&pending("dest:", destination), namespaces))) { (destination) } }
+                            None => { (row.summary.callback_kind) }
+                        } }
                     }
                 } }
             } }
@@ -348,8 +348,8 @@ mod tests {
         let main = page.text.split("<main").nth(1).unwrap();
         let lists: Vec<_> = main.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let lists: Vec<_> = lists.into_iter().filter(|link| link.starts_with("/console/timers?")).collect();
-        // Tiles, a bar for each minute of the hour, and all that are pending.
-        assert_eq!(lists.len(), 6 + 60 + 1, "{lists:?}");
+        // Tiles, a bar for each minute of the hour, all that are pending, and the namespace and the destination of the next one.
+        assert_eq!(lists.len(), 6 + 60 + 1 + 2, "{lists:?}");
         assert!(lists.iter().all(|link| link.contains("+ns%3Aa")), "{lists:?}");
         for words in ["status%3Acompleted+due%3A2029-12-31T00%3A00%3A00Z..+", "status%3Afailed+due%3A2029-12-31T00%3A00%3A00Z..+"]
         {

@@ -93,7 +93,8 @@ impl Tile {
     }
 }
 
-const OVERDUE: &str = "status:pending due:<0s";
+/// Pending timers whose time has come: those that wait for their call, and those that wait for a retry.
+pub(crate) const OVERDUE: &str = "status:pending due:<0s";
 
 /// No filter asks when a timer ended, so that the list is that of those that were due within the day. From the beginning of an hour on:
 /// the region would be sent to every viewer each second if the filter moved on with the clock.
