@@ -41,6 +41,11 @@ impl Commands {
         self.count_matching(self.narrowed(filter)?, COUNT_BUDGET).await
     }
 
+    /// The same, as a list tells it: an estimate where counting takes longer than a page may.
+    pub async fn total(&self, filter: &Filter) -> Result<Count, CommandError> {
+        self.count_matching(self.narrowed(filter)?, TOTAL_BUDGET).await
+    }
+
     pub(crate) async fn find(&self, query: ListQuery) -> Result<Page, CommandError> {
         let timers = Arc::clone(&self.stores.timers);
         self.scan(async move { timers.list(&query).await }).await

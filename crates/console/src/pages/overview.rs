@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Redirect, Response};
 use commands::{
-    Count, DestinationHealth, DestinationStatus, Digest, DueBuckets, Filter, FiredBuckets, ListQuery, NewTimerRequest, Order,
+    DestinationHealth, DestinationStatus, Digest, DueBuckets, Filter, FiredBuckets, ListQuery, NewTimerRequest, Order,
     PeriodRequest, Sort, Target,
 };
 use domain::{Callback, Namespace, RequestedTime, Span, Status, Timestamp};
@@ -13,7 +13,7 @@ use crate::{
     fields::Fields,
     filter_words::word,
     frame::{self, Section},
-    pages::tiles::{self, DAY, Tile, limited},
+    pages::tiles::{self, Counts, DAY, Tile, limited},
     problem::Problem,
     region::Region,
     text::{self, distance},
@@ -95,32 +95,22 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
     let namespaces = namespaces(fields)?;
     let (now, range) = (visitor.now(), Range::read(fields));
     let commands = &visitor.commands;
-    let of = |status: Status| Filter { status: vec![status], namespaces: namespaces.clone(), ..Filter::default() };
-    let (pending, executing) = (of(Status::Pending), of(Status::Executing));
-    let (hour, ahead) = (RANGES[1].request(now), range.request(now));
+    let ahead = range.request(now);
     let last_hour = PeriodRequest::default();
     let day = PeriodRequest { from: Some(now.saturating_sub(DAY)), to: Some(now), step: Some(Span::from_secs(3600)) };
-    let (pending, executing, within_hour, due, fired, fired_day, overdue, destinations) = tokio::join!(
-        total(visitor, pending),
-        total(visitor, executing),
-        commands.due_buckets(&namespaces, &hour),
+    let (counts, due, fired, fired_day, overdue, destinations) = tokio::join!(
+        Counts::read(visitor, &namespaces, now),
         commands.due_buckets(&namespaces, &ahead),
         commands.fired_buckets(&namespaces, &last_hour),
         commands.fired_buckets(&namespaces, &day),
         oldest_overdue(visitor, &namespaces),
         commands.destinations(&namespaces),
     );
-    let (fired, fired_day, destinations) = (fired?, fired_day?, destinations?.destinations);
-    let tiles = [
-        Tile::of_count("Pending", pending?, "status:pending"),
-        Tile::of_due(&within_hour?),
-        Tile::of_count("Executing", executing?, "status:executing"),
-        Tile::of_completed(&fired_day, now),
-        Tile::of_failed(&fired_day, now),
-        Tile::of_overdue(overdue?, now),
-    ];
+    let (fired, destinations) = (fired?, destinations?.destinations);
+    let retried = fired_day?.buckets.iter().map(|(_, digest)| digest.retried).sum();
+    let tiles = counts?.tiles(retried, Tile::of_overdue(overdue?, &namespaces, now));
     Ok(vec![
-        Region::new("tiles", "card tiles", tiles::render(visitor, &namespaces, &tiles)),
+        Region::new("tiles", "card tiles", tiles::render(visitor, &tiles)),
         Region::new("next-fires", "card span-7", next_fires(visitor, fields, &namespaces, range, &due?)),
         Region::new("lateness", "card span-5", lateness(&fired)),
         Region::new("next-timers", "card span-7 tall", next_timers(visitor, &namespaces).await?),
@@ -128,11 +118,6 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
         Region::new("late-by", "card span-5", late_by(&fired)),
         Region::new("worst", "card span-12", worst(visitor, destinations)),
     ])
-}
-
-/// How many there are, as a list tells it: an estimate where counting would keep the page waiting.
-async fn total(visitor: &Visitor, filter: Filter) -> Result<Count, Problem> {
-    Ok(visitor.commands.list(&ListQuery { filter, limit: 1, ..ListQuery::default() }).await?.total)
 }
 
 /// When the oldest timer was due that should have fired.
@@ -332,7 +317,7 @@ mod tests {
         let rig = Rig::new();
         rig.timer("k", "a").await;
         let page = rig.get("/console?range=24h").await;
-        for part in ["Pending", "Next fires", "Lateness", "Next timers", "q=status%3Apending\"", "aria-current=\"true\">24h"] {
+        for part in ["Next fires", "Lateness", "Next timers", "aria-current=\"true\">24h"] {
             assert!(page.text.contains(part), "{part}: {}", page.text);
         }
         assert_eq!(page.text.matches("class=\"hit\"").count(), 48);

@@ -18,7 +18,7 @@ use crate::{
     visitor::Visitor,
 };
 
-const PAGE_TIMERS: u32 = 50;
+pub(crate) const PAGE_TIMERS: u32 = 50;
 /// What is offered where nothing is asked for yet.
 const SUGGESTED: [&str; 5] = ["status:pending", "status:failed", "status:paused", "due:<1h", "created:<1h"];
 

@@ -1,0 +1,73 @@
+"""The overview: every number leads to the timers that it counts."""
+
+import pytest
+from playwright.sync_api import expect
+
+from rig.processes import wait_for
+from rig.receiver import Receiver
+from rig.service import ADMINISTRATOR, Service
+
+OWN, OTHER = "shop", "billing"
+NAMES = ("Pending", "Due within an hour", "Executing", "Completed, 24 h", "Failed, 24 h", "Oldest overdue")
+# What each viewer counts, and which timers its list of the second tile has.
+COUNTS = {"administrator": ("7", "3", "0", "2", "3"), "scoped": ("4", "2", "0", "1", "2")}
+SOON = {"administrator": ["shop-first", "billing-first", "shop-second"], "scoped": ["shop-first", "shop-second"]}
+
+
+def plant(service: Service, url: str):
+    """Timers of two tenants. One is due in the past and waits for a retry within the hour: it is not due within the hour."""
+    for namespace, keys in ((OWN, ("first", "second")), (OTHER, ("first",))):
+        for n, key in enumerate(keys):
+            service.create(f"{url}/200/x", key=f"{namespace}-{key}", namespace=namespace, delay=f"{20 + 20 * n}m")
+        service.create(f"{url}/200/x", namespace=namespace, delay="3h")
+        service.create(f"{url}/200/x", namespace=namespace, delay="1h", key="paused")
+        service.api("POST", f"/namespaces/{namespace}/timers/paused/pause", {}).data
+        retried = service.create(f"{url}/503/x", namespace=namespace, delay="0s", retries=3)
+        ended = [service.create(f"{url}/200/x", namespace=namespace, delay="0s")]
+        ended += [service.create(f"{url}/500/x", namespace=namespace, delay="0s") for _ in keys]
+        for id in ended:
+            service.wait_for_status(id, "completed", "failed")
+        wait_for_a_failed_attempt(service, retried)
+
+
+def wait_for_a_failed_attempt(service: Service, id: str):
+    wait_for("an attempt that failed", lambda: service.timer(id)["last_error"])
+
+
+@pytest.mark.parametrize("rights", ("administrator", "scoped"))
+def test_every_tile_leads_to_the_list_of_what_it_counts(rights, start, look):
+    service, receiver = start(), Receiver()
+    plant(service, receiver.url)
+    key = ADMINISTRATOR if rights == "administrator" else service.issue_key("of a tenant", "read", [OWN])["key"]
+    viewer = look(service, service.log_in(key), live=False)
+    page = viewer.page
+    tiles = page.locator("a.tile")
+    viewer.open("")
+    expect(tiles.locator(".name")).to_have_text(list(NAMES))
+    expect(tiles.locator(".value")).to_have_text([*COUNTS[rights], "none"])
+    for n, counted in enumerate(COUNTS[rights]):
+        viewer.open("")
+        tiles.nth(n).click()
+        expect(page).to_have_title("Timers · Timer")
+        expect(page.locator(".summary strong")).to_have_text(counted)
+    viewer.open("")
+    tiles.nth(1).click()
+    expect(page.locator("tbody tr a.mono")).to_have_text(SOON[rights])
+    viewer.check()
+
+
+@pytest.mark.one_store
+def test_what_is_told_of_a_receiver_leads_to_its_timers(seeds, look):
+    viewer = look(seeds.service, seeds.cookies["scoped"], live=False)
+    page = viewer.page
+    for path, link, words in (
+        ("/destinations", "Timers", "dest:127.0.0.1:"),
+        ("/namespaces", "Timers", "ns:shop"),
+        ("/operations", "ns:shop key:shop-later-*", "ns:shop key:shop-later-*"),
+    ):
+        viewer.open(path)
+        page.locator("main").get_by_role("link", name=link, exact=True).first.click()
+        expect(page).to_have_title("Timers · Timer")
+        assert page.locator("#filter").input_value().startswith(words), f"{path}: {page.url}"
+        expect(page.locator("tbody tr")).not_to_have_count(0)
+    viewer.check()
