@@ -127,8 +127,10 @@ type Attempt struct {
 	// Outcome is a short name: delivered, timeout, status_5xx and the like.
 	Outcome string `json:"outcome"`
 	// Status of the answer; 0 if there was none.
-	Status int             `json:"status,omitempty"`
-	Detail string          `json:"detail,omitempty"`
+	Status int    `json:"status,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Node is the name of the node that made it; empty if it is not known.
+	Node   string          `json:"node,omitempty"`
 	Answer *ReceivedAnswer `json:"answer,omitempty"`
 }
 

@@ -45,6 +45,9 @@ pub(crate) struct AttemptView {
     /// The first 256 characters of the answer, or of the reason why there was none.
     #[schema(required = true, example = "out of stock")]
     detail: Option<String>,
+    /// The name of the node that made it; `null` for one that an older version recorded.
+    #[schema(required = true, example = "host-1:8080")]
+    node: Option<String>,
     /// What the receiver answered, where the service is set to keep it (`ATTEMPTS_BODY`).
     #[schema(required = true)]
     answer: Option<AnswerView>,
@@ -77,9 +80,9 @@ impl From<ReceivedAnswer> for AnswerView {
 
 impl From<Attempt> for AttemptView {
     fn from(attempt: Attempt) -> Self {
-        let Attempt { number, started_at, took, outcome, status, detail, answer } = attempt;
+        let Attempt { number, started_at, took, outcome, status, detail, node, answer } = attempt;
         let (took_ms, answer) = (took.as_micros() / MICROS_PER_MILLI, answer.map(AnswerView::from));
-        Self { number, started_at, took_ms, outcome, status, detail, answer }
+        Self { number, started_at, took_ms, outcome, status, detail, node, answer }
     }
 }
 

@@ -125,6 +125,9 @@ pub struct Attempt {
     pub outcome: String,
     pub status: Option<u16>,
     pub detail: Option<String>,
+    /// The name of the node that made it; `None` where it is not known.
+    #[serde(default)]
+    pub node: Option<String>,
     pub answer: Option<AttemptAnswer>,
 }
 

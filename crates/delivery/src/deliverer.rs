@@ -33,6 +33,8 @@ pub struct Config {
     pub idle_connections_max: Option<usize>,
     /// Of this program, for `User-Agent`.
     pub version: String,
+    /// What this process is called in records of attempts.
+    pub node: Option<String>,
 }
 
 /// Why no call can be made at all.
@@ -61,6 +63,7 @@ pub struct Deliverer {
     namespaces: Arc<NamespaceRules>,
     attempt_log: AttemptLog,
     answer_bytes_max: usize,
+    node: Option<String>,
     clock: Arc<dyn Clock>,
     /// Without one no spans are made.
     tracer: Option<Arc<dyn Tracer>>,
@@ -81,7 +84,7 @@ impl Deliverer {
         lookups: Lookups,
         roots: rustls::RootCertStore,
     ) -> Result<Self, SetupError> {
-        let Config { egress, signing, namespaces, attempt_log, answer_bytes_max, idle_connections_max, version } = config;
+        let Config { egress, signing, namespaces, attempt_log, answer_bytes_max, idle_connections_max, version, node } = config;
         let http = HttpSender::new(egress, &version, clock.clone(), lookups, roots)?.keeping(idle_connections_max);
         let deliverer = Self {
             senders: Senders::default(),
@@ -89,6 +92,7 @@ impl Deliverer {
             namespaces,
             attempt_log,
             answer_bytes_max,
+            node,
             clock,
             tracer: None,
             metrics: DeliveryMetrics::default(),
@@ -148,7 +152,7 @@ impl Deliverer {
             None => not_configured(kind).await,
         };
         let took = self.clock.monotonic().saturating_sub(started);
-        let record = record(&answer, &call, took);
+        let record = record(&answer, &call, took).map(|record| Attempt { node: self.node.clone(), ..record });
         if let Some(spans) = spans {
             spans.end(&answer);
         }
@@ -182,6 +186,7 @@ fn record(answer: &Answer, call: &Call<'_>, took: Duration) -> Option<Attempt> {
         outcome: outcome.label().to_owned(),
         status: *status,
         detail: Attempt::excerpt(body).or_else(|| Attempt::excerpt(message)),
+        node: None,
         answer: is_kept.then(|| ReceivedAnswer::new(headers.clone(), kept)),
     })
 }

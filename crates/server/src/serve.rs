@@ -127,11 +127,13 @@ async fn run_until_stopped(
     let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(&writable), stop.clone()));
     let traces = traces(settings)?;
     let tracer = traces.as_ref().map(Traces::tracer);
-    let delivery = delivery::Config { idle_connections_max: Some(files.idle), ..settings.delivery.clone() };
-    let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::run(format!("{error}."), error))?;
     let address = listener.local_addr().unwrap_or(settings.address);
+    let name = node_name(&settings.scheduler.name, address);
+    let delivery =
+        delivery::Config { idle_connections_max: Some(files.idle), node: Some(name.clone()), ..settings.delivery.clone() };
+    let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::run(format!("{error}."), error))?;
     let scheduler = scheduler::Config {
-        name: node_name(&settings.scheduler.name, address),
+        name,
         in_flight_max: calls_at_once(settings.scheduler.in_flight_max, files),
         ..settings.scheduler.clone()
     };

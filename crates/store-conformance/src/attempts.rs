@@ -13,6 +13,7 @@ fn attempt(number: u32, detail: Option<&str>) -> Attempt {
         outcome: "status_5xx".to_owned(),
         status: Some(503),
         detail: detail.map(str::to_owned),
+        node: Some("host-1.example:8080".to_owned()),
         answer: None,
     }
 }
@@ -30,10 +31,17 @@ pub async fn an_attempt_is_remembered_with_its_settlement(fixture: impl Fixture)
 
     let claimed = stage.claim_one(&timer).await;
     let answer = ReceivedAnswer::new(vec![("server".to_owned(), "é".to_owned())], "no\u{0} \"stock\"".as_bytes());
-    let second = Attempt { status: None, outcome: "timeout".to_owned(), answer: Some(answer), ..attempt(2, None) };
-    let settlement = Settlement { attempt: Some(second.clone()), ..claimed.settle(Next::Completed { at: NOW }) };
+    let second = Attempt { status: None, outcome: "timeout".to_owned(), answer: Some(answer.clone()), ..attempt(2, None) };
+    let again = Next::Pending { at: NOW, attempt: 2, error: Some("timeout".to_owned()) };
+    let settlement = Settlement { attempt: Some(second.clone()), ..claimed.settle(again) };
     assert_eq!(stage.store.settle(&[settlement]).await.unwrap(), [true]);
-    assert_eq!(stage.store.attempts(timer.id()).await.unwrap(), [first, second]);
+
+    // Of a node that does not say its name.
+    let claimed = stage.claim_one(&timer).await;
+    let third = Attempt { node: None, answer: Some(answer), ..attempt(3, None) };
+    let settlement = Settlement { attempt: Some(third.clone()), ..claimed.settle(Next::Completed { at: NOW }) };
+    assert_eq!(stage.store.settle(&[settlement]).await.unwrap(), [true]);
+    assert_eq!(stage.store.attempts(timer.id()).await.unwrap(), [first, second, third]);
 }
 
 pub async fn a_settlement_that_does_not_count_is_not_remembered(fixture: impl Fixture) {

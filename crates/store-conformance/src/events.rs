@@ -183,6 +183,7 @@ fn attempt(number: u32) -> Attempt {
         outcome: "status_5xx".to_owned(),
         status: Some(503),
         detail: Some("busy".to_owned()),
+        node: None,
         answer: None,
     }
 }

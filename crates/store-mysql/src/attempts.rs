@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Attempt, ReceivedAnswer, Span, TimerId, Timestamp, limits};
+use domain::{Attempt, Span, TimerId, Timestamp, limits};
 use serde::Serialize;
 use sqlx::{Row as _, mysql::MySqlRow};
 use store::{Happened, Unreadable};
@@ -78,7 +78,7 @@ pub async fn remember(
             outcome: &attempt.outcome,
             status: attempt.status,
             detail: attempt.detail.as_deref(),
-            answer: attempt.answer.as_ref().map(ReceivedAnswer::to_text),
+            answer: attempt.kept_text(),
         });
     }
     sqlx::query(INSERT_ATTEMPTS)
@@ -114,14 +114,16 @@ impl Call<Sessions> for Attempts {
 pub(crate) fn attempt(row: &MySqlRow) -> Result<Attempt, Failure> {
     let out_of_range = |_| Unreadable("a number of an attempt is out of range".to_owned());
     let status: Option<i32> = row.try_get("status").or_not_done()?;
-    let answer: Option<String> = row.try_get("answer").or_not_done()?;
-    Ok(Attempt {
+    let kept: Option<String> = row.try_get("answer").or_not_done()?;
+    let attempt = Attempt {
         number: u32::try_from(row.try_get::<i32, _>("number").or_not_done()?).map_err(out_of_range)?,
         started_at: Timestamp::from_micros(row.try_get("started_at").or_not_done()?),
         took: Span::from_micros_clamped(row.try_get("took").or_not_done()?),
         outcome: row.try_get("outcome").or_not_done()?,
         status: status.map(u16::try_from).transpose().map_err(out_of_range)?,
         detail: row.try_get("detail").or_not_done()?,
-        answer: answer.and_then(|text| ReceivedAnswer::from_text(&text)),
-    })
+        node: None,
+        answer: None,
+    };
+    Ok(attempt.with_kept(kept.as_deref()))
 }

@@ -1,8 +1,6 @@
 //! One timer as one row: what changes often in its head, what its client defined in its body, its attempts in its log.
 
-use domain::{
-    Attempt, Cause, Definition, Destination, Fingerprint, Next, ReceivedAnswer, Span, Status, Timer, TimerId, Timestamp, limits,
-};
+use domain::{Attempt, Cause, Definition, Destination, Fingerprint, Next, Span, Status, Timer, TimerId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 use store::{
     ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, StoreError, StoreResult, StoredTimer, Terms, Unreadable,
@@ -428,20 +426,22 @@ impl StoredAttempt {
             outcome: attempt.outcome.clone(),
             status: attempt.status,
             detail: attempt.detail.clone(),
-            answer: attempt.answer.as_ref().map(ReceivedAnswer::to_text),
+            answer: attempt.kept_text(),
         }
     }
 
     fn attempt(&self) -> Attempt {
-        Attempt {
+        let attempt = Attempt {
             number: self.number,
             started_at: Timestamp::from_micros(self.started_at),
             took: Span::from_micros_clamped(self.took),
             outcome: self.outcome.clone(),
             status: self.status,
             detail: self.detail.clone(),
-            answer: self.answer.as_deref().and_then(ReceivedAnswer::from_text),
-        }
+            node: None,
+            answer: None,
+        };
+        attempt.with_kept(self.answer.as_deref())
     }
 }
 

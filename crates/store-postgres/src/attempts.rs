@@ -1,6 +1,6 @@
 //! What is remembered of attempts: written by the settlement that ends one, read by clients that ask what happened.
 
-use domain::{Attempt, ReceivedAnswer, Span, TimerId, Timestamp, limits};
+use domain::{Attempt, Span, TimerId, Timestamp, limits};
 use sqlx::{
     PgConnection, Postgres, Row,
     postgres::{PgArguments, PgRow},
@@ -37,7 +37,7 @@ impl AttemptColumns {
         self.outcomes.push(attempt.map(|attempt| text_column(&attempt.outcome)));
         self.statuses.push(attempt.and_then(|attempt| attempt.status).map(i32::from));
         self.details.push(attempt.and_then(|attempt| attempt.detail.as_deref()).map(text_column));
-        self.answers.push(attempt.and_then(|attempt| attempt.answer.as_ref()).map(ReceivedAnswer::to_text));
+        self.answers.push(attempt.and_then(Attempt::kept_text));
     }
 
     pub const fn is_empty(&self) -> bool {
@@ -84,14 +84,16 @@ impl Call<Sessions> for Attempts {
 pub(crate) fn attempt(row: &PgRow) -> Result<Attempt, Failure> {
     let out_of_range = |_| Unreadable("a number of an attempt is out of range".to_owned());
     let status: Option<i32> = row.try_get("status").or_not_done()?;
-    let answer: Option<String> = row.try_get("answer").or_not_done()?;
-    Ok(Attempt {
+    let kept: Option<String> = row.try_get("answer").or_not_done()?;
+    let attempt = Attempt {
         number: u32::try_from(row.try_get::<i32, _>("number").or_not_done()?).map_err(out_of_range)?,
         started_at: Timestamp::from_micros(row.try_get("started_at").or_not_done()?),
         took: Span::from_micros_clamped(row.try_get("took").or_not_done()?),
         outcome: row.try_get("outcome").or_not_done()?,
         status: status.map(u16::try_from).transpose().map_err(out_of_range)?,
         detail: row.try_get("detail").or_not_done()?,
-        answer: answer.and_then(|text| ReceivedAnswer::from_text(&text)),
-    })
+        node: None,
+        answer: None,
+    };
+    Ok(attempt.with_kept(kept.as_deref()))
 }

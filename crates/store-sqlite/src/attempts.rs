@@ -1,6 +1,6 @@
 //! What is remembered of deliveries.
 
-use domain::{Attempt, ReceivedAnswer, Span, TimerId, Timestamp, limits};
+use domain::{Attempt, Span, TimerId, Timestamp, limits};
 use rusqlite::{CachedStatement, Connection, Row, params};
 use store_sql::{column, sql};
 
@@ -43,7 +43,7 @@ impl<'connection> Memory<'connection> {
             attempt.outcome,
             attempt.status,
             attempt.detail,
-            attempt.answer.as_ref().map(ReceivedAnswer::to_text)
+            attempt.kept_text()
         ])?;
         // Numbers have no gaps, so the number alone says that there are more than are kept.
         if seq > KEPT {
@@ -60,13 +60,16 @@ pub fn attempts(connection: &Connection, id: TimerId) -> Result<Vec<Attempt>, Fa
 }
 
 pub fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
-    Ok(Attempt {
+    let kept: Option<String> = row.get(column!(ATTEMPTS, "answer"))?;
+    let attempt = Attempt {
         number: row.get(column!(ATTEMPTS, "number"))?,
         started_at: Timestamp::from_micros(row.get(column!(ATTEMPTS, "started_at"))?),
         took: Span::from_micros_clamped(row.get(column!(ATTEMPTS, "took"))?),
         outcome: row.get(column!(ATTEMPTS, "outcome"))?,
         status: row.get(column!(ATTEMPTS, "status"))?,
         detail: row.get(column!(ATTEMPTS, "detail"))?,
-        answer: row.get::<_, Option<String>>(column!(ATTEMPTS, "answer"))?.and_then(|text| ReceivedAnswer::from_text(&text)),
-    })
+        node: None,
+        answer: None,
+    };
+    Ok(attempt.with_kept(kept.as_deref()))
 }

@@ -11,7 +11,7 @@ use crate::{
     output::{COLUMNS, Format, OutputOptions, print},
 };
 
-const ATTEMPT_COLUMNS: [&str; 6] = ["number", "started_at", "took_ms", "outcome", "status", "detail"];
+const ATTEMPT_COLUMNS: [&str; 7] = ["number", "started_at", "took_ms", "outcome", "status", "node", "detail"];
 const LIMIT: usize = 50;
 const PAGE: u32 = 200;
 

@@ -171,6 +171,8 @@ export interface Attempt {
   outcome: string;
   status: number | null;
   detail: string | null;
+  /** The name of the node that made it. */
+  node: string | null;
   answer: { headers: Record<string, string>; body: string | null; bodyBase64: string | null } | null;
 }
 

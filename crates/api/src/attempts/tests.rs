@@ -22,9 +22,18 @@ async fn every_remembered_attempt_is_told_the_oldest_first() {
         outcome: "status_5xx".to_owned(),
         status: Some(503),
         detail: Some("out of stock".to_owned()),
+        node: Some("host-1:8080".to_owned()),
         answer: Some(ReceivedAnswer::new(vec![("server".to_owned(), "x".to_owned())], b"out of stock")),
     };
-    let second = Attempt { number: 2, outcome: "refused".to_owned(), status: None, detail: None, answer: None, ..first.clone() };
+    let second = Attempt {
+        number: 2,
+        outcome: "refused".to_owned(),
+        status: None,
+        detail: None,
+        node: None,
+        answer: None,
+        ..first.clone()
+    };
     let third = Attempt { number: 3, answer: Some(ReceivedAnswer::new(Vec::new(), b"\xff\x00")), ..first.clone() };
     for attempt in [first, second, third] {
         let claimed = rig.claim_all().await;
@@ -36,10 +45,11 @@ async fn every_remembered_attempt_is_told_the_oldest_first() {
         rig.get(&path).await.json()["data"],
         json!({"attempts": [
             {"number": 1, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "status_5xx", "status": 503, "detail": "out of stock",
-                "answer": {"headers": {"server": "x"}, "body": "out of stock", "body_base64": null}},
-            {"number": 2, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "refused", "status": null, "detail": null, "answer": null},
+                "node": "host-1:8080", "answer": {"headers": {"server": "x"}, "body": "out of stock", "body_base64": null}},
+            {"number": 2, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "refused", "status": null, "detail": null,
+                "node": null, "answer": null},
             {"number": 3, "started_at": "2030-01-01T00:01:30Z", "took_ms": 37, "outcome": "status_5xx", "status": 503, "detail": "out of stock",
-                "answer": {"headers": {}, "body": null, "body_base64": "/wA="}},
+                "node": "host-1:8080", "answer": {"headers": {}, "body": null, "body_base64": "/wA="}},
         ]})
     );
 }

@@ -115,6 +115,7 @@ fn what_is_remembered_is_what_the_receiver_said_or_why_it_said_nothing() {
             outcome: outcome.to_owned(),
             status,
             detail: detail.map(str::to_owned),
+            node: None,
             answer: None,
         });
         assert_eq!(record(&answer, &call, Duration::from_millis(250)), expected, "{attempt_log:?} {answer:?}");

@@ -90,7 +90,7 @@ async fn claimed_and_store(status: u16, config: Config) -> (Pipeline, Claimed, A
 }
 
 fn remembering(attempt_log: AttemptLog) -> Config {
-    Config { attempt_log, ..Config::default() }
+    Config { attempt_log, node: Some("host-1:8080".to_owned()), ..Config::default() }
 }
 
 #[tokio::test]
@@ -114,6 +114,7 @@ async fn the_store_keeps_what_is_to_be_remembered_of_a_call() {
             outcome: outcome.to_owned(),
             status: Some(status),
             detail: Some("out of stock".to_owned()),
+            node: Some("host-1:8080".to_owned()),
             answer: None,
         });
         assert_eq!(attempts, expected.into_iter().collect::<Vec<_>>(), "{status} {attempt_log:?}");

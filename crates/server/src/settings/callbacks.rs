@@ -68,6 +68,7 @@ impl CallbackOptions {
             answer_bytes_max: self.attempts_body.unwrap_or(answer_bytes_max),
             idle_connections_max: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: None,
         })
     }
 

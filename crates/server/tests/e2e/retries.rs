@@ -244,6 +244,7 @@ fn check_record(kind: &Kind, failed: &[Value], failures: usize) {
     for (attempt, number) in failed.iter().zip(1..) {
         let seen = (attempt["number"].as_u64(), attempt["outcome"].as_str(), attempt["status"].as_u64());
         assert_eq!(seen, (Some(number), Some(kind.outcome), kind.status.map(u64::from)), "{path} {attempt}");
+        assert!(attempt["node"].as_str().is_some_and(|node| !node.is_empty()), "{path} {attempt}");
     }
 }
 

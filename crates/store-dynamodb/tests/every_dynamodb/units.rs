@@ -29,6 +29,7 @@ async fn the_life_of_a_timer_costs_what_is_worked_out() {
         outcome: "delivered".to_owned(),
         status: Some(200),
         detail: None,
+        node: None,
         answer: None,
     };
     let settlement = Settlement { attempt: Some(attempt), ..claimed.settle(Next::Completed { at: now }) };

@@ -38,6 +38,7 @@ fn remembering(claimed: &Claimed, next: Next) -> Settlement {
         outcome: "timeout".to_owned(),
         status: None,
         detail: None,
+        node: None,
         answer: None,
     };
     Settlement { attempt: Some(attempt), ..claimed.settle(next) }

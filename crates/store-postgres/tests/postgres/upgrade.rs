@@ -75,6 +75,7 @@ async fn timers_of_version_1_live_on() {
         outcome: "timeout".to_owned(),
         status: None,
         detail: None,
+        node: None,
         answer: None,
     };
     let settlement = Settlement {

@@ -134,6 +134,7 @@ async fn the_timers_of_version_1_go_on_with_all_that_is_new() {
         outcome: "lost".to_owned(),
         status: None,
         detail: None,
+        node: None,
         answer: None,
     };
     let settlement = Settlement { attempt: Some(attempt.clone()), ..left[0].settle(Next::Completed { at: LATER }) };

@@ -203,6 +203,8 @@ class Attempt:
     outcome: str
     status: int | None
     detail: str | None
+    # The name of the node that made it.
+    node: str | None = None
     answer: ReceivedAnswer | None = None
 
 
