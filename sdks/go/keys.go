@@ -35,7 +35,7 @@ type APIKey struct {
 	Namespaces []string  `json:"namespaces"`
 	Rights     Rights    `json:"rights"`
 	CreatedAt  time.Time `json:"created_at"`
-	// LastUsedAt is known to the minute; it is zero if that was not within the last 24 hours.
+	// LastUsedAt is known to the minute; it is zero if no use of it is recorded.
 	LastUsedAt time.Time `json:"last_used_at"`
 	RevokedAt  time.Time `json:"revoked_at"`
 }

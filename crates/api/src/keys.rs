@@ -28,7 +28,7 @@ pub(crate) struct KeyView {
     rights: &'static str,
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     created_at: Timestamp,
-    /// When it was last used, to the minute; `null` if it was not within the last 24 hours.
+    /// When it was last used, to the minute; `null` if no use of it is recorded.
     #[schema(value_type = Option<String>, required = true, format = DateTime)]
     last_used_at: Option<Timestamp>,
     /// When it was revoked, if it was. Then it opens nothing.

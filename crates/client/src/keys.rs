@@ -22,7 +22,7 @@ pub struct Key {
     pub rights: String,
     #[serde(with = "wire::instant")]
     pub created_at: Instant,
-    /// To the minute; `None` if it was not within the last day.
+    /// To the minute; `None` if no use of it is recorded.
     #[serde(default, with = "wire::some_instant")]
     pub last_used_at: Option<Instant>,
     #[serde(with = "wire::some_instant")]

@@ -9,6 +9,7 @@
 //! A create or a delivery costs a few increments under locks that no other work is done under. Memory is bounded: so many namespaces in a
 //! minute, so many minutes that the store did not take, so many receivers.
 
+mod key_uses;
 mod minutes;
 mod receivers;
 
@@ -34,6 +35,8 @@ use self::{
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How long what was written is kept.
 const KEPT: Span = Span::from_secs(24 * 60 * 60);
+/// How often it is looked whether the last use of a key is about to be forgotten.
+const CARRY_INTERVAL: Span = Span::from_secs(60 * 60);
 /// How many keys are noted in a minute.
 const KEYS_MAX: usize = 512;
 /// How long the last write may take when the service stops.
@@ -185,6 +188,16 @@ impl Recorder {
         written.map(|()| true)
     }
 
+    /// Notes the last uses of keys again that would be forgotten otherwise. Says how many there were.
+    pub async fn carry_once(&self, store: &dyn StatsStore, now: Timestamp) -> StoreResult<usize> {
+        let written = store.digests(&[], 0, now.minute().saturating_add(1)).await?;
+        let fading = key_uses::fading(&written, now);
+        if !fading.is_empty() {
+            self.minutes().count(now.minute(), None, |digest| digest.note_keys(&fading));
+        }
+        Ok(fading.len())
+    }
+
     /// Writes it down every ten seconds until `stop`, and a last time once `drained` is over. No error ends it.
     pub async fn run(
         self: Arc<Self>,
@@ -193,11 +206,20 @@ impl Recorder {
         stop: CancellationToken,
         drained: impl Future<Output = ()>,
     ) {
+        let mut carried_at: Option<Timestamp> = None;
         while !stop.is_cancelled() {
             tasks::pause(&stop, INTERVAL).await;
-            if !stop.is_cancelled() {
-                tasks::report("stats", &self.write_once(store.as_ref(), clock.now()).await);
+            if stop.is_cancelled() {
+                break;
             }
+            let now = clock.now();
+            // Before anything is written: a write removes what is old, and after a downtime that is everything.
+            if carried_at.is_none_or(|at| now.since(at) >= CARRY_INTERVAL) {
+                let carried = self.carry_once(store.as_ref(), now).await;
+                carried_at = carried.is_ok().then_some(now);
+                tasks::report("stats", &carried);
+            }
+            tasks::report("stats", &self.write_once(store.as_ref(), now).await);
         }
         drained.await;
         match tokio::time::timeout(LAST_WRITE_MAX, self.write_once(store.as_ref(), clock.now())).await {

@@ -72,7 +72,12 @@ impl Digest {
         self.retried += other.retried;
         self.lateness_max_micros = self.lateness_max_micros.max(other.lateness_max_micros);
         self.lateness.add(&other.lateness);
-        for (key, at) in &other.keys_used {
+        self.note_keys(&other.keys_used);
+    }
+
+    /// When keys were used, as far as that is later than what it knows.
+    pub fn note_keys(&mut self, used: &BTreeMap<String, i64>) {
+        for (key, at) in used {
             let latest = self.keys_used.entry(key.clone()).or_insert(*at);
             *latest = (*latest).max(*at);
         }

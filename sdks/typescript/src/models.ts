@@ -247,7 +247,7 @@ export interface ApiKey {
   namespaces: string[] | null;
   rights: Rights;
   createdAt: string;
-  /** To the minute; null if it was not within the last 24 hours. */
+  /** To the minute; null if no use of it is recorded. */
   lastUsedAt: string | null;
   revokedAt: string | null;
 }

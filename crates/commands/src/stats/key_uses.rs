@@ -4,15 +4,15 @@ use domain::{AccessKeyId, Span, Timestamp};
 
 use crate::{CommandError, Commands, call};
 
-/// For how long it is known when a key was used: as long as statistics are kept.
-const KNOWN: Span = Span::from_secs(24 * 60 * 60);
+/// How long statistics are kept. An earlier use is noted again before it is forgotten, so that it is in them, too.
+const KEPT: Span = Span::from_secs(24 * 60 * 60);
 
 impl Commands {
-    /// When each key was last used on any node, to the minute. One that was not within the last day is left out.
+    /// When each key was last used on any node, to the minute. One of which no use is recorded is left out.
     pub async fn key_uses(&self) -> Result<HashMap<AccessKeyId, Timestamp>, CommandError> {
         self.check_administrator()?;
         let now = self.clock.now();
-        let written = call::reading(self.stores.stats.digests(&[], now.saturating_sub(KNOWN).minute(), now.minute() + 1)).await?;
+        let written = call::reading(self.stores.stats.digests(&[], now.saturating_sub(KEPT).minute(), now.minute() + 1)).await?;
         let mut uses = HashMap::new();
         for digest in written.iter().chain(&(self.stats.live.digests)()) {
             for (key, micros) in &digest.digest.keys_used {

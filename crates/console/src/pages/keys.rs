@@ -67,7 +67,7 @@ fn table(visitor: &Visitor, keys: &[AccessKey], uses: &HashMap<AccessKeyId, Time
                         td { (text::time(visitor, key.created_at)) }
                         td { @match uses.get(&key.id) {
                             Some(at) => { (text::distance(visitor, *at)) }
-                            None => { span.muted { "not within a day" } }
+                            None => { span.muted { "no use recorded" } }
                         } }
                         td { @match key.revoked_at {
                             Some(at) => { span.status.canceled { "revoked" } " " span.muted { (text::time(visitor, at)) } }
@@ -171,7 +171,7 @@ mod tests {
         let key = issued.text.split("id=\"issued-key\" tabindex=\"0\">").nth(1).and_then(|rest| rest.split('<').next()).unwrap();
         assert!(key.starts_with("tk_"), "{key}");
         let listed = rig.get("/console/keys").await;
-        assert!(listed.text.contains("not within a day"), "{}", listed.text);
+        assert!(listed.text.contains("no use recorded"), "{}", listed.text);
         assert!(listed.text.contains("night shift") && listed.text.contains("a, b") && !listed.text.contains(key));
         let cookie = rig.log_in(key).await.cookie();
         assert_eq!(rig.get_as(&cookie, "/console").await.status, 200);

@@ -67,6 +67,48 @@ async fn what_is_registered_is_counted_by_its_minute_and_namespace() {
 }
 
 #[tokio::test]
+async fn the_last_use_of_a_key_stays_known_as_long_as_some_node_runs() {
+    let (recorder, store) = (Recorder::of(NODE), faulty());
+    let (used, idle) = (AccessKeyId::random(NOW), AccessKeyId::random(NOW));
+    let hours = |hours: u32| NOW.saturating_add(Span::from_secs(hours * 3600));
+    recorder.key_used(idle, NOW);
+    recorder.key_used(used, NOW);
+    assert!(recorder.write_once(&store, NOW).await.unwrap());
+    assert_eq!(recorder.carry_once(&store, hours(12)).await.unwrap(), 0, "it is known for a day");
+    recorder.key_used(used, hours(12));
+    assert!(recorder.write_once(&store, hours(12)).await.unwrap());
+    // Another node, after a downtime of a week: it finds what was written last, and keeps it.
+    let (next, later) = (Recorder::of(NodeId(8)), hours(12 + 7 * 24));
+    assert_eq!(next.carry_once(&store, later).await.unwrap(), 2);
+    assert!(next.write_once(&store, later).await.unwrap());
+    assert_eq!(recorder.carry_once(&store, later).await.unwrap(), 0, "one node is enough");
+    let digests = store.digests(&[], 0, i64::MAX).await.unwrap();
+    let keys: Vec<_> = digests.iter().flat_map(|digest| digest.digest.keys_used.clone()).collect();
+    let mut expected = vec![(idle.to_string(), NOW.as_micros()), (used.to_string(), hours(12).as_micros())];
+    expected.sort();
+    assert_eq!((digests.len(), keys), (1, expected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_use_of_a_key_survives_a_downtime() {
+    let store = Arc::new(faulty());
+    let key = AccessKeyId::random(NOW);
+    let before = Recorder::of(NODE);
+    before.key_used(key, NOW);
+    assert!(before.write_once(store.as_ref(), NOW).await.unwrap());
+    let later = NOW.saturating_add(Span::from_secs(30 * 24 * 3600));
+    let (recorder, stop) = (Arc::new(Recorder::of(NodeId(8))), CancellationToken::new());
+    recorder.created(&Namespace::default(), later);
+    let running = Arc::clone(&recorder).run(store.clone(), Arc::new(ManualClock::at(later)), stop.clone(), async {});
+    let running = tokio::spawn(running);
+    tokio::time::sleep(INTERVAL * 2).await;
+    stop.cancel();
+    running.await.unwrap();
+    let digests = store.digests(&[], 0, i64::MAX).await.unwrap();
+    assert_eq!((digests.len(), digests[0].digest.keys_used.get(&key.to_string())), (1, Some(&NOW.as_micros())));
+}
+
+#[tokio::test]
 async fn a_call_under_way_counts_until_it_ends_however_it_does() {
     let (recorder, store) = (Recorder::of(NODE), faulty());
     let definition = definition("http://a/x");

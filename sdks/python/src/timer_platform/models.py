@@ -307,7 +307,7 @@ class ApiKey:
     created_at: datetime
     revoked_at: datetime | None
     last_used_at: datetime | None = None
-    """To the minute; None if it was not within the last 24 hours."""
+    """To the minute; None if no use of it is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

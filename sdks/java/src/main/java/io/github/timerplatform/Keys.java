@@ -16,7 +16,7 @@ public final class Keys {
      * A key without what opens anything.
      *
      * @param namespaces that it opens; null for all
-     * @param lastUsedAt to the minute; null if it was not within the last 24 hours
+     * @param lastUsedAt to the minute; null if no use of it is recorded
      * @param revokedAt null if it is in use
      */
     public record ApiKey(
