@@ -46,7 +46,7 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
                 } } }
             }
         }
-        p.muted { a href={ (config.base_path) "/docs" } { "API documentation" } " · " a href={ (config.base_path) "/metrics" } { "metrics" } " · " a href={ (config.base_path) "/healthz" } { "health" } }
+        p.muted { a href={ (config.base_path) "/docs" } { "API documentation" } " · " a href={ (config.base_path) "/openapi.json" } { "OpenAPI document" } " · " a href={ (config.base_path) "/metrics" } { "metrics" } " · " a href={ (config.base_path) "/healthz" } { "health" } }
     };
     Ok(frame::page(&visitor, Some(Section::About), "About", body))
 }

@@ -153,7 +153,7 @@ fn next_fires(visitor: &Visitor, fields: &Fields, namespaces: &[Namespace], rang
             } } }
         }
         div.body {
-            (chart::bars("Pending timers by the time at which they are due", &bars, &labels))
+            (chart::bars("Pending timers by the time of their next attempt", &bars, &labels))
         }
     }
 }
@@ -191,11 +191,11 @@ fn throughput(fired: &FiredBuckets) -> Markup {
         line("line-2", &|digest| digest.created),
         line("line-3", &|digest| digest.retried),
         line("line-4", &|digest| digest.failed),
-        line("line-1", &|digest| digest.completed),
+        line("line-1", &|digest| digest.fired),
     ];
     html! {
-        header { h2 { "Throughput" } span.aside.legend { span { i.two {} "created" } span { i {} "completed" } span { i.four {} "failed" } span { i.three {} "retried" } } }
-        div.body { (chart::counts("Timers created, completed and failed, and calls retried, per minute in the last hour", &lines, &hour_labels())) }
+        header { h2 { "Throughput" } span.aside.legend { span { i.two {} "created" } span { i {} "fired" } span { i.four {} "failed" } span { i.three {} "retried" } } }
+        div.body { (chart::counts("Timers created, calls fired and retried, and timers failed, per minute in the last hour", &lines, &hour_labels())) }
     }
 }
 

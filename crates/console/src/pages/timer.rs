@@ -105,6 +105,7 @@ fn facts(visitor: &Visitor, timer: &Timer) -> Markup {
             dt { "Namespace" } dd { a href=(list("ns:", definition.namespace.as_str())) { (definition.namespace) } }
             dt { "Due" } dd { (exact_time(visitor, timer.execute_at)) }
             dt { "Asked for" } dd { @match definition.asked { RequestedTime::At(at) => { (exact_time(visitor, at)) } RequestedTime::After(span) => { (text::span(span)) " after it was registered" } } }
+            @if let Some(at) = timer.executed_at { dt { "Executed" } dd { (exact_time(visitor, at)) } }
             (call_kinds::facts(&definition.callback))
             @if let Some(address) = &address { dt { "Destination" } dd { a href=(list("dest:", address)) { (address) } } }
             dt { "Attempts" } dd { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) }
