@@ -3,7 +3,7 @@
 //! ```text
 //! scripts/mongodb.sh --fetch && cargo test --package store-mongodb --test every_mongodb
 //! ```
-#![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
 
 mod conformance;
 mod driver;
