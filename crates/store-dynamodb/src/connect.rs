@@ -12,7 +12,8 @@ use domain::Cause;
 use tokio::sync::Semaphore;
 
 use crate::{
-    Address, DEADLINE, DynamodbDatabase, REQUESTS_MAX,
+    Address, DynamodbDatabase,
+    database::{DEADLINE, REQUESTS_MAX},
     failure::{Verdict, cause, judge},
     table,
 };

@@ -25,7 +25,13 @@ where
         let answer = send().await;
         drop(permit);
         match answer {
-            Err(error) if tried < TRIES_MAX && judge(&error) == Verdict::Throttled => pause(tried).await,
+            Err(error) if judge(&error) == Verdict::Throttled => {
+                metrics::counter!("timer_dynamodb_throttled_total").increment(1);
+                if tried == TRIES_MAX {
+                    return Err(error);
+                }
+                pause(tried).await;
+            }
             answer => return answer,
         }
     }

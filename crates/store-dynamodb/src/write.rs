@@ -7,7 +7,8 @@ use store::StoreError;
 use store_partitioned::{Change, Columns, Consistency, Outcome, Partition, Write};
 
 use crate::{
-    DynamodbDatabase, ROWS_PER_WRITE, column,
+    column,
+    database::{DynamodbDatabase, ROWS_PER_WRITE},
     failure::{Verdict, judge, of_write},
     item::{self, Expressions},
     patience::request,
@@ -20,6 +21,7 @@ pub const COLUMNS_BYTES_MAX: usize = 352 * 1024;
 
 /// Writes rows and answers in their order. Once the database fails, what has not begun is not tried.
 pub async fn write(database: &DynamodbDatabase, partition: &Partition, writes: &[Write]) -> Vec<Outcome> {
+    metrics::histogram!("timer_dynamodb_batch_rows").record(u32::try_from(writes.len()).unwrap_or(u32::MAX));
     let has_failed = AtomicBool::new(false);
     let mut work = Vec::with_capacity(writes.len());
     for write in writes {
@@ -72,7 +74,10 @@ async fn one(database: &DynamodbDatabase, partition: &Partition, write: &Write) 
     };
     match outcome {
         Ok(()) => Outcome::Applied,
-        Err((Verdict::Refused, _)) => Outcome::Refused,
+        Err((Verdict::Refused, _)) => {
+            metrics::counter!("timer_dynamodb_refusals_total").increment(1);
+            Outcome::Refused
+        }
         Err((Verdict::Unknown, error)) => read_back(database, partition, write, error).await,
         Err((_, error)) => Outcome::Failed(error),
     }
@@ -92,6 +97,7 @@ fn excess(write: &Write) -> Option<usize> {
 /// After an answer was lost: a row that carries the version of its write was written. Of another nothing is known, since a write may be
 /// under way still, or have been overwritten already.
 async fn read_back(database: &DynamodbDatabase, partition: &Partition, write: &Write, error: StoreError) -> Outcome {
+    metrics::counter!("timer_dynamodb_unknown_total").increment(1);
     tracing::debug!(%error, "the answer of DynamoDB is lost: the row is read back");
     let Change::Put { version, .. } = &write.change else { return Outcome::Failed(error) };
     let keys = std::slice::from_ref(&write.key);

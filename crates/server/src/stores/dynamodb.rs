@@ -13,7 +13,7 @@ pub const KIND: StoreKind = StoreKind {
     from_parts: |_| None,
     refuse_stray_parts: |_| Ok(()),
     public_causes: &[],
-    metrics: &[],
+    metrics: store_dynamodb::METRICS,
 };
 
 #[cfg(feature = "dynamodb")]
