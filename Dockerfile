@@ -9,6 +9,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
+# Of the program, beyond those that it has by default: `--build-arg FEATURES=dynamodb` for timers in DynamoDB.
+ARG FEATURES=
 # A release has the program already: it takes another directory for this stage (`--build-context build=…`), laid out by the same script.
 # The caches outlive the layer: after a change only our own crates are compiled again. They are not part of the image, so
 # the binary is copied out of them in the same step.
@@ -16,7 +18,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target,sharing=locked \
     target="$(uname -m)-unknown-linux-musl" \
     && rustup target add "$target" \
-    && cargo build --release --locked --bin timer --target "$target" \
+    && cargo build --release --locked --bin timer --features "$FEATURES" --target "$target" \
     && scripts/image_root.sh "target/$target/release/timer" /out
 
 

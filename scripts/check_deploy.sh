@@ -122,8 +122,10 @@ else
 fi
 done_in "$began"
 
-# The set has MySQL, and says nothing of its port.
-grep --quiet 'port: 3306' "$work/network.yaml" || { echo 'networkPolicy closes the port of the database'; exit 1; }
+# The sets have MySQL and DynamoDB, and say nothing of their ports.
+for port in network:3306 dynamodb:443; do
+  grep --quiet "port: ${port#*:}" "$work/${port%:*}.yaml" || { echo "networkPolicy closes the port of the database: $port"; exit 1; }
+done
 
 # What an installation without any choices gets; a change of it is to be seen in a diff.
 step 'chart: the default render'

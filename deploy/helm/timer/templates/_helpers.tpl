@@ -45,7 +45,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- if eq .Values.store "sqlite" -}}
 {{- if or (gt (int .Values.replicas) 1) .Values.autoscaling.enabled -}}
-{{- fail "SQLite has one process: set replicas to 1 and autoscaling.enabled to false, or store to postgres, mysql, mongodb or cassandra." -}}
+{{- fail "SQLite has one process: set replicas to 1 and autoscaling.enabled to false, or store to postgres, mysql, mongodb, cassandra or dynamodb." -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
