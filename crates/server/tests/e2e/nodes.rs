@@ -2,11 +2,9 @@
 
 mod cassandra;
 mod division;
-#[cfg(feature = "dynamodb")]
-mod dynamodb;
 mod floods;
 mod lateness;
-mod mongodb;
+mod partitioned;
 mod pauses;
 mod skew;
 mod status;

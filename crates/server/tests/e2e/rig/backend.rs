@@ -1,8 +1,5 @@
-mod cassandra;
-#[cfg(feature = "dynamodb")]
-mod dynamodb;
-mod mongodb;
 mod mysql;
+mod partitioned;
 mod postgres;
 mod sqlite;
 
@@ -13,9 +10,8 @@ use std::{
 
 use tempfile::TempDir;
 
-use self::mongodb::Mongodb;
-use cassandra::Cassandra;
 use mysql::{Mysql, Server};
+use partitioned::Partitioned;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -25,7 +21,10 @@ pub struct Backend {
     home: TempDir,
 }
 
-/// What tests do to a database past the service: for what would take a service days, or what it never does.
+const NO_STATEMENTS: &str = "this database knows no statements: what needs them is shown on other stores";
+
+/// What tests do to a database past the service: for what would take a service days, or what it never does. A database that knows no
+/// statements has its name, its URL and its counts only.
 ///
 /// A further database is an implementation of this, a constructor of [`Backend`] and a line in `on_each_store!` or `on_mariadb_too!`.
 trait Database: Send + Sync {
@@ -39,7 +38,9 @@ trait Database: Send + Sync {
         None
     }
 
-    fn execute(&self, statements: &str);
+    fn execute(&self, _statements: &str) {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// How many timers there are, and how many different keys they have. Only servers, which several nodes share, are asked.
     fn timers_and_keys(&self) -> (usize, usize) {
@@ -47,30 +48,46 @@ trait Database: Send + Sync {
     }
 
     /// Writes a backup to this file while the service runs, as an operator does it.
-    fn back_up(&self, file: &Path);
+    fn back_up(&self, _file: &Path) {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// Restores such a backup as a database of its own.
-    fn restored(&self, file: &Path) -> Box<dyn Database>;
+    fn restored(&self, _file: &Path) -> Box<dyn Database> {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// Everything that it keeps: where, and the bytes.
-    fn contents(&self) -> Vec<(String, Vec<u8>)>;
+    fn contents(&self) -> Vec<(String, Vec<u8>)> {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// Statements that copy a timer that the service has registered itself. Ids are as the service makes them: in the order of
     /// creation, and random at their end.
-    fn copy_pending(&self, copies: &Pending) -> String;
+    fn copy_pending(&self, _copies: &Pending) -> String {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// Statements that copy a timer that the service has completed itself, with other ends. Ids are as above.
-    fn copy_finished(&self, copies: &Finished) -> String;
+    fn copy_finished(&self, _copies: &Finished) -> String {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// Statements after the copying: the timer that finished last goes, which is the one that was copied, and statistics are as after
     /// days of running.
-    fn forget_the_copied(&self) -> String;
+    fn forget_the_copied(&self) -> String {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// Statements that record a pending timer as completed although it is still due.
-    fn complete_what_is_due(&self, id: &str, at: i64) -> String;
+    fn complete_what_is_due(&self, _id: &str, _at: i64) -> String {
+        panic!("{NO_STATEMENTS}");
+    }
 
     /// Statements after which this timer cannot be taken from the table of due timers: `this row is damaged`.
-    fn damage(&self, id: &str) -> String;
+    fn damage(&self, _id: &str) -> String {
+        panic!("{NO_STATEMENTS}");
+    }
 }
 
 /// Pending timers that no client has to register one by one.
@@ -143,25 +160,29 @@ impl Backend {
         Self::on(Mysql::on(Server::Own(Arc::clone(server))))
     }
 
-    /// A database of a server that not every machine has.
-    pub fn mongodb_at(url: String) -> Self {
-        Self::on(Mongodb::at(url))
+    /// A database of the shared server; `None`, and a line that says so, where there is none.
+    pub fn mongodb() -> Option<Self> {
+        let server = throwaway::mongodb();
+        told_if_missing(server.is_none(), "MongoDB", "scripts/mongodb.sh");
+        server.map(|server| Self::on(Partitioned::mongodb(server.create_database())))
     }
 
-    /// A table of a server that not every machine has.
+    /// A table of the shared server; `None`, and a line that says so, where there is none.
     #[cfg(feature = "dynamodb")]
-    pub fn dynamodb_at(url: String) -> Self {
-        Self::on(dynamodb::Dynamodb::at(url))
+    pub fn dynamodb() -> Option<Self> {
+        let server = throwaway::dynamodb();
+        told_if_missing(server.is_none(), "DynamoDB Local", "scripts/dynamodb.sh");
+        server.map(|server| Self::on(Partitioned::dynamodb(server.new_table())))
     }
 
-    /// `None`, and a line that says so, where there is no Cassandra to be had.
+    /// A keyspace of the shared server; `None`, and a line that says so, where there is none.
     pub fn cassandra() -> Option<Self> {
-        Cassandra::new().map(Self::on)
+        throwaway::cassandra().map(|server| Self::on(Partitioned::cassandra(&server.new_keyspace(), None)))
     }
 
     /// A keyspace of a cluster that the test has for itself.
     pub fn cassandra_on(server: &Arc<throwaway::Cassandra>) -> Self {
-        Self::on(Cassandra::on(server))
+        Self::on(Partitioned::cassandra(&server.new_keyspace(), Some(Arc::clone(server))))
     }
 
     fn on(database: impl Database + 'static) -> Self {
@@ -225,6 +246,12 @@ impl Backend {
 
     pub fn damage(&self, id: &str) {
         self.database.execute(&self.database.damage(id));
+    }
+}
+
+fn told_if_missing(is_missing: bool, server: &str, script: &str) {
+    if is_missing {
+        println!("left out: there is no {server} for tests; {script} --fetch gets one");
     }
 }
 

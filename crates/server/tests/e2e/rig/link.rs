@@ -50,15 +50,10 @@ impl Link {
     }
 
     fn open(backend: &Backend, drops_notifications: bool) -> Self {
-        let (login, place) = match backend.url().split_once('@') {
-            Some((user, place)) => (format!("{user}:{DATABASE_PASSWORD}@"), place),
-            None => backend.url().split_once("://").map(|(scheme, place)| (format!("{scheme}://"), place)).expect("a URL"),
-        };
-        let (server, database) = place.split_once('/').expect("an address with a database");
+        let (before, server, after) = parts(backend.url());
         let (state, watched) = watch::channel(State::default());
         let (stop, stopped) = oneshot::channel();
         let (port_is, port) = std::sync::mpsc::sync_channel(1);
-        let server = server.to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         std::thread::spawn(move || {
             runtime.block_on(async {
@@ -71,7 +66,7 @@ impl Link {
             });
         });
         let port = port.recv().expect("the port of the link");
-        Self { url: format!("{login}127.0.0.1:{port}/{database}"), state, _stop: stop }
+        Self { url: format!("{before}127.0.0.1:{port}{after}"), state, _stop: stop }
     }
 
     /// What the node has for its database.
@@ -98,6 +93,19 @@ impl Link {
     fn set(&self, passes: Passes) {
         self.state.send_modify(|state| state.passes = passes);
     }
+}
+
+/// What stands before the address of the server in a URL, with a password where there is a user; the address; and what stands after it.
+fn parts(url: &str) -> (String, String, String) {
+    /// The server of DynamoDB is a parameter: it is otherwise that of a region.
+    const ENDPOINT: &str = "endpoint=http://";
+    let (before, rest) = match (url.split_once(ENDPOINT), url.split_once('@')) {
+        (Some((before, rest)), _) => (format!("{before}{ENDPOINT}"), rest),
+        (None, Some((user, rest))) => (format!("{user}:{DATABASE_PASSWORD}@"), rest),
+        (None, None) => url.split_once("://").map(|(scheme, rest)| (format!("{scheme}://"), rest)).expect("a URL"),
+    };
+    let (server, after) = rest.split_at(rest.find(['/', '&']).unwrap_or(rest.len()));
+    (before, server.to_owned(), after.to_owned())
 }
 
 async fn accept(listener: TcpListener, server: String, state: watch::Receiver<State>, drops_notifications: bool) {
@@ -218,6 +226,17 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_address_of_the_server_is_another_one() {
+        for (url, before, after) in [
+            ("postgres://postgres@127.0.0.1:1/test_1", "postgres://postgres:canary-5d1f0c77b2@", "/test_1"),
+            ("cassandra://127.0.0.1:1/test_1?replication=1", "cassandra://", "/test_1?replication=1"),
+            ("dynamodb://us-east-1/t?endpoint=http://127.0.0.1:1", "dynamodb://us-east-1/t?endpoint=http://", ""),
+        ] {
+            assert_eq!(parts(url), (before.to_owned(), "127.0.0.1:1".to_owned(), after.to_owned()));
+        }
+    }
 
     #[test]
     fn only_notifications_are_dropped_however_the_bytes_are_cut() {
