@@ -37,7 +37,10 @@ mod table {
     use store_dynamodb::{Address, DynamodbDatabase, OpenError};
     use store_partitioned::PartitionedStore;
 
-    use super::super::{DATABASE_URL, Database};
+    use super::super::{
+        DATABASE_URL, Database,
+        patience::{NotOpen, Patience},
+    };
     use crate::exit::Failure;
 
     /// How long DynamoDB may be out of reach at the start.
@@ -60,9 +63,13 @@ mod table {
         }
 
         async fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Failure> {
-            let database = Arc::new(connect(&self.0, clock).await?);
-            let store = PartitionedStore::open(database, Arc::clone(clock), self.0.shards()).await;
-            Ok(Arc::new(store.map_err(|error| Failure::run(format!("The table could not be set up: {error}."), error))?))
+            let patience = Patience::new(clock, PATIENCE);
+            loop {
+                match open(&self.0, clock).await {
+                    Ok(store) => return Ok(store),
+                    Err(reason) => patience.wait(reason).await?,
+                }
+            }
         }
 
         fn backup(&self, _file: &Path) -> Result<String, Failure> {
@@ -77,19 +84,19 @@ mod table {
         }
     }
 
-    async fn connect(address: &Address, clock: &Arc<dyn Clock>) -> Result<DynamodbDatabase, Failure> {
-        const PAUSE: Duration = Duration::from_secs(1);
-        let begun = clock.monotonic();
-        loop {
-            match DynamodbDatabase::connect(address).await {
-                Ok(database) => return Ok(database),
-                Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < PATIENCE => {
-                    tracing::warn!("{error}; waiting for it");
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(error @ OpenError::NoRegion) => return Err(Failure::configuration(format!("{error}."), error)),
-                Err(error) => return Err(Failure::run(format!("{error}."), error)),
+    async fn open(address: &Address, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, NotOpen> {
+        let database = DynamodbDatabase::connect(address).await.map_err(|error| {
+            let sentence = format!("{error}.");
+            match error {
+                OpenError::Unreachable(_) => NotOpen::Yet(Failure::run(sentence, error)),
+                OpenError::NoRegion => NotOpen::Ever(Failure::configuration(sentence, error)),
+                OpenError::Unfit(_) => NotOpen::Ever(Failure::run(sentence, error)),
             }
+        })?;
+        match PartitionedStore::open(Arc::new(database), Arc::clone(clock), address.shards()).await {
+            Ok(store) => Ok(Arc::new(store)),
+            // It waits by itself for a table that another process makes; what is refused here stays refused.
+            Err(error) => Err(NotOpen::Ever(Failure::run(format!("The table could not be set up: {error}."), error))),
         }
     }
 }

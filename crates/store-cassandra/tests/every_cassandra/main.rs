@@ -13,6 +13,7 @@ mod apart;
 mod conformance;
 mod gaps;
 mod guarded;
+mod outages;
 mod rates;
 mod setup;
 

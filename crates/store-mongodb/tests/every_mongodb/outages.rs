@@ -2,16 +2,12 @@
 
 use std::{
     net::Ipv4Addr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex},
 };
 
-use domain::{Clock, SystemClock, TimerId};
-use store::{HealthStore, StoreError, TimerStore};
-use store_conformance::timer;
+use domain::{Clock, SystemClock};
+use store::StoreError;
+use store_conformance::outages;
 use store_partitioned::{
     Change, Columns, Condition, Consistency, Database, Outcome, Partition, PartitionedStore, Positions, Version, Write,
 };
@@ -24,82 +20,30 @@ use tokio::{
 use super::{connect, server};
 
 const KILLS: usize = 5;
-const WRITERS: u64 = 4;
-/// A kill should find writes under way.
-const WRITTEN_BETWEEN: usize = 40;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn open(url: &str) -> PartitionedStore {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     PartitionedStore::open(connect(url).await, clock, 4).await.unwrap()
 }
 
-/// Registers timers one by one until it is told to stop, and keeps the ids of those that were acknowledged.
-async fn register(store: Arc<PartitionedStore>, writer: u64, is_over: Arc<AtomicBool>, acknowledged: Arc<Mutex<Vec<TimerId>>>) {
-    for number in 0.. {
-        if is_over.load(Ordering::Relaxed) {
-            return;
-        }
-        let new = timer("http://a.example/").numbered(writer << 32 | number).build();
-        let id = new.definition.id;
-        if store.create(vec![new]).await.is_ok() {
-            acknowledged.lock().unwrap().push(id);
-        }
-    }
-}
-
-async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
-    let looking = async {
-        while !look().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, looking).await.is_ok(), "{what}: not within {PATIENCE:?}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_kills_of_the_server() {
     let server = Mongodb::start().unwrap();
     let store = Arc::new(open(&server.create_database()).await);
-    let (is_over, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
-    let register = |writer| register(Arc::clone(&store), writer, Arc::clone(&is_over), Arc::clone(&acknowledged));
-    let writers: Vec<_> = (0..WRITERS).map(|writer| tokio::spawn(register(writer))).collect();
-    let count = || acknowledged.lock().unwrap().len();
-    for _ in 0..KILLS {
-        let before = count();
-        until("the writers write", async || count() >= before + WRITTEN_BETWEEN).await;
-        tokio::task::block_in_place(|| server.stop_immediate());
-        tokio::task::block_in_place(|| server.start_again());
-    }
-    is_over.store(true, Ordering::Relaxed);
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    let acknowledged = acknowledged.lock().unwrap().clone();
-    until("it answers again", async || store.ping().await.is_ok()).await;
-    for id in &acknowledged {
-        assert!(store.get(*id).await.unwrap().is_some(), "{id} was acknowledged and is gone");
-    }
-    println!("{KILLS} kills: {} timers were acknowledged, and all of them are there", acknowledged.len());
+    let acknowledged = outages::what_was_acknowledged_survives_kills(store, KILLS, || {
+        server.stop_immediate();
+        server.start_again();
+    })
+    .await;
+    println!("{KILLS} kills: {acknowledged} timers were acknowledged, and all of them are there");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_changes_nothing_and_is_found_again() {
     let server = Mongodb::start().unwrap();
     let store = open(&format!("{}?serverSelectionTimeoutMS=500", server.create_database())).await;
-    let new = timer("http://a.example/").build();
-    let id = new.definition.id;
-
-    tokio::task::block_in_place(|| server.stop_immediate());
-    assert!(store.ping().await.is_err());
-    // The first failure may be that of an open connection; then the driver knows that there is no server.
-    until("it is known to be away", async || matches!(store.create(vec![new.clone()]).await, Err(StoreError::Unavailable(_))))
-        .await;
-
-    tokio::task::block_in_place(|| server.start_again());
-    until("it answers again", async || store.ping().await.is_ok()).await;
-    assert!(store.get(id).await.unwrap().is_none());
-    assert!(store.create(vec![new]).await.is_ok());
+    let (stop, start) = (|| server.stop_immediate(), || server.start_again());
+    outages::a_server_that_is_away_changes_nothing_and_is_found_again(&store, stop, start).await;
 }
 
 // ── Lost answers ───────────────────────────────────────────────────────────────────────────────────────────────────
