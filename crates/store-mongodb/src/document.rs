@@ -43,17 +43,36 @@ pub fn projection(columns: Columns, index: Option<Index>) -> Document {
 
 /// A document as it was read, with the fields that were asked for.
 pub fn row(partition: &Partition, document: &RawDocument, index: Option<Index>) -> StoreResult<Row> {
+    let (mut key, mut position) = (Vec::new(), Vec::new());
+    let mut row = columns(document, |name, value| {
+        match name {
+            "_id" => key = place(partition, value)?,
+            name if index.is_some_and(|index| field(index) == name) => position = place(partition, value)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    (row.key, row.position) = (key, position);
+    Ok(row)
+}
+
+/// A document as it was read: its id, and the row without its key. One that is damaged costs no other row.
+pub fn named_row(document: &RawDocument) -> StoreResult<(String, StoreResult<Row>)> {
+    let id = document.get_str("_id").map_err(|_| corrupt("a key that cannot be read"))?;
+    Ok((id.to_owned(), columns(document, |_, _| Ok(()))))
+}
+
+/// The columns of a document. What else it has is left to `other`.
+fn columns(document: &RawDocument, mut other: impl FnMut(&str, RawBsonRef<'_>) -> StoreResult<()>) -> StoreResult<Row> {
     let mut row = Row::default();
     for element in document {
         let (name, value) = element.map_err(|_| corrupt("a field that is none"))?;
         match name.as_str() {
-            "_id" => row.key = place(partition, value)?,
             "version" => row.version = version(value)?,
             "head" => row.head = bytes(value)?.to_vec(),
             "body" => row.body = bytes(value)?.to_vec(),
             "log" => row.log = bytes(value)?.to_vec(),
-            name if index.is_some_and(|index| field(index) == name) => row.position = place(partition, value)?,
-            _ => {}
+            name => other(name, value)?,
         }
     }
     Ok(row)

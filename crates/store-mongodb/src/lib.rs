@@ -10,7 +10,7 @@
 //! MongoDB orders bytes by their *length* first, and texts by their bytes. So keys and positions are texts: the partition, a slash, and the
 //! bytes in hexadecimal digits, which keep their order and which people can read.
 //!
-//! All writes of a call go in one `bulkWrite`, which tells of each of them how it ended; MongoDB has that since 8.0, which is the oldest
+//! Calls that wait at the same time are gathered (`gather.rs`). All their writes go in one `bulkWrite`, which tells of each of them how it ended; MongoDB has that since 8.0, which is the oldest
 //! that will do. A call whose answer is lost is read back by the versions of its rows, which no other write has.
 //!
 //! What is durable and what a read sees follow from what the server is:
@@ -27,11 +27,12 @@ mod connect;
 mod deadline;
 mod document;
 mod failure;
+mod gather;
 mod key;
 mod read;
 mod write;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use domain::Metric;
@@ -46,7 +47,7 @@ pub use crate::{
     address::Address,
     connect::{Durability, OpenError},
 };
-use crate::{connect::Deployment, failure::unavailable};
+use crate::{connect::Deployment, failure::unavailable, gather::Queue, read::ReadJob, write::WriteJob};
 
 /// The metrics of this crate.
 pub const METRICS: &[Metric] = &[
@@ -72,6 +73,8 @@ pub struct MongodbDatabase {
     rows: Collection<RawDocumentBuf>,
     deployment: Deployment,
     durability: Durability,
+    reads: Arc<Queue<ReadJob>>,
+    writes: Arc<Queue<WriteJob>>,
 }
 
 impl MongodbDatabase {
@@ -130,7 +133,7 @@ impl Database for MongodbDatabase {
     }
 
     async fn write(&self, partition: &Partition, writes: Vec<Write>) -> StoreResult<Vec<Outcome>> {
-        Ok(write::write(self, partition, &writes).await)
+        Ok(write::write(self, partition, writes).await)
     }
 
     async fn ping(&self) -> StoreResult<()> {

@@ -1,26 +1,71 @@
 //! Rows by their keys, and ranges of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use mongodb::{
     Cursor,
     action::Find,
-    bson::{RawDocumentBuf, doc},
+    bson::{RawDocument, RawDocumentBuf, doc},
     options::{ReadConcern, ReadPreference, SelectionCriteria},
 };
-use store::StoreResult;
-use store_partitioned::{Columns, Consistency, Index, Partition, Range, Row};
+use store::{StoreError, StoreResult};
+use store_partitioned::{Columns, Consistency, Partition, Range, Row};
+use tokio::sync::oneshot;
 
-use crate::{DEADLINE, MongodbDatabase, connect::Deployment, deadline, document, failure::unavailable, field, key};
+use crate::{
+    DEADLINE, MongodbDatabase,
+    connect::Deployment,
+    deadline, document,
+    failure::unavailable,
+    field,
+    gather::{self, Job},
+    key,
+};
 
 /// How many rows are asked for by their keys at once.
 const KEYS_PER_READ: usize = 1_000;
+/// How many such commands are under way at once. More would ask for fewer rows each.
+pub const COMMANDS_AT_ONCE: usize = 4;
 /// How many rows are read linearizably at the same time.
 const LINEARIZABLE_AT_ONCE: usize = 16;
 /// How many documents come with one answer, at most.
 const BATCH_MAX: usize = 10_000;
 
+/// The id of a row, and the row without its key, or why it cannot be read.
+type NamedRow = (String, StoreResult<Row>);
+
+/// The keys of one call.
+pub struct ReadJob {
+    ids: Vec<String>,
+    columns: Columns,
+    consistency: Consistency,
+    answer: oneshot::Sender<StoreResult<Vec<Option<Row>>>>,
+}
+
+impl Job for ReadJob {
+    fn fits(&self, first: &Self, rows: usize, _bytes: usize) -> bool {
+        rows <= KEYS_PER_READ && self.columns == first.columns && self.consistency == first.consistency
+    }
+
+    fn rows(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    fn give_up(self) {
+        drop(self.answer.send(Err(StoreError::Unavailable(gather::LATE.into()))));
+    }
+}
+
+/// Reads rows by their keys, together with what else waits.
 pub async fn read(
     database: &MongodbDatabase,
     partition: &Partition,
@@ -28,36 +73,70 @@ pub async fn read(
     columns: Columns,
     consistency: Consistency,
 ) -> StoreResult<Vec<Option<Row>>> {
-    let keys_per_read = match (consistency, database.deployment) {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (answer, answered) = oneshot::channel();
+    let ids = keys.iter().map(|bytes| key::text(partition, bytes)).collect();
+    let (job, worker) = (ReadJob { ids, columns, consistency, answer }, database.clone());
+    database.reads.join(job, move |jobs| {
+        let database = worker.clone();
+        async move { read_together(&database, jobs).await }
+    });
+    let mut rows = answered.await.map_err(|_| StoreError::Unavailable("the task that read it has ended".into()))??;
+    for (row, key) in rows.iter_mut().zip(keys) {
+        row.iter_mut().for_each(|row| row.key.clone_from(key));
+    }
+    Ok(rows)
+}
+
+async fn read_together(database: &MongodbDatabase, jobs: Vec<ReadJob>) {
+    let Some(first) = jobs.first() else { return };
+    let ids: HashSet<&String> = jobs.iter().flat_map(|job| &job.ids).collect();
+    let found = by_ids(database, &ids.into_iter().collect::<Vec<_>>(), first.columns, first.consistency).await;
+    for job in jobs {
+        let answer = match &found {
+            Ok(found) => job.ids.iter().map(|id| found.get(id).cloned().transpose()).collect(),
+            Err(error) => Err(error.clone()),
+        };
+        // Its caller may have given up.
+        drop(job.answer.send(answer));
+    }
+}
+
+/// The rows with these ids that there are, without their keys.
+async fn by_ids(
+    database: &MongodbDatabase,
+    ids: &[&String],
+    columns: Columns,
+    consistency: Consistency,
+) -> StoreResult<HashMap<String, StoreResult<Row>>> {
+    let ids_per_read = match (consistency, database.deployment) {
         // MongoDB promises it only for a filter that at most one document fits.
         (Consistency::Linearizable, Deployment::Replicated) => 1,
         _ => KEYS_PER_READ,
     };
-    let mut reads: Vec<BoxFuture<'_, StoreResult<Vec<Row>>>> = Vec::new();
-    for keys in keys.chunks(keys_per_read) {
-        reads.push(Box::pin(some(database, partition, keys, columns, consistency)));
+    let mut reads: Vec<BoxFuture<'_, StoreResult<Vec<NamedRow>>>> = Vec::new();
+    for ids in ids.chunks(ids_per_read) {
+        reads.push(Box::pin(some(database, ids, columns, consistency)));
     }
-    let found: Vec<Vec<Row>> = stream::iter(reads).buffered(LINEARIZABLE_AT_ONCE).try_collect().await?;
-    let found: HashMap<Vec<u8>, Row> = found.into_iter().flatten().map(|row| (row.key.clone(), row)).collect();
-    Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+    let found: Vec<Vec<NamedRow>> = stream::iter(reads).buffered(LINEARIZABLE_AT_ONCE).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
-/// The rows with these keys that there are, in any order.
+/// The rows with these ids that there are, in any order.
 async fn some(
     database: &MongodbDatabase,
-    partition: &Partition,
-    keys: &[Vec<u8>],
+    ids: &[&String],
     columns: Columns,
     consistency: Consistency,
-) -> StoreResult<Vec<Row>> {
-    let keys: Vec<String> = keys.iter().map(|bytes| key::text(partition, bytes)).collect();
-    let filter = if keys.len() == 1 {
-        doc! { "_id": &keys[0] }
-    } else {
-        doc! { "_id": { "$in": &keys } }
+) -> StoreResult<Vec<NamedRow>> {
+    let filter = match ids {
+        [id] => doc! { "_id": id },
+        ids => doc! { "_id": { "$in": ids } },
     };
     let find = with(database, database.rows.find(filter), consistency).projection(document::projection(columns, None));
-    collect(find.batch_size(batch_size(keys.len())), partition, None).await
+    collect(find.batch_size(batch_size(ids.len())), document::named_row).await
 }
 
 pub async fn range(
@@ -80,7 +159,7 @@ pub async fn range(
         .sort(doc! { name: if range.is_descending { -1 } else { 1 } })
         .limit(limit)
         .batch_size(batch_size(range.limit));
-    collect(find, partition, range.index).await
+    collect(find, |document| document::row(partition, document, range.index)).await
 }
 
 fn batch_size(rows: usize) -> u32 {
@@ -102,11 +181,11 @@ fn with<'a>(database: &MongodbDatabase, find: Find<'a, RawDocumentBuf>, consiste
     find.read_concern(concern).selection_criteria(from).max_time(DEADLINE)
 }
 
-async fn collect(find: Find<'_, RawDocumentBuf>, partition: &Partition, index: Option<Index>) -> StoreResult<Vec<Row>> {
+async fn collect<T>(find: Find<'_, RawDocumentBuf>, row: impl Fn(&RawDocument) -> StoreResult<T> + Send) -> StoreResult<Vec<T>> {
     let read = async {
         let (mut cursor, mut rows): (Cursor<RawDocumentBuf>, _) = (find.await?, Vec::new());
         while cursor.advance().await? {
-            rows.push(document::row(partition, cursor.current(), index));
+            rows.push(row(cursor.current()));
         }
         Ok(rows)
     };

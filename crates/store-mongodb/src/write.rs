@@ -1,4 +1,4 @@
-//! Writes of one call, in as few commands as MongoDB takes, each with the answer for every row.
+//! Writes of all calls that wait, in as few commands as MongoDB takes, each with the answer for every row.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,15 @@ use domain::Cause;
 use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, raw::cstr, rawdoc};
 use store::StoreError;
 use store_partitioned::{Change, Columns, Condition, Consistency, Outcome, Partition, Version, Write};
+use tokio::sync::oneshot;
 
-use crate::{COLLECTION, DEADLINE, MongodbDatabase, ROWS_PER_WRITE, connect::Deployment, deadline, document, failure, read};
+use crate::{
+    COLLECTION, DEADLINE, MongodbDatabase, ROWS_PER_WRITE,
+    connect::Deployment,
+    deadline, document, failure,
+    gather::{self, Job},
+    read,
+};
 
 /// How many bytes one command carries, unless a single row has more.
 const COMMAND_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -16,22 +23,92 @@ const UPSERTS_MAX: usize = 5;
 /// A document that is no row. Writing it waits for the journal.
 const BARRIER: &str = "barrier";
 
-/// Writes rows and answers in their order. Once the database fails, the rest is not tried.
-pub async fn write(database: &MongodbDatabase, partition: &Partition, writes: &[Write]) -> Vec<Outcome> {
-    let mut outcomes = Vec::with_capacity(writes.len());
-    for batch in batches(writes) {
-        match send(database, partition, batch).await {
+/// How many commands are under way at once. More would carry fewer rows each.
+pub const COMMANDS_AT_ONCE: usize = 4;
+
+/// One row to be written, and where.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    partition: &'a Partition,
+    write: &'a Write,
+}
+
+/// The writes of one call.
+pub struct WriteJob {
+    partition: Partition,
+    writes: Vec<Write>,
+    bytes: usize,
+    answer: oneshot::Sender<Vec<Outcome>>,
+}
+
+impl Job for WriteJob {
+    fn fits(&self, _first: &Self, rows: usize, bytes: usize) -> bool {
+        rows <= ROWS_PER_WRITE && bytes <= COMMAND_BYTES_MAX
+    }
+
+    fn rows(&self) -> usize {
+        self.writes.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    fn give_up(self) {
+        let late = Outcome::Failed(StoreError::Unavailable(gather::LATE.into()));
+        drop(self.answer.send(vec![late; self.writes.len()]));
+    }
+}
+
+/// Writes rows together with what else waits, and answers in their order.
+pub async fn write(database: &MongodbDatabase, partition: &Partition, writes: Vec<Write>) -> Vec<Outcome> {
+    if writes.is_empty() {
+        return Vec::new();
+    }
+    let (answer, answered) = oneshot::channel();
+    let (count, bytes) = (writes.len(), writes.iter().map(document::size).sum());
+    let (job, worker) = (WriteJob { partition: partition.clone(), writes, bytes, answer }, database.clone());
+    database.writes.join(job, move |jobs| {
+        let database = worker.clone();
+        async move { write_together(&database, jobs).await }
+    });
+    let ended = |_| vec![Outcome::Failed(StoreError::Unknown("the task that wrote it has ended".into())); count];
+    answered.await.unwrap_or_else(ended)
+}
+
+async fn write_together(database: &MongodbDatabase, jobs: Vec<WriteJob>) {
+    let mut items = Vec::with_capacity(jobs.iter().map(|job| job.writes.len()).sum());
+    for job in &jobs {
+        items.extend(job.writes.iter().map(|write| Item { partition: &job.partition, write }));
+    }
+    let mut outcomes = write_all(database, &items).await.into_iter();
+    drop(items);
+    for job in jobs {
+        // Its caller may have given up.
+        drop(job.answer.send(outcomes.by_ref().take(job.writes.len()).collect()));
+    }
+}
+
+/// Once the database fails, the rest is not tried.
+async fn write_all(database: &MongodbDatabase, items: &[Item<'_>]) -> Vec<Outcome> {
+    let mut outcomes = Vec::with_capacity(items.len());
+    for batch in batches(items) {
+        match send(database, batch).await {
             Ok(answers) => outcomes.extend(answers),
             Err(error) if error.is_not_done() => {
-                outcomes.resize(writes.len(), Outcome::Failed(error));
+                outcomes.resize(items.len(), Outcome::Failed(error));
                 break;
             }
             Err(error) => {
                 metrics::counter!("timer_mongodb_unknown_total").increment(1);
                 tracing::debug!(%error, rows = batch.len(), "the answer of MongoDB is lost: the rows are read back");
-                outcomes.extend(read_back(database, partition, batch, error).await);
+                outcomes.extend(read_back(database, batch, error).await);
                 let rest = StoreError::Unavailable("an earlier write of the same call has failed".into());
-                outcomes.resize(writes.len(), Outcome::Failed(rest));
+                outcomes.resize(items.len(), Outcome::Failed(rest));
                 break;
             }
         }
@@ -40,33 +117,33 @@ pub async fn write(database: &MongodbDatabase, partition: &Partition, writes: &[
 }
 
 /// Parts that one command carries.
-fn batches(writes: &[Write]) -> Vec<&[Write]> {
+fn batches<'a, 'b>(items: &'a [Item<'b>]) -> Vec<&'a [Item<'b>]> {
     let (mut batches, mut begin, mut bytes) = (Vec::new(), 0, 0);
-    for (place, write) in writes.iter().enumerate() {
-        let size = document::size(write);
+    for (place, item) in items.iter().enumerate() {
+        let size = document::size(item.write);
         if place > begin && (bytes + size > COMMAND_BYTES_MAX || place - begin == ROWS_PER_WRITE) {
-            batches.push(&writes[begin..place]);
+            batches.push(&items[begin..place]);
             (begin, bytes) = (place, 0);
         }
         bytes += size;
     }
-    if begin < writes.len() {
-        batches.push(&writes[begin..]);
+    if begin < items.len() {
+        batches.push(&items[begin..]);
     }
     batches
 }
 
 /// One command, and those rows without condition again that lost a race.
-async fn send(database: &MongodbDatabase, partition: &Partition, writes: &[Write]) -> Result<Vec<Outcome>, StoreError> {
-    let mut answers: Vec<Answer> = command(database, partition, &writes.iter().collect::<Vec<_>>()).await?;
+async fn send(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Outcome>, StoreError> {
+    let mut answers: Vec<Answer> = command(database, items).await?;
     for _ in 0..UPSERTS_MAX {
-        let lost: Vec<usize> = (0..writes.len()).filter(|place| matches!(answers[*place], Answer::LostRace)).collect();
+        let lost: Vec<usize> = (0..items.len()).filter(|place| matches!(answers[*place], Answer::LostRace)).collect();
         if lost.is_empty() {
             break;
         }
         metrics::counter!("timer_mongodb_contention_total").increment(lost.len() as u64);
-        let again: Vec<&Write> = lost.iter().map(|place| &writes[*place]).collect();
-        for (place, answer) in lost.into_iter().zip(command(database, partition, &again).await?) {
+        let again: Vec<Item<'_>> = lost.iter().map(|place| items[*place]).collect();
+        for (place, answer) in lost.into_iter().zip(command(database, &again).await?) {
             answers[place] = answer;
         }
     }
@@ -90,12 +167,13 @@ impl Answer {
     }
 }
 
-async fn command(database: &MongodbDatabase, partition: &Partition, writes: &[&Write]) -> Result<Vec<Answer>, StoreError> {
-    metrics::histogram!("timer_mongodb_batch_rows").record(u32::try_from(writes.len()).unwrap_or(u32::MAX));
-    let command = bulk_write(database, writes.iter().map(|write| document::operation(partition, write)));
+async fn command(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Answer>, StoreError> {
+    metrics::histogram!("timer_mongodb_batch_rows").record(u32::try_from(items.len()).unwrap_or(u32::MAX));
+    let command = bulk_write(database, items.iter().map(|item| document::operation(item.partition, item.write)));
     let admin = database.database.client().database("admin");
     let reply = deadline::within(DEADLINE, admin.run_raw_command(command)).await.map_err(failure::of_command)?;
-    Ok(answers(writes, &reply))
+    let writes: Vec<&Write> = items.iter().map(|item| item.write).collect();
+    Ok(answers(&writes, &reply))
 }
 
 fn bulk_write(database: &MongodbDatabase, operations: impl Iterator<Item = RawDocumentBuf>) -> RawDocumentBuf {
@@ -156,26 +234,33 @@ fn integer(document: &Document, name: &str) -> Option<i64> {
 
 /// After an answer was lost: a row that carries the version of its write was written. Of the others nothing is known, since a write may
 /// be under way still, or have been overwritten already.
-async fn read_back(database: &MongodbDatabase, partition: &Partition, writes: &[Write], error: StoreError) -> Vec<Outcome> {
+async fn read_back(database: &MongodbDatabase, items: &[Item<'_>], error: StoreError) -> Vec<Outcome> {
     let unknown = || Outcome::Failed(error.clone());
-    let Ok(versions) = versions(database, partition, writes).await else {
-        return writes.iter().map(|_| unknown()).collect();
+    let Ok(versions) = versions(database, items).await else {
+        return items.iter().map(|_| unknown()).collect();
     };
-    let is_written = |write: &Write| match &write.change {
-        Change::Put { version, .. } => versions.get(write.key.as_slice()) == Some(version),
+    let is_written = |(item, version): (&Item<'_>, Option<Version>)| match &item.write.change {
+        Change::Put { version: own, .. } => version == Some(*own),
         Change::Delete => false,
     };
-    writes.iter().map(|write| if is_written(write) { Outcome::Applied } else { unknown() }).collect()
+    let outcome = |is_written: bool| if is_written { Outcome::Applied } else { unknown() };
+    items.iter().zip(versions).map(is_written).map(outcome).collect()
 }
 
 /// The versions that the rows of these writes have, and keep: what they were written with is durable.
-async fn versions<'a>(
-    database: &MongodbDatabase,
-    partition: &Partition,
-    writes: &'a [Write],
-) -> Result<HashMap<&'a [u8], Version>, StoreError> {
-    let keys: Vec<Vec<u8>> = writes.iter().map(|write| write.key.clone()).collect();
-    let rows = read::read(database, partition, &keys, Columns::HEAD, Consistency::Linearizable).await?;
+async fn versions(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Option<Version>>, StoreError> {
+    let mut found = vec![None; items.len()];
+    let mut places: HashMap<&Partition, Vec<usize>> = HashMap::new();
+    for (place, item) in items.iter().enumerate() {
+        places.entry(item.partition).or_default().push(place);
+    }
+    for (partition, places) in places {
+        let keys: Vec<Vec<u8>> = places.iter().map(|place| items[*place].write.key.clone()).collect();
+        let rows = read::read(database, partition, &keys, Columns::HEAD, Consistency::Linearizable).await?;
+        for (place, row) in places.into_iter().zip(rows) {
+            found[place] = row.map(|row| row.version);
+        }
+    }
     if database.deployment == Deployment::Standalone {
         // A read shows what is not in the journal yet. A write that waits for the journal waits for all before it.
         let update = doc! { "q": { "_id": BARRIER }, "u": { "$inc": { "written": 1_i64 } }, "upsert": true };
@@ -184,7 +269,7 @@ async fn versions<'a>(
             .await
             .map_err(|error| StoreError::Unavailable(Cause::of(error)))?;
     }
-    Ok(writes.iter().zip(rows).filter_map(|(write, row)| Some((write.key.as_slice(), row?.version))).collect())
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -216,7 +301,11 @@ mod tests {
 
     #[test]
     fn commands_are_bounded_by_rows_and_bytes() {
-        let lengths = |writes: &[Write]| batches(writes).iter().map(|batch| batch.len()).collect::<Vec<_>>();
+        let partition = Partition::new("p");
+        let lengths = |writes: &[Write]| {
+            let items: Vec<Item<'_>> = writes.iter().map(|write| Item { partition: &partition, write }).collect();
+            batches(&items).iter().map(|batch| batch.len()).collect::<Vec<_>>()
+        };
         assert!(lengths(&[]).is_empty());
         assert_eq!(lengths(&vec![put(Condition::Absent, 10); 1_100]), [500, 500, 100]);
         assert_eq!(lengths(&vec![put(Condition::Absent, 1_500_000); 5]), [2, 2, 1]);
