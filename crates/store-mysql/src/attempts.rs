@@ -11,7 +11,8 @@ use store_sql::{Call, sql};
 use crate::{
     failure::{Failure, Step},
     journal::Entries,
-    rows::{self, Hex},
+    literal,
+    rows::{self, Hex, json},
     session::Session,
     sessions::Sessions,
     transaction::Transaction,
@@ -38,13 +39,25 @@ struct Row<'a> {
     answer: Option<String>,
 }
 
+impl Row<'_> {
+    /// Of the texts that may be long.
+    fn long_bytes(&self) -> usize {
+        self.detail.map_or(0, str::len) + self.answer.as_ref().map_or(0, String::len)
+    }
+}
+
+/// What the long texts of attempts may have for them to be sent with the commit, where they take twice as much: a server takes statements up to a
+/// limit.
+const LONG_BYTES_WITH_COMMIT_MAX: usize = 256 * 1024;
+
 #[derive(Serialize)]
 struct Forgotten {
     id: Hex,
     seq: i64,
 }
 
-/// Remembers attempts of timers that are locked, each timer once, and forgets those that are too many.
+/// Has attempts of timers that are locked remembered, each timer once, and those forgotten that are too many: with the commit, unless they are
+/// long.
 pub async fn remember(
     transaction: &mut Transaction<'_>,
     attempts: &[(TimerId, &Attempt)],
@@ -81,17 +94,14 @@ pub async fn remember(
             answer: attempt.kept_text(),
         });
     }
-    sqlx::query(INSERT_ATTEMPTS)
-        .bind(transaction.session().given(&rows).await?)
-        .execute(transaction.session())
-        .await
-        .or_not_done()?;
+    if rows.iter().map(Row::long_bytes).sum::<usize>() <= LONG_BYTES_WITH_COMMIT_MAX {
+        transaction.then(literal::placed(INSERT_ATTEMPTS, [literal::text(&json(&rows)?)]));
+    } else {
+        let rows = transaction.session().given(&rows).await?;
+        sqlx::query(INSERT_ATTEMPTS).bind(rows).execute(transaction.session()).await.or_not_done()?;
+    }
     if !forgotten.is_empty() {
-        sqlx::query(FORGET_ATTEMPTS)
-            .bind(transaction.session().given(&forgotten).await?)
-            .execute(transaction.session())
-            .await
-            .or_not_done()?;
+        transaction.then(literal::placed(FORGET_ATTEMPTS, [literal::text(&json(&forgotten)?)]));
     }
     Ok(())
 }

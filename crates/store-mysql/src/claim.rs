@@ -1,7 +1,8 @@
 //! Taking due timers for delivery.
 //!
 //! ```text
-//!   lock the shard leases ──▶ lock what is still pending ──▶ claim it ──▶ commit ──▶ read what carries the token
+//!   lock the shard leases ──▶ lock what is still pending       in one round trip
+//!   claim it ──▶ commit ──▶ read what carries the token        in one round trip, and one more for each further portion
 //! ```
 
 use std::{
@@ -58,23 +59,28 @@ pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], sha
     if wanted.keys.is_empty() {
         return Ok(Vec::new());
     }
-    take(bulkhead, &wanted).await?;
-    let read = portions(wanted.keys.len()).map(|portion| ReadClaimed(Arc::clone(&wanted), portion));
-    let partly_done = |error: StoreError| StoreError::Unknown(Cause::of(error));
-    Ok(bulkhead.run_all(read.collect()).await.map_err(partly_done)?.into_iter().flatten().collect())
+    let first = take(bulkhead, &wanted).await?;
+    let unread = portions(wanted.keys.len()).skip(usize::from(first.is_some()));
+    let unread: Vec<_> = unread.map(|portion| ReadClaimed(Arc::clone(&wanted), portion)).collect();
+    let mut claimed = first.unwrap_or_default();
+    if !unread.is_empty() {
+        let partly_done = |error: StoreError| StoreError::Unknown(Cause::of(error));
+        claimed.extend(bulkhead.run_all(unread).await.map_err(partly_done)?.into_iter().flatten());
+    }
+    Ok(claimed)
 }
 
 /// Takes what is pending. What another session is changing at this moment is waited for, a little: it may be an earlier call with the same
-/// token.
-async fn take(bulkhead: &Bulkhead, wanted: &Arc<Wanted>) -> StoreResult<()> {
+/// token. Answers with the first portion, if it was read along.
+async fn take(bulkhead: &Bulkhead, wanted: &Arc<Wanted>) -> StoreResult<Option<Vec<Claimed>>> {
     let give_up = Instant::now() + LOCKED_WAIT_MAX;
     let mut is_partly_done = false;
     loop {
         let partly_done = |error| if is_partly_done { StoreError::Unknown(Cause::of(error)) } else { error };
-        let passed_over = bulkhead.run(Take(Arc::clone(wanted))).await.map_err(partly_done)?;
+        let taken = bulkhead.run(Take(Arc::clone(wanted))).await.map_err(partly_done)?;
         is_partly_done = true;
-        if passed_over == 0 || Instant::now() >= give_up {
-            return Ok(());
+        if taken.passed_over == 0 || Instant::now() >= give_up {
+            return Ok(taken.first);
         }
         metrics::counter!("timer_mysql_contention_total").increment(1);
         sleep(LOCKED_PAUSE).await;
@@ -122,16 +128,29 @@ impl Wanted {
         };
         Ok(literal::placed(statement, [literal::text(&json(&self.keys)?)]))
     }
+
+    /// The statement that reads the first portion of what carries the token.
+    fn read_first(&self) -> Result<String, Failure> {
+        let first = portions(self.keys.len()).next().unwrap_or_default();
+        Ok(literal::placed(READ_CLAIMED, [literal::text(&json(&self.keys[first])?), literal::number(self.token.0)]))
+    }
 }
 
 struct Take(Arc<Wanted>);
 
-impl Call<Sessions> for Take {
+#[derive(Default)]
+struct Taken {
     /// How many are pending still, because another session is changing them.
-    type Answer = i64;
+    passed_over: i64,
+    /// Of the first portion of the entries, what carries the token; `None` where it has yet to be read.
+    first: Option<Vec<Claimed>>,
+}
+
+impl Call<Sessions> for Take {
+    type Answer = Taken;
     const WRITES: bool = true;
 
-    async fn run(&self, session: &mut Session) -> Result<i64, Failure> {
+    async fn run(&self, session: &mut Session) -> Result<Taken, Failure> {
         let Wanted { token, lease_micros, keys, .. } = &*self.0;
         let holds = Holds { generation: false, shards: keys.iter().map(|wanted| wanted.key.shard).collect() };
         let (mut transaction, locked) = Transaction::begin_with(session, holds, Some(self.0.lock()?)).await?;
@@ -139,7 +158,7 @@ impl Call<Sessions> for Take {
         let is_held = |wanted: &&WantedKey| transaction.epoch(wanted.key.shard) == Some(wanted.epoch);
         let held: Vec<WantedKey> = keys.iter().filter(is_held).copied().collect();
         if held.is_empty() {
-            return transaction.rollback().await.map(|()| 0);
+            return transaction.rollback().await.map(|()| Taken::default());
         }
         let place = |row: &MySqlRow| Ok((row.try_get("shard")?, row.try_get("at")?, row.try_get("id")?));
         let locked: HashSet<(i16, i64, Uuid)> = locked.iter().map(place).collect::<Result<_, sqlx::Error>>().or_not_done()?;
@@ -156,8 +175,9 @@ impl Call<Sessions> for Take {
             let query = sqlx::query_scalar(STILL_PENDING).bind(transaction.session().given(&rest).await?);
             passed_over = query.fetch_one(transaction.session()).await.or_not_done()?;
         }
-        transaction.commit().await?;
-        Ok(passed_over)
+        let rows = transaction.commit_and_read(self.0.read_first()?).await?;
+        let first = rows.iter().map(claimed).collect::<Result<_, _>>().or_not_done().map_err(Failure::after_a_commit)?;
+        Ok(Taken { passed_over, first: Some(first) })
     }
 }
 

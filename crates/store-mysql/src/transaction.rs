@@ -4,7 +4,7 @@
 //!   roll back what was left ──▶ begin ──▶ [lock a generation] ──▶ [lock shard leases] ──▶ the clock ──▶ [a first statement]
 //!                                                                                                         in one round trip
 //!   … what needs an answer …
-//!   statements whose answers are not needed ──▶ commit                                                    in one round trip
+//!   statements whose answers are not needed ──▶ commit ──▶ [a read]                                       in one round trip
 //! ```
 //!
 //! A transaction that is dropped stays open until the next one on its session, or until the bulkhead asks the session whether it
@@ -13,7 +13,8 @@
 use std::{collections::HashMap, fmt::Write};
 
 use domain::Timestamp;
-use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
+use futures_util::StreamExt as _;
+use sqlx::{AssertSqlSafe, Either, Row, mysql::MySqlRow};
 use store::is_prompt;
 use store_sql::sql;
 
@@ -27,6 +28,8 @@ const BEGIN: &str = "ROLLBACK; START TRANSACTION";
 const LOCK_GENERATION: &str = sql!("sql/lock_generation.sql");
 /// The moment, in microseconds since 1970. No setting of a time zone changes it.
 pub const NOW: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now";
+/// Its row says that the commit before it is done.
+const COMMITTED: &str = "SELECT 1 AS committed";
 /// How often a generation may be over between its choice and its lock.
 const CHASES_MAX: usize = 8;
 
@@ -131,6 +134,25 @@ impl<'s> Transaction<'s> {
         self.last.push("COMMIT".to_owned());
         sqlx::raw_sql(AssertSqlSafe(self.last.join("; "))).execute(self.session).await.or_unknown()?;
         Ok(())
+    }
+
+    /// The same, and reads in the same round trip. Answers with the rows. What fails after the commit is not called undone.
+    pub async fn commit_and_read(mut self, read: String) -> Result<Vec<MySqlRow>, Failure> {
+        self.last.extend(["COMMIT", COMMITTED].map(str::to_owned));
+        self.last.push(read);
+        let mut results = sqlx::raw_sql(AssertSqlSafe(self.last.join("; "))).fetch_many(self.session);
+        let (mut is_committed, mut rows) = (false, Vec::new());
+        while let Some(result) = results.next().await {
+            let result = result.or_unknown().map_err(|failure| failure.after_a_commit_if(is_committed))?;
+            if let Either::Right(row) = result {
+                // No statement before the commit answers with rows.
+                if is_committed {
+                    rows.push(row);
+                }
+                is_committed = true;
+            }
+        }
+        Ok(rows)
     }
 }
 
