@@ -26,6 +26,7 @@ use crate::{
     rows::{DueKey, Fields, json, shard_column},
     session::Session,
     sessions::{Bulkhead, Sessions},
+    tidb::ShardGate,
     transaction::{Holds, Transaction},
 };
 
@@ -54,12 +55,18 @@ pub fn lease_column(lease: Span) -> i64 {
 /// another node took the shard is its maker's until the new owner has recovered it; were it kept from a maker that is dead at this moment
 /// and lives again the next, no node would settle it before the claim's own lease runs out. Whether a call may still be made is looked at
 /// right before it.
-pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], shards: u16) -> StoreResult<Vec<Claimed>> {
+pub async fn claim(
+    bulkhead: &Bulkhead,
+    gate: &ShardGate,
+    claim: &Claim,
+    entries: &[DueEntry],
+    shards: u16,
+) -> StoreResult<Vec<Claimed>> {
     let wanted = Arc::new(Wanted::new(claim, entries, shards));
     if wanted.keys.is_empty() {
         return Ok(Vec::new());
     }
-    let first = take(bulkhead, &wanted).await?;
+    let first = take(bulkhead, gate, &wanted).await?;
     let unread = portions(wanted.keys.len()).skip(usize::from(first.is_some()));
     let unread: Vec<_> = unread.map(|portion| ReadClaimed(Arc::clone(&wanted), portion)).collect();
     let mut claimed = first.unwrap_or_default();
@@ -72,7 +79,8 @@ pub async fn claim(bulkhead: &Bulkhead, claim: &Claim, entries: &[DueEntry], sha
 
 /// Takes what is pending. What another session is changing at this moment is waited for, a little: it may be an earlier call with the same
 /// token. Answers with the first portion, if it was read along.
-async fn take(bulkhead: &Bulkhead, wanted: &Arc<Wanted>) -> StoreResult<Option<Vec<Claimed>>> {
+async fn take(bulkhead: &Bulkhead, gate: &ShardGate, wanted: &Arc<Wanted>) -> StoreResult<Option<Vec<Claimed>>> {
+    let _through = gate.claim().await;
     let give_up = Instant::now() + LOCKED_WAIT_MAX;
     let mut is_partly_done = false;
     loop {

@@ -42,6 +42,11 @@ pub fn number(error: &sqlx::Error) -> Option<u16> {
     error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
 }
 
+/// Whether nothing was done only because other sessions, or changes of the tables, were in the way: the same may succeed a moment later.
+pub fn is_contention(error: &sqlx::Error) -> bool {
+    number(error).is_some_and(|number| judge(number, false) == Verdict::Contention)
+}
+
 /// The error, in words that show the server's number for it.
 pub fn cause(error: sqlx::Error) -> Cause {
     Cause::new(describe(&error), error)
@@ -80,8 +85,8 @@ const fn judge(number: u16, in_flight: bool) -> Verdict {
         1021 | 1026 | 1044 | 1114 | 1142 | 1143 | 1227 => Verdict::Full,
         // The server only reads.
         1290 | 1792 | 1836 => Verdict::ReadOnly,
-        // A damaged table or index.
-        1034 | 1194 | 1195 | 1712 => Verdict::Corrupt,
+        // A damaged table or index; a row that a foreign key of another table holds, of which there are none here.
+        1034 | 1194 | 1195 | 1451 | 1712 => Verdict::Corrupt,
         // A prepared statement that is gone, that no longer fits its tables, or one too many: another session prepares its own.
         1243 | 1461 | 1615 => Verdict::Broken,
         // Values that do not fit.
@@ -115,7 +120,9 @@ mod tests {
             (1114, Full, Full),
             (1142, Full, Full),
             (1290, ReadOnly, ReadOnly),
+            (1451, Corrupt, Corrupt),
             (1712, Corrupt, Corrupt),
+            (8027, Contention, Contention),
             (1615, Broken, Broken),
             (1406, Value, Value),
             (1064, NotDone, NotDone),

@@ -78,6 +78,7 @@ use crate::{
     nudge::{Inbox, Nudge, Sender},
     search::Finder,
     sessions::{Bulkhead, Lane},
+    tidb::ShardGate,
 };
 pub use crate::{
     open::{Durability, OpenError},
@@ -121,6 +122,7 @@ pub struct MysqlStore {
     sender: Sender,
     creates: Creates,
     expired: expired::Search,
+    shard_gate: ShardGate,
 }
 
 impl MysqlStore {
@@ -142,6 +144,7 @@ impl MysqlStore {
             sender: Sender::random(),
             creates: Creates::start(create::Statements { bulkhead: callers.clone(), shards: Arc::clone(&shards) }),
             expired: expired::Search::default(),
+            shard_gate: ShardGate::new(found.dialect),
             options,
             shards,
             callers,
@@ -315,7 +318,7 @@ impl DueStore for MysqlStore {
     }
 
     async fn claim(&self, claim: &Claim, entries: &[DueEntry]) -> StoreResult<Vec<Claimed>> {
-        claim::claim(&self.scheduler, claim, entries, self.shards()).await
+        claim::claim(&self.scheduler, &self.shard_gate, claim, entries, self.shards()).await
     }
 
     async fn settle(&self, batch: &[Settlement]) -> StoreResult<Vec<bool>> {
@@ -387,14 +390,17 @@ impl MembershipStore for MysqlStore {
     }
 
     async fn acquire(&self, node: NodeId, shards: &[Shard]) -> StoreResult<Vec<ShardLease>> {
+        let _through = self.shard_gate.change().await;
         self.ownership.run(ownership::Acquire::new(node, shards)).await
     }
 
     async fn release(&self, node: NodeId, shard_leases: &[ShardLease]) -> StoreResult<()> {
+        let _through = self.shard_gate.change().await;
         self.ownership.run(ownership::Release::new(node, shard_leases)).await
     }
 
     async fn leave(&self, node: NodeId) -> StoreResult<()> {
+        let _through = self.shard_gate.change().await;
         self.ownership.run(ownership::Leave(node)).await
     }
 

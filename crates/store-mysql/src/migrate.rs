@@ -6,12 +6,14 @@
 
 use std::time::Duration;
 
+use domain::Backoff;
 use sqlx::{AssertSqlSafe, mysql::MySqlConnectOptions};
 use store_sql::sql;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     OpenError,
-    failure::cause,
+    failure::{cause, is_contention},
     session::{Dialect, Session},
     sessions::connect,
     tidb,
@@ -37,6 +39,7 @@ const UNLOCK: &str = "DO RELEASE_LOCK(LEFT(CONCAT('timer_migration.', DATABASE()
 /// How long a change of a table waits for sessions that use it.
 const TABLE_LOCK_TIMEOUT: &str = "SET SESSION lock_wait_timeout = 60";
 const LOCK_WAIT: Duration = Duration::from_secs(60);
+const CONTENTION_BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
 
 const BOOKKEEPING: &str = "
     CREATE TABLE IF NOT EXISTS timer_migration (
@@ -81,9 +84,20 @@ async fn apply(session: &mut Session) -> Result<(), OpenError> {
     if is_locked != Some(1) {
         return Err(OpenError::Migration("another process has been migrating it for a minute".into()));
     }
-    let applied = apply_missing(session).await;
+    let applied = apply_with_patience(session).await;
     sqlx::raw_sql(UNLOCK).execute(session).await.map_err(failed)?;
     applied.map_err(failed)
+}
+
+/// TiDB refuses to change its tables while its servers do not know the latest ones all: what is missing is then made a moment later.
+async fn apply_with_patience(session: &mut Session) -> Result<(), sqlx::Error> {
+    let (mut backoff, give_up) = (CONTENTION_BACKOFF, Instant::now() + LOCK_WAIT);
+    loop {
+        match apply_missing(session).await {
+            Err(error) if is_contention(&error) && Instant::now() < give_up => sleep(backoff.failed()).await,
+            applied => return applied,
+        }
+    }
 }
 
 async fn apply_missing(session: &mut Session) -> Result<(), sqlx::Error> {

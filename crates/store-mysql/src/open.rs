@@ -59,6 +59,7 @@ impl Durability {
 /// What the first look found.
 #[derive(Debug)]
 pub struct Found {
+    pub dialect: Dialect,
     pub durability: Durability,
     pub setup: Option<migrate::Setup>,
 }
@@ -68,8 +69,9 @@ pub async fn look(options: &MySqlConnectOptions) -> Result<Found, OpenError> {
         let mut session = connect(options, LOCK_TIMEOUT).await.map_err(unreachable)?;
         let durability = check(&mut session).await?;
         let setup = migrate::read(&mut session).await?;
+        let dialect = session.dialect();
         session.close().await;
-        Ok(Found { durability, setup })
+        Ok(Found { dialect, durability, setup })
     });
     looked.await.unwrap_or_else(|_| Err(OpenError::Unreachable("it does not answer".into())))
 }

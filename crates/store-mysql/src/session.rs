@@ -1,5 +1,7 @@
 //! A session with the server. It knows which dialect the server speaks, and translates what TiDB lacks, so that a call is written once.
 
+use std::borrow::Cow;
+
 use futures_util::{future::BoxFuture, stream::BoxStream};
 use serde::Serialize;
 use sqlx::{
@@ -7,12 +9,15 @@ use sqlx::{
     error::BoxDynError,
     mysql::{MySqlArguments, MySqlQueryResult, MySqlRow, MySqlStatement, MySqlTypeInfo},
 };
+use store_sql::sql;
 
 use crate::{
     failure::{Failure, Step},
     rows::json,
     tidb,
 };
+
+const LOCK_GENERATION: &str = sql!("sql/lock_generation.sql");
 
 /// What the statements of this crate mean to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +38,25 @@ impl Dialect {
 pub struct Session {
     connection: MySqlConnection,
     dialect: Dialect,
+    /// Which lane its transactions lock, on TiDB: chosen with the first of them that records events.
+    lane: Option<u32>,
 }
 
 impl Session {
     pub const fn new(connection: MySqlConnection, dialect: Dialect) -> Self {
-        Self { connection, dialect }
+        Self { connection, dialect, lane: None }
     }
 
     pub const fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// The statement with which a transaction that records events begins: a reader of events waits for what it locks.
+    pub fn event_lock(&mut self) -> Cow<'static, str> {
+        match self.dialect {
+            Dialect::Mysql => Cow::Borrowed(LOCK_GENERATION),
+            Dialect::Tidb => Cow::Owned(tidb::lock(*self.lane.get_or_insert_with(tidb::next_lane))),
+        }
     }
 
     /// Gives the server the rows that the next statement is about. What comes back is bound in the place of its JSON text.

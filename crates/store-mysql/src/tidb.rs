@@ -8,28 +8,35 @@
 //! ```
 //!
 //! Of several sessions that wait for one lock, the storage wakes one up at once and the next after a delay (`wake-up-delay-duration`, a tenth of
-//! a second): claims of one shard that wait for each other follow one another at that rate. Lanes, as below, would let them pass.
+//! a second), and a session that waits for longer than it may gives up. So the calls of one process that lock the same shards wait for each other
+//! here and not in the storage ([`ShardGate`]): a shard has one owner, and other processes ask for it only when it is handed or taken over.
 //!
 //! Tables are kept in the order of their keys, a range on each server. The ids of timers rise with time, so that all creates would go to one
 //! server: tables that begin with an id are divided by it ([`spread`]). `due` begins with the shard, and is spread as it is.
 //!
 //! All writes would queue for the one generation that they share elsewhere (`events.rs`). Here there are a few rows instead, the lanes, of
-//! which a write that records events locks any one, and a reader of events locks each in turn: it has waited for all that had begun before.
+//! which each session that records events locks its own, and a reader of events locks each in turn: it has waited for all that had begun
+//! before.
 
 use std::{
     fmt::Write,
-    sync::atomic::{AtomicUsize, Ordering},
+    hash::{BuildHasher, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use domain::Timestamp;
 use sqlx::{AssertSqlSafe, Row as _};
 use store::{Unreadable, Watermark};
 use store_sql::sql;
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::{
     failure::{Failure, Step},
     literal,
-    session::Session,
+    session::{Dialect, Session},
     transaction::NOW,
 };
 
@@ -66,16 +73,19 @@ fn spread_table(statement: &str) -> String {
 pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic', SESSION tidb_plan_cache_max_plan_size = 8388608; \
      CREATE TEMPORARY TABLE IF NOT EXISTS given (n BIGINT NOT NULL PRIMARY KEY, line JSON NOT NULL)";
 
-/// How many writes that record events go side by side. They have the numbers from 1 in `generation`.
-const LANES: usize = 16;
+/// How many writes that record events go side by side. They have the numbers from 1 in `generation`. More than a process has sessions that
+/// record events: each has a lane of its own, so that a process does not wait for itself.
+const LANES: u32 = 16;
 
-/// Locks one of the lanes.
-pub fn lock_lane() -> String {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    lock(NEXT.fetch_add(1, Ordering::Relaxed) % LANES + 1)
+/// The lane of a session that is about to record its first event. Each process begins with another one.
+pub fn next_lane() -> u32 {
+    static NEXT: LazyLock<AtomicU32> =
+        LazyLock::new(|| AtomicU32::new(u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or(0)));
+    NEXT.fetch_add(1, Ordering::Relaxed) % LANES + 1
 }
 
-fn lock(lane: usize) -> String {
+/// Locks one of the lanes.
+pub fn lock(lane: u32) -> String {
     format!("SELECT n FROM generation WHERE n = {lane} FOR UPDATE")
 }
 
@@ -90,6 +100,42 @@ pub async fn watermark(session: &mut Session) -> Result<Watermark, Failure> {
     sqlx::raw_sql(AssertSqlSafe(text)).execute(session).await.or_not_done()?;
     let next = at.unsigned_abs();
     Ok(Watermark { at: Timestamp::from_micros(at), open: next, next })
+}
+
+/// Through which the calls of this process go that lock rows of shards, one after the other. Those about the shards themselves go before the
+/// claims that wait.
+#[derive(Debug)]
+pub struct ShardGate {
+    /// Elsewhere locks are shared, and no call waits here.
+    is_shut: bool,
+    claims: Mutex<()>,
+    shards: Mutex<()>,
+}
+
+/// Whoever has it is through the gate.
+pub struct Through<'a>(#[expect(dead_code, reason = "what counts is when they are dropped")] [Option<MutexGuard<'a, ()>>; 2]);
+
+impl ShardGate {
+    pub fn new(dialect: Dialect) -> Self {
+        Self { is_shut: dialect == Dialect::Tidb, claims: Mutex::default(), shards: Mutex::default() }
+    }
+
+    /// For a call that claims.
+    pub async fn claim(&self) -> Option<Through<'_>> {
+        if !self.is_shut {
+            return None;
+        }
+        let claims = self.claims.lock().await;
+        Some(Through([Some(self.shards.lock().await), Some(claims)]))
+    }
+
+    /// For a call that acquires or releases shards.
+    pub async fn change(&self) -> Option<Through<'_>> {
+        if !self.is_shut {
+            return None;
+        }
+        Some(Through([Some(self.shards.lock().await), None]))
+    }
 }
 
 /// The statements that put the rows of a JSON text into `given`.
@@ -188,6 +234,8 @@ fn column(column: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -202,6 +250,25 @@ mod tests {
             "CREATE TABLE IF NOT EXISTS due (shard INT); CREATE TABLE IF NOT EXISTS outcome (id INT) ENGINE = InnoDB; SELECT 1;";
         let divided = "CREATE TABLE IF NOT EXISTS outcome (id INT) ENGINE = InnoDB PARTITION BY KEY (id) PARTITIONS 16";
         assert_eq!(spread(migration), format!("CREATE TABLE IF NOT EXISTS due (shard INT); {divided}; SELECT 1"));
+    }
+
+    #[tokio::test]
+    async fn a_call_about_the_shards_waits_for_no_claim_that_waits() {
+        let gate = ShardGate::new(Dialect::Tidb);
+        let first = gate.claim().await;
+        let (mut second, mut change) = (Box::pin(gate.claim()), Box::pin(gate.change()));
+        assert!((&mut second).now_or_never().is_none() && (&mut change).now_or_never().is_none());
+        drop(first);
+        assert!((&mut second).now_or_never().is_none());
+        drop(change.await);
+        assert!(second.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn where_locks_are_shared_no_call_waits_for_another() {
+        let gate = ShardGate::new(Dialect::Mysql);
+        let _claim = gate.claim().await;
+        assert!(gate.claim().await.is_none() && gate.change().await.is_none());
     }
 
     #[test]

@@ -16,16 +16,13 @@ use domain::Timestamp;
 use futures_util::StreamExt as _;
 use sqlx::{AssertSqlSafe, Either, Row, mysql::MySqlRow};
 use store::is_prompt;
-use store_sql::sql;
 
 use crate::{
     failure::{Failure, Step},
-    session::{Dialect, Session},
-    tidb,
+    session::Session,
 };
 
 const BEGIN: &str = "ROLLBACK; START TRANSACTION";
-const LOCK_GENERATION: &str = sql!("sql/lock_generation.sql");
 /// The moment, in microseconds since 1970. No setting of a time zone changes it.
 pub const NOW: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS now";
 /// Its row says that the commit before it is done.
@@ -72,7 +69,8 @@ impl<'s> Transaction<'s> {
         // In the order of the key, so that no two transactions wait for each other in a circle.
         holds.shards.sort_unstable();
         holds.shards.dedup();
-        let mut text = text(&holds, session.dialect());
+        let event_lock = holds.generation.then(|| session.event_lock());
+        let mut text = text(event_lock.as_deref(), &holds.shards);
         if let Some(first) = first {
             text.push_str("; ");
             text.push_str(&first);
@@ -156,18 +154,14 @@ impl<'s> Transaction<'s> {
     }
 }
 
-fn text(holds: &Holds, dialect: Dialect) -> String {
+fn text(event_lock: Option<&str>, shards: &[i16]) -> String {
     let mut text = BEGIN.to_owned();
-    if holds.generation {
-        let lock = match dialect {
-            Dialect::Mysql => LOCK_GENERATION,
-            Dialect::Tidb => &tidb::lock_lane(),
-        };
+    if let Some(lock) = event_lock {
         // Writing to a text cannot fail.
         let _ = write!(text, "; {lock}");
     }
-    if !holds.shards.is_empty() {
-        let shards: Vec<_> = holds.shards.iter().map(i16::to_string).collect();
+    if !shards.is_empty() {
+        let shards: Vec<_> = shards.iter().map(i16::to_string).collect();
         let _ = write!(text, "; SELECT shard, epoch FROM shard WHERE shard IN ({}) LOCK IN SHARE MODE", shards.join(", "));
     }
     let _ = write!(text, "; {NOW}");
@@ -180,9 +174,11 @@ mod tests {
 
     #[test]
     fn a_transaction_takes_what_it_is_to_hold() {
-        let begin = |generation, shards| text(&Holds { generation, shards }, Dialect::Mysql);
-        assert_eq!(begin(false, Vec::new()), format!("{BEGIN}; {NOW}"));
-        let both = begin(true, vec![1, 7]);
-        assert!(both.contains(LOCK_GENERATION) && both.contains("shard IN (1, 7) LOCK IN SHARE MODE"), "{both}");
+        assert_eq!(text(None, &[]), format!("{BEGIN}; {NOW}"));
+        let both = text(Some("SELECT lock"), &[1, 7]);
+        assert!(
+            both.starts_with(&format!("{BEGIN}; SELECT lock; ")) && both.contains("shard IN (1, 7) LOCK IN SHARE MODE"),
+            "{both}"
+        );
     }
 }
