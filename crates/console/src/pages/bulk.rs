@@ -101,7 +101,7 @@ async fn matching(
         div.grid {
             section.card.span-12.form { header { h2 { "What happens" } } div.body.stack {
                 p { (consequence) }
-                p.chips { @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { a.cell href=(filtered("status:", status.as_str())) { (text::status(*status)) " " (text::number(*count)) } } }
+                p.chips { @for (status, count) in by_status.iter().filter(|(_, count)| *count > 0) { span { (text::status(*status)) " " (text::number(*count)) } } }
                 p { "Filter: " @if words.words.is_empty() { strong { "every timer that you may see" } } @else { code { (words.text()) } } }
                 @if count == 0 {
                     p.muted { "Nothing matches." }
