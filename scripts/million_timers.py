@@ -185,6 +185,8 @@ def beside_bulk(arguments, service) -> list[str]:
         ratios.append(beside["p99"] / alone["p99"])
         shown = [f"{late['p50']:.2f} / {late['p99']:.2f} / {late['max']:.2f} ms" for late in (alone, beside)]
         print(f"| {shown[0]} | {shown[1]} | {ratios[-1]:.2f} | {bulk.changed:,} in {seconds:.0f} s |", flush=True)
+    if not ratios:
+        return []
     ratio = statistics.median(ratios)
     print(f"| median | | {ratio:.2f} | |", flush=True)
     return [f"p99 of lateness rises to {ratio:.2f} of what it is without bulk operations"] if ratio > arguments.tolerated else []
