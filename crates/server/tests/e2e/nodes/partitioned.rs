@@ -18,6 +18,10 @@ const IN_FLIGHT: usize = 2 * 256;
 /// A create with a key of its own is a Paxos round of its own: far fewer of them than on other stores fit on one machine.
 pub const CASSANDRA_LOAD: Mixture = Mixture { creates_per_second: 50, due_within: Duration::from_secs(2), repeats_creates: true };
 
+/// A DynamoDB Local is busy with two services that do nothing: each row is a request of its own, and each shard is asked every second.
+#[cfg(feature = "dynamodb")]
+const DYNAMODB_LOAD: Mixture = Mixture { creates_per_second: 10, ..CASSANDRA_LOAD };
+
 /// A new database of a server that all tests share; `None`, and a line that says so, where there is no server.
 type NewDatabase = fn() -> Option<Backend>;
 
@@ -131,5 +135,5 @@ on_each_engine! {
     mod on_mongodb: "MongoDB", Backend::mongodb, crate::history::Mixture::default();
     mod on_cassandra: "Cassandra", Backend::cassandra, partitioned::CASSANDRA_LOAD;
     #[cfg(feature = "dynamodb")]
-    mod on_dynamodb: "DynamoDB", Backend::dynamodb, crate::history::Mixture::default();
+    mod on_dynamodb: "DynamoDB", Backend::dynamodb, partitioned::DYNAMODB_LOAD;
 }
