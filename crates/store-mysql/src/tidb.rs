@@ -112,7 +112,7 @@ pub struct ShardGate {
     shards: Mutex<()>,
 }
 
-/// Whoever has it is through the gate.
+/// Its owner is through the gate.
 pub struct Through<'a>(#[expect(dead_code, reason = "what counts is when they are dropped")] [Option<MutexGuard<'a, ()>>; 2]);
 
 impl ShardGate {

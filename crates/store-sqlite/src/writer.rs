@@ -60,7 +60,7 @@ pub trait Write: Send + 'static {
         0
     }
 
-    /// Whether it can wait until nothing else does. Whoever asks for such work waits for its end before asking again.
+    /// Whether it can wait until nothing else does. A caller waits for the end of such work before it asks again.
     fn is_background(&self) -> bool {
         false
     }
