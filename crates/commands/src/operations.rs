@@ -324,7 +324,10 @@ impl OperationRunner {
             }
         };
         (spent.writing, spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
-        *page = next_page(*page, spent.writing, commit_time(self.has_one_writer));
+        // A page that was not full says nothing of one that is.
+        if spent.timers == *page {
+            *page = next_page(*page, spent.writing, commit_time(self.has_one_writer));
+        }
         let changed = self.commands.tell(work, &changes);
         operation.changed += changed;
         operation.skipped += changes.len() as u64 - changed;

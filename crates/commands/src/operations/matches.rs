@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 /// How many timers are read at a time.
 pub const READ_AHEAD: u32 = 256;
-/// For so long what was read is worth a try. A timer that was changed since is skipped, so it should not be long.
-const KEPT_TIME: Duration = Duration::from_secs(2);
+/// How long a search counts. A timer that a client has changed since is skipped by its revision; one that has been called since is not, so
+/// that this must be short.
+const KEPT_TIME: Duration = Duration::from_millis(200);
 
 /// Timers that match and are not changed yet, in the order of their creation.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! How many timers an operation changes at a time, and for how long it leaves the store to others in between.
+//! How many timers an operation changes at a time, and how long claims and other writers have the store to themselves in between.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use std::time::Duration;
 pub const PAGE_TIMERS: u32 = 8;
 const PAGE_TIMERS_MIN: u32 = 4;
 const PAGE_TIMERS_MAX: u32 = 256;
-/// So long may a commit take where a store has one writer: what is due meanwhile waits for it.
+/// How long a commit may take where a store has one writer: what is due meanwhile waits for it.
 const COMMIT_TIME_OF_ONE_WRITER: Duration = Duration::from_millis(1);
-/// The same where others write at the same time. A page is a transaction of some round trips, however few its timers are.
+/// The same where a store has many writers. A page is a transaction of some round trips, however few its timers are.
 const COMMIT_TIME_OF_MANY_WRITERS: Duration = Duration::from_millis(10);
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
