@@ -60,7 +60,7 @@ pub trait Write: Send + 'static {
         0
     }
 
-    /// Whether it can wait until nothing else does. A caller waits for the end of such work before it asks again.
+    /// Whether it can wait until nothing else does. A caller has one such request at a time, unless it gave up waiting.
     fn is_background(&self) -> bool {
         false
     }
