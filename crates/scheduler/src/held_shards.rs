@@ -85,9 +85,10 @@ impl HeldShards {
         (!self.lease_end.is_zero()).then_some(self.lease_end)
     }
 
-    /// Whether what was claimed under this shard lease is still ours, as far as is known.
-    pub fn owns_claims_of(&self, shard_lease: ShardLease) -> bool {
-        self.epochs.get(&shard_lease.shard) == Some(&shard_lease.epoch) || self.handed_over.contains(&shard_lease)
+    /// Whether another epoch may have begun, as far as is known: then what was claimed under this shard lease is not this node's any more.
+    /// A lease that was handed over is not fenced off: this node finishes what it claimed under it.
+    pub fn is_fenced_off(&self, shard_lease: ShardLease) -> bool {
+        self.epochs.get(&shard_lease.shard) != Some(&shard_lease.epoch) && !self.handed_over.contains(&shard_lease)
     }
 }
 
@@ -130,8 +131,8 @@ mod tests {
         confirm(&mut held_shards, &[shard_lease(1, 1)], 0);
         let changes = confirm(&mut held_shards, &[shard_lease(1, 3)], 0);
         assert_eq!(changes, Changes { gained: vec![Shard(1)], lost: vec![Shard(1)] });
-        assert!(!held_shards.owns_claims_of(shard_lease(1, 1)));
-        assert!(held_shards.owns_claims_of(shard_lease(1, 3)));
+        assert!(held_shards.is_fenced_off(shard_lease(1, 1)));
+        assert!(!held_shards.is_fenced_off(shard_lease(1, 3)));
     }
 
     #[test]
@@ -149,13 +150,13 @@ mod tests {
         confirm(&mut held_shards, &[shard_lease(1, 1), shard_lease(2, 1)], 0);
         held_shards.hand_over(&[shard_lease(1, 1)]);
         assert_eq!((held_shards.all(), held_shards.holds_shard(Shard(1))), (vec![shard_lease(2, 1)], false));
-        assert!(held_shards.owns_claims_of(shard_lease(1, 1)) && !held_shards.owns_claims_of(shard_lease(1, 2)));
+        assert!(!held_shards.is_fenced_off(shard_lease(1, 1)) && held_shards.is_fenced_off(shard_lease(1, 2)));
         let changes = confirm(&mut held_shards, &[shard_lease(2, 1)], 3_000);
-        assert_eq!((changes, held_shards.owns_claims_of(shard_lease(1, 1))), (Changes::default(), true));
+        assert_eq!((changes, held_shards.is_fenced_off(shard_lease(1, 1))), (Changes::default(), false));
         assert_eq!(held_shards.lease_end(), Some(Duration::from_millis(7_000)));
         // The lease may have run out: another node may have taken them up.
         held_shards.confirm(&[shard_lease(2, 1)], Duration::from_millis(6_999), true, LEASE);
-        assert!(!held_shards.owns_claims_of(shard_lease(1, 1)) && held_shards.owns_claims_of(shard_lease(2, 1)));
+        assert!(held_shards.is_fenced_off(shard_lease(1, 1)) && !held_shards.is_fenced_off(shard_lease(2, 1)));
     }
 
     #[test]

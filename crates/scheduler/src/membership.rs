@@ -294,7 +294,7 @@ impl Membership {
             let monotonic = self.clock.monotonic();
             {
                 let State { held_shards, clock_check, .. } = &*self.state();
-                if clock_check.is_wrong() || !held_shards.owns_claims_of(shard_lease) {
+                if clock_check.is_wrong() || held_shards.is_fenced_off(shard_lease) {
                     return false;
                 }
                 // A machine that was suspended has a monotonic clock that knows nothing of it, and a wall clock that does.
