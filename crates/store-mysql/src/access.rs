@@ -6,10 +6,10 @@ use store::Unreadable;
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step, Verdict},
     rows::json,
     session::Session,
-    sessions::Sessions,
 };
 
 pub(crate) const ADD_KEY: &str = sql!("sql/add_key.sql");
@@ -18,7 +18,7 @@ pub(crate) const REVOKE_KEY: &str = sql!("sql/revoke_key.sql");
 
 pub struct AddKey(pub AccessKey);
 
-impl Call<Sessions> for AddKey {
+impl Call<Connector> for AddKey {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -50,7 +50,7 @@ impl Call<Sessions> for AddKey {
 
 pub struct Keys;
 
-impl Call<Sessions> for Keys {
+impl Call<Connector> for Keys {
     type Answer = Vec<AccessKey>;
     const WRITES: bool = false;
 
@@ -87,7 +87,7 @@ pub struct RevokeKey {
     pub now: Timestamp,
 }
 
-impl Call<Sessions> for RevokeKey {
+impl Call<Connector> for RevokeKey {
     type Answer = bool;
     const WRITES: bool = true;
 

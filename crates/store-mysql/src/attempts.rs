@@ -9,12 +9,12 @@ use store::{Happened, Unreadable};
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     journal::Entries,
     literal,
     rows::{self, Hex, json},
     session::Session,
-    sessions::Sessions,
     transaction::Transaction,
 };
 
@@ -111,7 +111,7 @@ pub struct Attempts {
     pub id: TimerId,
 }
 
-impl Call<Sessions> for Attempts {
+impl Call<Connector> for Attempts {
     type Answer = Vec<Attempt>;
     const WRITES: bool = false;
 

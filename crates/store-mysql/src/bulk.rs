@@ -8,9 +8,9 @@ use store_sql::Call;
 
 use crate::{
     change_all::{ChangeAll, hold},
+    connector::Connector,
     failure::Failure,
     session::Session,
-    sessions::Sessions,
     transaction::Transaction,
 };
 
@@ -21,7 +21,7 @@ pub struct CancelAll {
     pub shards: u16,
 }
 
-impl Call<Sessions> for CancelAll {
+impl Call<Connector> for CancelAll {
     type Answer = HashSet<TimerId>;
     const WRITES: bool = true;
 

@@ -7,10 +7,10 @@ use store_sql::Call;
 use crate::{
     change_all::{Rows, apply},
     conflict::{Held, NextAttempt, hold, renewed, replace},
+    connector::Connector,
     failure::Failure,
     rows::destination_column,
     session::Session,
-    sessions::Sessions,
     transaction::Transaction,
 };
 
@@ -38,7 +38,7 @@ pub struct Update {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Update {
+impl Call<Connector> for Update {
     type Answer = Changed;
     const WRITES: bool = true;
 
@@ -69,7 +69,7 @@ pub struct Cancel {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Cancel {
+impl Call<Connector> for Cancel {
     type Answer = Changed;
     const WRITES: bool = true;
 
@@ -94,7 +94,7 @@ pub struct Reopen {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Reopen {
+impl Call<Connector> for Reopen {
     type Answer = Changed;
     const WRITES: bool = true;
 
@@ -122,7 +122,7 @@ pub struct Revive {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Revive {
+impl Call<Connector> for Revive {
     type Answer = Changed;
     const WRITES: bool = true;
 

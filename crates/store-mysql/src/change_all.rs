@@ -16,6 +16,7 @@ use store_sql::{Call, portions, sql};
 
 use crate::{
     conflict::Held,
+    connector::Connector,
     failure::{Failure, Step},
     journal::Entries,
     literal::{self, placed},
@@ -23,7 +24,6 @@ use crate::{
     read::Read,
     rows::{DueKey, Hex, destination, destination_column, json, shard_column},
     session::Session,
-    sessions::Sessions,
     transaction::Transaction,
 };
 
@@ -218,7 +218,7 @@ impl Met {
     }
 }
 
-impl Call<Sessions> for ChangeAll {
+impl Call<Connector> for ChangeAll {
     type Answer = Option<Vec<BulkChange>>;
     const WRITES: bool = true;
 

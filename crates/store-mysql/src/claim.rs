@@ -20,12 +20,12 @@ use store_sql::{Call, Standing, portions, sql};
 use tokio::time::{Instant, sleep};
 
 use crate::{
+    connector::{Bulkhead, Connector},
     due::entry,
     failure::{Failure, Step},
     literal,
     rows::{DueKey, Fields, json, shard_column},
     session::Session,
-    sessions::{Bulkhead, Sessions},
     tidb::ShardGate,
     transaction::{Holds, Transaction},
 };
@@ -154,7 +154,7 @@ struct Taken {
     first: Option<Vec<Claimed>>,
 }
 
-impl Call<Sessions> for Take {
+impl Call<Connector> for Take {
     type Answer = Taken;
     const WRITES: bool = true;
 
@@ -191,7 +191,7 @@ impl Call<Sessions> for Take {
 
 struct ReadClaimed(Arc<Wanted>, Range<usize>);
 
-impl Call<Sessions> for ReadClaimed {
+impl Call<Connector> for ReadClaimed {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 

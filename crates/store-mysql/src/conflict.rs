@@ -11,12 +11,12 @@ use store::Created;
 use store_sql::{Call, Standing, as_created, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     journal::Entries,
     literal::{self, placed},
     rows::{self, DefinitionColumns, Fields, shard_column},
     session::Session,
-    sessions::Sessions,
     transaction::Transaction,
 };
 
@@ -224,7 +224,7 @@ impl Resolve {
     }
 }
 
-impl Call<Sessions> for Resolve {
+impl Call<Connector> for Resolve {
     /// `None` when nothing is in the way any more.
     type Answer = Option<Created>;
     const WRITES: bool = true;

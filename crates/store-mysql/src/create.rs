@@ -15,13 +15,13 @@ use store_sql::{Call, Inserted, Inserts, Met, sql};
 
 use crate::{
     conflict::{INSERT_DUE, Resolve},
+    connector::{Bulkhead, Connector},
     failure::{Failure, Step, Verdict},
     journal::Entries,
     literal::{self, Value},
     read::Read,
     rows::{DefinitionColumns, Hex, json},
     session::Session,
-    sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
 };
 
@@ -103,7 +103,7 @@ impl Insert {
     }
 }
 
-impl Call<Sessions> for Insert {
+impl Call<Connector> for Insert {
     type Answer = Inserted;
     const WRITES: bool = true;
 

@@ -6,10 +6,10 @@ use store::{DueEntry, ShardCursor};
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows,
     session::Session,
-    sessions::Sessions,
 };
 
 pub(crate) const DUE_OF_SHARD: &str = sql!("sql/due_of_shard.sql");
@@ -67,7 +67,7 @@ impl Due {
     }
 }
 
-impl Call<Sessions> for Due {
+impl Call<Connector> for Due {
     type Answer = Vec<DueEntry>;
     const WRITES: bool = false;
 

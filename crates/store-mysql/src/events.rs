@@ -14,10 +14,10 @@ use store_sql::{Call, sql};
 
 use crate::{
     attempts::attempt,
+    connector::Connector,
     failure::{Failure, Step},
     rows::{self, Hex},
     session::{Dialect, Session},
-    sessions::Sessions,
     tidb,
     transaction::{Holds, Transaction},
 };
@@ -34,7 +34,7 @@ const SOURCES: usize = 3;
 /// Which transactions that record events are under way.
 pub struct ReadWatermark;
 
-impl Call<Sessions> for ReadWatermark {
+impl Call<Connector> for ReadWatermark {
     type Answer = Watermark;
     const WRITES: bool = false;
 
@@ -73,7 +73,7 @@ pub struct Events {
     pub limit: usize,
 }
 
-impl Call<Sessions> for Events {
+impl Call<Connector> for Events {
     type Answer = EventPage;
     const WRITES: bool = false;
 
@@ -121,7 +121,7 @@ struct Wanted {
     seq: i64,
 }
 
-impl Call<Sessions> for AttemptsAt {
+impl Call<Connector> for AttemptsAt {
     type Answer = Vec<Option<Attempt>>;
     const WRITES: bool = false;
 
@@ -145,7 +145,7 @@ pub struct Forget {
     pub limit: usize,
 }
 
-impl Call<Sessions> for Forget {
+impl Call<Connector> for Forget {
     type Answer = usize;
     const WRITES: bool = true;
 

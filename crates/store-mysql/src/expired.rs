@@ -13,11 +13,11 @@ use store_sql::{Call, portions, sql};
 
 use crate::{
     claim::claimed,
+    connector::{Bulkhead, Connector},
     due::{BEGINNING, OfShards, Position},
     failure::{Failure, Step},
     rows::{DueKey, Hex},
     session::Session,
-    sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
 };
 
@@ -145,7 +145,7 @@ impl Leases {
     }
 }
 
-impl Call<Sessions> for FindExpired {
+impl Call<Connector> for FindExpired {
     type Answer = Vec<Found>;
     const WRITES: bool = false;
 
@@ -173,7 +173,7 @@ impl Call<Sessions> for FindExpired {
 
 struct ReadExpired(Arc<Vec<Found>>, Range<usize>);
 
-impl Call<Sessions> for ReadExpired {
+impl Call<Connector> for ReadExpired {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 

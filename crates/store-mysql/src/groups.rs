@@ -6,10 +6,10 @@ use store::{COUNTED_MAX, GroupCount, Unreadable};
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows,
     session::Session,
-    sessions::Sessions,
 };
 
 pub(crate) const COUNT_GROUP: &str = sql!("sql/count_group.sql");
@@ -20,7 +20,7 @@ pub struct CountGroup {
     pub group: Group,
 }
 
-impl Call<Sessions> for CountGroup {
+impl Call<Connector> for CountGroup {
     type Answer = GroupCount;
     const WRITES: bool = false;
 
@@ -53,7 +53,7 @@ pub struct GroupMembers {
     pub limit: usize,
 }
 
-impl Call<Sessions> for GroupMembers {
+impl Call<Connector> for GroupMembers {
     type Answer = Vec<TimerId>;
     const WRITES: bool = false;
 

@@ -25,6 +25,7 @@ mod change;
 mod change_all;
 mod claim;
 mod conflict;
+mod connector;
 mod create;
 mod due;
 mod events;
@@ -46,7 +47,6 @@ mod read;
 mod rows;
 mod search;
 mod session;
-mod sessions;
 mod settle;
 mod stats;
 mod tidb;
@@ -74,10 +74,10 @@ use store::{
 use store_sql::{Count, List};
 
 use crate::{
+    connector::{Bulkhead, BulkheadConfig},
     create::Creates,
     nudge::{Inbox, Nudge, Sender},
     search::Finder,
-    sessions::{Bulkhead, Lane},
     tidb::ShardGate,
 };
 pub use crate::{
@@ -91,19 +91,24 @@ const SHARDS: u16 = 64;
 /// How long a row is waited for that another session holds, except where a call says otherwise.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-const CALLERS: Lane = Lane { name: "callers", sessions_max: 8, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
-const LISTS: Lane = Lane { name: "lists", sessions_max: SCANS_MAX, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(8) };
+const CALLERS: BulkheadConfig =
+    BulkheadConfig { name: "callers", sessions_max: 8, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
+const LISTS: BulkheadConfig =
+    BulkheadConfig { name: "lists", sessions_max: SCANS_MAX, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(8) };
 /// Bulk changes hold many rows for a while: they take no session from those that ask for one timer.
-const BULK: Lane = Lane { name: "bulk", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(9) };
-const SCHEDULER: Lane = Lane { name: "scheduler", sessions_max: 4, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
+const BULK: BulkheadConfig =
+    BulkheadConfig { name: "bulk", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(9) };
+const SCHEDULER: BulkheadConfig =
+    BulkheadConfig { name: "scheduler", sessions_max: 4, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
 /// Shorter than a node's lease: a session that hangs must leave time for another try before the shards are lost.
-const OWNERSHIP: Lane =
-    Lane { name: "ownership", sessions_max: 2, lock_timeout: Duration::from_secs(1), deadline: Duration::from_secs(2) };
+const OWNERSHIP: BulkheadConfig =
+    BulkheadConfig { name: "ownership", sessions_max: 2, lock_timeout: Duration::from_secs(1), deadline: Duration::from_secs(2) };
 /// For streams of events. Opened with the first of them.
-const EVENTS: Lane = Lane { name: "events", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
+const EVENTS: BulkheadConfig =
+    BulkheadConfig { name: "events", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
 /// No call waits for these, and a late one is worth nothing.
-const NUDGES: Lane =
-    Lane { name: "nudges", sessions_max: 1, lock_timeout: Duration::from_secs(1), deadline: Duration::from_secs(2) };
+const NUDGES: BulkheadConfig =
+    BulkheadConfig { name: "nudges", sessions_max: 1, lock_timeout: Duration::from_secs(1), deadline: Duration::from_secs(2) };
 
 /// A database that is shared with other nodes.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use store_sql::{Call, sql};
 
 use crate::{
     claim::lease_column,
+    connector::Connector,
     failure::{Failure, Step},
     ownership::{shard_lease, uuid},
     session::Session,
-    sessions::Sessions,
     transaction::{Holds, Transaction},
 };
 
@@ -25,7 +25,7 @@ pub struct Heartbeat {
     pub lease: Span,
 }
 
-impl Call<Sessions> for Heartbeat {
+impl Call<Connector> for Heartbeat {
     type Answer = HeartbeatReply;
     const WRITES: bool = true;
 
@@ -67,7 +67,7 @@ fn reply(now: i64, rows: &[MySqlRow]) -> Result<HeartbeatReply, sqlx::Error> {
 
 pub struct Look;
 
-impl Call<Sessions> for Look {
+impl Call<Connector> for Look {
     type Answer = Cluster;
     const WRITES: bool = false;
 

@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     OpenError,
+    connector::connect,
     failure::{cause, is_contention},
     session::{Dialect, Session},
-    sessions::connect,
     tidb,
 };
 

@@ -22,11 +22,11 @@ use tokio::{
 };
 
 use crate::{
+    connector::{Connector, connect},
     due::entry,
     failure::{Failure, Step, Verdict, describe},
     rows::{Hex, destination_column},
     session::Session,
-    sessions::{Sessions, connect},
 };
 
 pub(crate) const NUDGE: &str = sql!("sql/nudge.sql");
@@ -83,7 +83,7 @@ impl Nudge {
     }
 }
 
-impl Call<Sessions> for Nudge {
+impl Call<Connector> for Nudge {
     type Answer = ();
     const WRITES: bool = true;
 

@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::{
     LOCK_TIMEOUT,
+    connector::connect,
     failure::cause,
     migrate,
     session::{Dialect, Session},
-    sessions::connect,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

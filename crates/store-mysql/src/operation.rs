@@ -6,9 +6,9 @@ use store::{BulkOperation, Cursor, Epoch, OperationId, OperationState, Unreadabl
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     session::Session,
-    sessions::Sessions,
     transaction::{Holds, Transaction},
 };
 
@@ -27,7 +27,7 @@ pub struct AddOperation {
     pub running_max: usize,
 }
 
-impl Call<Sessions> for AddOperation {
+impl Call<Connector> for AddOperation {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -59,7 +59,7 @@ pub struct Operations {
     pub limit: usize,
 }
 
-impl Call<Sessions> for Operations {
+impl Call<Connector> for Operations {
     type Answer = Vec<BulkOperation>;
     const WRITES: bool = false;
 
@@ -77,7 +77,7 @@ impl Call<Sessions> for Operations {
 
 pub struct TakeOperation(pub Span);
 
-impl Call<Sessions> for TakeOperation {
+impl Call<Connector> for TakeOperation {
     type Answer = Option<BulkOperation>;
     const WRITES: bool = true;
 
@@ -107,7 +107,7 @@ pub struct FinishOperation {
     pub now: Timestamp,
 }
 
-impl Call<Sessions> for FinishOperation {
+impl Call<Connector> for FinishOperation {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -129,7 +129,7 @@ pub struct PurgeOperations {
     pub limit: usize,
 }
 
-impl Call<Sessions> for PurgeOperations {
+impl Call<Connector> for PurgeOperations {
     type Answer = usize;
     const WRITES: bool = true;
 

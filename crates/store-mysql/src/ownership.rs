@@ -15,9 +15,9 @@ use store::{DEAD_MEMBERS_KEPT, Epoch, NodeId, ShardLease};
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     session::Session,
-    sessions::Sessions,
     transaction::{Holds, Transaction},
 };
 
@@ -87,7 +87,7 @@ impl Acquire {
     }
 }
 
-impl Call<Sessions> for Acquire {
+impl Call<Connector> for Acquire {
     type Answer = Vec<ShardLease>;
     const WRITES: bool = true;
 
@@ -134,7 +134,7 @@ impl Release {
     }
 }
 
-impl Call<Sessions> for Release {
+impl Call<Connector> for Release {
     type Answer = ();
     const WRITES: bool = true;
 
@@ -149,7 +149,7 @@ impl Call<Sessions> for Release {
 /// there, and is free for every other.
 pub struct Leave(pub NodeId);
 
-impl Call<Sessions> for Leave {
+impl Call<Connector> for Leave {
     type Answer = ();
     const WRITES: bool = true;
 

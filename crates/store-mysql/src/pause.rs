@@ -7,9 +7,9 @@ use store_sql::Call;
 use crate::{
     change::hold_for,
     change_all::{Rows, apply},
+    connector::Connector,
     failure::Failure,
     session::Session,
-    sessions::Sessions,
     transaction::Transaction,
 };
 
@@ -21,7 +21,7 @@ pub struct Pause {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Pause {
+impl Call<Connector> for Pause {
     type Answer = Changed;
     const WRITES: bool = true;
 
@@ -49,7 +49,7 @@ pub struct Resume {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Resume {
+impl Call<Connector> for Resume {
     type Answer = Changed;
     const WRITES: bool = true;
 

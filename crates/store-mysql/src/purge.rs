@@ -7,10 +7,10 @@ use store_sql::{Call, sql};
 
 use crate::{
     change_all::{DELETE_ATTEMPTS, DELETE_DEFINITIONS, DELETE_OUTCOME},
+    connector::Connector,
     failure::{Failure, Step},
     rows::Hex,
     session::Session,
-    sessions::Sessions,
     transaction::{Holds, Transaction},
 };
 
@@ -26,7 +26,7 @@ struct Row {
     id: Hex,
 }
 
-impl Call<Sessions> for Purge {
+impl Call<Connector> for Purge {
     type Answer = usize;
     const WRITES: bool = true;
 

@@ -8,10 +8,10 @@ use store::Unreadable;
 use store_sql::{Call, Met, Standing, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows::{self, Fields, Hex},
     session::Session,
-    sessions::Sessions,
     transaction::{Holds, Transaction},
 };
 
@@ -20,7 +20,7 @@ pub(crate) const READ: &str = sql!("sql/read.sql");
 /// Timers by their ids.
 pub struct Read(pub Vec<TimerId>);
 
-impl Call<Sessions> for Read {
+impl Call<Connector> for Read {
     type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
     const WRITES: bool = false;
 
@@ -51,7 +51,7 @@ pub struct Probe;
 
 const PROBE: &str = sql!("sql/probe.sql");
 
-impl Call<Sessions> for Probe {
+impl Call<Connector> for Probe {
     type Answer = ();
     const WRITES: bool = false;
 
@@ -65,7 +65,7 @@ impl Call<Sessions> for Probe {
 /// Asks whether the server answers.
 pub struct Ping;
 
-impl Call<Sessions> for Ping {
+impl Call<Connector> for Ping {
     type Answer = ();
     const WRITES: bool = false;
 

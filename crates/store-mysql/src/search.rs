@@ -13,10 +13,10 @@ use store::{Filter, ListQuery};
 use store_sql::{Answer, Line, Source, Tally};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step, number},
     rows::Fields,
     session::Session,
-    sessions::Sessions,
 };
 
 /// A statement took longer than it may: MariaDB, MySQL.
@@ -28,7 +28,7 @@ pub struct Finder {
 }
 
 impl store_sql::Finder for Finder {
-    type Driver = Sessions;
+    type Driver = Connector;
 
     fn is_indexed(&self, _: &Namespace) -> bool {
         true

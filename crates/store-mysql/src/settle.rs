@@ -19,12 +19,12 @@ use store_sql::{Call, sql};
 use crate::{
     attempts::remember,
     change_all::DELETE_DUE,
+    connector::{Bulkhead, Connector},
     failure::{Failure, Step, Verdict},
     journal::Entries,
     literal,
     rows::{self, DueKey, Hex, json, shard_column},
     session::Session,
-    sessions::{Bulkhead, Sessions},
     transaction::{Holds, Transaction},
 };
 
@@ -234,7 +234,7 @@ async fn postpone(session: &mut Session, postponed: &[PostponeRow<'_>], entries:
     Ok(())
 }
 
-impl Call<Sessions> for Settle {
+impl Call<Connector> for Settle {
     type Answer = Vec<bool>;
     const WRITES: bool = true;
 

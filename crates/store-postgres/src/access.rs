@@ -6,8 +6,8 @@ use store::Unreadable;
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
-    sessions::Sessions,
 };
 
 pub(crate) const ADD_KEY: &str = sql!("sql/add_key.sql");
@@ -16,7 +16,7 @@ pub(crate) const REVOKE_KEY: &str = sql!("sql/revoke_key.sql");
 
 pub struct AddKey(pub AccessKey);
 
-impl Call<Sessions> for AddKey {
+impl Call<Connector> for AddKey {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -43,7 +43,7 @@ impl Call<Sessions> for AddKey {
 
 pub struct Keys;
 
-impl Call<Sessions> for Keys {
+impl Call<Connector> for Keys {
     type Answer = Vec<AccessKey>;
     const WRITES: bool = false;
 
@@ -79,7 +79,7 @@ pub struct RevokeKey {
     pub now: Timestamp,
 }
 
-impl Call<Sessions> for RevokeKey {
+impl Call<Connector> for RevokeKey {
     type Answer = bool;
     const WRITES: bool = true;
 

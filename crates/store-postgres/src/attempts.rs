@@ -10,9 +10,9 @@ use store::Unreadable;
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows::text_column,
-    sessions::Sessions,
 };
 
 /// The attempts of a batch of settlements, one array for each column; all of them NULL where a settlement carries none.
@@ -71,7 +71,7 @@ pub struct Attempts {
     pub id: TimerId,
 }
 
-impl Call<Sessions> for Attempts {
+impl Call<Connector> for Attempts {
     type Answer = Vec<Attempt>;
     const WRITES: bool = false;
 

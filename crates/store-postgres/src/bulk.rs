@@ -7,9 +7,9 @@ use sqlx::{PgConnection, types::Uuid};
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows::shard_column,
-    sessions::Sessions,
 };
 
 /// How often timers may move while we try to get hold of them.
@@ -36,7 +36,7 @@ impl CancelAll {
     }
 }
 
-impl Call<Sessions> for CancelAll {
+impl Call<Connector> for CancelAll {
     type Answer = HashSet<Uuid>;
     const WRITES: bool = true;
 

@@ -7,10 +7,10 @@ use store_sql::{Call, sql};
 
 use crate::{
     conflict::{NextAttempt, hold, renewed, replace},
+    connector::Connector,
     failure::{Failure, Step},
     read::Read,
     rows::{destination_column, shard_column},
-    sessions::Sessions,
 };
 
 pub struct Update {
@@ -19,7 +19,7 @@ pub struct Update {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Update {
+impl Call<Connector> for Update {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;
@@ -56,7 +56,7 @@ pub struct Cancel {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Cancel {
+impl Call<Connector> for Cancel {
     type Answer = Changed;
     const WRITES: bool = true;
 
@@ -105,7 +105,7 @@ pub struct CancelRevision {
     pub revision: u32,
 }
 
-impl Call<Sessions> for CancelRevision {
+impl Call<Connector> for CancelRevision {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;
@@ -143,7 +143,7 @@ pub struct Reopen {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Reopen {
+impl Call<Connector> for Reopen {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;
@@ -182,7 +182,7 @@ pub struct Revive {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Revive {
+impl Call<Connector> for Revive {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;

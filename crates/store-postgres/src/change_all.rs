@@ -14,11 +14,11 @@ use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Stan
 use store_sql::{Call, portions, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     operation::{LOCK_OPERATION, PROGRESS},
     read::Read,
     rows::{destination, destination_column, shard_column, text_column},
-    sessions::Sessions,
 };
 
 /// How often timers may move while we try to get hold of them.
@@ -118,7 +118,7 @@ impl Met {
     }
 }
 
-impl Call<Sessions> for ChangeAll {
+impl Call<Connector> for ChangeAll {
     type Answer = Option<Vec<BulkChange>>;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;

@@ -17,10 +17,10 @@ use store::{Claim, ClaimToken, Claimed, DueEntry, Epoch, OnLocked, ShardLease, S
 use store_sql::{Call, Standing, portions, sql};
 
 use crate::{
+    connector::{Bulkhead, Connector},
     due::entry,
     failure::{Failure, Step, Verdict},
     rows::{Fields, shard_column},
-    sessions::{Bulkhead, Sessions},
 };
 
 pub(crate) const CLAIM_AND_READ: &str = sql!("sql/claim_and_read.sql");
@@ -165,7 +165,7 @@ impl Wanted {
 /// The short way: see [`CLAIM_AND_READ`].
 struct TakeAndRead(Arc<Wanted>);
 
-impl Call<Sessions> for TakeAndRead {
+impl Call<Connector> for TakeAndRead {
     type Answer = Vec<Claimed>;
     const WRITES: bool = true;
 
@@ -188,7 +188,7 @@ enum Claiming {
     Read(Arc<Wanted>, Range<usize>),
 }
 
-impl Call<Sessions> for Claiming {
+impl Call<Connector> for Claiming {
     type Answer = Vec<Claimed>;
     const WRITES: bool = true;
 

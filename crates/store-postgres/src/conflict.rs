@@ -11,9 +11,9 @@ use store::Created;
 use store_sql::{Call, Standing, as_created, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows::{self, DefinitionColumns, Fields, shard_column},
-    sessions::Sessions,
 };
 
 /// How often a timer may move while we try to get hold of it.
@@ -191,7 +191,7 @@ impl Resolve {
     }
 }
 
-impl Call<Sessions> for Resolve {
+impl Call<Connector> for Resolve {
     /// `None` when nothing is in the way any more.
     type Answer = Option<Created>;
     const WRITES: bool = true;

@@ -15,11 +15,11 @@ use store_sql::{Call, Inserted, Inserts, Met, sql};
 
 use crate::{
     conflict::Resolve,
+    connector::{Bulkhead, Connector},
     default_index::DefaultIndex,
     failure::{Failure, Step, Verdict},
     read::Read,
     rows::DefinitionColumns,
-    sessions::{Bulkhead, Sessions},
 };
 
 pub(crate) const INSERT: &str = sql!("sql/insert.sql");
@@ -91,7 +91,7 @@ impl Insert {
     }
 }
 
-impl Call<Sessions> for Insert {
+impl Call<Connector> for Insert {
     type Answer = Inserted;
     const WRITES: bool = true;
 

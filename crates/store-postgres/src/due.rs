@@ -6,9 +6,9 @@ use store::{DueEntry, ShardCursor};
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows,
-    sessions::Sessions,
 };
 
 pub(crate) const DUE: &str = sql!("sql/due.sql");
@@ -44,7 +44,7 @@ impl Due {
     }
 }
 
-impl Call<Sessions> for Due {
+impl Call<Connector> for Due {
     type Answer = Vec<DueEntry>;
     const WRITES: bool = false;
 

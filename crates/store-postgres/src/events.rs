@@ -7,9 +7,9 @@ use store_sql::{Call, sql};
 
 use crate::{
     attempts::attempt,
+    connector::Connector,
     failure::{Failure, Step},
     rows,
-    sessions::Sessions,
 };
 
 pub(crate) const WATERMARK: &str = sql!("sql/watermark.sql");
@@ -22,7 +22,7 @@ const SOURCES: usize = 3;
 /// Which transactions are under way, those of other databases on the same server included.
 pub struct ReadWatermark;
 
-impl Call<Sessions> for ReadWatermark {
+impl Call<Connector> for ReadWatermark {
     type Answer = Watermark;
     const WRITES: bool = false;
 
@@ -43,7 +43,7 @@ pub struct Events {
     pub limit: usize,
 }
 
-impl Call<Sessions> for Events {
+impl Call<Connector> for Events {
     type Answer = EventPage;
     const WRITES: bool = false;
 
@@ -93,7 +93,7 @@ impl AttemptsAt {
     }
 }
 
-impl Call<Sessions> for AttemptsAt {
+impl Call<Connector> for AttemptsAt {
     type Answer = Vec<Option<Attempt>>;
     const WRITES: bool = false;
 
@@ -116,7 +116,7 @@ pub struct Forget {
     pub limit: usize,
 }
 
-impl Call<Sessions> for Forget {
+impl Call<Connector> for Forget {
     type Answer = usize;
     const WRITES: bool = true;
 

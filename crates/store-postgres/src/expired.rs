@@ -12,9 +12,9 @@ use store_sql::{Call, portions, sql};
 
 use crate::{
     claim::{ShardLeaseColumns, claimed},
+    connector::{Bulkhead, Connector},
     due::BEGINNING,
     failure::{Failure, Step},
-    sessions::{Bulkhead, Sessions},
 };
 
 /// How many rows of a shard one call looks at. Behind a destination that hangs there may be millions that are due and not
@@ -111,7 +111,7 @@ impl Found {
     }
 }
 
-impl Call<Sessions> for FindExpired {
+impl Call<Connector> for FindExpired {
     type Answer = Vec<Found>;
     const WRITES: bool = false;
 
@@ -131,7 +131,7 @@ impl Call<Sessions> for FindExpired {
 
 struct ReadExpired(Arc<Vec<Found>>, Range<usize>);
 
-impl Call<Sessions> for ReadExpired {
+impl Call<Connector> for ReadExpired {
     type Answer = Vec<Claimed>;
     const WRITES: bool = false;
 

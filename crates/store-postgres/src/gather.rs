@@ -30,9 +30,9 @@ pub(crate) use self::{cancel::CANCEL_FREE, replace::REPLACE_FREE};
 use self::{cancel::CancelFree, replace::ReplaceFree};
 use crate::{
     change::{Cancel, Update},
+    connector::Bulkhead,
     failure::{Failure, Verdict},
     read::Read,
-    sessions::Bulkhead,
 };
 
 /// As for creates: while one batch is being committed, the next is on its way.

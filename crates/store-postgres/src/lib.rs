@@ -26,6 +26,7 @@ mod change;
 mod change_all;
 mod claim;
 mod conflict;
+mod connector;
 mod create;
 mod default_index;
 mod due;
@@ -47,7 +48,6 @@ mod purge;
 mod read;
 mod rows;
 mod search;
-mod sessions;
 mod settle;
 #[doc(hidden)]
 pub mod statements;
@@ -75,12 +75,12 @@ use store::{
 use store_sql::{Count, List};
 
 use crate::{
+    connector::{Bulkhead, BulkheadConfig, Planning},
     create::Creates,
     default_index::DefaultIndex,
     gather::Gathered,
     nudge::{Inbox, Nudge, Sender},
     search::Finder,
-    sessions::{Bulkhead, Lane, Planning},
 };
 pub use crate::{
     open::{Durability, OpenError},
@@ -90,14 +90,14 @@ pub use crate::{
 /// Until the database says otherwise.
 const SHARDS: u16 = 64;
 
-const CALLERS: Lane = Lane {
+const CALLERS: BulkheadConfig = BulkheadConfig {
     name: "callers",
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
     deadline: Duration::from_secs(5),
     planning: Planning::Keyed,
 };
-const LISTS: Lane = Lane {
+const LISTS: BulkheadConfig = BulkheadConfig {
     name: "lists",
     sessions_max: SCANS_MAX,
     statement_timeout: Duration::from_secs(4),
@@ -105,14 +105,14 @@ const LISTS: Lane = Lane {
     planning: Planning::Ordered,
 };
 /// Bulk changes hold many rows for a while: they take no session from those that ask for one timer.
-const BULK: Lane = Lane {
+const BULK: BulkheadConfig = BulkheadConfig {
     name: "bulk",
     sessions_max: 2,
     statement_timeout: Duration::from_secs(8),
     deadline: Duration::from_secs(9),
     planning: Planning::Keyed,
 };
-const SCHEDULER: Lane = Lane {
+const SCHEDULER: BulkheadConfig = BulkheadConfig {
     name: "scheduler",
     sessions_max: 4,
     statement_timeout: Duration::from_secs(4),
@@ -120,7 +120,7 @@ const SCHEDULER: Lane = Lane {
     planning: Planning::Keyed,
 };
 /// Shorter than a node's lease: a session that hangs must leave time for another try before the shards are lost.
-const OWNERSHIP: Lane = Lane {
+const OWNERSHIP: BulkheadConfig = BulkheadConfig {
     name: "ownership",
     sessions_max: 2,
     statement_timeout: Duration::from_millis(1_500),
@@ -129,7 +129,7 @@ const OWNERSHIP: Lane = Lane {
 };
 
 /// For streams of events. Opened with the first of them.
-const EVENTS: Lane = Lane {
+const EVENTS: BulkheadConfig = BulkheadConfig {
     name: "events",
     sessions_max: 2,
     statement_timeout: Duration::from_secs(4),
@@ -138,7 +138,7 @@ const EVENTS: Lane = Lane {
 };
 
 /// No call waits for these, and a late one is worth nothing.
-const NUDGES: Lane = Lane {
+const NUDGES: BulkheadConfig = BulkheadConfig {
     name: "nudges",
     sessions_max: 1,
     statement_timeout: Duration::from_millis(1_500),

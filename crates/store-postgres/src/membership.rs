@@ -8,10 +8,10 @@ use store_sql::{Call, sql};
 
 use crate::{
     claim::lease_column,
+    connector::Connector,
     failure::{Failure, Step},
     ownership::{shard_lease, uuid},
     rows::text_column,
-    sessions::Sessions,
 };
 
 pub(crate) const HEARTBEAT: &str = sql!("sql/heartbeat.sql");
@@ -22,7 +22,7 @@ pub struct Heartbeat {
     pub lease: Span,
 }
 
-impl Call<Sessions> for Heartbeat {
+impl Call<Connector> for Heartbeat {
     type Answer = HeartbeatReply;
     const WRITES: bool = true;
 
@@ -59,7 +59,7 @@ fn reply(rows: &[PgRow]) -> Result<HeartbeatReply, sqlx::Error> {
 
 pub struct Look;
 
-impl Call<Sessions> for Look {
+impl Call<Connector> for Look {
     type Answer = Cluster;
     const WRITES: bool = false;
 

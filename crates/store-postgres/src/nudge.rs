@@ -27,8 +27,8 @@ use tokio::{
 };
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step, describe},
-    sessions::Sessions,
 };
 
 pub(crate) const NUDGE: &str = sql!("sql/nudge.sql");
@@ -66,7 +66,7 @@ impl Nudge {
     }
 }
 
-impl Call<Sessions> for Nudge {
+impl Call<Connector> for Nudge {
     type Answer = ();
     const WRITES: bool = true;
 

@@ -6,9 +6,9 @@ use store::{BulkOperation, Cursor, Epoch, OperationId, OperationState, Unreadabl
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows::text_column,
-    sessions::Sessions,
 };
 
 pub(crate) const INSERT_OPERATION: &str = sql!("sql/insert_operation.sql");
@@ -24,7 +24,7 @@ pub struct AddOperation {
     pub running_max: usize,
 }
 
-impl Call<Sessions> for AddOperation {
+impl Call<Connector> for AddOperation {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -55,7 +55,7 @@ pub struct Operations {
     pub limit: usize,
 }
 
-impl Call<Sessions> for Operations {
+impl Call<Connector> for Operations {
     type Answer = Vec<BulkOperation>;
     const WRITES: bool = false;
 
@@ -70,7 +70,7 @@ impl Call<Sessions> for Operations {
 
 pub struct TakeOperation(pub Span);
 
-impl Call<Sessions> for TakeOperation {
+impl Call<Connector> for TakeOperation {
     type Answer = Option<BulkOperation>;
     const WRITES: bool = true;
 
@@ -88,7 +88,7 @@ pub struct FinishOperation {
     pub now: Timestamp,
 }
 
-impl Call<Sessions> for FinishOperation {
+impl Call<Connector> for FinishOperation {
     type Answer = bool;
     const WRITES: bool = true;
 
@@ -108,7 +108,7 @@ pub struct PurgeOperations {
     pub limit: usize,
 }
 
-impl Call<Sessions> for PurgeOperations {
+impl Call<Connector> for PurgeOperations {
     type Answer = usize;
     const WRITES: bool = true;
 

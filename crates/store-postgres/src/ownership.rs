@@ -13,8 +13,8 @@ use store_sql::{Call, sql};
 
 use crate::{
     claim::ShardLeaseColumns,
+    connector::Connector,
     failure::{Failure, Step},
-    sessions::Sessions,
 };
 
 pub(crate) const ACQUIRE: &str = sql!("sql/acquire.sql");
@@ -35,7 +35,7 @@ impl Acquire {
     }
 }
 
-impl Call<Sessions> for Acquire {
+impl Call<Connector> for Acquire {
     type Answer = Vec<ShardLease>;
     const WRITES: bool = true;
 
@@ -67,7 +67,7 @@ impl Release {
     }
 }
 
-impl Call<Sessions> for Release {
+impl Call<Connector> for Release {
     type Answer = ();
     const WRITES: bool = true;
 
@@ -85,7 +85,7 @@ impl Call<Sessions> for Release {
 
 pub struct Leave(pub NodeId);
 
-impl Call<Sessions> for Leave {
+impl Call<Connector> for Leave {
     type Answer = ();
     const WRITES: bool = true;
 

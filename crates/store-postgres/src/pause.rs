@@ -8,9 +8,9 @@ use store_sql::Call;
 use crate::{
     change_all::{Rows, apply},
     conflict::{Held, hold},
+    connector::Connector,
     failure::{Failure, Step},
     rows::text_column,
-    sessions::Sessions,
 };
 
 pub struct Pause {
@@ -21,7 +21,7 @@ pub struct Pause {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Pause {
+impl Call<Connector> for Pause {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;
@@ -51,7 +51,7 @@ pub struct Resume {
     pub shards: u16,
 }
 
-impl Call<Sessions> for Resume {
+impl Call<Connector> for Resume {
     type Answer = Changed;
     const WRITES: bool = true;
     const LEAVES_A_TRANSACTION: bool = true;

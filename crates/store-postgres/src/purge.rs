@@ -5,8 +5,8 @@ use sqlx::PgConnection;
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step, cause},
-    sessions::Sessions,
 };
 
 pub(crate) const PURGE: &str = sql!("sql/purge.sql");
@@ -21,7 +21,7 @@ pub struct Purge {
     pub limit: i64,
 }
 
-impl Call<Sessions> for Purge {
+impl Call<Connector> for Purge {
     type Answer = usize;
     const WRITES: bool = true;
 

@@ -8,9 +8,9 @@ use store::Unreadable;
 use store_sql::{Call, Met, Standing, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows::{self, Fields, shard_column},
-    sessions::Sessions,
 };
 
 pub(crate) const READ: &str = sql!("sql/read.sql");
@@ -30,7 +30,7 @@ impl Read {
     }
 }
 
-impl Call<Sessions> for Read {
+impl Call<Connector> for Read {
     type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
     const WRITES: bool = false;
 
@@ -63,7 +63,7 @@ const PROBE_WITHOUT_TEMPORARY_TABLES: &str = sql!("sql/probe_without_temporary_t
 
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-impl Call<Sessions> for Probe {
+impl Call<Connector> for Probe {
     type Answer = ();
     const WRITES: bool = false;
 
@@ -81,7 +81,7 @@ impl Call<Sessions> for Probe {
 /// Asks whether the server answers.
 pub struct Ping;
 
-impl Call<Sessions> for Ping {
+impl Call<Connector> for Ping {
     type Answer = ();
     const WRITES: bool = false;
 

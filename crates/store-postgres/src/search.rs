@@ -10,10 +10,10 @@ use store::{Filter, ListQuery};
 use store_sql::{Answer, Line, Source, Tally};
 
 use crate::{
+    connector::Connector,
     default_index::DefaultIndex,
     failure::{Failure, Step},
     rows::Fields,
-    sessions::Sessions,
 };
 
 const QUERY_CANCELED: &str = "57014";
@@ -25,7 +25,7 @@ pub struct Finder {
 }
 
 impl store_sql::Finder for Finder {
-    type Driver = Sessions;
+    type Driver = Connector;
 
     fn is_indexed(&self, namespace: &Namespace) -> bool {
         namespace.as_str() != Namespace::DEFAULT || self.default_index.is_there()

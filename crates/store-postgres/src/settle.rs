@@ -8,9 +8,9 @@ use store_sql::{Call, sql};
 
 use crate::{
     attempts::AttemptColumns,
+    connector::{Bulkhead, Connector},
     failure::{Failure, Step, Verdict},
     rows::{shard_column, text_column},
-    sessions::{Bulkhead, Sessions},
 };
 
 // Each in two forms: most batches carry no attempt, and then nothing is paid for one. `…_AGAIN` is for a batch that met an
@@ -82,7 +82,7 @@ impl Finish {
     }
 }
 
-impl Call<Sessions> for Finish {
+impl Call<Connector> for Finish {
     type Answer = Vec<i64>;
     const WRITES: bool = true;
 
@@ -98,7 +98,7 @@ impl Call<Sessions> for Finish {
     }
 }
 
-impl Call<Sessions> for Postpone {
+impl Call<Connector> for Postpone {
     type Answer = Vec<i64>;
     const WRITES: bool = true;
 

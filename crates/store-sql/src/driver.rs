@@ -8,7 +8,7 @@ use domain::Cause;
 pub trait Driver: Debug + Send + Sync + 'static {
     /// The server's name, for messages.
     const SERVER: &'static str;
-    /// The counter of sessions that broke or did not answer in time, by lane.
+    /// The counter of sessions that broke or did not answer in time, by bulkhead. The label is `lane`, which dashboards know.
     const SESSIONS_DISCARDED: &'static str;
     /// The counter of statements that were made again because other sessions were in their way.
     const CONTENTION: &'static str;

@@ -4,9 +4,9 @@ use store::{DueCounts, DueQuery};
 use store_sql::{Call, ShardPortions, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     session::Session,
-    sessions::Sessions,
 };
 
 const DUE_COUNTS: &str = sql!("../sql/due_counts.sql");
@@ -32,7 +32,7 @@ impl Counts {
     }
 }
 
-impl Call<Sessions> for Counts {
+impl Call<Connector> for Counts {
     type Answer = DueCounts;
     const WRITES: bool = false;
 

@@ -10,10 +10,10 @@ use store_sql::{Call, ShardPortions, sql};
 
 use super::{counts::of_shards, reports::parse};
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows,
     session::Session,
-    sessions::Sessions,
 };
 
 const NEXT_NAMESPACE: &str = sql!("../sql/next_namespace.sql");
@@ -85,7 +85,7 @@ impl Namespaces {
     }
 }
 
-impl Call<Sessions> for Namespaces {
+impl Call<Connector> for Namespaces {
     type Answer = NamespaceCounts;
     const WRITES: bool = false;
 

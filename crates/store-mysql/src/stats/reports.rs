@@ -6,11 +6,11 @@ use store_sql::{Call, sql};
 
 use super::counts::{hex, names};
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     ownership::uuid,
     rows::{self, Hex},
     session::Session,
-    sessions::Sessions,
     transaction::{Holds, Transaction},
 };
 
@@ -79,7 +79,7 @@ impl Record {
     }
 }
 
-impl Call<Sessions> for Record {
+impl Call<Connector> for Record {
     type Answer = ();
     const WRITES: bool = true;
 
@@ -118,7 +118,7 @@ impl Digests {
     }
 }
 
-impl Call<Sessions> for Digests {
+impl Call<Connector> for Digests {
     type Answer = Vec<NodeDigest>;
     const WRITES: bool = false;
 
@@ -148,7 +148,7 @@ impl Receivers {
     }
 }
 
-impl Call<Sessions> for Receivers {
+impl Call<Connector> for Receivers {
     type Answer = Vec<NodeReceiver>;
     const WRITES: bool = false;
 

@@ -6,10 +6,10 @@ use store::Changed;
 use store_sql::{Call, Met, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     read::Read,
     rows::{self, shard_column},
-    sessions::Sessions,
 };
 
 pub(crate) const CANCEL_FREE: &str = sql!("../sql/cancel_free.sql");
@@ -40,7 +40,7 @@ impl CancelFree {
     }
 }
 
-impl Call<Sessions> for CancelFree {
+impl Call<Connector> for CancelFree {
     type Answer = Vec<Option<Changed>>;
     const WRITES: bool = true;
 

@@ -6,9 +6,9 @@ use store::Changed;
 use store_sql::{Call, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     rows::{self, DefinitionColumns},
-    sessions::Sessions,
 };
 
 pub(crate) const REPLACE_FREE: &str = sql!("../sql/replace_free.sql");
@@ -34,7 +34,7 @@ impl ReplaceFree {
     }
 }
 
-impl Call<Sessions> for ReplaceFree {
+impl Call<Connector> for ReplaceFree {
     type Answer = Vec<Option<Changed>>;
     const WRITES: bool = true;
 

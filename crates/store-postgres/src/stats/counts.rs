@@ -4,8 +4,8 @@ use store::{DueCounts, DueQuery};
 use store_sql::{Call, ShardPortions, sql};
 
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
-    sessions::Sessions,
 };
 
 const DUE_COUNTS: &str = sql!("../sql/due_counts.sql");
@@ -35,7 +35,7 @@ impl Counts {
     }
 }
 
-impl Call<Sessions> for Counts {
+impl Call<Connector> for Counts {
     type Answer = DueCounts;
     const WRITES: bool = false;
 

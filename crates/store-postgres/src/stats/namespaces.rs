@@ -10,8 +10,8 @@ use store_sql::{Call, ShardPortions, sql};
 
 use super::reports::parse;
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
-    sessions::Sessions,
 };
 
 const NAMESPACES: &str = sql!("../sql/namespaces.sql");
@@ -77,7 +77,7 @@ impl Namespaces {
     }
 }
 
-impl Call<Sessions> for Namespaces {
+impl Call<Connector> for Namespaces {
     type Answer = NamespaceCounts;
     const WRITES: bool = false;
 

@@ -5,10 +5,10 @@ use store_sql::{Call, sql};
 
 use super::counts::names;
 use crate::{
+    connector::Connector,
     failure::{Failure, Step},
     ownership::uuid,
     rows::text_column,
-    sessions::Sessions,
 };
 
 const RECORD_STATS: &str = sql!("../sql/record_stats.sql");
@@ -69,7 +69,7 @@ impl Record {
     }
 }
 
-impl Call<Sessions> for Record {
+impl Call<Connector> for Record {
     type Answer = ();
     const WRITES: bool = true;
 
@@ -104,7 +104,7 @@ impl Digests {
     }
 }
 
-impl Call<Sessions> for Digests {
+impl Call<Connector> for Digests {
     type Answer = Vec<NodeDigest>;
     const WRITES: bool = false;
 
@@ -134,7 +134,7 @@ impl Receivers {
     }
 }
 
-impl Call<Sessions> for Receivers {
+impl Call<Connector> for Receivers {
     type Answer = Vec<NodeReceiver>;
     const WRITES: bool = false;
 

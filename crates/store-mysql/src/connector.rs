@@ -1,4 +1,4 @@
-//! Sessions with the server, and the bulkheads that they are divided among.
+//! How sessions with the server are opened, and the bulkheads that they are divided among.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::{
     tidb,
 };
 
-pub type Bulkhead = store_sql::Bulkhead<Sessions>;
+pub type Bulkhead = store_sql::Bulkhead<Connector>;
 
 /// Opens sessions that are set up alike.
 #[derive(Debug)]
-pub struct Sessions {
+pub struct Connector {
     options: MySqlConnectOptions,
     lock_timeout: Duration,
 }
 
-impl Driver for Sessions {
+impl Driver for Connector {
     const SERVER: &'static str = "MySQL";
     const SESSIONS_DISCARDED: &'static str = "timer_mysql_sessions_discarded_total";
     const CONTENTION: &'static str = "timer_mysql_contention_total";
@@ -78,7 +78,7 @@ fn is_passing(error: &sqlx::Error) -> bool {
 
 /// How much a bulkhead may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Lane {
+pub struct BulkheadConfig {
     pub name: &'static str,
     pub sessions_max: usize,
     /// How long a row is waited for that another session holds.
@@ -86,11 +86,11 @@ pub struct Lane {
     pub deadline: Duration,
 }
 
-impl Lane {
+impl BulkheadConfig {
     /// Opens no session yet.
     pub fn bulkhead(self, options: &MySqlConnectOptions) -> Bulkhead {
         let Self { name, sessions_max, lock_timeout, deadline } = self;
-        let sessions = Sessions { options: options.clone(), lock_timeout };
-        Bulkhead::new(sessions, BulkheadLimits { name, sessions_max, deadline })
+        let connector = Connector { options: options.clone(), lock_timeout };
+        Bulkhead::new(connector, BulkheadLimits { name, sessions_max, deadline })
     }
 }

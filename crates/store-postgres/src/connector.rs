@@ -1,4 +1,4 @@
-//! Sessions with PostgreSQL, and the bulkheads that they are divided among.
+//! How sessions with PostgreSQL are opened, and the bulkheads that they are divided among.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::{
     options::{KEYED_STATEMENTS, ORDERED_STATEMENTS},
 };
 
-pub type Bulkhead = store_sql::Bulkhead<Sessions>;
+pub type Bulkhead = store_sql::Bulkhead<Connector>;
 
 /// Opens sessions that are set up alike.
 #[derive(Debug)]
-pub struct Sessions(PgConnectOptions);
+pub struct Connector(PgConnectOptions);
 
-impl Driver for Sessions {
+impl Driver for Connector {
     const SERVER: &'static str = "PostgreSQL";
     const SESSIONS_DISCARDED: &'static str = "timer_postgres_sessions_discarded_total";
     const CONTENTION: &'static str = "timer_postgres_contention_total";
@@ -59,7 +59,7 @@ pub enum Planning {
 
 /// How much a bulkhead may take, and what its statements are like.
 #[derive(Debug, Clone, Copy)]
-pub struct Lane {
+pub struct BulkheadConfig {
     pub name: &'static str,
     pub sessions_max: usize,
     /// The server ends a statement before we give up on it: then it is certain that nothing was done.
@@ -68,7 +68,7 @@ pub struct Lane {
     pub planning: Planning,
 }
 
-impl Lane {
+impl BulkheadConfig {
     /// Opens no session yet.
     pub fn bulkhead(self, options: &PgConnectOptions) -> Bulkhead {
         let Self { name, sessions_max, statement_timeout, deadline, planning } = self;
@@ -77,6 +77,6 @@ impl Lane {
             Planning::Keyed => options.options(KEYED_STATEMENTS),
             Planning::Ordered => options.options(ORDERED_STATEMENTS),
         };
-        Bulkhead::new(Sessions(options), BulkheadLimits { name, sessions_max, deadline })
+        Bulkhead::new(Connector(options), BulkheadLimits { name, sessions_max, deadline })
     }
 }
