@@ -12,8 +12,8 @@ use store_partitioned::{Columns, Condition, Consistency, Database, Outcome, Part
 use crate::{
     CassandraOptions, Durability, OpenError,
     failure::of_read,
-    lane::Lanes,
     open,
+    partition_queue::PartitionQueues,
     read::Reader,
     schema,
     statements::{Levels, Statements},
@@ -32,7 +32,7 @@ pub struct Cassandra {
     durability: Durability,
     reader: Arc<Reader>,
     writer: Arc<Writer>,
-    lanes: Lanes,
+    queues: PartitionQueues,
 }
 
 impl Cassandra {
@@ -51,8 +51,8 @@ impl Cassandra {
             observed: Observed::default(),
         });
         let writer = Arc::new(Writer::new(Arc::clone(&session), statements, Arc::clone(&reader)));
-        let lanes = Lanes::new(Arc::clone(&reader), Arc::clone(&writer));
-        Ok(Self { options: options.clone(), session, durability, reader, writer, lanes })
+        let queues = PartitionQueues::new(Arc::clone(&reader), Arc::clone(&writer));
+        Ok(Self { options: options.clone(), session, durability, reader, writer, queues })
     }
 
     /// What stands between an acknowledged timer and a failure.
@@ -98,7 +98,7 @@ impl Database for Cassandra {
             return Ok(Vec::new());
         }
         match consistency {
-            Consistency::Linearizable => self.lanes.read(partition, keys.to_vec(), columns).await,
+            Consistency::Linearizable => self.queues.read(partition, keys.to_vec(), columns).await,
             other => self.reader.read(partition, keys, columns, self.reader.levels.of(other)).await,
         }
     }
@@ -121,13 +121,13 @@ impl Database for Cassandra {
         let (plain, conditional): (Vec<Write>, Vec<Write>) =
             writes.into_iter().partition(|write| write.condition == Condition::Any);
         if plain.is_empty() {
-            return self.lanes.write(partition, conditional).await;
+            return self.queues.write(partition, conditional).await;
         }
         let mut plain = self.writer.write_plainly(partition, plain).await.into_iter();
         if conditional.is_empty() {
             return Ok(plain.collect());
         }
-        let mut conditional = self.lanes.write(partition, conditional).await?.into_iter();
+        let mut conditional = self.queues.write(partition, conditional).await?.into_iter();
         let next = |is_plain: bool| if is_plain { plain.next() } else { conditional.next() };
         Ok(are_plain.into_iter().filter_map(next).collect())
     }

@@ -1,15 +1,15 @@
 //! Timers in Apache Cassandra, 4.1 or 5.0: the driver on which `store-partitioned` keeps the contract of a store.
 //!
 //! ```text
-//!   write, conditional ─▶ the lane of its partition: what waits there, one conditional batch, one Paxos round at a time ─┐
-//!   read, linearizable ─▶ the same lane: what waits there, one SERIAL read ──────────────────────────────────────────────┼─▶ Cassandra
-//!   write without condition, other reads, ranges ────────────────────────────────────────────────────────────────────────┘
+//!   write, conditional ─▶ the queue of its partition: what waits there, one conditional batch, one Paxos round at a time ─┐
+//!   read, linearizable ─▶ the same queue: what waits there, one SERIAL read ──────────────────────────────────────────────┼─▶ Cassandra
+//!   write without condition, other reads, ranges ─────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! One table holds everything (`schema.rs`): a partition of the store is a partition of the table, and holds its rows (kind 0) beside the
 //! entries of its indexes (kinds 1 to 4), because a conditional batch of Cassandra stays in one partition of one table. Such a
 //! batch is all or nothing, so what its conditions refuse is taken out and the rest is sent again (`write.rs`). Two Paxos
-//! rounds on one partition hinder each other, so a process has one at a time (`lane.rs`).
+//! rounds on one partition hinder each other, so a process has one at a time (`partition_queue.rs`).
 //!
 //! Where timers were due and fired, Cassandra keeps the marks of what was deleted for hours. A partition notes which stretches of its
 //! indexes are empty, so that ranges pass over them (`gaps.rs`, `tidy.rs`).
@@ -19,9 +19,9 @@
 mod cassandra;
 mod failure;
 mod gaps;
-mod lane;
 mod open;
 mod options;
+mod partition_queue;
 mod read;
 mod schema;
 mod statements;

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::{
     failure::{of_write, unreadable},
     gaps::Gaps,
-    lane::portions,
+    partition_queue::portions,
     read::{Reader, version},
     schema::{NOTE, ROW},
     statements::{Column, Statements, Values},

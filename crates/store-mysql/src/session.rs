@@ -38,13 +38,13 @@ impl Dialect {
 pub struct Session {
     connection: MySqlConnection,
     dialect: Dialect,
-    /// Which lane its transactions lock, on TiDB: chosen with the first of them that records events.
-    lane: Option<u32>,
+    /// Which stripe its transactions lock, on TiDB: chosen with the first of them that records events.
+    stripe: Option<u32>,
 }
 
 impl Session {
     pub const fn new(connection: MySqlConnection, dialect: Dialect) -> Self {
-        Self { connection, dialect, lane: None }
+        Self { connection, dialect, stripe: None }
     }
 
     pub const fn dialect(&self) -> Dialect {
@@ -55,7 +55,7 @@ impl Session {
     pub fn event_lock(&mut self) -> Cow<'static, str> {
         match self.dialect {
             Dialect::Mysql => Cow::Borrowed(LOCK_GENERATION),
-            Dialect::Tidb => Cow::Owned(tidb::lock(*self.lane.get_or_insert_with(tidb::next_lane))),
+            Dialect::Tidb => Cow::Owned(tidb::lock(*self.stripe.get_or_insert_with(tidb::next_stripe))),
         }
     }
 

@@ -14,9 +14,9 @@
 //! Tables are kept in the order of their keys, a range on each server. The ids of timers rise with time, so that all creates would go to one
 //! server: tables that begin with an id are divided by it ([`spread`]). `due` begins with the shard, and is spread as it is.
 //!
-//! All writes would queue for the one generation that they share elsewhere (`events.rs`). Here there are a few rows instead, the lanes, of
-//! which each session that records events locks its own, and a reader of events locks each in turn: it has waited for all that had begun
-//! before.
+//! All writes would queue for the one generation that they share elsewhere (`events.rs`). Here there are a few rows instead, the stripes
+//! of a striped lock: each session that records events locks its own, and a reader of events locks each in turn, so that it has waited for all
+//! that had begun before.
 
 use std::{
     fmt::Write,
@@ -74,28 +74,28 @@ pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic', SESSION t
      CREATE TEMPORARY TABLE IF NOT EXISTS given (n BIGINT NOT NULL PRIMARY KEY, line JSON NOT NULL)";
 
 /// How many writes that record events go side by side. They have the numbers from 1 in `generation`. More than a process has sessions that
-/// record events: each has a lane of its own, so that a process does not wait for itself.
-const LANES: u32 = 16;
+/// record events: each has a stripe of its own, so that a process does not wait for itself.
+const STRIPES: u32 = 16;
 
-/// The lane of a session that is about to record its first event. Each process begins with another one.
-pub fn next_lane() -> u32 {
+/// The stripe of a session that is about to record its first event. Each process begins with another one.
+pub fn next_stripe() -> u32 {
     static NEXT: LazyLock<AtomicU32> =
         LazyLock::new(|| AtomicU32::new(u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or(0)));
-    NEXT.fetch_add(1, Ordering::Relaxed) % LANES + 1
+    NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES + 1
 }
 
-/// Locks one of the lanes.
-pub fn lock(lane: u32) -> String {
-    format!("SELECT n FROM generation WHERE n = {lane} FOR UPDATE")
+/// Locks one of the stripes.
+pub fn lock(stripe: u32) -> String {
+    format!("SELECT n FROM generation WHERE n = {stripe} FOR UPDATE")
 }
 
 /// Waits for every write that has begun: none of them is open any more.
 pub async fn watermark(session: &mut Session) -> Result<Watermark, Failure> {
     let at: i64 = sqlx::raw_sql(NOW).fetch_one(&mut *session).await.or_not_done()?.try_get("now").or_not_done()?;
     let mut text = String::new();
-    for lane in 1..=LANES {
+    for stripe in 1..=STRIPES {
         // Writing to a text cannot fail.
-        let _ = write!(text, "START TRANSACTION; {}; COMMIT; ", lock(lane));
+        let _ = write!(text, "START TRANSACTION; {}; COMMIT; ", lock(stripe));
     }
     sqlx::raw_sql(AssertSqlSafe(text)).execute(session).await.or_not_done()?;
     let next = at.unsigned_abs();

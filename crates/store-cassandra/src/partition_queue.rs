@@ -1,4 +1,4 @@
-//! The lane of a partition: what waits for a Paxos round there, gathered, one round at a time.
+//! The queue of a partition: what waits for a Paxos round there, gathered, one round at a time.
 //!
 //! ```text
 //!   callers ─▶ queue of the partition ─▶ one task while something waits: reads at once, then one batch of writes, and again
@@ -41,20 +41,20 @@ struct Waiting {
 }
 
 #[derive(Default)]
-struct Lane {
+struct PartitionQueue {
     waiting: Mutex<Waiting>,
 }
 
-/// The lanes of all partitions. A store has few: some for each of its shards.
-pub struct Lanes {
-    lanes: Mutex<HashMap<Partition, Arc<Lane>>>,
+/// The queues of all partitions. A store has few: some for each of its shards.
+pub struct PartitionQueues {
+    queues: Mutex<HashMap<Partition, Arc<PartitionQueue>>>,
     reader: Arc<Reader>,
     writer: Arc<Writer>,
 }
 
-impl Lanes {
+impl PartitionQueues {
     pub fn new(reader: Arc<Reader>, writer: Arc<Writer>) -> Self {
-        Self { lanes: Mutex::default(), reader, writer }
+        Self { queues: Mutex::default(), reader, writer }
     }
 
     /// Writes under conditions, together with what else waits for this partition.
@@ -72,31 +72,31 @@ impl Lanes {
     }
 
     fn join(&self, partition: &Partition, add: impl FnOnce(&mut Waiting)) {
-        let lane = {
-            let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(lanes.entry(partition.clone()).or_default())
+        let queue = {
+            let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(queues.entry(partition.clone()).or_default())
         };
-        let mut waiting = lane.waiting();
+        let mut waiting = queue.waiting();
         add(&mut waiting);
         if !waiting.is_served {
             waiting.is_served = true;
             drop(waiting);
             // By a task of its own: a caller that gives up must not leave those behind that wait with it.
-            let serving = Serving { lane, partition: partition.clone(), is_over: false };
+            let serving = Serving { queue, partition: partition.clone(), is_over: false };
             tokio::spawn(serving.serve(Arc::clone(&self.reader), Arc::clone(&self.writer)));
         }
     }
 }
 
-impl Lane {
+impl PartitionQueue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The task that serves a lane.
+/// The task that serves a queue.
 struct Serving {
-    lane: Arc<Lane>,
+    queue: Arc<PartitionQueue>,
     partition: Partition,
     is_over: bool,
 }
@@ -105,7 +105,7 @@ struct Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         if !self.is_over {
-            self.lane.waiting().is_served = false;
+            self.queue.waiting().is_served = false;
         }
     }
 }
@@ -114,7 +114,7 @@ impl Serving {
     async fn serve(mut self, reader: Arc<Reader>, writer: Arc<Writer>) {
         loop {
             let (reads, writes) = {
-                let mut waiting = self.lane.waiting();
+                let mut waiting = self.queue.waiting();
                 let reads = std::mem::take(&mut waiting.reads);
                 let writes = next_batch(&mut waiting.writes);
                 if reads.is_empty() && writes.is_empty() {
