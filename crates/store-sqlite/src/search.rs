@@ -5,7 +5,7 @@
 //!                                                                                   └── every 256: is there time left?
 //! ```
 //!
-//! A plan takes the way on which least is in between: along an index in the order of the list, or from the few that have a rare
+//! A plan takes the access path on which least is in between: along an index in the order of the list, or from the few that have a rare
 //! status, a small namespace or a narrow period, which are sorted. What no index knows is decided in memory, timer by timer, so
 //! that a search can stop at any of them and go on from there.
 
@@ -24,7 +24,7 @@ use self::{look_up::LookUp, stream::Merged};
 use crate::{failure::Failure, tally};
 
 #[cfg(test)]
-pub use self::{look_up::LOOK_AT, plan::Way, stream::statement};
+pub use self::{look_up::LOOK_AT, plan::AccessPath, stream::statement};
 
 /// So many timers are looked at between two looks at the clock.
 const LOOKED_AT_ONCE: u64 = 256;
@@ -119,7 +119,7 @@ impl<'c> Walk<'c> {
     fn begin(snapshot: &'c Connection, plan: &Plan, query: &'c ListQuery, budget: Duration) -> Result<Self, Failure> {
         let wanted = u64::from(query.limit).saturating_add(query.offset).saturating_add(1);
         Ok(Self {
-            streams: Merged::new(snapshot, plan.ways.clone(), query, wanted),
+            streams: Merged::new(snapshot, plan.paths.clone(), query, wanted),
             look_up: LookUp::prepare(snapshot, &query.filter)?,
             deadline: Instant::now() + budget,
             scanned: 0,

@@ -1,4 +1,4 @@
-//! Which way a search takes.
+//! Which access paths a search takes.
 
 use domain::{Group, Namespace, Status, TimerId};
 use rusqlite::{Connection, ToSql};
@@ -11,9 +11,9 @@ pub const FEW: u64 = 20_000;
 /// For so many namespaces the index is walked along once each.
 const NAMESPACES_MERGED_MAX: usize = 16;
 
-/// A stream of timers in the order of a list.
+/// An access path: where a search finds timers, and in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum AccessPath {
     /// These timers.
     Ids(Vec<TimerId>),
     /// All, in the order of creation.
@@ -34,7 +34,7 @@ pub enum Way {
     Status(Status),
 }
 
-impl Way {
+impl AccessPath {
     pub const BY_TIME: [Self; 4] = [Self::Due, Self::Moved, Self::Finished, Self::Paused];
 
     /// Whether the order of the list is another one than that in which they are found, so that all of them are fetched and sorted.
@@ -59,26 +59,26 @@ impl Way {
     }
 }
 
-/// The ways of a search, and how many timers are met on them, or more.
+/// The access paths of a search, and how many timers are met on them, or more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    pub ways: Vec<Way>,
+    pub paths: Vec<AccessPath>,
     pub size: u64,
 }
 
 impl Plan {
-    /// The numbers that every transaction keeps tell how many timers lie on each way.
+    /// The numbers that every transaction keeps tell how many timers lie on each access path.
     pub fn choose(connection: &Connection, query: &ListQuery) -> Result<Self, Failure> {
         let ListQuery { filter, sort, .. } = query;
         let by_status_and_namespace =
             Filter { status: filter.status.clone(), namespaces: filter.namespaces.clone(), ..Filter::default() };
         let most = tally::count(connection, &by_status_and_namespace)?;
         if most == 0 {
-            return Ok(Self { ways: Vec::new(), size: 0 });
+            return Ok(Self { paths: Vec::new(), size: 0 });
         }
         if let (Some(key), false) = (&filter.key, filter.namespaces.is_empty()) {
             let ids: Vec<_> = filter.namespaces.iter().map(|namespace| TimerId::keyed(namespace, key)).collect();
-            return Ok(Self { size: ids.len() as u64, ways: vec![Way::Ids(ids)] });
+            return Ok(Self { size: ids.len() as u64, paths: vec![AccessPath::Ids(ids)] });
         }
         let in_order = in_order(connection, filter, *sort)?;
         let few = few(connection, filter, *sort)?;
@@ -90,19 +90,19 @@ impl Plan {
     }
 }
 
-/// The way along the order of the list.
+/// The access path along the order of the list.
 fn in_order(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Plan, Failure> {
     let all = tally::count(connection, &Filter::default())?;
-    let ways = match sort {
+    let paths = match sort {
         Sort::CreatedAt if is_merged(connection, &filter.namespaces)? => {
             let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
-            let ways = filter.namespaces.iter().cloned().map(Way::Namespace).collect();
-            return Ok(Plan { ways, size: tally::count(connection, &of_namespaces)? });
+            let paths = filter.namespaces.iter().cloned().map(AccessPath::Namespace).collect();
+            return Ok(Plan { paths, size: tally::count(connection, &of_namespaces)? });
         }
-        Sort::CreatedAt => vec![Way::Created],
-        Sort::ExecuteAt => Way::BY_TIME.into_iter().filter(|way| way.can_meet(&filter.status)).collect(),
+        Sort::CreatedAt => vec![AccessPath::Created],
+        Sort::ExecuteAt => AccessPath::BY_TIME.into_iter().filter(|path| path.can_meet(&filter.status)).collect(),
     };
-    Ok(Plan { ways, size: all })
+    Ok(Plan { paths, size: all })
 }
 
 fn is_merged(connection: &Connection, namespaces: &[Namespace]) -> Result<bool, Failure> {
@@ -114,20 +114,20 @@ fn is_merged(connection: &Connection, namespaces: &[Namespace]) -> Result<bool, 
     Ok((1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len()))
 }
 
-/// The shortest way on which there are few timers, to be sorted.
+/// The shortest access path on which there are few timers, to be sorted.
 fn few(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Option<Plan>, Failure> {
     let mut plans = vec![of_statuses(connection, filter)?, of_group(connection, filter)?];
     if sort == Sort::ExecuteAt && is_merged(connection, &filter.namespaces)? {
         let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
-        let ways = filter.namespaces.iter().cloned().map(Way::Namespace).collect();
-        plans.push(Some(Plan { ways, size: tally::count(connection, &of_namespaces)? }));
+        let paths = filter.namespaces.iter().cloned().map(AccessPath::Namespace).collect();
+        plans.push(Some(Plan { paths, size: tally::count(connection, &of_namespaces)? }));
     }
     if sort == Sort::ExecuteAt && !filter.created.is_always() {
-        plans.push(Some(Plan { ways: vec![Way::Created], size: created_within(connection, &filter.created)? }));
+        plans.push(Some(Plan { paths: vec![AccessPath::Created], size: created_within(connection, &filter.created)? }));
     }
     if sort == Sort::CreatedAt && !filter.due.is_always() {
-        let ways = Way::BY_TIME.into_iter().filter(|way| way.can_meet(&filter.status)).collect();
-        plans.push(Some(Plan { ways, size: due_within(connection, &filter.due)? }));
+        let paths = AccessPath::BY_TIME.into_iter().filter(|path| path.can_meet(&filter.status)).collect();
+        plans.push(Some(Plan { paths, size: due_within(connection, &filter.due)? }));
     }
     Ok(plans.into_iter().flatten().filter(|plan| plan.size <= FEW).min_by_key(|plan| plan.size))
 }
@@ -149,20 +149,20 @@ fn of_statuses(connection: &Connection, filter: &Filter) -> Result<Option<Plan>,
             }
         };
     }
-    Ok(Some(Plan { ways: filter.status.iter().copied().map(Way::Status).collect(), size: passed_over }))
+    Ok(Some(Plan { paths: filter.status.iter().copied().map(AccessPath::Status).collect(), size: passed_over }))
 }
 
 /// `None` where no group is asked for, or not within namespaces.
 fn of_group(connection: &Connection, filter: &Filter) -> Result<Option<Plan>, Failure> {
     let Some(group) = filter.group.as_ref().filter(|_| !filter.namespaces.is_empty()) else { return Ok(None) };
-    let mut plan = Plan { ways: Vec::new(), size: 0 };
+    let mut plan = Plan { paths: Vec::new(), size: 0 };
     let rows = "definition INDEXED BY definition_group WHERE namespace = ?1 AND group_name = ?2";
     let mut statement = connection.prepare_cached(&format!("SELECT count(*) AS timers FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
     for namespace in &filter.namespaces {
         let parameters: [&dyn ToSql; 3] = [&namespace.as_str(), &group.as_str(), &(FEW as i64 + 1)];
         let count: i64 = statement.query_row(parameters, |row| row.get("timers"))?;
         plan.size += count.unsigned_abs();
-        plan.ways.push(Way::Group(namespace.clone(), group.clone()));
+        plan.paths.push(AccessPath::Group(namespace.clone(), group.clone()));
     }
     Ok(Some(plan))
 }

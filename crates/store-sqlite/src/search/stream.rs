@@ -6,7 +6,7 @@ use domain::{Namespace, Status, Timestamp};
 use rusqlite::{Connection, ToSql};
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
 
-use super::{direction, plan::Way, time_column};
+use super::{direction, plan::AccessPath, time_column};
 use crate::{failure::Failure, rows::Id};
 
 /// How many timers a stretch has: few at first, because a page mostly needs no more.
@@ -34,11 +34,11 @@ pub struct Merged<'c> {
 }
 
 impl<'c> Merged<'c> {
-    pub fn new(connection: &'c Connection, ways: Vec<Way>, query: &'c ListQuery, wanted: u64) -> Self {
+    pub fn new(connection: &'c Connection, paths: Vec<AccessPath>, query: &'c ListQuery, wanted: u64) -> Self {
         let stretch = wanted.clamp(STRETCH_FIRST, STRETCH_MAX);
         let stream =
-            |way| Stream { connection, way, query, waiting: VecDeque::new(), after: query.after, stretch, is_over: false };
-        Self { streams: ways.into_iter().map(stream).collect(), order: query.order }
+            |path| Stream { connection, path, query, waiting: VecDeque::new(), after: query.after, stretch, is_over: false };
+        Self { streams: paths.into_iter().map(stream).collect(), order: query.order }
     }
 
     pub fn next(&mut self) -> Result<Option<Place>, Failure> {
@@ -64,7 +64,7 @@ impl<'c> Merged<'c> {
 
 struct Stream<'c> {
     connection: &'c Connection,
-    way: Way,
+    path: AccessPath,
     query: &'c ListQuery,
     waiting: VecDeque<Place>,
     after: Option<Cursor>,
@@ -77,8 +77,8 @@ impl Stream<'_> {
         if self.is_over || !self.waiting.is_empty() {
             return Ok(());
         }
-        let most = if self.way.is_sorted_anew(self.query.sort) { u64::MAX } else { self.stretch };
-        let (sql, parameters) = statement(&self.way, self.query, self.after, most);
+        let most = if self.path.is_sorted_anew(self.query.sort) { u64::MAX } else { self.stretch };
+        let (sql, parameters) = statement(&self.path, self.query, self.after, most);
         let mut statement = self.connection.prepare_cached(&sql)?;
         let parameters: Vec<&dyn ToSql> = parameters.iter().map(AsRef::as_ref).collect();
         let mut rows = statement.query(parameters.as_slice())?;
@@ -151,11 +151,11 @@ impl Conditions {
 
 /// The text of a stretch and what is bound to it: time, id, and whether what the row itself says fits. One text for each
 /// combination, so that SQLite can pick the index that fits and keeps the plan.
-pub fn statement(way: &Way, query: &ListQuery, after: Option<Cursor>, most: u64) -> (String, Vec<Box<dyn ToSql>>) {
+pub fn statement(path: &AccessPath, query: &ListQuery, after: Option<Cursor>, most: u64) -> (String, Vec<Box<dyn ToSql>>) {
     let ListQuery { filter, sort, order, .. } = query;
     let (direction, beyond) = direction(*order);
     let mut conditions = Conditions::default();
-    let Source { tables, time, id, minute, may_fit } = source(way, filter, *sort, &mut conditions);
+    let Source { tables, time, id, minute, may_fit } = source(path, filter, *sort, &mut conditions);
     if let Some(Cursor { at, id: last }) = after {
         if minute {
             let bound = conditions.bind(at.minute());
@@ -186,7 +186,7 @@ struct Source {
     may_fit: String,
 }
 
-fn source(way: &Way, filter: &Filter, sort: Sort, conditions: &mut Conditions) -> Source {
+fn source(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Conditions) -> Source {
     let plain = |tables: &str| Source {
         tables: tables.to_owned(),
         time: time_column(sort),
@@ -194,8 +194,8 @@ fn source(way: &Way, filter: &Filter, sort: Sort, conditions: &mut Conditions) -
         minute: false,
         may_fit: "1".to_owned(),
     };
-    match way {
-        Way::Ids(ids) => {
+    match path {
+        AccessPath::Ids(ids) => {
             let mut bound = Vec::new();
             for id in ids {
                 bound.push(conditions.bind(Id::of(*id)));
@@ -203,53 +203,55 @@ fn source(way: &Way, filter: &Filter, sort: Sort, conditions: &mut Conditions) -
             conditions.add(format!("d.id IN ({})", bound.join(", ")));
             plain("definition d")
         }
-        Way::Created => {
+        AccessPath::Created => {
             conditions.within("d.created_at", &filter.created);
             plain("definition d INDEXED BY definition_created")
         }
-        Way::Namespace(namespace) if namespace.as_str() == Namespace::DEFAULT => {
+        AccessPath::Namespace(namespace) if namespace.as_str() == Namespace::DEFAULT => {
             conditions.add("d.namespace = 'default'");
             conditions.within("d.created_at", &filter.created);
             plain("definition d INDEXED BY definition_default")
         }
-        Way::Namespace(namespace) => {
+        AccessPath::Namespace(namespace) => {
             let bound = conditions.bind(namespace.as_str().to_owned());
             // The index leaves the default namespace out, and is used only where the condition says so as well.
             conditions.add(format!("d.namespace = {bound} AND d.namespace <> 'default'"));
             conditions.within("d.created_at", &filter.created);
             plain("definition d INDEXED BY definition_namespace")
         }
-        Way::Group(namespace, group) => {
+        AccessPath::Group(namespace, group) => {
             let namespace = conditions.bind(namespace.as_str().to_owned());
             let group = conditions.bind(group.as_str().to_owned());
             conditions.add(format!("d.namespace = {namespace} AND d.group_name = {group}"));
             plain("definition d INDEXED BY definition_group")
         }
-        Way::Due | Way::Moved | Way::Finished | Way::Paused => by_time(way, filter, sort, conditions),
-        Way::Status(status) => of_status(*status, filter, sort, conditions),
+        AccessPath::Due | AccessPath::Moved | AccessPath::Finished | AccessPath::Paused => {
+            by_time(path, filter, sort, conditions)
+        }
+        AccessPath::Status(status) => of_status(*status, filter, sort, conditions),
     }
 }
 
 /// Along the tables that are clustered by time. For a list by creation the definitions are looked up and sorted.
-fn by_time(way: &Way, filter: &Filter, sort: Sort, conditions: &mut Conditions) -> Source {
-    let (tables, time) = match way {
-        Way::Due => {
+fn by_time(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Conditions) -> Source {
+    let (tables, time) = match path {
+        AccessPath::Due => {
             conditions.add("t.shard = 0 AND t.execute_at IS NULL");
             ("due t", "t.at")
         }
-        Way::Moved => {
+        AccessPath::Moved => {
             conditions.add("t.execute_at IS NOT NULL");
             ("due t INDEXED BY due_moved", "t.execute_at")
         }
-        Way::Paused => ("paused t", "t.execute_at"),
+        AccessPath::Paused => ("paused t", "t.execute_at"),
         _ => ("outcome t", "t.execute_at"),
     };
-    if *way != Way::Moved {
+    if *path != AccessPath::Moved {
         conditions.within_minutes(&filter.due);
     }
     conditions.within(time, &filter.due);
     let namespaces = conditions.in_namespaces(&filter.namespaces);
-    let statuses: Vec<_> = filter.status.iter().filter_map(|status| standing(way, *status)).collect();
+    let statuses: Vec<_> = filter.status.iter().filter_map(|status| standing(path, *status)).collect();
     let status = match statuses.as_slice() {
         _ if filter.status.is_empty() => "1".to_owned(),
         [] => "0".to_owned(),
@@ -257,7 +259,7 @@ fn by_time(way: &Way, filter: &Filter, sort: Sort, conditions: &mut Conditions) 
     };
     let may_fit = format!("{namespaces} AND {status}");
     match sort {
-        Sort::ExecuteAt => Source { tables: tables.to_owned(), time, id: "t.id", minute: *way != Way::Moved, may_fit },
+        Sort::ExecuteAt => Source { tables: tables.to_owned(), time, id: "t.id", minute: *path != AccessPath::Moved, may_fit },
         Sort::CreatedAt => Source {
             tables: format!("{tables} CROSS JOIN definition d ON d.id = t.id"),
             time: "d.created_at",
@@ -298,12 +300,12 @@ fn of_status(status: Status, filter: &Filter, sort: Sort, conditions: &mut Condi
 }
 
 /// What a row says of a status that timers can have there.
-fn standing(way: &Way, status: Status) -> Option<String> {
-    match (way, status) {
-        (Way::Due | Way::Moved, Status::Pending) => Some("t.claim IS NULL".to_owned()),
-        (Way::Due | Way::Moved, Status::Executing) => Some("t.claim IS NOT NULL".to_owned()),
-        (Way::Paused, Status::Paused) => Some("TRUE".to_owned()),
-        (Way::Finished, ended) if ended.is_finished() => Some(format!("t.status = '{ended}'")),
+fn standing(path: &AccessPath, status: Status) -> Option<String> {
+    match (path, status) {
+        (AccessPath::Due | AccessPath::Moved, Status::Pending) => Some("t.claim IS NULL".to_owned()),
+        (AccessPath::Due | AccessPath::Moved, Status::Executing) => Some("t.claim IS NOT NULL".to_owned()),
+        (AccessPath::Paused, Status::Paused) => Some("TRUE".to_owned()),
+        (AccessPath::Finished, ended) if ended.is_finished() => Some(format!("t.status = '{ended}'")),
         _ => None,
     }
 }

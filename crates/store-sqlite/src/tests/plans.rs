@@ -8,7 +8,7 @@ use store_conformance::{NOW, timer};
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
     attempts, bulk, change, claim as claims, due, ownership, purge, rows,
-    search::{LOOK_AT, Plan, Way, statement},
+    search::{AccessPath, LOOK_AT, Plan, statement},
     settle, statements, stats, tally,
 };
 
@@ -135,16 +135,16 @@ async fn claims_that_their_makers_will_not_settle_are_looked_for_among_claims_al
 #[tokio::test]
 async fn a_list_walks_along_the_index_of_its_order() {
     let (_place, shell) = filled().await;
-    let tenant = Way::Namespace(Namespace::parse("tenant").unwrap());
-    let default = Way::Namespace(Namespace::default());
+    let tenant = AccessPath::Namespace(Namespace::parse("tenant").unwrap());
+    let default = AccessPath::Namespace(Namespace::default());
     let inside_a_minute = Some("USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY");
-    for (way, sort, walk, sorted) in [
-        (Way::Created, Sort::CreatedAt, "d USING COVERING INDEX definition_created", None),
+    for (path, sort, walk, sorted) in [
+        (AccessPath::Created, Sort::CreatedAt, "d USING COVERING INDEX definition_created", None),
         (tenant, Sort::CreatedAt, "SEARCH d USING COVERING INDEX definition_namespace (namespace=?", None),
         (default, Sort::CreatedAt, "d USING COVERING INDEX definition_default", None),
-        (Way::Due, Sort::ExecuteAt, "SEARCH t USING PRIMARY KEY (shard=?", inside_a_minute),
-        (Way::Moved, Sort::ExecuteAt, " INDEX due_moved", None),
-        (Way::Finished, Sort::ExecuteAt, " t", inside_a_minute),
+        (AccessPath::Due, Sort::ExecuteAt, "SEARCH t USING PRIMARY KEY (shard=?", inside_a_minute),
+        (AccessPath::Moved, Sort::ExecuteAt, " INDEX due_moved", None),
+        (AccessPath::Finished, Sort::ExecuteAt, " t", inside_a_minute),
     ] {
         for (status, namespace) in
             [(None, None), (Some(Status::Pending), Some("default")), (Some(Status::Failed), Some("tenant"))]
@@ -158,7 +158,7 @@ async fn a_list_walks_along_the_index_of_its_order() {
                         ..Filter::default()
                     };
                     let query = ListQuery { filter, sort, order, ..ListQuery::default() };
-                    let (sql, _) = statement(&way, &query, after, 100);
+                    let (sql, _) = statement(&path, &query, after, 100);
                     let plan = plan(&shell, &sql);
                     assert!(plan[0].contains(walk), "{sql}\n{plan:#?}");
                     assert_eq!(plan.get(1).map(String::as_str), sorted, "{sql}\n{plan:#?}");
@@ -175,24 +175,24 @@ async fn what_is_sorted_is_found_by_an_index() {
     let (_place, shell) = filled().await;
     let period = Period { from: Some(NOW), to: Some(LATER) };
     let filter = Filter { due: period, created: period, ..Filter::default() };
-    let tenant = Way::Namespace(Namespace::parse("tenant").unwrap());
-    let ids = Way::Ids(vec![timer("http://a.example/").id()]);
-    for (way, sort, walk) in [
-        (Way::Status(Status::Executing), Sort::CreatedAt, "SCAN t USING INDEX due_claimed"),
-        (Way::Status(Status::Executing), Sort::ExecuteAt, "SCAN t USING INDEX due_claimed"),
-        (Way::Status(Status::Pending), Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (shard=?)"),
-        (Way::Status(Status::Failed), Sort::CreatedAt, "SCAN t USING INDEX outcome_failed"),
-        (Way::Status(Status::Canceled), Sort::ExecuteAt, "SCAN t USING INDEX outcome_canceled"),
+    let tenant = AccessPath::Namespace(Namespace::parse("tenant").unwrap());
+    let ids = AccessPath::Ids(vec![timer("http://a.example/").id()]);
+    for (path, sort, walk) in [
+        (AccessPath::Status(Status::Executing), Sort::CreatedAt, "SCAN t USING INDEX due_claimed"),
+        (AccessPath::Status(Status::Executing), Sort::ExecuteAt, "SCAN t USING INDEX due_claimed"),
+        (AccessPath::Status(Status::Pending), Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (shard=?)"),
+        (AccessPath::Status(Status::Failed), Sort::CreatedAt, "SCAN t USING INDEX outcome_failed"),
+        (AccessPath::Status(Status::Canceled), Sort::ExecuteAt, "SCAN t USING INDEX outcome_canceled"),
         (tenant, Sort::ExecuteAt, "SEARCH d USING INDEX definition_namespace (namespace=? AND created_at>? AND created_at<?)"),
-        (Way::Created, Sort::ExecuteAt, "SEARCH d USING INDEX definition_created (created_at>? AND created_at<?)"),
-        (Way::Due, Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (shard=? AND minute>? AND minute<?)"),
-        (Way::Moved, Sort::CreatedAt, "SEARCH t USING INDEX due_moved (execute_at>? AND execute_at<?)"),
-        (Way::Finished, Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (minute>? AND minute<?)"),
+        (AccessPath::Created, Sort::ExecuteAt, "SEARCH d USING INDEX definition_created (created_at>? AND created_at<?)"),
+        (AccessPath::Due, Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (shard=? AND minute>? AND minute<?)"),
+        (AccessPath::Moved, Sort::CreatedAt, "SEARCH t USING INDEX due_moved (execute_at>? AND execute_at<?)"),
+        (AccessPath::Finished, Sort::CreatedAt, "SEARCH t USING PRIMARY KEY (minute>? AND minute<?)"),
         (ids, Sort::CreatedAt, "SEARCH d USING INDEX sqlite_autoindex_definition_1 (id=?)"),
     ] {
-        assert!(way.is_sorted_anew(sort), "{way:?}");
+        assert!(path.is_sorted_anew(sort), "{path:?}");
         let query = ListQuery { filter: filter.clone(), sort, ..ListQuery::default() };
-        let (sql, _) = statement(&way, &query, None, 100);
+        let (sql, _) = statement(&path, &query, None, 100);
         let plan = plan(&shell, &sql);
         assert_eq!(plan[0].replace("COVERING ", ""), walk, "{sql}\n{plan:#?}");
         let is_by_key = |step: &String| step.starts_with("SEARCH") || step.contains("TEMP B-TREE");
@@ -214,30 +214,34 @@ async fn a_search_takes_the_way_on_which_least_lies_in_between() {
     let canceled: Vec<_> = timers.iter().step_by(1_000).map(|timer| timer.id()).collect();
     store.cancel_all(&canceled, NOW).await.unwrap();
     let shell = place.shell();
-    let tenant = || Way::Namespace(Namespace::parse("tenant").unwrap());
-    let in_due = || vec![Way::Due, Way::Moved];
+    let tenant = || AccessPath::Namespace(Namespace::parse("tenant").unwrap());
+    let in_due = || vec![AccessPath::Due, AccessPath::Moved];
     let minute = r#""2025-06-15T13:00:00Z""#;
     let later = r#""2025-06-15T13:01:00Z""#;
     for (filter, by_creation, by_time) in [
-        ("{}".to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
-        (r#"{"status":["pending"]}"#.to_owned(), vec![Way::Created], in_due()),
-        (r#"{"namespace":["default"]}"#.to_owned(), vec![Way::Namespace(Namespace::default())], Way::BY_TIME.to_vec()),
-        (r#"{"namespace":["tenant"]}"#.to_owned(), vec![tenant()], Way::BY_TIME.to_vec()),
+        ("{}".to_owned(), vec![AccessPath::Created], AccessPath::BY_TIME.to_vec()),
+        (r#"{"status":["pending"]}"#.to_owned(), vec![AccessPath::Created], in_due()),
+        (
+            r#"{"namespace":["default"]}"#.to_owned(),
+            vec![AccessPath::Namespace(Namespace::default())],
+            AccessPath::BY_TIME.to_vec(),
+        ),
+        (r#"{"namespace":["tenant"]}"#.to_owned(), vec![tenant()], AccessPath::BY_TIME.to_vec()),
         (r#"{"namespace":["tenant"],"key_prefix":"x"}"#.to_owned(), vec![tenant()], vec![tenant()]),
         (
             r#"{"status":["canceled","failed"]}"#.to_owned(),
-            vec![Way::Status(Status::Canceled), Way::Status(Status::Failed)],
-            vec![Way::Status(Status::Canceled), Way::Status(Status::Failed)],
+            vec![AccessPath::Status(Status::Canceled), AccessPath::Status(Status::Failed)],
+            vec![AccessPath::Status(Status::Canceled), AccessPath::Status(Status::Failed)],
         ),
         (r#"{"status":["failed"]}"#.to_owned(), vec![], vec![]),
         (r#"{"namespace":["absent"]}"#.to_owned(), vec![], vec![]),
-        (r#"{"correlation_id":"c"}"#.to_owned(), vec![Way::Created], Way::BY_TIME.to_vec()),
-        (format!(r#"{{"due_from":{minute},"due_to":{later}}}"#), Way::BY_TIME.to_vec(), Way::BY_TIME.to_vec()),
-        (format!(r#"{{"created_from":{minute},"created_to":{later}}}"#), vec![Way::Created], vec![Way::Created]),
+        (r#"{"correlation_id":"c"}"#.to_owned(), vec![AccessPath::Created], AccessPath::BY_TIME.to_vec()),
+        (format!(r#"{{"due_from":{minute},"due_to":{later}}}"#), AccessPath::BY_TIME.to_vec(), AccessPath::BY_TIME.to_vec()),
+        (format!(r#"{{"created_from":{minute},"created_to":{later}}}"#), vec![AccessPath::Created], vec![AccessPath::Created]),
     ] {
         for (sort, expected) in [(Sort::CreatedAt, by_creation), (Sort::ExecuteAt, by_time)] {
             let query = ListQuery { filter: serde_json::from_str(&filter).unwrap(), sort, ..ListQuery::default() };
-            assert_eq!(Plan::choose(&shell, &query).unwrap().ways, expected, "{filter} {sort:?}");
+            assert_eq!(Plan::choose(&shell, &query).unwrap().paths, expected, "{filter} {sort:?}");
         }
     }
 }
