@@ -27,12 +27,12 @@ impl Call<Connector> for CancelAll {
 
     async fn run(&self, session: &mut Session) -> Result<HashSet<TimerId>, Failure> {
         let mut transaction = Transaction::recording(session).await?;
-        let met = hold(transaction.session(), &BulkAction::Cancel, &self.ids, self.now, self.shards).await?;
+        let current = hold(transaction.session(), &BulkAction::Cancel, &self.ids, self.now, self.shards).await?;
         // Whatever their revisions are: no other session changes them any more.
         let items: Vec<BulkItem> =
-            met.iter().map(|(id, met)| BulkItem { id: *id, revision: met.standing.revision, at: None }).collect();
+            current.iter().map(|(id, current)| BulkItem { id: *id, revision: current.standing.revision, at: None }).collect();
         let change = ChangeAll { action: BulkAction::Cancel, items, progress: None, now: self.now, shards: self.shards };
-        let changes = change.change(&mut transaction, &met).await?;
+        let changes = change.change(&mut transaction, &current).await?;
         transaction.commit().await?;
         let canceled = change.items.iter().zip(changes).filter(|(_, change)| change.is_change());
         Ok(canceled.map(|(item, _)| item.id).collect())

@@ -202,15 +202,15 @@ pub struct ChangeAll {
     pub shards: u16,
 }
 
-/// A timer as it was met, with where it goes.
+/// The state in which a timer is found, with where it goes.
 #[derive(Debug, Clone, Copy)]
-pub struct Met {
+pub struct CurrentState {
     pub standing: Standing,
     destination: Destination,
     finished_at: Option<Timestamp>,
 }
 
-impl Met {
+impl CurrentState {
     /// The same timer with its terms, if it has any.
     fn on(mut self, terms: Option<&Option<Terms>>) -> Self {
         self.standing.terms = terms.copied().unwrap_or(self.standing.terms);
@@ -230,8 +230,8 @@ impl Call<Connector> for ChangeAll {
             return transaction.rollback().await.map(|()| None);
         }
         let ids: Vec<TimerId> = self.items.iter().map(|item| item.id).collect();
-        let met = hold(transaction.session(), &self.action, &ids, self.now, self.shards).await?;
-        let changes = self.change(&mut transaction, &met).await?;
+        let current = hold(transaction.session(), &self.action, &ids, self.now, self.shards).await?;
+        let changes = self.change(&mut transaction, &current).await?;
         if let Some(progress) = &self.progress {
             write_progress(transaction.session(), progress, &changes).await?;
         }
@@ -247,12 +247,12 @@ pub async fn hold(
     ids: &[TimerId],
     now: Timestamp,
     shards: u16,
-) -> Result<HashMap<TimerId, Met>, Failure> {
+) -> Result<HashMap<TimerId, CurrentState>, Failure> {
     let mut held = HashMap::with_capacity(ids.len());
     let mut rest = ids.to_vec();
     for _ in 0..CHASES_MAX {
         let seen = standing(session, &rest).await?;
-        rest.retain(|id| seen.get(id).is_some_and(|met| could_change(action, met, now)));
+        rest.retain(|id| seen.get(id).is_some_and(|current| could_change(action, current, now)));
         if rest.is_empty() {
             return Ok(held);
         }
@@ -274,12 +274,12 @@ pub async fn hold(
 async fn lock(
     session: &mut Session,
     ids: &[TimerId],
-    seen: &HashMap<TimerId, Met>,
+    seen: &HashMap<TimerId, CurrentState>,
     shards: u16,
 ) -> Result<HashSet<TimerId>, Failure> {
     let (mut due, mut paused, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     for id in ids {
-        let Some(Standing { status, at, .. }) = seen.get(id).map(|met| met.standing) else { continue };
+        let Some(Standing { status, at, .. }) = seen.get(id).map(|current| current.standing) else { continue };
         let at = at.map_or(0, Timestamp::as_micros);
         let rows = match status {
             Status::Pending | Status::Executing => &mut due,
@@ -306,12 +306,12 @@ async fn lock(
 }
 
 /// Whether the action could do something with a timer that stands so.
-fn could_change(action: &BulkAction, met: &Met, now: Timestamp) -> bool {
-    let item = BulkItem { id: TimerId::from_uuid(Uuid::nil()), revision: met.standing.revision, at: Some(now) };
-    action.step(&item, &met.standing, now).is_some()
+fn could_change(action: &BulkAction, current: &CurrentState, now: Timestamp) -> bool {
+    let item = BulkItem { id: TimerId::from_uuid(Uuid::nil()), revision: current.standing.revision, at: Some(now) };
+    action.step(&item, &current.standing, now).is_some()
 }
 
-async fn standing(session: &mut Session, ids: &[TimerId]) -> Result<HashMap<TimerId, Met>, Failure> {
+async fn standing(session: &mut Session, ids: &[TimerId]) -> Result<HashMap<TimerId, CurrentState>, Failure> {
     let ids: Vec<Hex> = ids.iter().copied().map(Hex::from).collect();
     let rows = sqlx::query(STANDING).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
     rows.iter().map(|row| Ok((crate::rows::id(row).or_not_done()?, read(row)?))).collect()
@@ -321,16 +321,16 @@ impl ChangeAll {
     pub async fn change(
         &self,
         transaction: &mut Transaction<'_>,
-        met: &HashMap<TimerId, Met>,
+        current: &HashMap<TimerId, CurrentState>,
     ) -> Result<Vec<BulkChange>, Failure> {
         let mut changes = Vec::with_capacity(self.items.len());
         let mut steps: Vec<(BulkStep, Rows)> = Vec::new();
         let reopened = self.destinations_of_ended(transaction.session()).await?;
         let terms = self.terms(transaction.session()).await?;
         for item in &self.items {
-            let found = met.get(&item.id).map(|met| met.on(terms.get(&item.id)));
-            let step = found.and_then(|met| self.action.step(item, &met.standing, self.now).map(|step| (step, met)));
-            let Some((step, Met { standing, destination, finished_at })) = step else {
+            let found = current.get(&item.id).map(|current| current.on(terms.get(&item.id)));
+            let step = found.and_then(|current| self.action.step(item, &current.standing, self.now).map(|step| (step, current)));
+            let Some((step, CurrentState { standing, destination, finished_at })) = step else {
                 changes.push(BulkChange::Skipped);
                 continue;
             };
@@ -380,8 +380,8 @@ impl ChangeAll {
         }
         for portion in portions(self.items.len()) {
             let ids = self.items[portion].iter().map(|item| item.id).collect();
-            for (id, met) in Read(ids).run(session).await? {
-                destinations.insert(id, met?.timer.definition.destination());
+            for (id, existing) in Read(ids).run(session).await? {
+                destinations.insert(id, existing?.timer.definition.destination());
             }
         }
         Ok(destinations)
@@ -411,7 +411,7 @@ const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destin
     }
 }
 
-fn read(row: &MySqlRow) -> Result<Met, Failure> {
+fn read(row: &MySqlRow) -> Result<CurrentState, Failure> {
     let ended: Option<&str> = row.try_get("status").or_not_done()?;
     let (waits, claimed): (bool, bool) = (row.try_get("waits").or_not_done()?, row.try_get("claimed").or_not_done()?);
     let status = match (waits, claimed, row.try_get("paused").or_not_done()?) {
@@ -423,7 +423,7 @@ fn read(row: &MySqlRow) -> Result<Met, Failure> {
     let revision: i64 = row.try_get("revision").or_not_done()?;
     let micros = |column| Ok::<_, Failure>(row.try_get::<Option<i64>, _>(column).or_not_done()?.map(Timestamp::from_micros));
     let column: Option<i64> = row.try_get("destination").or_not_done()?;
-    Ok(Met {
+    Ok(CurrentState {
         standing: Standing {
             status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
             revision: u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()))?,

@@ -11,7 +11,7 @@ use std::{
 use domain::{NewTimer, TimerId};
 use sqlx::{Row as _, types::Uuid};
 use store::{Created, StoreResult, Unreadable};
-use store_sql::{Call, Inserted, Inserts, Met, sql};
+use store_sql::{Call, ExistingTimer, Inserted, Inserts, sql};
 
 use crate::{
     conflict::{INSERT_DUE, Resolve},
@@ -59,7 +59,7 @@ impl Inserts for Statements {
         self.bulkhead.attempt(insert).await
     }
 
-    async fn read(&self, ids: Vec<TimerId>) -> StoreResult<HashMap<TimerId, Result<Met, Unreadable>>> {
+    async fn read(&self, ids: Vec<TimerId>) -> StoreResult<HashMap<TimerId, Result<ExistingTimer, Unreadable>>> {
         self.bulkhead.run(Read(ids)).await
     }
 

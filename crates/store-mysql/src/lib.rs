@@ -201,7 +201,7 @@ impl TimerStore for MysqlStore {
     async fn get(&self, id: TimerId) -> StoreResult<Option<Timer>> {
         let mut found = self.callers.run(read::Read(vec![id])).await?;
         match found.remove(&id) {
-            Some(Ok(met)) => Ok(Some(met.timer)),
+            Some(Ok(existing)) => Ok(Some(existing.timer)),
             Some(Err(unreadable)) => Err(store::StoreError::Corrupt(domain::Cause::of(unreadable))),
             None => Ok(None),
         }
@@ -351,8 +351,8 @@ impl EventStore for MysqlStore {
 
     async fn timers(&self, ids: &[TimerId]) -> StoreResult<Vec<Timer>> {
         let found = self.events.run(read::Read(ids.to_vec())).await?;
-        let readable = |(id, met): (TimerId, Result<_, store::Unreadable>)| match met {
-            Ok(store_sql::Met { timer, .. }) => Some(timer),
+        let readable = |(id, existing): (TimerId, Result<_, store::Unreadable>)| match existing {
+            Ok(store_sql::ExistingTimer { timer, .. }) => Some(timer),
             Err(error) => {
                 tracing::warn!(timer.id = %id, %error, "a stored timer cannot be shown in an event");
                 None

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use domain::TimerId;
 use sqlx::mysql::MySqlRow;
 use store::Unreadable;
-use store_sql::{Call, Met, Standing, sql};
+use store_sql::{Call, ExistingTimer, Standing, sql};
 
 use crate::{
     connector::Connector,
@@ -21,7 +21,7 @@ pub(crate) const READ: &str = sql!("sql/read.sql");
 pub struct Read(pub Vec<TimerId>);
 
 impl Call<Connector> for Read {
-    type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
+    type Answer = HashMap<TimerId, Result<ExistingTimer, Unreadable>>;
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut Session) -> Result<Self::Answer, Failure> {
@@ -30,15 +30,15 @@ impl Call<Connector> for Read {
         }
         let ids: Vec<Hex> = self.0.iter().copied().map(Hex::from).collect();
         let rows = sqlx::query(READ).bind(session.given(&ids).await?).fetch_all(session).await.or_not_done()?;
-        rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, met(row)))).collect()
+        rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, existing(row)))).collect()
     }
 }
 
-fn met(row: &MySqlRow) -> Result<Met, Unreadable> {
+fn existing(row: &MySqlRow) -> Result<ExistingTimer, Unreadable> {
     let read = || {
         let fields = Fields(row);
         let timer = store_sql::timer(rows::id(row).or_not_done()?, &fields, Standing::of_row(&fields)?)?;
-        Ok(Met { timer, fingerprint: rows::fingerprint(row)? })
+        Ok(ExistingTimer { timer, fingerprint: rows::fingerprint(row)? })
     };
     read().map_err(|failure: Failure| match failure.error {
         store::StoreError::Corrupt(cause) => Unreadable(cause.to_string()),

@@ -69,9 +69,9 @@ impl Call<Connector> for Cancel {
             .await
             .or_unknown()?;
         // Read afterwards: the statement may have waited for an update, whose content it does not see.
-        let met = Read::new(vec![self.id], self.shards).run(session).await;
+        let existing = Read::new(vec![self.id], self.shards).run(session).await;
         let Some(canceled) = canceled else {
-            return match met?.remove(&self.id).transpose()?.map(|met| met.timer) {
+            return match existing?.remove(&self.id).transpose()?.map(|existing| existing.timer) {
                 None => Ok(Changed::NotFound),
                 Some(timer) if timer.status.after(Event::Cancel).is_some() => {
                     Err(Failure::contention("other requests keep moving this timer"))
@@ -79,8 +79,8 @@ impl Call<Connector> for Cancel {
                 Some(timer) => Ok(Changed::WrongStatus(timer)),
             };
         };
-        let met = met.and_then(|mut met| Ok(met.remove(&self.id).transpose()?));
-        let Some(met) = met.map_err(Failure::after_a_commit)? else {
+        let existing = existing.and_then(|mut existing| Ok(existing.remove(&self.id).transpose()?));
+        let Some(existing) = existing.map_err(Failure::after_a_commit)? else {
             return Err(Failure::contention("it was canceled, and removed at once").after_a_commit());
         };
         // Whatever happened to it since, this is what the cancel made of it.
@@ -91,7 +91,7 @@ impl Call<Connector> for Cancel {
             executed_at: None,
             updated_at: self.now,
             pause: None,
-            ..met.timer
+            ..existing.timer
         }))
     }
 }

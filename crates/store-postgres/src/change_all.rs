@@ -103,14 +103,14 @@ pub struct ChangeAll {
     pub shards: u16,
 }
 
-/// A timer as it was met, with where it goes.
+/// The state in which a timer is found, with where it goes.
 #[derive(Debug, Clone, Copy)]
-struct Met {
+struct CurrentState {
     standing: Standing,
     destination: Destination,
 }
 
-impl Met {
+impl CurrentState {
     /// The same timer with its terms, if it has any.
     fn on(mut self, terms: Option<&Option<Terms>>) -> Self {
         self.standing.terms = terms.copied().unwrap_or(self.standing.terms);
@@ -130,8 +130,8 @@ impl Call<Connector> for ChangeAll {
         {
             return Ok(None);
         }
-        let met = self.hold(&mut transaction).await?;
-        let changes = self.change(&mut transaction, &met).await?;
+        let current = self.hold(&mut transaction).await?;
+        let changes = self.change(&mut transaction, &current).await?;
         if let Some(progress) = &self.progress {
             write_progress(&mut transaction, progress, &changes).await?;
         }
@@ -142,7 +142,7 @@ impl Call<Connector> for ChangeAll {
 
 impl ChangeAll {
     /// Locks what the action may change, and reads it as it stands then.
-    async fn hold(&self, session: &mut PgConnection) -> Result<HashMap<Uuid, Met>, Failure> {
+    async fn hold(&self, session: &mut PgConnection) -> Result<HashMap<Uuid, CurrentState>, Failure> {
         let mut held = HashMap::with_capacity(self.items.len());
         let mut rest: Vec<(Uuid, i16)> =
             self.items.iter().map(|item| (item.id.as_uuid(), shard_column(item.id, self.shards))).collect();
@@ -156,10 +156,10 @@ impl ChangeAll {
             let mut moved = HashSet::new();
             for row in &standing {
                 let id: Uuid = row.try_get("id").or_not_done()?;
-                let met = read(row)?;
+                let current = read(row)?;
                 if locked.contains(&id) {
-                    held.insert(id, met);
-                } else if self.could_change(&met) {
+                    held.insert(id, current);
+                } else if self.could_change(&current) {
                     moved.insert(id);
                 }
             }
@@ -187,23 +187,27 @@ impl ChangeAll {
     }
 
     /// Whether the action could do something with a timer that was not locked: then it has moved, and is looked for again.
-    fn could_change(&self, met: &Met) -> bool {
-        let item = BulkItem { id: TimerId::from_uuid(Uuid::nil()), revision: met.standing.revision, at: Some(self.now) };
-        self.action.step(&item, &met.standing, self.now).is_some()
+    fn could_change(&self, current: &CurrentState) -> bool {
+        let item = BulkItem { id: TimerId::from_uuid(Uuid::nil()), revision: current.standing.revision, at: Some(self.now) };
+        self.action.step(&item, &current.standing, self.now).is_some()
     }
 
-    async fn change(&self, session: &mut PgConnection, met: &HashMap<Uuid, Met>) -> Result<Vec<BulkChange>, Failure> {
+    async fn change(
+        &self,
+        session: &mut PgConnection,
+        current: &HashMap<Uuid, CurrentState>,
+    ) -> Result<Vec<BulkChange>, Failure> {
         let mut changes = Vec::with_capacity(self.items.len());
         let mut steps: Vec<(BulkStep, Rows)> = Vec::new();
         let (reopened, terms) = (self.destinations_of_ended(session).await?, self.terms(session).await?);
         for item in &self.items {
-            let found = met.get(&item.id.as_uuid()).map(|met| met.on(terms.get(&item.id)));
-            let step = found.and_then(|met| self.action.step(item, &met.standing, self.now).map(|step| (step, met)));
-            let Some((step, met)) = step else {
+            let found = current.get(&item.id.as_uuid()).map(|current| current.on(terms.get(&item.id)));
+            let step = found.and_then(|current| self.action.step(item, &current.standing, self.now).map(|step| (step, current)));
+            let Some((step, current)) = step else {
                 changes.push(BulkChange::Skipped);
                 continue;
             };
-            let destination = reopened.get(&item.id).copied().unwrap_or(met.destination);
+            let destination = reopened.get(&item.id).copied().unwrap_or(current.destination);
             let new = match step {
                 BulkStep::Move { to: at } | BulkStep::Resume { at } => at.as_micros(),
                 BulkStep::Reopen { .. } => destination_column(destination),
@@ -211,11 +215,11 @@ impl ChangeAll {
             };
             let at = match step {
                 BulkStep::Reopen { at } => Some(at),
-                _ => met.standing.at,
+                _ => current.standing.at,
             };
             let at = at.map(Timestamp::as_micros);
             rows_of(&mut steps, step).push(item.id, at, new, self.shards);
-            changes.push(change_of(item.id, step, met.standing.status, destination));
+            changes.push(change_of(item.id, step, current.standing.status, destination));
         }
         let note = self.action.note().map(text_column);
         for (step, rows) in steps {
@@ -249,8 +253,8 @@ impl ChangeAll {
         }
         for portion in portions(self.items.len()) {
             let ids = self.items[portion].iter().map(|item| item.id).collect();
-            for (id, met) in Read::new(ids, self.shards).run(session).await? {
-                destinations.insert(id, met?.timer.definition.destination());
+            for (id, existing) in Read::new(ids, self.shards).run(session).await? {
+                destinations.insert(id, existing?.timer.definition.destination());
             }
         }
         Ok(destinations)
@@ -280,7 +284,7 @@ const fn change_of(id: TimerId, step: BulkStep, was: Status, destination: Destin
     }
 }
 
-fn read(row: &PgRow) -> Result<Met, Failure> {
+fn read(row: &PgRow) -> Result<CurrentState, Failure> {
     let ended: Option<&str> = row.try_get("status").or_not_done()?;
     let (waits, claimed): (bool, bool) = (row.try_get("waits").or_not_done()?, row.try_get("claimed").or_not_done()?);
     let status = match (waits, claimed, row.try_get("paused").or_not_done()?) {
@@ -292,7 +296,7 @@ fn read(row: &PgRow) -> Result<Met, Failure> {
     let revision: i64 = row.try_get("revision").or_not_done()?;
     let at: Option<i64> = row.try_get("at").or_not_done()?;
     let column: Option<i64> = row.try_get("destination").or_not_done()?;
-    Ok(Met {
+    Ok(CurrentState {
         standing: Standing {
             status: status.ok_or_else(|| Unreadable("it is neither due nor paused nor finished".to_owned()))?,
             revision: u32::try_from(revision).map_err(|_| Unreadable("revision is out of range".to_owned()))?,

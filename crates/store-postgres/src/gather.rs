@@ -152,9 +152,9 @@ fn answers(count: usize, firsts: &[usize], answered: Result<Vec<Option<Changed>>
 
 async fn read_all(callers: &Bulkhead, ids: Vec<TimerId>, shards: u16) -> Vec<StoreResult<Option<Timer>>> {
     let wanted = firsts(&ids).into_iter().map(|place| ids[place]).collect();
-    let met = callers.run(Read::new(wanted, shards)).await;
-    let found = |id: &TimerId| match met.as_ref().map(|met| met.get(id)) {
-        Ok(Some(Ok(met))) => Ok(Some(met.timer.clone())),
+    let existing = callers.run(Read::new(wanted, shards)).await;
+    let found = |id: &TimerId| match existing.as_ref().map(|existing| existing.get(id)) {
+        Ok(Some(Ok(existing))) => Ok(Some(existing.timer.clone())),
         Ok(Some(Err(unreadable))) => Err(StoreError::Corrupt(Cause::of(unreadable.clone()))),
         Ok(None) => Ok(None),
         Err(error) => Err(error.clone()),

@@ -408,8 +408,8 @@ impl EventStore for PostgresStore {
 
     async fn timers(&self, ids: &[TimerId]) -> StoreResult<Vec<Timer>> {
         let found = self.events.run(read::Read::new(ids.to_vec(), self.shards())).await?;
-        let readable = |(id, met): (TimerId, Result<_, store::Unreadable>)| match met {
-            Ok(store_sql::Met { timer, .. }) => Some(timer),
+        let readable = |(id, existing): (TimerId, Result<_, store::Unreadable>)| match existing {
+            Ok(store_sql::ExistingTimer { timer, .. }) => Some(timer),
             Err(error) => {
                 tracing::warn!(timer.id = %id, %error, "a stored timer cannot be shown in an event");
                 None

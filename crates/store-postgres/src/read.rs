@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use domain::TimerId;
 use sqlx::{PgConnection, postgres::PgRow, types::Uuid};
 use store::Unreadable;
-use store_sql::{Call, Met, Standing, sql};
+use store_sql::{Call, ExistingTimer, Standing, sql};
 
 use crate::{
     connector::Connector,
@@ -31,7 +31,7 @@ impl Read {
 }
 
 impl Call<Connector> for Read {
-    type Answer = HashMap<TimerId, Result<Met, Unreadable>>;
+    type Answer = HashMap<TimerId, Result<ExistingTimer, Unreadable>>;
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Self::Answer, Failure> {
@@ -39,15 +39,15 @@ impl Call<Connector> for Read {
             return Ok(HashMap::new());
         }
         let rows = sqlx::query(READ).bind(&self.ids).bind(&self.shards).fetch_all(session).await.or_not_done()?;
-        rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, met(row)))).collect()
+        rows.iter().map(|row| Ok((rows::id(row).or_not_done()?, existing(row)))).collect()
     }
 }
 
-fn met(row: &PgRow) -> Result<Met, Unreadable> {
+fn existing(row: &PgRow) -> Result<ExistingTimer, Unreadable> {
     let read = || {
         let fields = Fields(row);
         let timer = store_sql::timer(rows::id(row).or_not_done()?, &fields, Standing::of_row(&fields)?)?;
-        Ok(Met { timer, fingerprint: rows::fingerprint(row)? })
+        Ok(ExistingTimer { timer, fingerprint: rows::fingerprint(row)? })
     };
     read().map_err(|failure: Failure| match failure.error {
         store::StoreError::Corrupt(cause) => Unreadable(cause.to_string()),

@@ -52,7 +52,10 @@ pub trait Inserts: Send + Sync + 'static {
     fn insert(&self, timers: &[Arc<NewTimer>]) -> impl Future<Output = Result<Inserted, Failure>> + Send;
 
     /// Reads timers, in one snapshot.
-    fn read(&self, ids: Vec<TimerId>) -> impl Future<Output = StoreResult<HashMap<TimerId, Result<Met, Unreadable>>>> + Send;
+    fn read(
+        &self,
+        ids: Vec<TimerId>,
+    ) -> impl Future<Output = StoreResult<HashMap<TimerId, Result<ExistingTimer, Unreadable>>>> + Send;
 
     /// Locks the timer that is in the way and does what `domain::resolve` says, in one transaction. `None` when nothing is in the
     /// way any more.
@@ -66,9 +69,9 @@ pub enum Inserted {
     Only(HashSet<TimerId>),
 }
 
-/// A timer as it was met, with the fingerprint that is stored with it.
+/// A timer that exists already, with the fingerprint that is stored with it.
 #[derive(Debug)]
-pub struct Met {
+pub struct ExistingTimer {
     pub timer: Timer,
     pub fingerprint: Fingerprint,
 }

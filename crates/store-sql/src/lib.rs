@@ -30,7 +30,7 @@ mod statement;
 pub use batch::{BatchLimits, Batcher};
 pub use bulkhead::{Bulkhead, BulkheadLimits, Call};
 pub use columns::{are_first_columns_of, columns};
-pub use create::{Creates, Inserted, Inserts, Met, as_created, definition_bytes};
+pub use create::{Creates, ExistingTimer, Inserted, Inserts, as_created, definition_bytes};
 pub use driver::{Driver, NoSession};
 pub use failure::{Failure, Verdict};
 pub use portions::portions;

@@ -30,7 +30,7 @@ pub enum Done {
         revision: i64,
     },
     /// Boxed, because it is rare and a batch of new ones should stay small.
-    Met(Box<Created>),
+    Resolved(Box<Created>),
 }
 
 impl Create {
@@ -47,7 +47,7 @@ impl Create {
         let one = |((new, _), done): ((NewTimer, Texts), Done)| match done {
             Done::Created => Created::Created(newborn(new, FIRST_REVISION)),
             Done::Revived { revision } => Created::Replaced(newborn(new, revision)),
-            Done::Met(created) => *created,
+            Done::Resolved(created) => *created,
         };
         self.batch.into_iter().zip(done).map(one).collect()
     }
@@ -174,7 +174,7 @@ fn settle_conflict(
             return Ok(Done::Revived { revision });
         }
     };
-    Ok(Done::Met(Box::new(met)))
+    Ok(Done::Resolved(Box::new(met)))
 }
 
 /// A new life for a timer that was found finished in this transaction: its revision.

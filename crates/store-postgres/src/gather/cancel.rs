@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use store::Changed;
-use store_sql::{Call, Met, sql};
+use store_sql::{Call, ExistingTimer, sql};
 
 use crate::{
     connector::Connector,
@@ -47,12 +47,14 @@ impl Call<Connector> for CancelFree {
     async fn run(&self, session: &mut PgConnection) -> Result<Self::Answer, Failure> {
         let canceled = self.cancel(session).await?;
         // Read afterwards: the statement may have met a timer whose new content it does not see.
-        let met = Read::new(self.ids.clone(), self.shards).run(session).await;
-        let mut met = met.map_err(|failure| failure.after_a_commit_if(!canceled.is_empty()))?;
-        let answer = |(id, now): (&TimerId, &Timestamp)| match (canceled.get(id), met.remove(id)) {
-            (Some(row), Some(Ok(met))) => after_cancel(row, met, *now).map(Some),
+        let existing = Read::new(self.ids.clone(), self.shards).run(session).await;
+        let mut existing = existing.map_err(|failure| failure.after_a_commit_if(!canceled.is_empty()))?;
+        let answer = |(id, now): (&TimerId, &Timestamp)| match (canceled.get(id), existing.remove(id)) {
+            (Some(row), Some(Ok(existing))) => after_cancel(row, existing, *now).map(Some),
             (None, None) => Ok(Some(Changed::NotFound)),
-            (None, Some(Ok(met))) if met.timer.status.after(Event::Cancel).is_none() => Ok(Some(Changed::WrongStatus(met.timer))),
+            (None, Some(Ok(existing))) if existing.timer.status.after(Event::Cancel).is_none() => {
+                Ok(Some(Changed::WrongStatus(existing.timer)))
+            }
             // What cannot be read, or was canceled and removed at once, is for the caller to find out.
             _ => Ok(None),
         };
@@ -62,7 +64,7 @@ impl Call<Connector> for CancelFree {
 }
 
 /// Whatever happened to it since, this is what the cancel made of it.
-fn after_cancel(row: &PgRow, met: Met, now: Timestamp) -> Result<Changed, Failure> {
+fn after_cancel(row: &PgRow, existing: ExistingTimer, now: Timestamp) -> Result<Changed, Failure> {
     Ok(Changed::Done(Timer {
         status: Status::Canceled,
         attempt: u32::try_from(row.try_get::<i32, _>("attempt").or_unknown()?).unwrap_or(0),
@@ -70,6 +72,6 @@ fn after_cancel(row: &PgRow, met: Met, now: Timestamp) -> Result<Changed, Failur
         executed_at: None,
         updated_at: now,
         pause: None,
-        ..met.timer
+        ..existing.timer
     }))
 }

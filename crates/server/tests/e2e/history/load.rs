@@ -236,7 +236,7 @@ impl Asker {
                 let message = answer.message();
                 let met = message.split('\'').nth(1).unwrap_or_else(|| panic!("a status in {message}"));
                 let status = if met == "pending" { Status::Live } else { order::status(&json!(met)) };
-                self.history.answered(question, Act::Met(status));
+                self.history.answered(question, Act::Refused(status));
             }
             // Another client changes it all the time: this one was not done.
             409 => self.history.answered(question, Act::Nothing),

@@ -30,7 +30,7 @@ pub enum Act {
     },
     Cancel,
     /// Refused, because it stood so.
-    Met(Status),
+    Refused(Status),
     Read {
         status: Status,
         version: u32,
@@ -77,9 +77,11 @@ impl State {
             Act::Cancel if self.status == Some(Status::Canceled) => Some(self),
             Act::Cancel => is_live.then_some(Self { status: Some(Status::Canceled), ..self }),
             Act::Call { version } => (is_live && version == self.version).then_some(Self { was_called: true, ..self }),
-            Act::Met(Status::Completed) if is_live && self.was_called => Some(Self { status: Some(Status::Completed), ..self }),
-            Act::Met(status) => (self.status == Some(status)).then_some(self),
-            Act::Read { status, version } => self.after(Act::Met(status)).filter(|state| state.version == version),
+            Act::Refused(Status::Completed) if is_live && self.was_called => {
+                Some(Self { status: Some(Status::Completed), ..self })
+            }
+            Act::Refused(status) => (self.status == Some(status)).then_some(self),
+            Act::Read { status, version } => self.after(Act::Refused(status)).filter(|state| state.version == version),
         }
     }
 }
@@ -134,7 +136,7 @@ mod tests {
         let cancel = |from, to| asked(from, to, Act::Cancel);
         let call = |from, version| asked(from, from + 1, Act::Call { version });
         let read = |from, status, version| asked(from, from + 1, Act::Read { status, version });
-        let met = |from, status| asked(from, from + 1, Act::Met(status));
+        let refused = |from, status| asked(from, from + 1, Act::Refused(status));
         for (what, asked, is_possible) in [
             ("delivered", vec![create, call(5, 1), read(9, Status::Completed, 1)], true),
             ("canceled", vec![create, cancel(2, 3), read(9, Status::Canceled, 1)], true),
@@ -150,12 +152,12 @@ mod tests {
             ("a lost update", vec![create, update(2, 3), call(5, 1), read(9, Status::Completed, 1)], false),
             ("a lost cancel", vec![create, cancel(2, 3), read(9, Status::Live, 1)], false),
             ("called before it was created", vec![asked(4, 5, Act::Create { version: 1 }), call(0, 1)], false),
-            ("called after its end", vec![create, call(2, 1), met(5, Status::Completed), call(7, 1)], false),
+            ("called after its end", vec![create, call(2, 1), refused(5, Status::Completed), call(7, 1)], false),
             ("canceled twice", vec![create, cancel(2, 3), cancel(5, 6)], true),
-            ("canceled after its end", vec![create, call(2, 1), met(5, Status::Completed), cancel(7, 8)], false),
+            ("canceled after its end", vec![create, call(2, 1), refused(5, Status::Completed), cancel(7, 8)], false),
             ("updated after a cancel", vec![create, cancel(2, 3), update(5, 6)], false),
             ("read as it was before", vec![create, update(2, 3), read(5, Status::Live, 1)], false),
-            ("met as completed too early", vec![create, met(2, Status::Completed), call(5, 1)], false),
+            ("refused as completed too early", vec![create, refused(2, Status::Completed), call(5, 1)], false),
             ("a call for what was refused", vec![asked(0, 1, Act::Nothing), call(5, 1)], false),
         ] {
             assert_eq!(exists(&asked), is_possible, "{what}");
