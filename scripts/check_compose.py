@@ -28,7 +28,7 @@ from rig.postgres import Postgres, create_database  # noqa: E402
 KEY = "check-compose-0123456789-0123456789"
 NODES = ("timer", "timer-2")
 SHARDS = 64
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 def free_port() -> int:
@@ -62,7 +62,7 @@ def ask(url: str, body: dict | None = None) -> dict | None:
 
 
 def wait_until(what: str, look, home: str):
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         found = look()
         if found:

@@ -17,7 +17,7 @@ import urllib.request
 import yaml
 
 KEY = "check-helm-test-0123456789-0123456789"
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 def free_port() -> int:
@@ -36,7 +36,7 @@ def script_of(rendered: str) -> str:
 
 
 def wait_until_healthy(port: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5):
@@ -67,7 +67,7 @@ def main(binary: str, busybox: str, rendered: str) -> None:
             test = subprocess.Popen(command, cwd=home, env=environment, start_new_session=True, stdout=subprocess.PIPE, text=True)
             try:
                 # Its receiver goes on and keeps the pipe open, so the end of the output is not waited for.
-                assert test.wait(PATIENCE_SECONDS) == 0, os.read(test.stdout.fileno(), 65_536).decode()
+                assert test.wait(TIMEOUT_SECONDS) == 0, os.read(test.stdout.fileno(), 65_536).decode()
             finally:
                 os.killpg(test.pid, signal.SIGKILL)
         finally:

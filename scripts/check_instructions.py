@@ -32,7 +32,7 @@ BASELINE = ROOT / "bench" / "instructions.json"
 RISE_MAX = 0.10
 FEW, MANY = 500, 2500
 # A timeout that no machine reaches, however slow callgrind makes it.
-PATIENCE_SECONDS = 240
+TIMEOUT_SECONDS = 240
 KEY = "count-instructions-0123456789abcdef"
 PAYLOAD = "x" * 500
 
@@ -72,10 +72,10 @@ def free_port():
 
 
 def wait(what, reached):
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + TIMEOUT_SECONDS
     while not reached():
         if time.monotonic() > end:
-            sys.exit(f"not within {PATIENCE_SECONDS} s: {what}")
+            sys.exit(f"not within {TIMEOUT_SECONDS} s: {what}")
         time.sleep(0.05)
 
 
@@ -130,7 +130,7 @@ class Service:
         """Stops the service, and returns how many instructions it took."""
         self.connection.close()
         self.process.send_signal(signal.SIGTERM)
-        if self.process.wait(PATIENCE_SECONDS) != 0:
+        if self.process.wait(TIMEOUT_SECONDS) != 0:
             self.log.seek(0)
             sys.exit(f"the service did not stop in order:\n{self.log.read()}")
         self.log.close()

@@ -20,7 +20,7 @@ import urllib.request
 KEY = "check-traces-0123456789-0123456789"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN = "00f067aa0ba902b7"
-PATIENCE_SECONDS = 30
+TIMEOUT_SECONDS = 30
 
 
 def free_port() -> int:
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 def wait_until(what: str, look, log: pathlib.Path | None = None):
     """What `look` finds, once it finds something. If it does not, the log says more."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         found = look()
         if found:

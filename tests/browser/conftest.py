@@ -15,7 +15,7 @@ from rig import seeds as seeds_of_tests
 from rig.pages import RIGHTS
 from rig.postgres import Postgres
 from rig.service import STORES, Service
-from rig.viewer import PATIENCE_MS, Viewer, start_browser
+from rig.viewer import TIMEOUT_MS, Viewer, start_browser
 
 # What one process runs after another, with one service: about the same work each. What is not named is a part, too.
 PARTS = {
@@ -24,7 +24,7 @@ PARTS = {
 }
 
 postgres: Postgres | None = None
-expect.set_options(timeout=PATIENCE_MS)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 def pytest_addoption(parser):

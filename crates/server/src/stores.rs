@@ -5,7 +5,7 @@ mod cassandra;
 mod dynamodb;
 mod mongodb;
 mod mysql;
-mod patience;
+mod open_deadline;
 mod postgres;
 mod sqlite;
 

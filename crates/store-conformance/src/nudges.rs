@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::{Fixture, Stage, ahead, fixture::skip, micros, timer};
 
 /// How long a nudge may take before it is sent again: a process that has only begun to listen misses earlier ones.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 const WORDS_MAX: usize = 50;
 
 async fn two_processes(fixture: &impl Fixture, behaviour: &str) -> Option<(Arc<dyn Store>, Arc<dyn Store>)> {
@@ -34,7 +34,7 @@ async fn heard(speaker: &dyn Store, listener: &dyn Store, entries: &[DueEntry]) 
     for _ in 0..WORDS_MAX {
         speaker.nudge(entries).await.unwrap();
         // Waiting is canceled and begun again: that must lose nothing.
-        if let Ok(heard) = timeout(PATIENCE, listener.nudged()).await {
+        if let Ok(heard) = timeout(TIMEOUT, listener.nudged()).await {
             return heard.unwrap();
         }
     }

@@ -19,16 +19,16 @@ const WRITERS: u64 = 4;
 /// A kill should find writes under way.
 const WRITTEN_BETWEEN: usize = 40;
 /// A server that has just started on a busy machine takes its time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Looks again and again, for as long as a test has patience.
+/// Looks again and again, until `TIMEOUT`.
 pub async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
     let looking = async {
         while !look().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, looking).await.is_ok(), "{what}: not within {PATIENCE:?}");
+    assert!(tokio::time::timeout(TIMEOUT, looking).await.is_ok(), "{what}: not within {TIMEOUT:?}");
 }
 
 /// Registers timers one by one until it is told to stop, and keeps the ids of those that were acknowledged.

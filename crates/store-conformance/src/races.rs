@@ -394,10 +394,10 @@ pub async fn what_the_old_owner_claims_during_a_take_over_is_found(fixture: impl
 pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     // From "not even begun" to "long done": somewhere in between, calls are canceled half-way.
-    let patience = |n: u64| Duration::from_micros(n * n * 4);
+    let cut_off_after = |n: u64| Duration::from_micros(n * n * 4);
     let drafts: Vec<_> = (0..60).map(|n| timer("http://a.example/").numbered(n)).collect();
     for (n, draft) in (0..).zip(drafts.clone()) {
-        let _ = tokio::time::timeout(patience(n), stage.store.create(vec![draft.build()])).await;
+        let _ = tokio::time::timeout(cut_off_after(n), stage.store.create(vec![draft.build()])).await;
     }
     // Whatever the outcome of each call was: after a repetition the timer exists, and is due once.
     let timers: Vec<_> = stage.create_all(drafts).await.into_iter().map(|created| created.timer().clone()).collect();
@@ -406,14 +406,14 @@ pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixtu
     let mut claimed = Vec::new();
     for (n, timer) in (0..).zip(&timers) {
         let (claim, entries) = (stage.new_claim(), [entry(timer)]);
-        let _ = tokio::time::timeout(patience(n), stage.store.claim(&claim, &entries)).await;
+        let _ = tokio::time::timeout(cut_off_after(n), stage.store.claim(&claim, &entries)).await;
         let again = stage.store.claim(&claim, &entries).await.unwrap();
         assert_eq!((again.len(), again[0].attempt), (1, 1));
         claimed.extend(again);
     }
     for (n, claimed) in (0..).zip(&claimed) {
         let batch = [claimed.settle(Next::Completed { at: NOW })];
-        let _ = tokio::time::timeout(patience(n), stage.store.settle(&batch)).await;
+        let _ = tokio::time::timeout(cut_off_after(n), stage.store.settle(&batch)).await;
         stage.store.settle(&batch).await.unwrap();
         assert_eq!(stage.get(claimed.entry.id).await.status, Status::Completed);
     }

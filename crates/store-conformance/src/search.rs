@@ -10,7 +10,7 @@ use crate::{Fixture, NOW, Stage, ago, ahead, secs, timer};
 const SORTS: [Sort; 2] = [Sort::CreatedAt, Sort::ExecuteAt];
 const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 /// Much longer than it takes, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timers that differ in all that a filter can ask for.
 async fn a_variety(stage: &Stage) -> Vec<Timer> {
@@ -139,12 +139,12 @@ pub async fn every_condition_finds_what_matches_in_every_order(fixture: impl Fix
         for (sort, order) in SORTS.into_iter().flat_map(|sort| ORDERS.map(|order| (sort, order))) {
             let wanted = expected(&timers, &filter, sort, order);
             for limit in [100, 4] {
-                let query = ListQuery { filter: filter.clone(), sort, order, limit, budget: PATIENCE, ..ListQuery::default() };
+                let query = ListQuery { filter: filter.clone(), sort, order, limit, budget: TIMEOUT, ..ListQuery::default() };
                 let (found, _, _) = read_on(&stage, &query).await;
                 assert_eq!(found, wanted, "{filter:?} {sort:?} {order:?} {limit}");
             }
             let query =
-                ListQuery { filter: filter.clone(), sort, order, offset: 2, limit: 3, budget: PATIENCE, ..ListQuery::default() };
+                ListQuery { filter: filter.clone(), sort, order, offset: 2, limit: 3, budget: TIMEOUT, ..ListQuery::default() };
             let page = stage.store.list(&query).await.unwrap();
             let found: Vec<_> = page.timers.iter().map(|timer| timer.id).collect();
             assert_eq!(found, wanted.iter().copied().skip(2).take(3).collect::<Vec<_>>(), "{filter:?} {sort:?} {order:?}");
@@ -157,12 +157,12 @@ pub async fn every_condition_counts_what_matches(fixture: impl Fixture) {
     let timers = a_variety(&stage).await;
     for filter in filters() {
         let wanted = timers.iter().filter(|timer| filter.fits(timer)).count() as u64;
-        assert_eq!(stage.store.count(&filter, PATIENCE).await.unwrap(), wanted, "{filter:?}");
+        assert_eq!(stage.store.count(&filter, TIMEOUT).await.unwrap(), wanted, "{filter:?}");
     }
     // Counted by hand: one in each status and namespace.
     for (group, timers) in [("g", 21), ("G", 21), ("absent", 0)] {
         let filter = Filter { group: Some(Group::parse(group).unwrap()), ..Filter::default() };
-        assert_eq!(stage.store.count(&filter, PATIENCE).await.unwrap(), timers, "{group}");
+        assert_eq!(stage.store.count(&filter, TIMEOUT).await.unwrap(), timers, "{group}");
     }
 }
 
@@ -203,7 +203,7 @@ pub async fn a_search_says_how_many_timers_it_looked_at(fixture: impl Fixture) {
     a_crowd(&stage).await;
     let scanned = async |json: &str, limit| {
         let filter = serde_json::from_str(json).unwrap();
-        stage.store.list(&ListQuery { filter, limit, budget: PATIENCE, ..ListQuery::default() }).await.unwrap().scanned
+        stage.store.list(&ListQuery { filter, limit, budget: TIMEOUT, ..ListQuery::default() }).await.unwrap().scanned
     };
     assert!((10..=3_000).contains(&scanned("{}", 10).await));
     assert_eq!(scanned(r#"{"metadata":{"wanted":"true"}}"#, 100).await, 3_000);

@@ -29,11 +29,11 @@ mod failure;
 #[cfg(feature = "sdk")]
 mod item;
 #[cfg(feature = "sdk")]
-mod patience;
-#[cfg(feature = "sdk")]
 mod read;
 #[cfg(feature = "sdk")]
 mod table;
+#[cfg(feature = "sdk")]
+mod throttled_request;
 #[cfg(feature = "sdk")]
 mod write;
 

@@ -11,7 +11,7 @@ use crate::{
     DynamodbDatabase,
     failure::unavailable,
     item::{self, Item, KEY, PARTITION, binary},
-    patience::{pause, request},
+    throttled_request::{pause, request},
 };
 
 /// The limit of DynamoDB for one `BatchGetItem`.

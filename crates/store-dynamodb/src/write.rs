@@ -11,8 +11,8 @@ use crate::{
     database::{DynamodbDatabase, ROWS_PER_WRITE},
     failure::{Verdict, judge, of_write},
     item::{self, Expressions},
-    patience::request,
     read,
+    throttled_request::request,
 };
 
 /// How many bytes the columns of a row may have as it is inserted, compressed. What grows later, the error of an attempt and the log of

@@ -36,7 +36,7 @@ pub trait Job: Send + 'static {
 }
 
 struct Waiting<J> {
-    /// Each with the end of its patience.
+    /// Each with its deadline.
     jobs: VecDeque<(Instant, J)>,
     tasks: usize,
 }

@@ -84,13 +84,13 @@ async fn apply(session: &mut Session) -> Result<(), OpenError> {
     if is_locked != Some(1) {
         return Err(OpenError::Migration("another process has been migrating it for a minute".into()));
     }
-    let applied = apply_with_patience(session).await;
+    let applied = apply_with_retries(session).await;
     sqlx::raw_sql(UNLOCK).execute(session).await.map_err(failed)?;
     applied.map_err(failed)
 }
 
 /// TiDB refuses to change its tables while its servers do not know the latest ones all: what is missing is then made a moment later.
-async fn apply_with_patience(session: &mut Session) -> Result<(), sqlx::Error> {
+async fn apply_with_retries(session: &mut Session) -> Result<(), sqlx::Error> {
     let (mut backoff, give_up) = (CONTENTION_BACKOFF, Instant::now() + LOCK_WAIT);
     loop {
         match apply_missing(session).await {

@@ -26,7 +26,7 @@ pub const OF_DEFAULT: (&str, &str) = ("definition_default", "definition (created
 const LOCK: i64 = 0x7469_6d65_7201;
 
 /// How long a start waits: as long as a migration waits for a table.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 const TRIES_MAX: u32 = 5;
 
@@ -38,7 +38,7 @@ pub async fn build(options: PgConnectOptions) {
             tracing::warn!(error = %cause(error), "an index could not be built: some lists are slow until a later start builds it");
         }
     });
-    if timeout(PATIENCE, building).await.is_err() {
+    if timeout(TIMEOUT, building).await.is_err() {
         tracing::info!("indexes are being built in the background");
     }
 }

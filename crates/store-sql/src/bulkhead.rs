@@ -124,7 +124,7 @@ impl<D: Driver> Bulkhead<D> {
     ) -> Result<Vec<C::Answer>, Failure> {
         let mut answers = Vec::with_capacity(calls.len());
         for call in calls {
-            let answer = timeout_at(deadline, with_patience(call, session)).await;
+            let answer = timeout_at(deadline, with_retries(call, session)).await;
             let late = || Failure::no_answer(format!("{} did not answer in time", D::SERVER), C::WRITES);
             answers.push(answer.map_err(|_| late())??);
             deadline = Instant::now() + self.limits.deadline;
@@ -145,7 +145,7 @@ impl<D: Driver> Bulkhead<D> {
 }
 
 /// Runs the call again when other sessions were in its way.
-async fn with_patience<D: Driver, C: Call<D>>(call: &C, session: &mut D::Session) -> Result<C::Answer, Failure> {
+async fn with_retries<D: Driver, C: Call<D>>(call: &C, session: &mut D::Session) -> Result<C::Answer, Failure> {
     let mut backoff = CONTENTION_BACKOFF;
     for _ in 0..CONTENTION_RETRIES_MAX {
         match call.run(session).await {

@@ -96,7 +96,7 @@ impl ConnectionOptions {
     }
 
     /// How long something is waited for; for ever unless given.
-    pub fn patience(&self) -> Duration {
+    pub fn wait_timeout(&self) -> Duration {
         const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
         self.timeout.map_or(FOR_EVER, Span::as_duration)
     }

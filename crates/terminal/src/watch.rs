@@ -46,7 +46,7 @@ pub async fn run(options: &WatchOptions, context: &Context) -> Result<(), Failur
     let types = (!options.types.is_empty()).then(|| options.types.join(","));
     let query = EventQuery { filter: filter(&options.what, context)?, types, after: options.after.clone() };
     let mut events = client.events(query);
-    let until = Instant::now() + options.connection.patience();
+    let until = Instant::now() + options.connection.wait_timeout();
     let mut left = options.limit.unwrap_or(u64::MAX);
     while left > 0 {
         let Ok(next) = tokio::time::timeout_at(until, events.next_raw()).await else {
@@ -79,7 +79,7 @@ fn show(options: &WatchOptions, context: &Context, event: &Event, json: &Json) -
 
 /// Waits until a timer has ended: an error unless it has completed.
 pub async fn to_its_end(client: &Client, timer: &TimerRef, connection: &ConnectionOptions) -> Result<(), Failure> {
-    let until = Instant::now() + connection.patience();
+    let until = Instant::now() + connection.wait_timeout();
     let mut pause = LOOK_INTERVAL_MIN;
     loop {
         let detail = client.timers().get(timer).await?;

@@ -1,4 +1,4 @@
-"""Limits of time as they are promised under SOAK=1, on an idle machine and an optimised build; else with patience for a busy one."""
+"""Limits of time as they are promised under SOAK=1, on an idle machine and an optimised build; else longer, for a busy one."""
 
 import os
 

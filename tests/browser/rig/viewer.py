@@ -19,7 +19,7 @@ POLICY = {
     "base-uri": "'none'",
 }
 # How long the slowest thing may take that a page does, on a machine that compiles beside it.
-PATIENCE_MS = 20_000
+TIMEOUT_MS = 20_000
 
 
 def start_browser(playwright: Playwright) -> Browser:
@@ -68,7 +68,7 @@ class Viewer:
             locale="en-GB",
             accept_downloads=True,
         )
-        self.context.set_default_timeout(PATIENCE_MS)
+        self.context.set_default_timeout(TIMEOUT_MS)
         if cookie:
             name, value = cookie.split("=", 1)
             where = {"domain": "127.0.0.1", "path": f"{service.base_path}/console", "httpOnly": True, "sameSite": "Lax"}

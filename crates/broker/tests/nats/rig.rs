@@ -18,7 +18,7 @@ use throwaway::Nats;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub const COMMANDS: &str = "TIMER_COMMANDS";
 pub const EVENTS: &str = "TIMER_EVENTS";
 pub const DEAD: &str = "timer.commands.dead";
@@ -80,7 +80,7 @@ impl Process {
     pub async fn stop(&self) {
         self.stop.cancel();
         let consumer = self.consumer.lock().unwrap().take().unwrap();
-        timeout(PATIENCE, consumer).await.expect("the consumer does not stop").unwrap();
+        timeout(TIMEOUT, consumer).await.expect("the consumer does not stop").unwrap();
     }
 
     /// Kills the process without a graceful shutdown.
@@ -91,7 +91,7 @@ impl Process {
     /// Waits until this many were scheduled or moved, repetitions included.
     pub async fn scheduled(&self, count: usize) {
         let mut scheduled = self.scheduled.clone();
-        let reached = timeout(PATIENCE, scheduled.wait_for(|scheduled| *scheduled >= count)).await;
+        let reached = timeout(TIMEOUT, scheduled.wait_for(|scheduled| *scheduled >= count)).await;
         reached.unwrap_or_else(|_| panic!("{} of {count} scheduled", *self.scheduled.borrow())).unwrap();
     }
 
@@ -125,7 +125,7 @@ pub async fn until(condition: impl AsyncFn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, holds).await.expect("what the test waits for does not happen");
+    timeout(TIMEOUT, holds).await.expect("what the test waits for does not happen");
 }
 
 /// Another client of the same server. The service has made the streams that it uses, or will make them.
@@ -174,7 +174,7 @@ impl Witness {
                 }
             }
         };
-        timeout(PATIENCE, sent).await.expect("the stream does not take a command");
+        timeout(TIMEOUT, sent).await.expect("the stream does not take a command");
     }
 
     /// Sends many at once; returns once the stream has all of them.
@@ -200,7 +200,7 @@ impl Witness {
         let config = consumer::pull::OrderedConfig { filter_subject: subject.to_owned(), ..Default::default() };
         let messages = stream.create_consumer(config).await.unwrap().messages().await.unwrap();
         let collected = messages.take(count).map(Result::unwrap).collect();
-        timeout(PATIENCE, collected).await.expect("not all messages came")
+        timeout(TIMEOUT, collected).await.expect("not all messages came")
     }
 
     pub async fn count(&self, stream: &str) -> u64 {

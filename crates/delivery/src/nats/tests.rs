@@ -16,7 +16,7 @@ use crate::{
     timers,
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 fn deliverer(connection: Connection, config: Config) -> Deliverer {
@@ -44,7 +44,7 @@ async fn until(condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    timeout(PATIENCE, holds).await.expect("what the test waits for does not happen");
+    timeout(TIMEOUT, holds).await.expect("what the test waits for does not happen");
 }
 
 /// Subscribes, and returns once the server knows it.
@@ -59,7 +59,7 @@ async fn subscribe(url: &str, subject: &str) -> (Client, Subscriber) {
 }
 
 async fn next(subscriber: &mut Subscriber) -> Message {
-    timeout(PATIENCE, subscriber.next()).await.expect("no message came").unwrap()
+    timeout(TIMEOUT, subscriber.next()).await.expect("no message came").unwrap()
 }
 
 fn headers(message: &Message) -> BTreeMap<String, String> {
@@ -220,7 +220,7 @@ async fn each_reason_has_its_words() {
     assert_eq!(failure(&deliverer, timers::nats("orders.ok.a", "")).await, away);
     assert_eq!(failure(&deliverer, timers::nats("orders.ok.a", r#","jetstream":true"#)).await, away);
     nats.start_again();
-    timeout(PATIENCE, async {
+    timeout(TIMEOUT, async {
         while deliverer.attempt(&timers::nats("orders.ok.a", ""), 1, Prepared::default()).await.outcome != Outcome::Delivered {}
     })
     .await

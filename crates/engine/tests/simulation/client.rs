@@ -51,7 +51,7 @@ impl History {
 }
 
 /// How long a caller waits.
-const PATIENCE: Duration = Duration::from_secs(25);
+const TIMEOUT: Duration = Duration::from_secs(25);
 
 /// The clients, each with one timer. Ends when all have done what they wanted.
 pub async fn run(world: Arc<World>) {
@@ -170,7 +170,7 @@ async fn ask(world: &World, dice: &mut Dice, verb: Verb, id: TimerId, request: O
             (Verb::Update | Verb::Create, _) => commands.update(id, &later, None).await,
         }
     };
-    let answer = match tokio::time::timeout(PATIENCE, asked).await {
+    let answer = match tokio::time::timeout(TIMEOUT, asked).await {
         Ok(result) => Answer::of(result),
         Err(_) => Answer::Unknown,
     };

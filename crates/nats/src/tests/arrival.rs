@@ -133,7 +133,7 @@ fn the_connection_ends_with_its_last_handle() {
         let driver = tokio::spawn(driver);
         until(|| connection.is_connected()).await;
         drop(connection);
-        tokio::time::timeout(PATIENCE, driver).await.unwrap().unwrap();
+        tokio::time::timeout(TIMEOUT, driver).await.unwrap().unwrap();
     });
 }
 

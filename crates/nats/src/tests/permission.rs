@@ -161,7 +161,7 @@ fn a_flood_of_refusals_hides_none() {
 
 async fn until_ok(connection: &Connection, subject: &str) {
     let publishing = async { while connection.publish(message(subject, "")).await.is_err() {} };
-    timeout(PATIENCE, publishing).await.expect("nothing is confirmed any more");
+    timeout(TIMEOUT, publishing).await.expect("nothing is confirmed any more");
 }
 
 #[test]

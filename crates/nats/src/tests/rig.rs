@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::{Connection, Options, Outgoing, connection};
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs a test on both kinds of runtime: the kind that the caller has must not matter.
 pub(super) fn on_both_runtimes<F: Future<Output = ()>>(test: impl Fn() -> F) {
@@ -52,7 +52,7 @@ pub(super) async fn until(condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    timeout(PATIENCE, holds).await.expect("what the test waits for does not happen");
+    timeout(TIMEOUT, holds).await.expect("what the test waits for does not happen");
 }
 
 /// A client of the library that observes the server.
@@ -77,7 +77,7 @@ pub(super) async fn subscribe(client: &Client, subject: &str) -> Subscriber {
 }
 
 pub(super) async fn next(subscriber: &mut Subscriber) -> async_nats::Message {
-    timeout(PATIENCE, subscriber.next()).await.expect("no message came").expect("the subscription has ended")
+    timeout(TIMEOUT, subscriber.next()).await.expect("no message came").expect("the subscription has ended")
 }
 
 pub(super) fn message(subject: &str, payload: impl Into<Bytes>) -> Outgoing {

@@ -8,7 +8,7 @@ use store_partitioned::PartitionedStore;
 
 use super::{
     DATABASE_URL, Database, StoreKind,
-    patience::{NotOpen, Patience},
+    open_deadline::{NotOpen, OpenDeadline},
 };
 use crate::exit::Failure;
 
@@ -26,7 +26,7 @@ pub const KIND: StoreKind = StoreKind {
 };
 
 /// How long a cluster may take to come up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct CassandraCluster(CassandraOptions);
@@ -38,11 +38,11 @@ impl Database for CassandraCluster {
     }
 
     async fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Failure> {
-        let patience = Patience::new(clock, PATIENCE);
+        let deadline = OpenDeadline::new(clock, OPEN_TIMEOUT);
         loop {
             match open(&self.0, clock).await {
                 Ok(store) => return Ok(store),
-                Err(reason) => patience.wait(reason).await?,
+                Err(reason) => deadline.wait(reason).await?,
             }
         }
     }

@@ -39,12 +39,12 @@ mod table {
 
     use super::super::{
         DATABASE_URL, Database,
-        patience::{NotOpen, Patience},
+        open_deadline::{NotOpen, OpenDeadline},
     };
     use crate::exit::Failure;
 
     /// How long DynamoDB may be out of reach at the start.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
     #[derive(Debug)]
     struct DynamodbTable(Address);
@@ -63,11 +63,11 @@ mod table {
         }
 
         async fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Failure> {
-            let patience = Patience::new(clock, PATIENCE);
+            let deadline = OpenDeadline::new(clock, OPEN_TIMEOUT);
             loop {
                 match open(&self.0, clock).await {
                     Ok(store) => return Ok(store),
-                    Err(reason) => patience.wait(reason).await?,
+                    Err(reason) => deadline.wait(reason).await?,
                 }
             }
         }

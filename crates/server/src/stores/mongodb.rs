@@ -8,7 +8,7 @@ use store_partitioned::PartitionedStore;
 
 use super::{
     DATABASE_URL, Database, StoreKind,
-    patience::{NotOpen, Patience},
+    open_deadline::{NotOpen, OpenDeadline},
 };
 use crate::exit::Failure;
 
@@ -23,7 +23,7 @@ pub const KIND: StoreKind = StoreKind {
 };
 
 /// How long a server may take to come up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 struct Mongodb {
@@ -43,11 +43,11 @@ impl Database for Mongodb {
     }
 
     async fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Failure> {
-        let patience = Patience::new(clock, PATIENCE);
+        let deadline = OpenDeadline::new(clock, OPEN_TIMEOUT);
         loop {
             match open(&self.address, clock).await {
                 Ok(store) => return Ok(store),
-                Err(reason) => patience.wait(reason).await?,
+                Err(reason) => deadline.wait(reason).await?,
             }
         }
     }

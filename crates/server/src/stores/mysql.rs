@@ -19,7 +19,7 @@ pub const KIND: StoreKind = StoreKind {
 };
 
 /// How long a server may take to come up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 struct MysqlDatabase(MysqlOptions);
@@ -51,7 +51,7 @@ async fn connect(options: &MysqlOptions, clock: &Arc<dyn Clock>) -> Result<Mysql
     loop {
         match MysqlStore::connect(options).await {
             Ok(store) => return Ok(store),
-            Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < PATIENCE => {
+            Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < OPEN_TIMEOUT => {
                 tracing::warn!("{error}; waiting for it");
                 tokio::time::sleep(PAUSE).await;
             }

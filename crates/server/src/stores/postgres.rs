@@ -42,7 +42,7 @@ pub struct PostgresOptions {
 }
 
 /// How long a server may take to come up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 struct PostgresDatabase(Address);
@@ -103,7 +103,7 @@ async fn connect(options: &Address, clock: &Arc<dyn Clock>) -> Result<PostgresSt
     loop {
         match PostgresStore::connect(options).await {
             Ok(store) => return Ok(store),
-            Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < PATIENCE => {
+            Err(error @ OpenError::Unreachable(_)) if clock.monotonic() - begun < OPEN_TIMEOUT => {
                 tracing::warn!("{error}; waiting for it");
                 tokio::time::sleep(PAUSE).await;
             }

@@ -17,7 +17,7 @@ use crate::rig::{
     instant, micros, now,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Nothing is due by itself but what takes the new time.
 const FIRST_AT: &str = "2099-01-01T00:00:00Z";
 /// So that the second request is still about the future when it is read.
@@ -234,7 +234,7 @@ async fn the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver(backe
     in_bulk(&client, "resume", Paused).await;
     let_go.send(true).expect("the receiver listens");
     join_all(cases.iter().map(Case::fire_what_is_far)).await;
-    client.wait_until_finished(PATIENCE).await;
+    client.wait_until_finished(TIMEOUT).await;
     join_all(cases.iter().map(Case::check_what_arrived)).await;
     let created = TABLE.len() as u64;
     let total = client.get(&format!("/timers?limit=1&namespace={NAMESPACE}")).await.json()["data"]["total"].as_u64();
@@ -307,7 +307,7 @@ impl<'a> Case<'a> {
             Executing => {
                 self.fire().await;
                 let arrived = async || (self.receiver.exchanges(&self.path()).len() == 1).then_some(());
-                eventually(&format!("{} is being called", self.key), PATIENCE, arrived).await;
+                eventually(&format!("{} is being called", self.key), TIMEOUT, arrived).await;
             }
         }
     }

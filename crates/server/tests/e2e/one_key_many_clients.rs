@@ -18,7 +18,7 @@ use crate::rig::{Answer, Backend, Client, Receiver, Service, callback_to, heavy}
 const CLIENTS: usize = 16;
 /// How many keys there are races for.
 const ROUNDS: usize = 50;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Two services on one database, and clients with connections of their own; every second one speaks to the second service.
 struct Field {
@@ -85,7 +85,7 @@ impl Field {
 
     /// What each timer has delivered when all have ended: there is one for every key, and it was called once.
     async fn delivered(&self) -> HashMap<String, Value> {
-        self.clients[0].wait_until_finished(PATIENCE).await;
+        self.clients[0].wait_until_finished(TIMEOUT).await;
         let rows = throwaway::postgres().query(self.backend.url(), "SELECT count(*) FROM timers");
         assert_eq!(rows, ROUNDS.to_string(), "rows of {ROUNDS} keys");
         let calls = self.receiver.calls();

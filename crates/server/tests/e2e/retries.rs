@@ -30,7 +30,7 @@ const NOISE_MICROS: i64 = 750_000;
 const MARGIN_MICROS: i64 = 30_000;
 /// Five seconds are promised: the lease of a dead owner's shard and the taking up. The rest is for a busy machine.
 const TAKE_OVER_MICROS: i64 = 8_000_000;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 for_each_store!(
     what_fails_is_called_again_at_the_right_times_until_it_works_though_the_service_is_killed,
@@ -80,11 +80,11 @@ async fn what_fails_is_called_again_at_the_right_times_until_it_works_though_the
         service.start_again().await;
         let healthy = now();
         let id = &timers[refused].id;
-        eventually("every refusal", PATIENCE, async || (attempts(&client, id).await.len() == FAILURES).then_some(())).await;
+        eventually("every refusal", TIMEOUT, async || (attempts(&client, id).await.len() == FAILURES).then_some(())).await;
         (absent.appear(|_| success()), healthy)
     };
     let gap = Gap { killed, healthy };
-    client.wait_until_finished(PATIENCE).await;
+    client.wait_until_finished(TIMEOUT).await;
 
     let mut latest = 0;
     for timer in &timers {
@@ -180,7 +180,7 @@ async fn kill_between_attempts(service: &mut Service, timers: &[Stubborn], recei
         }
         is_between.then(|| seen.iter().map(|(attempts, _)| *attempts).collect())
     };
-    let behind = eventually("a moment between the attempts of all timers", PATIENCE, async || between(service).await).await;
+    let behind = eventually("a moment between the attempts of all timers", TIMEOUT, async || between(service).await).await;
     service.kill();
     behind
 }
@@ -315,7 +315,7 @@ async fn a_spent_policy_leaves_a_failed_timer_with_the_last_reason_and_the_numbe
     let changing = native(&client, &receiver.url("/changing"), at, &policy).await;
     let hurry = json!({"max_retries": 1000, "initial_interval": "250ms", "backoff_multiplier": 1, "max_duration": "2s"});
     let hurried = native(&client, &receiver.url("/hurried"), at, &hurry).await;
-    client.wait_until_finished(PATIENCE).await;
+    client.wait_until_finished(TIMEOUT).await;
 
     for timer in &timers {
         let path = timer.kind.path;

@@ -1,4 +1,4 @@
-//! What every test here is built from: a real service, real receivers, clients of both kinds, and patience with a limit.
+//! What every test here is built from: a real service, real receivers, clients of both kinds, and waiting with a deadline.
 
 mod backend;
 mod chance;

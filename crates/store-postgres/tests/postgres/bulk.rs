@@ -11,7 +11,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{acquire_all, claim, everything_due, held_rows::Holder, open};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Much shorter than a session may wait for a lock.
 const PROMPTLY: Duration = Duration::from_secs(2);
 
@@ -24,7 +24,7 @@ async fn create_many(store: &PostgresStore, count: u32) -> Vec<TimerId> {
 
 async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
     let mut answers = Vec::new();
-    while let Some(answer) = timeout(PATIENCE, tasks.join_next()).await.expect("calls end") {
+    while let Some(answer) = timeout(TIMEOUT, tasks.join_next()).await.expect("calls end") {
         answers.push(answer.unwrap());
     }
     answers
@@ -125,12 +125,12 @@ async fn a_bulk_cancel_takes_rows_in_the_order_in_which_claims_do() {
         let store = Arc::clone(&store);
         async move { store.cancel_all(&[second, first], NOW).await.unwrap() }
     });
-    timeout(PATIENCE, holder.is_waited_for()).await.expect("the cancel waits for the first row");
+    timeout(TIMEOUT, holder.is_waited_for()).await.expect("the cancel waits for the first row");
     // A call that waits for the first must not have the second in hand.
     let next = holder.execute("UPDATE due SET attempt = attempt WHERE id = '00000000-0000-7000-8000-000000000000'");
     timeout(Duration::from_millis(500), next).await.expect("the second row is free");
     holder.commit().await;
-    assert_eq!(timeout(PATIENCE, canceling).await.expect("the cancel ends").unwrap(), [true, true]);
+    assert_eq!(timeout(TIMEOUT, canceling).await.expect("the cancel ends").unwrap(), [true, true]);
 }
 
 /// What a bulk cancel of five timers answers that had to wait for the third, because `change` was under way.
@@ -144,9 +144,9 @@ async fn canceled_during(change: &'static str) -> (PostgresStore, Vec<TimerId>, 
         let (store, ids) = (Arc::clone(&store), ids.clone());
         async move { store.cancel_all(&ids, NOW).await.unwrap() }
     });
-    timeout(PATIENCE, holder.is_waited_for()).await.expect("the cancel waits for a row that is being changed");
+    timeout(TIMEOUT, holder.is_waited_for()).await.expect("the cancel waits for a row that is being changed");
     holder.commit().await;
-    let canceled = timeout(PATIENCE, canceling).await.expect("the cancel ends").unwrap();
+    let canceled = timeout(TIMEOUT, canceling).await.expect("the cancel ends").unwrap();
     (Arc::into_inner(store).unwrap(), ids, canceled)
 }
 

@@ -9,7 +9,7 @@ use store_conformance::{NOW, timer};
 use crate::{acquire_all, all_shards, claim, everything_due, open};
 
 /// Longer than anything takes here, on a busy machine, too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `count` timers in one namespace, all of them pending and due at the same moment.
 fn fill(url: &str, namespace: &str, count: usize) {
@@ -60,7 +60,7 @@ async fn few_are_counted_and_many_are_estimated() {
         (Some("default"), None, 0),
         (None, Some(Status::Completed), 0),
     ] {
-        assert_eq!(store.count(&filter(namespace, status), PATIENCE).await.unwrap(), truth, "{namespace:?} {status:?}");
+        assert_eq!(store.count(&filter(namespace, status), TIMEOUT).await.unwrap(), truth, "{namespace:?} {status:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::{open, outages::behind_a_wire};
 
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 const PROMPTLY: Duration = Duration::from_secs(10);
 
 fn entry(number: u64) -> DueEntry {
@@ -21,7 +21,7 @@ async fn heard(speaker: &impl Store, listener: &impl Store, entry: DueEntry) -> 
     let said = async {
         loop {
             speaker.nudge(&[entry]).await?;
-            if let Ok(heard) = timeout(PATIENCE, listener.nudged()).await
+            if let Ok(heard) = timeout(TIMEOUT, listener.nudged()).await
                 && heard? == [entry]
             {
                 return Ok(());

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::{acquire_all, claim, everything_due, open, proxy::Proxy};
 
 /// Longer than any call may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn port_of(url: &str) -> u16 {
     url.rsplit_once(':').unwrap().1.split('/').next().unwrap().parse().unwrap()
@@ -23,7 +23,7 @@ fn plain(number: u64) -> NewTimer {
 
 /// Asks until the store answers again; it must, by itself.
 async fn recovered(store: &PostgresStore) {
-    timeout(PATIENCE, async { while store.ping().await.is_err() {} }).await.expect("the store works again");
+    timeout(TIMEOUT, async { while store.ping().await.is_err() {} }).await.expect("the store works again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,14 +35,14 @@ async fn calls_fail_while_the_server_is_down_and_work_again_afterwards() {
     let due = everything_due(&store).await;
 
     postgres.stop_immediate();
-    let read = timeout(PATIENCE, store.get(plain(1).definition.id)).await.expect("a call ends");
+    let read = timeout(TIMEOUT, store.get(plain(1).definition.id)).await.expect("a call ends");
     assert!(matches!(read, Err(StoreError::Unavailable(_))), "a read changes nothing: {read:?}");
-    let written = timeout(PATIENCE, store.create(vec![plain(2)])).await.expect("a call ends");
+    let written = timeout(TIMEOUT, store.create(vec![plain(2)])).await.expect("a call ends");
     assert!(matches!(written, Err(StoreError::Unavailable(_))), "the dead session was noticed by the read: {written:?}");
     // This bulkhead has not noticed yet: it may have to say that it does not know.
-    let claimed = timeout(PATIENCE, store.claim(&claim(7, &shard_leases), &due)).await.expect("a call ends");
+    let claimed = timeout(TIMEOUT, store.claim(&claim(7, &shard_leases), &due)).await.expect("a call ends");
     assert!(matches!(claimed, Err(StoreError::Unavailable(_) | StoreError::Unknown(_))), "{claimed:?}");
-    let again = timeout(PATIENCE, store.claim(&claim(7, &shard_leases), &due)).await.expect("a call ends");
+    let again = timeout(TIMEOUT, store.claim(&claim(7, &shard_leases), &due)).await.expect("a call ends");
     assert!(matches!(again, Err(StoreError::Unavailable(_))), "{again:?}");
 
     postgres.start_again();
@@ -87,7 +87,7 @@ async fn a_crash_under_load_costs_no_session() {
     postgres.start_again();
     recovered(&store).await;
     for bulkhead in load {
-        for id in timeout(PATIENCE, bulkhead).await.expect("calls end").unwrap() {
+        for id in timeout(TIMEOUT, bulkhead).await.expect("calls end").unwrap() {
             assert!(store.get(id).await.unwrap().is_some(), "{id} was acknowledged");
         }
     }
@@ -124,7 +124,7 @@ async fn a_create_whose_answer_is_lost_is_unknown_and_there() {
     warm_up(&behind).await;
     let new = timer("http://a.example/the-answer-gets-lost").build();
     let id = new.definition.id;
-    let mut written = timeout(PATIENCE, behind.create(vec![new.clone()])).await.expect("a call ends");
+    let mut written = timeout(TIMEOUT, behind.create(vec![new.clone()])).await.expect("a call ends");
     // A session that has to prepare the statement first says the marker only afterwards, so the cut always meets the statement.
     assert!(matches!(written, Err(StoreError::Unknown(_))), "{written:?}");
     assert_eq!(proxy.cuts(), 1);
@@ -145,7 +145,7 @@ async fn a_claim_whose_answer_is_lost_is_read_back_with_its_token() {
     let shard_leases = acquire_all(&direct).await;
     let due = everything_due(&direct).await;
 
-    let lost = timeout(PATIENCE, behind.claim(&claim(TOKEN, &shard_leases), &due)).await.expect("a call ends");
+    let lost = timeout(TIMEOUT, behind.claim(&claim(TOKEN, &shard_leases), &due)).await.expect("a call ends");
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
     assert_eq!(proxy.cuts(), 1);
 
@@ -167,7 +167,7 @@ async fn a_bulk_cancel_whose_answer_is_lost_is_unknown_and_done() {
     direct.create(numbers.into_iter().map(plain).collect()).await.unwrap();
     let ids = numbers.map(|number| plain(number).definition.id);
 
-    let lost = timeout(PATIENCE, behind.cancel_all(&ids, NOW)).await.expect("a call ends");
+    let lost = timeout(TIMEOUT, behind.cancel_all(&ids, NOW)).await.expect("a call ends");
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
     assert_eq!(proxy.cuts(), 1);
     for id in ids {
@@ -184,15 +184,15 @@ async fn a_wire_that_goes_dead_costs_no_more_than_the_deadline() {
     let ids: Vec<TimerId> = (0..10).map(|number| plain(number).definition.id).collect();
     proxy.set_silent(true);
     let calls = futures_util::future::join_all(ids.iter().map(|id| behind.get(*id)));
-    for answer in timeout(PATIENCE, calls).await.expect("calls end") {
+    for answer in timeout(TIMEOUT, calls).await.expect("calls end") {
         assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     }
-    let written = timeout(PATIENCE, behind.cancel(ids[0], None, NOW)).await.expect("a call ends");
+    let written = timeout(TIMEOUT, behind.cancel(ids[0], None, NOW)).await.expect("a call ends");
     assert!(written.is_err(), "{written:?}");
     proxy.set_silent(false);
     recovered(&behind).await;
     let calls = (0..100).map(|number| behind.get(plain(number).definition.id));
-    for answer in timeout(PATIENCE, futures_util::future::join_all(calls)).await.expect("calls end") {
+    for answer in timeout(TIMEOUT, futures_util::future::join_all(calls)).await.expect("calls end") {
         answer.unwrap();
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::{acquire_all, claim, everything_due, migrations, open};
 
 /// Longer than a migration of a few timers takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A database of the first version, with a timer in each status.
 fn of_version_1() -> String {
@@ -254,13 +254,13 @@ async fn a_migration_behind_a_long_reader_lets_creates_pass_and_ends_after_it() 
     until_a_migration_waits(&mut observer).await;
 
     let mut earlier = PgConnection::connect(&url).await.unwrap();
-    timeout(PATIENCE, earlier.execute(CREATE_OF_VERSION_4)).await.expect("a create passes").unwrap();
+    timeout(TIMEOUT, earlier.execute(CREATE_OF_VERSION_4)).await.expect("a create passes").unwrap();
 
     until_a_migration_waits(&mut observer).await;
     assert!(!opening.is_finished());
     assert_eq!(throwaway::postgres().query(&url, "SELECT max(version) FROM timer_migration"), "4");
     reader.execute("COMMIT").await.unwrap();
-    let store = timeout(PATIENCE, opening).await.expect("a migration goes through").unwrap();
+    let store = timeout(TIMEOUT, opening).await.expect("a migration goes through").unwrap();
     assert_eq!(store.get(numbered(9)).await.unwrap().unwrap().status, Status::Pending);
     let latest = throwaway::postgres().query(&url, "SELECT max(version) FROM timer_migration");
     assert_eq!(Some(&latest), migrations().last());
@@ -291,6 +291,6 @@ async fn a_migration_waits_for_those_who_change_timers() {
     });
     until_a_migration_waits(&mut earlier).await;
     earlier.execute("COMMIT").await.unwrap();
-    let store = timeout(PATIENCE, opening).await.expect("a migration goes through").unwrap();
+    let store = timeout(TIMEOUT, opening).await.expect("a migration goes through").unwrap();
     assert_eq!(store.get(numbered(1)).await.unwrap().unwrap().revision, 2);
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{acquire_all, all_shards, claim, everything_due, held_rows::Holder, open};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A claim that had to wait for the row of the only timer, because `change` was under way in a transaction that had locked it.
 async fn claimed_during(url: &str, id: TimerId, store: Arc<PostgresStore>, change: &'static str) -> Vec<Claimed> {
@@ -19,9 +19,9 @@ async fn claimed_during(url: &str, id: TimerId, store: Arc<PostgresStore>, chang
     let mut holder = Holder::of(url, id).await;
     holder.execute(change).await;
     let claiming = tokio::spawn(async move { store.claim(&claim(7, &shard_leases), &due).await.unwrap() });
-    timeout(PATIENCE, holder.is_waited_for()).await.expect("a claim waits a moment for a row that is being changed");
+    timeout(TIMEOUT, holder.is_waited_for()).await.expect("a claim waits a moment for a row that is being changed");
     holder.commit().await;
-    timeout(PATIENCE, claiming).await.expect("a claim ends").unwrap()
+    timeout(TIMEOUT, claiming).await.expect("a claim ends").unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,7 +35,7 @@ async fn a_claim_that_waited_for_an_update_carries_the_new_content() {
 
     let mut claimed = claimed_during(&url, id, Arc::clone(&store), update).await;
     if claimed.is_empty() {
-        // The machine was too slow for the claim's patience.
+        // The machine was too slow for the claim's timeout.
         claimed = store.claim(&claim(8, &acquire_all(&*store).await), &everything_due(&*store).await).await.unwrap();
     }
 
@@ -60,7 +60,7 @@ async fn one_timer(url: &str) -> (Arc<PostgresStore>, TimerId) {
     (store, id)
 }
 
-fn tenures_of_the_new_owner(store: &PostgresStore) -> Vec<ShardLease> {
+fn shard_leases_of_the_new_owner(store: &PostgresStore) -> Vec<ShardLease> {
     all_shards(store).into_iter().map(|shard| ShardLease { shard, epoch: Epoch(2) }).collect()
 }
 
@@ -71,7 +71,7 @@ async fn a_claim_that_was_overtaken_by_a_hand_over_is_its_makers() {
 
     let claimed = claimed_during(&url, id, Arc::clone(&store), take!()).await;
 
-    let left = store.expired_claims(&tenures_of_the_new_owner(&store), 10).await.unwrap();
+    let left = store.expired_claims(&shard_leases_of_the_new_owner(&store), 10).await.unwrap();
     assert_eq!(left, [], "its maker lives");
     let again = everything_due(&*store).await;
     assert_eq!(claimed.len() + again.len(), 1, "it is either pending, or its maker was told of it");
@@ -89,7 +89,7 @@ async fn a_claim_that_was_overtaken_by_its_makers_death_is_found() {
     let claimed = claimed_during(&url, id, Arc::clone(&store), take).await;
 
     // The new owner finds what the former one had claimed, if it got that far. That one knows of it, too, should it live again.
-    let left = store.expired_claims(&tenures_of_the_new_owner(&store), 10).await.unwrap();
+    let left = store.expired_claims(&shard_leases_of_the_new_owner(&store), 10).await.unwrap();
     let again = everything_due(&*store).await;
     assert_eq!(left.len() + again.len(), 1, "it is either pending or to be taken up");
     let names = |claimed: &[Claimed]| claimed.iter().map(|claimed| (claimed.entry.id, claimed.token)).collect::<Vec<_>>();

@@ -62,11 +62,11 @@ impl Client {
     ///
     /// A server that was just elected to lead a stream may miss the first attempt; the id keeps it from storing two.
     pub fn store(&mut self, subject: &str, id: &str) -> Value {
-        let patience = self.reader.get_ref().read_timeout().expect("a socket");
+        let read_timeout = self.reader.get_ref().read_timeout().expect("a socket");
         self.reader.get_ref().set_read_timeout(Some(ATTEMPT_WITHIN)).expect("a socket");
         let mut attempts = (0..ATTEMPTS_MAX).map(|_| self.exchange(subject, &format!("Nats-Msg-Id: {id}\r\n"), ""));
         let acknowledgement = attempts.find(|answer| !answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
-        self.reader.get_ref().set_read_timeout(patience).expect("a socket");
+        self.reader.get_ref().set_read_timeout(read_timeout).expect("a socket");
         acknowledgement.expect("an answer to one of so many attempts").expect("an answer")
     }
 

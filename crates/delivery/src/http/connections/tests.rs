@@ -10,7 +10,7 @@ use crate::{
 };
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn request() -> Request<Full<Bytes>> {
     Request::post("/").header("host", "a").body(Full::default()).unwrap()
@@ -45,7 +45,7 @@ async fn nobody_has_its_turn_while_the_name_is_looked_up() {
 async fn a_connection_that_waited_for_too_long_before_the_call_is_not_used() {
     let mut receiver = Receiver::answering(OK).await;
     let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
-    let call = async |checkout| connections.send(&place, tenant(), checkout, request(), PATIENCE).await.unwrap().connection;
+    let call = async |checkout| connections.send(&place, tenant(), checkout, request(), TIMEOUT).await.unwrap().connection;
     let first = call(connections.checkout(&place, tenant()).await).await;
     let long_ago = Instant::now() - 2 * IDLE_MAX;
     call(Checkout::Idle(IdleConnection { connection: first, since: long_ago })).await;
@@ -57,7 +57,7 @@ async fn whoever_waits_for_its_turn_to_dial_takes_a_connection_that_comes_free()
     let mut receiver = Receiver::answering(OK).await;
     let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
     let origin = Origin::of(&place);
-    let call = async |checkout| connections.send(&place, tenant(), checkout, request(), PATIENCE).await.unwrap().connection;
+    let call = async |checkout| connections.send(&place, tenant(), checkout, request(), TIMEOUT).await.unwrap().connection;
     let first = call(connections.checkout(&place, tenant()).await).await;
 
     let mut turns = Vec::new();

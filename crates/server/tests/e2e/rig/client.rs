@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{API_KEY, tolerated};
 
 /// Longer than any answer may take: `/healthz` has five seconds when the store hangs.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A caller of one service, with connections that are kept open. Clones share them.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl Client {
             let text = String::from_utf8(body.into()).expect("answers are UTF-8");
             Ok(Answer { status: head.status.as_u16(), headers: head.headers, text })
         };
-        tokio::time::timeout(tolerated(PATIENCE), exchange).await.unwrap_or(Err(Lost))
+        tokio::time::timeout(tolerated(TIMEOUT), exchange).await.unwrap_or(Err(Lost))
     }
 
     /// The headers and the body of an answer that need not be text.
@@ -103,7 +103,7 @@ impl Client {
         let request = self.request("GET", &format!("/events?{query}")).header("x-api-key", &self.key);
         let request = request.header("accept", "application/x-ndjson").header("last-event-id", after.unwrap_or_default());
         let request = request.body(Full::default()).expect("a valid request");
-        let response = tokio::time::timeout(tolerated(PATIENCE), self.http.request(request)).await;
+        let response = tokio::time::timeout(tolerated(TIMEOUT), self.http.request(request)).await;
         let (head, mut body) = response.expect("an answer in time").expect("an answer").into_parts();
         if head.status != 200 {
             let text = String::from_utf8(body.collect().await.expect("a body").to_bytes().into()).expect("answers are UTF-8");
@@ -176,7 +176,7 @@ impl Client {
 
     /// Waits until `/healthz`, which must be well, says this of one of its items.
     pub async fn wait_for_health(&self, item: &str, value: &str) {
-        super::eventually(&format!("/healthz says that {item} is {value}"), PATIENCE, async || {
+        super::eventually(&format!("/healthz says that {item} is {value}"), TIMEOUT, async || {
             let health = self.get("/healthz").await;
             assert_eq!(health.status, 200, "{}", health.text);
             (health.json()["data"][item] == value).then_some(())

@@ -27,7 +27,7 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 /// More than any test sends at once: a listener that is too slow would lose messages on its own side.
 const MESSAGES_WAITING_MAX: usize = 1 << 17;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One message, as it was heard or as a stream holds it.
 #[derive(Debug, Clone)]
@@ -129,7 +129,7 @@ impl Bus {
     }
 
     pub async fn wait_for_stream(&self, name: &str) {
-        eventually(&format!("the stream {name} exists"), PATIENCE, async || self.jetstream.get_stream(name).await.ok()).await;
+        eventually(&format!("the stream {name} exists"), TIMEOUT, async || self.jetstream.get_stream(name).await.ok()).await;
     }
 
     /// Begins to listen; when this returns, the server knows.
@@ -150,7 +150,7 @@ impl Bus {
         let inbox = self.client.new_inbox();
         let mut back = self.client.subscribe(inbox.clone()).await.expect("an inbox");
         self.client.publish(inbox, Bytes::new()).await.expect("a message to ourselves");
-        tokio::time::timeout(tolerated(PATIENCE), back.next())
+        tokio::time::timeout(tolerated(TIMEOUT), back.next())
             .await
             .expect("a server that answers")
             .expect("a subscription that stays");

@@ -10,7 +10,7 @@ use super::{Backend, Client, DATABASE_PASSWORD, FakeTime, eventually, tolerated}
 pub const API_KEY: &str = "e2e-0123456789abcdef0123456789abcdef";
 
 /// How long a service may take to be healthy, or to end, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIMEOUT: Duration = Duration::from_secs(45);
 const PERMITS_FREE_WITHIN: Duration = Duration::from_secs(5);
 const TAIL_LINES: usize = 60;
 
@@ -131,7 +131,7 @@ impl Service {
     pub async fn wait_until_healthy(&mut self) {
         let client = self.client();
         let (child, log) = (&mut self.child, &self.log);
-        let deadline = tokio::time::Instant::now() + tolerated(PATIENCE);
+        let deadline = tokio::time::Instant::now() + tolerated(TIMEOUT);
         loop {
             if let Some(status) = child.try_wait().expect("the state of the service") {
                 panic!("the service ended while starting: {status}\n{}", tail(log));
@@ -177,7 +177,7 @@ impl Service {
     pub async fn wait_for_end(&mut self) -> ExitStatus {
         let log = self.log.clone();
         let child = &mut self.child;
-        let deadline = tokio::time::Instant::now() + tolerated(PATIENCE);
+        let deadline = tokio::time::Instant::now() + tolerated(TIMEOUT);
         loop {
             if let Some(status) = child.try_wait().expect("the state of the service") {
                 return status;

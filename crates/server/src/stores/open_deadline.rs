@@ -15,12 +15,12 @@ pub enum NotOpen {
 }
 
 /// How long a database is tried again that is not open yet.
-pub struct Patience<'a> {
+pub struct OpenDeadline<'a> {
     clock: &'a Arc<dyn Clock>,
     end: Duration,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> OpenDeadline<'a> {
     pub fn new(clock: &'a Arc<dyn Clock>, limit: Duration) -> Self {
         Self { clock, end: clock.monotonic() + limit }
     }
