@@ -194,15 +194,15 @@ impl CommandConsumer {
         handled.dead += refused.len();
         for (received, reason) in refused {
             let bytes = (received.body().len() + DEAD_LETTER_BYTES).min(DEAD_LETTERS_BYTES_MAX);
-            let room =
+            let permit =
                 u32::try_from(bytes).ok().and_then(|bytes| self.dead_letter_permits.clone().try_acquire_many_owned(bytes).ok());
-            let verdict = match &room {
+            let verdict = match &permit {
                 Some(_) => Verdict::Never { reason: reason.to_string() },
                 None => Verdict::Later { after: again_after(received.deliveries()) },
             };
             self.dead_letters.spawn(async move {
                 let settled = received.settle(verdict).await;
-                let result = if settled.is_ok() && room.is_some() { "dead" } else { "later" };
+                let result = if settled.is_ok() && permit.is_some() { "dead" } else { "later" };
                 metrics::counter!("timer_commands_total", "result" => result).increment(1);
                 if let Err(error) = settled {
                     tracing::warn!(%error, "a command that can never work could not be dead-lettered: it is redelivered");

@@ -290,7 +290,7 @@ impl Received for HandedOut {
             Verdict::Later { after } => broker.again(command, after),
             Verdict::Never { .. } if cannot_dead_letter => {
                 broker.again(command, VERDICT_TIME_MAX);
-                return Err(BrokerError::Refused("it was told not to bury".into()));
+                return Err(BrokerError::Refused("it was told not to dead-letter".into()));
             }
             Verdict::Never { reason } => broker.change(|state| {
                 state.under_way -= 1;

@@ -96,7 +96,7 @@ impl Events {
         Ok(forgotten >= PRUNED_AT_ONCE)
     }
 
-    /// Keeps the journal short, until it is dropped. One node is enough for it: the others only ask whether it is for them.
+    /// Keeps the journal short, until it is dropped. One node is enough for it: the other nodes only ask whether it is for them.
     pub async fn prune(self, is_pruner: impl Fn() -> bool + Send) {
         loop {
             let began = Instant::now();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_alarm_that_nobody_waited_for_does_not_stop_the_next_one() {
+    async fn an_alarm_that_no_task_waited_for_does_not_stop_the_next_one() {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let alarm = Alarm::exact(Arc::clone(&clock)).unwrap();
         for _ in 0..100 {

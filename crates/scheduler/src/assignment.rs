@@ -21,8 +21,8 @@ pub fn shards_of(node: NodeId, members: &[Member], shards: u16) -> Vec<Shard> {
     let mut extra = usize::from(shards) % takers.len();
     let mut mine = Vec::new();
     for shard in (0..shards).map(Shard) {
-        let has_room = |taker: &&mut Taker| taker.has < each || (taker.has == each && extra > 0);
-        let Some(taker) = takers.iter_mut().filter(has_room).max_by_key(|taker| rank(taker.node, shard)) else { continue };
+        let has_capacity = |taker: &&mut Taker| taker.has < each || (taker.has == each && extra > 0);
+        let Some(taker) = takers.iter_mut().filter(has_capacity).max_by_key(|taker| rank(taker.node, shard)) else { continue };
         if taker.has == each {
             extra -= 1;
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_none_gets_none_and_the_others_get_all() {
+    fn a_node_that_takes_none_gets_none_and_the_other_nodes_get_all() {
         let mut members = members(3);
         members[1].takes_shards = false;
         assert_eq!(shards_of(members[1].node, &members, SHARDS), []);

@@ -31,8 +31,8 @@ impl Loader {
         let begun = self.window.with(|window| {
             let from = window.begin_load(now.saturating_add(half_way), until);
             let limit = (PAGE_ENTRIES / from.len().max(1)).max(PAGE_ENTRIES_PER_SHARD_MIN);
-            // A window without room for a page would only push out what it has just read.
-            if from.is_empty() || window.room() < limit * from.len() {
+            // A window without capacity for a page would only push out what it has just read.
+            if from.is_empty() || window.capacity_left() < limit * from.len() {
                 window.abandon_load(&from);
                 return None;
             }

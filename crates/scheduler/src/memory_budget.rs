@@ -51,7 +51,7 @@ impl MemoryBudget {
     }
 
     /// Whether one more may be called for this tenant, to a destination that has none yet.
-    pub fn has_room_for(&self, tenant: TenantId) -> bool {
+    pub fn has_budget_for(&self, tenant: TenantId) -> bool {
         match self.by_tenant.get(&tenant) {
             None => self.left(0) > 0,
             Some(held) => self.expected <= self.left(*held) || self.by_destination.len() < FIRSTS_MIN,
@@ -59,8 +59,8 @@ impl MemoryBudget {
     }
 
     /// Whether one more may be called there.
-    pub fn has_room(&self, destination: Destination) -> bool {
-        let Some(own) = self.by_destination.get(&destination) else { return self.has_room_for(destination.tenant()) };
+    pub fn has_budget(&self, destination: Destination) -> bool {
+        let Some(own) = self.by_destination.get(&destination) else { return self.has_budget_for(destination.tenant()) };
         let of_tenant = self.by_tenant.get(&destination.tenant()).copied().unwrap_or_default();
         let left = self.left(of_tenant);
         own + self.expected <= left.saturating_sub((of_tenant + left) / RESERVE_OF_ALL) / SHARE_OF_LEFT
@@ -112,7 +112,7 @@ mod tests {
     fn fill(budget: &mut MemoryBudget, destination: u64, size: usize) -> usize {
         let destination = Destination(destination);
         let mut count = 0;
-        while budget.has_room(destination) && count < 10_000 {
+        while budget.has_budget(destination) && count < 10_000 {
             let reserved = budget.reserve(destination);
             budget.remove(destination, reserved);
             budget.add(destination, size);
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_that_hang_leave_room_for_others() {
+    fn large_ones_that_hang_leave_memory_for_other_receivers() {
         let mut budget = MemoryBudget::default();
         for hanging in 0..30 {
             fill(&mut budget, hanging, LARGE);
         }
         assert!(budget.bytes < BYTES_MAX, "{} bytes", budget.bytes);
-        assert!(budget.has_room(Destination(1_000)), "a newcomer may still be called");
+        assert!(budget.has_budget(Destination(1_000)), "a new destination may still be called");
     }
 
     #[test]
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_after_small_ones_leave_room_for_others() {
+    fn large_ones_after_small_ones_leave_memory_for_other_receivers() {
         let mut budget = MemoryBudget::default();
         (0..10).for_each(|_| _ = budget.estimate(1024));
         let hanging = [Destination(1), Destination(2), Destination(3)];
         // All are claimed before it is known how large they are.
         let reserved = hanging.map(|hanging| {
             let mut reserved = Vec::new();
-            while reserved.len() < 256 && budget.has_room(hanging) {
+            while reserved.len() < 256 && budget.has_budget(hanging) {
                 reserved.push(budget.reserve(hanging));
             }
             reserved
@@ -170,7 +170,7 @@ mod tests {
         }
         budget.estimate(LARGE + 1024);
         assert!(budget.bytes > 2 * BYTES_MAX, "{} bytes", budget.bytes);
-        assert!(budget.has_room(Destination(4)) && !budget.has_room(hanging[0]));
+        assert!(budget.has_budget(Destination(4)) && !budget.has_budget(hanging[0]));
         assert_eq!(fill(&mut budget, 1 << 40, 1024), 1, "another tenant gets its first, as large as it may be");
         (0..10).for_each(|_| _ = budget.estimate(1024));
         assert!(fill(&mut budget, 2 << 40, 1024) > 50, "and small ones by the dozen");
@@ -185,7 +185,7 @@ mod tests {
         assert!(budget.bytes <= BYTES_MAX / 4 * 3 + FIRSTS_MIN * LARGE, "{} bytes", budget.bytes);
         let other = 1 << 40;
         assert!(fill(&mut budget, other, LARGE) > 1, "another tenant gets more than its first");
-        assert!(budget.has_room(Destination(2 << 40)), "and a third gets its first");
+        assert!(budget.has_budget(Destination(2 << 40)), "and a third gets its first");
     }
 
     #[test]

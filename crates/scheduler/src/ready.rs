@@ -51,7 +51,7 @@ impl Ready {
     }
 
     /// Whether one more may stand in this line, when there may be `budget` in all.
-    pub fn has_room(&self, destination: Destination, budget: usize) -> bool {
+    pub fn has_capacity(&self, destination: Destination, budget: usize) -> bool {
         let of_tenant = self.tenants.get(&destination.tenant()).map_or(0, |tenant| tenant.len);
         let left = FairShare::AMONG_TENANTS.left(budget.saturating_sub(self.len), of_tenant);
         if left == 0 {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_back_first_waits_a_little_for_the_others() {
+    fn the_first_node_that_comes_back_waits_a_little_for_the_other_nodes() {
         const LEASE: Duration = Duration::from_millis(3_000);
         let mut rejoin_grace = RejoinGrace::default();
         // When it was answered (in milliseconds), whether the node was away before, how many live, and whether it may take shards.

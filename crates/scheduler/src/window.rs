@@ -108,7 +108,7 @@ impl Window {
         self.is_exhausted
     }
 
-    pub fn room(&self) -> usize {
+    pub fn capacity_left(&self) -> usize {
         self.budget.saturating_sub(self.len())
     }
 
@@ -184,9 +184,9 @@ impl Window {
         if self.is_known(&entry) {
             return false;
         }
-        let has_room = self.ready.has_room(entry.destination, self.budget);
-        self.has_turned_away |= !has_room;
-        has_room && self.repair(entry)
+        let has_capacity = self.ready.has_capacity(entry.destination, self.budget);
+        self.has_turned_away |= !has_capacity;
+        has_capacity && self.repair(entry)
     }
 
     /// Whether everything that is due at `now` is in memory, as far as this node was told of it. Asked once for each sweep: what is
@@ -230,7 +230,7 @@ impl Window {
             }
             let Some((position, destination)) = self.upcoming.pop_first() else { return false };
             // What does not fit stays in the store, where the sweep finds it again.
-            if self.ready.has_room(destination, self.budget) {
+            if self.ready.has_capacity(destination, self.budget) {
                 self.ready.push(destination, position);
                 self.known.insert(position, Stage::Ready);
             } else {
@@ -247,8 +247,8 @@ impl Window {
         }
         self.ready.is_worth(
             count,
-            |tenant| if self.memory.has_room_for(tenant) { self.permits.left_of(tenant) } else { 0 },
-            |destination| if self.memory.has_room(destination) { self.permits.left(destination) } else { 0 },
+            |tenant| if self.memory.has_budget_for(tenant) { self.permits.left_of(tenant) } else { 0 },
+            |destination| if self.memory.has_budget(destination) { self.permits.left(destination) } else { 0 },
         )
     }
 
@@ -260,8 +260,8 @@ impl Window {
         let mut taken = Vec::new();
         let is_any_waiting = ready.take(limit, |destination, position @ (at, id)| {
             // A destination never has more left than its tenant, so that the tenant is looked at only for the reason.
-            if !memory.has_room(destination) || !permits.take(destination) {
-                let is_tenant = permits.left_of(destination.tenant()) == 0 || !memory.has_room_for(destination.tenant());
+            if !memory.has_budget(destination) || !permits.take(destination) {
+                let is_tenant = permits.left_of(destination.tenant()) == 0 || !memory.has_budget_for(destination.tenant());
                 return if is_tenant { Start::NotForTenant } else { Start::NotForDestination };
             }
             known.insert(position, Stage::InFlight { destination, bytes: memory.reserve(destination) });

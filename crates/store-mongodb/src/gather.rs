@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::DEADLINE;
 
 /// What a caller is told that waited for longer than a command may take.
-pub const LATE: &str = "MongoDB does not answer: the call waited for others, and was not sent";
+pub const LATE: &str = "MongoDB does not answer: the call waited for other calls, and was not sent";
 
 /// A call that waits for a command.
 pub trait Job: Send + 'static {

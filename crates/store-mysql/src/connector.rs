@@ -44,7 +44,7 @@ impl Driver for Connector {
     }
 }
 
-/// A server of a Galera cluster first catches up with what the others have acknowledged, before it reads or writes: an answer that stayed
+/// A server of a Galera cluster first catches up with what the other servers have acknowledged, before it reads or writes: an answer that stayed
 /// out is read back, and by then a proxy may lead to another server. Not every MariaDB knows the setting.
 const CATCH_UP: &str = "SET SESSION wsrep_sync_wait = 7";
 const IS_IN_A_CLUSTER: &str = "SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'";

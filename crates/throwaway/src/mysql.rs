@@ -27,7 +27,7 @@ const POLLS_MAX: u32 = 3_000;
 const LAUNCH_ATTEMPTS_MAX: u32 = 5;
 const READY: &str = "ready for connections";
 const TIDB_READY: &str = "server is running MySQL protocol";
-/// It takes connections, and it is in step with the others.
+/// It takes connections, and it is in step with the other servers.
 const GALERA_READY: [&str; 2] = ["mariadbd: ready for connections", "Synchronized with group, ready for connections"];
 
 /// The user that tests log in as, without a password. By its address, so that no name has to be resolved.
@@ -44,7 +44,7 @@ const TIDB_SETTINGS: &str = "SET GLOBAL tidb_enable_auto_analyze = OFF";
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Mariadb,
-    /// A MariaDB that replicates to others.
+    /// A MariaDB that replicates to other servers.
     Galera(galera::Member),
     Mysql {
         root: PathBuf,

@@ -61,7 +61,7 @@ async fn what_a_key_is_to_open_must_be_said() {
 }
 
 #[tokio::test]
-async fn tenants_do_not_meet_in_any_call_of_either_door() {
+async fn tenants_do_not_meet_in_any_call_of_either_dialect() {
     let rig = Rig::new();
     let (a, b) = (rig.issued(r#"["a"]"#, "write").await, rig.issued(r#"["b"]"#, "write").await);
     let created = rig.call_with(&a, "POST", "/timers", &timer("a")).await;

@@ -35,6 +35,6 @@ async fn a_timer_that_has_not_failed_cannot_be_retried() {
 async fn only_a_timer_can_be_retried() {
     let rig = Rig::new();
     assert_eq!(rig.call("POST", "/timers/x/retry", "").await.refused(400, 2), "id must be a UUID");
-    let nobody = "/timers/01890a5d-ac96-774b-bcce-b302099a8057/retry";
-    assert_eq!(rig.call("POST", nobody, "").await.refused(404, 3), "timer not found");
+    let missing = "/timers/01890a5d-ac96-774b-bcce-b302099a8057/retry";
+    assert_eq!(rig.call("POST", missing, "").await.refused(404, 3), "timer not found");
 }

@@ -16,7 +16,7 @@ pub struct FiredBuckets {
 
 impl Commands {
     /// What was fired when, in the namespaces that are named, or in all that the caller sees. Of this process everything is known,
-    /// of the others what they have written down.
+    /// of other processes what they have written down.
     pub async fn fired_buckets(&self, namespaces: &[Namespace], request: &PeriodRequest) -> Result<FiredBuckets, CommandError> {
         let visible = self.visible(namespaces)?;
         let period = StatsPeriod::behind(request, self.clock.now())?;

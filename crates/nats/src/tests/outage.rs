@@ -42,8 +42,8 @@ fn right_after_the_start_the_first_attempt_to_connect_is_waited_for() {
             let connection = start(&nats.url());
             assert_eq!(publish(&connection).await, Ok(()));
         }
-        let nobody = Err(PublishError::NoStream { subject: "outage.stream".to_owned() });
-        assert_eq!(store(&start(&nats.url())).await, nobody);
+        let no_stream = Err(PublishError::NoStream { subject: "outage.stream".to_owned() });
+        assert_eq!(store(&start(&nats.url())).await, no_stream);
     });
 }
 
@@ -205,17 +205,17 @@ fn a_message_that_ends_the_client_costs_a_new_one() {
         let connection = start(&nats.url());
         assert_eq!(publish(&connection).await, Ok(()));
         let client = connection.client().await;
-        let _open = client.subscribe("poison").await.unwrap();
+        let _open = client.subscribe("malformed").await.unwrap();
         client.flush().await.unwrap();
         let mut raw = std::net::TcpStream::connect(("127.0.0.1", nats.port())).unwrap();
         let headers = "NATS/1.0\r\nA: b\rc\r\n\r\n";
-        let publish_poison = format!("HPUB poison {0} {0}\r\n{headers}\r\n", headers.len());
+        let publish_malformed = format!("HPUB malformed {0} {0}\r\n{headers}\r\n", headers.len());
         raw.write_all(b"CONNECT {\"headers\":true}\r\n").unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while client.publish("x", "".into()).await.is_ok() {
             assert!(Instant::now() < deadline, "the client lives: is the test still needed?");
             // More than once: the server may not know of the subscription yet.
-            raw.write_all(publish_poison.as_bytes()).unwrap();
+            raw.write_all(publish_malformed.as_bytes()).unwrap();
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         while publish(&connection).await.is_err() {

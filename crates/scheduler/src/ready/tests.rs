@@ -84,7 +84,7 @@ fn what_is_parked_can_be_looked_at_again() {
 }
 
 #[test]
-fn a_tenant_with_very_many_destinations_leaves_room_for_others() {
+fn a_tenant_with_very_many_destinations_leaves_space_for_other_tenants() {
     const BUDGET: usize = 100_000;
     let mut ready = Ready::default();
     let mut fill = |tenant: u64, receivers: u64, each: usize| {
@@ -92,7 +92,7 @@ fn a_tenant_with_very_many_destinations_leaves_room_for_others() {
         for receiver in 0..receivers {
             for _ in 0..each {
                 let destination = called_by(tenant, receiver);
-                if ready.has_room(destination, BUDGET) {
+                if ready.has_capacity(destination, BUDGET) {
                     ready.push(destination, position(1));
                 }
             }

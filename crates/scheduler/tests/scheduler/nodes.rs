@@ -100,7 +100,7 @@ async fn a_claim_in_doubt_is_not_forgotten_by_one_that_was_dead_for_a_moment() {
 async fn claims_are_looked_for_at_once_when_a_node_is_gone() {
     for another_comes in [false, true] {
         let rig = Rig::started().await;
-        let (other, newcomer) = (rig.another(), rig.another());
+        let (other, joining) = (rig.another(), rig.another());
         other.leave().await.unwrap();
         let is_time =
             || futures_util::FutureExt::now_or_never(rig.scheduler.wait_for_take_over(secs(60).as_duration())).is_some();
@@ -108,7 +108,7 @@ async fn claims_are_looked_for_at_once_when_a_node_is_gone() {
         for is_gone in [false, true] {
             rig.clock.advance(secs(2));
             if is_gone && another_comes {
-                newcomer.leave().await.unwrap();
+                joining.leave().await.unwrap();
             }
             rig.scheduler.beat_once().await.unwrap();
             assert_eq!(is_time(), is_gone);

@@ -9,8 +9,8 @@ use super::Cli;
 const WIDTH: usize = 100;
 
 /// The same on every machine: neither its terminal nor its environment shows.
-fn steady(command: clap::Command) -> clap::Command {
-    command.term_width(WIDTH).mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(steady)
+fn reproducible(command: clap::Command) -> clap::Command {
+    command.term_width(WIDTH).mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(reproducible)
 }
 
 /// The help of a command and of those below it, by the name of a file.
@@ -25,7 +25,7 @@ fn collect(command: &clap::Command, name: &str, found: &mut BTreeMap<String, Str
 
 #[test]
 fn the_help_of_every_command_is_as_it_was_written_down() {
-    let mut command = steady(Cli::command());
+    let mut command = reproducible(Cli::command());
     command.build();
     let mut shown = BTreeMap::new();
     collect(&command, "timer", &mut shown);

@@ -12,7 +12,7 @@ use crate::rig::{
 
 const SOON: Duration = Duration::from_secs(10);
 const TENANT: &str = "acme";
-/// Late for an idle machine; the others may be at work, too.
+/// Late for an idle machine; other tests may be at work, too.
 const LATENESS_SECONDS_MAX: f64 = 3.0;
 
 for_each_store!(
@@ -20,7 +20,7 @@ for_each_store!(
     a_timer_of_a_command_can_be_seen_and_canceled_over_http,
     the_same_command_again_moves_the_timer_until_it_is_due,
     a_due_time_that_has_passed_is_due_at_once,
-    commands_that_came_while_nobody_was_there_are_carried_out,
+    commands_that_came_while_no_consumer_was_there_are_carried_out,
 );
 
 /// A broker of its own, whose streams have fixed names, and a service that takes commands.
@@ -219,7 +219,7 @@ async fn a_due_time_that_has_passed_is_due_at_once(backend: Backend) {
     stage.service.stop().await;
 }
 
-async fn commands_that_came_while_nobody_was_there_are_carried_out(backend: Backend) {
+async fn commands_that_came_while_no_consumer_was_there_are_carried_out(backend: Backend) {
     let _machine = beside_others().await;
     let mut stage = Stage::open(&backend).await;
     stage.service.stop().await;

@@ -116,13 +116,13 @@ async fn a_call_that_fails_makes_a_failed_timer_with_the_reason(backend: Backend
     let mut service = Service::start(&backend).await;
     let client = service.client();
     // No receiver listens there once the listener is gone.
-    let nobody = format!("http://127.0.0.1:{}/", throwaway::free_port());
+    let closed = format!("http://127.0.0.1:{}/", throwaway::free_port());
     let mut hanging = callback_to(&receiver.url("/hangs"), &json!(1));
     hanging["timeout"] = json!("200ms");
     for (callback, reason) in [
         (callback_to(&receiver.url("/broken"), &json!(1)), "500"),
         (callback_to(&receiver.url("/moved"), &json!(1)), "302"),
-        (callback_to(&nobody, &json!(1)), "refused"),
+        (callback_to(&closed, &json!(1)), "refused"),
         (hanging, "200ms"),
     ] {
         let id = client.create(&json!({"delay": "1ms", "callback": callback})).await;

@@ -130,7 +130,7 @@ async fn a_command_that_cannot_work_says_why_in_one_sentence() {
     let backend = Backend::sqlite();
     let mut service = Service::start(&backend).await;
     let (port, stranger) = (service.port(), Receiver::start());
-    let (holder, nobody) = (issue(&backend, port, "acme"), throwaway::free_port().to_string());
+    let (holder, closed_port) = (issue(&backend, port, "acme"), throwaway::free_port().to_string());
     let unknown = "01890a5d-ac96-774b-bcce-b302099a8057";
     let (list, no_address) = (["list"].as_slice(), "TIMER_URL must be a URL");
     let elsewhere = stranger.url("");
@@ -139,7 +139,7 @@ async fn a_command_that_cannot_work_says_why_in_one_sentence() {
         (list, ("API_KEY", "two\nlines"), 2, "API_KEY must be fit for a header."),
         (list, ("API_KEY", "wrong-0123456789abcdef0123456789abcdef"), 1, "the service refused it: unauthorized."),
         (list, ("API_KEY", holder.as_str()), 1, "the service refused it: this takes the administrator's key."),
-        (list, ("PORT", nobody.as_str()), 1, "cannot be asked: Connection refused"),
+        (list, ("PORT", closed_port.as_str()), 1, "cannot be asked: Connection refused"),
         (list, ("PORT", "eighty"), 2, "PORT must be a number"),
         (list, ("TIMER_URL", "127.0.0.1:8080"), 2, no_address),
         (list, ("TIMER_URL", "ftp://127.0.0.1"), 2, no_address),

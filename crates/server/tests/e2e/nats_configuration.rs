@@ -60,7 +60,7 @@ async fn a_server_is_named_in_parts_or_as_one_address_whatever_its_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_password_keeps_nobody_from_starting_and_is_shown_nowhere() {
+async fn a_wrong_password_keeps_no_service_from_starting_and_is_shown_nowhere() {
     let _machine = beside_others().await;
     let nats = blocking(|| Nats::builder().user(NatsUser::unlimited(USER, PASSWORD)).start());
     let port = nats.port().to_string();

@@ -12,7 +12,7 @@ const SOON: Duration = Duration::from_secs(15);
 const BURST: u64 = 10;
 const LATENESS_SECONDS_MAX: f64 = 1.0;
 
-for_each_store!(a_key_that_asks_too_often_waits_and_nobody_else_does, each_timer_of_a_batch_counts, firing_is_not_rationed);
+for_each_store!(a_key_that_asks_too_often_waits_and_no_other_key_does, each_timer_of_a_batch_counts, firing_is_not_rationed);
 
 /// One request a second, and ten after a pause.
 async fn start(backend: &Backend) -> Service {
@@ -41,7 +41,7 @@ fn wait_of(refusal: &Answer) -> Duration {
     Duration::from_secs(seconds.unwrap_or_else(|| panic!("whole seconds in {refusal:?}")))
 }
 
-async fn a_key_that_asks_too_often_waits_and_nobody_else_does(backend: Backend) {
+async fn a_key_that_asks_too_often_waits_and_no_other_key_does(backend: Backend) {
     let _machine = beside_others().await;
     let mut service = start(&backend).await;
     let admin = service.client();

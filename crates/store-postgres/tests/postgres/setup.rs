@@ -148,7 +148,7 @@ async fn a_password_may_have_any_characters() {
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_answers_is_an_error_not_a_wait() {
+async fn an_address_where_no_server_answers_is_an_error_not_a_wait() {
     let url = format!("postgres://u:s3cret@127.0.0.1:{}/d", throwaway::free_port());
     let refused = PostgresStore::connect(&PostgresOptions::Url(url)).await;
     let Err(OpenError::Unreachable(cause)) = refused else { panic!("{refused:?}") };

@@ -201,7 +201,7 @@ async fn what_is_sorted_is_found_by_an_index() {
 }
 
 #[tokio::test]
-async fn a_search_takes_the_way_on_which_least_lies_in_between() {
+async fn a_search_takes_the_access_path_on_which_least_lies_in_between() {
     let place = Place::new();
     let store = place.open();
     // A tenth is in a namespace of its own, and one of a thousand was canceled.

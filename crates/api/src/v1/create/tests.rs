@@ -308,7 +308,7 @@ async fn the_same_id_in_another_namespace_is_another_timer() {
 }
 
 #[tokio::test]
-async fn a_key_of_the_native_door_is_the_same_id() {
+async fn a_key_of_the_native_dialect_is_the_same_id() {
     const NATIVE: &str = r#"{"execute_at":"2030-01-01T01:00:00Z","namespace":"g","key":"a",
         "callback":{"type":"http","url":"http://a.example/hook","protocol":"timer"}}"#;
     let rig = Rig::new();

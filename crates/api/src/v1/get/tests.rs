@@ -50,7 +50,7 @@ async fn a_timer_says_how_it_stands() {
 }
 
 #[tokio::test]
-async fn a_timer_of_another_door_is_shown_as_far_as_there_are_words_for_it() {
+async fn a_timer_of_another_dialect_is_shown_as_far_as_there_are_words_for_it() {
     for (callback, protocol, url, timeout, payload) in [
         (
             r#"{"type":"http","url":"http://b.example/","headers":{"X-A":"1"},"payload":{"b":1},"timeout":"250ms"}"#,
@@ -74,7 +74,7 @@ async fn a_timer_of_another_door_is_shown_as_far_as_there_are_words_for_it() {
 }
 
 #[tokio::test]
-async fn a_timer_of_another_door_is_changed_only_in_what_it_has() {
+async fn a_timer_of_another_dialect_is_changed_only_in_what_it_has() {
     let rig = Rig::new();
     stored(&rig, Callback::from_json(r#"{"type":"nats","topic":"a.b","payload":[2]}"#).unwrap()).await;
     let reply = rig.call("PUT", "/api/v1/timers/g/a", r#"{"executeAt":"2030-01-01T02:00:00Z","retryPolicy":{}}"#).await;

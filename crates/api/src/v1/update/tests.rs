@@ -67,7 +67,7 @@ async fn a_new_payload_survives_to_the_byte() {
 }
 
 #[tokio::test]
-async fn what_this_door_has_no_words_for_stays_as_it_is() {
+async fn what_this_dialect_has_no_words_for_stays_as_it_is() {
     let rig = Rig::new();
     let id = rig
         .created(

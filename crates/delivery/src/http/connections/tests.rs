@@ -34,7 +34,7 @@ impl Names for Silent {
 }
 
 #[tokio::test]
-async fn nobody_has_its_turn_while_the_name_is_looked_up() {
+async fn no_call_holds_a_connect_permit_while_the_name_is_looked_up() {
     let (connections, place) = (connections(Silent), Uri::from_static("http://slow.example/"));
     let mut waiting: Vec<_> = (0..CONNECTS_PENDING_MAX).map(|_| Box::pin(connections.checkout(&place, tenant()))).collect();
     assert!(waiting.iter_mut().all(|checkout| checkout.now_or_never().is_none()));
@@ -53,22 +53,22 @@ async fn a_connection_that_waited_for_too_long_before_the_call_is_not_used() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_its_turn_to_dial_takes_a_connection_that_comes_free() {
+async fn a_call_that_waits_for_a_connect_permit_takes_a_connection_that_comes_free() {
     let mut receiver = Receiver::answering(OK).await;
     let (connections, place) = (connections(SystemNames), receiver.url("/").parse::<Uri>().unwrap());
     let origin = Origin::of(&place);
     let call = async |checkout| connections.send(&place, tenant(), checkout, request(), TIMEOUT).await.unwrap().connection;
     let first = call(connections.checkout(&place, tenant()).await).await;
 
-    let mut turns = Vec::new();
+    let mut permits = Vec::new();
     for _ in 0..CONNECTS_PENDING_MAX {
-        turns.push(connections.connect_limiter.permit(&origin).await);
+        permits.push(connections.connect_limiter.permit(&origin).await);
     }
     let mut next = pin!(connections.checkout(&place, tenant()));
     let mut last = pin!(connections.checkout(&place, tenant()));
     assert!(next.as_mut().now_or_never().is_none() && last.as_mut().now_or_never().is_none());
     connections.keep(first).await;
-    turns.pop();
+    permits.pop();
     call(next.await).await;
     assert_eq!(receiver.connections().await, 1);
     call(last.await).await;

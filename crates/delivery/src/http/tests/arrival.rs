@@ -195,7 +195,7 @@ async fn the_time_of_a_call_begins_when_it_can_go_out() {
     let (deliverer, timer) = (deliverer(), timers::http(&receiver.url("/"), r#","timeout":"1s""#));
     let others = join_all((0..CONNECTS_PENDING_MAX).map(|_| deliverer.prepare(&timer))).await;
     let mut call = pin!(deliverer.attempt(&timer, 1, Prepared::default()));
-    assert!(timeout(Duration::from_millis(1_100), call.as_mut()).await.is_err(), "there is no room for it");
+    assert!(timeout(Duration::from_millis(1_100), call.as_mut()).await.is_err(), "there is no permit for it");
     drop(others);
     assert_eq!(call.await.outcome, Outcome::Delivered);
 }

@@ -178,7 +178,7 @@ async fn after_a_dropped_connection_the_next_call_gets_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_the_receiver_has_closed_costs_nothing_but_a_new_one() {
+async fn an_idle_connection_that_the_receiver_has_closed_costs_nothing_but_a_new_one() {
     let close = Arc::new(tokio::sync::Notify::new());
     let closed = Arc::new(tokio::sync::Notify::new());
     let (asked, done) = (Arc::clone(&close), Arc::clone(&closed));

@@ -18,7 +18,7 @@ const SESSIONS_MAX: usize = 14;
 const LONG_ONE_IN: usize = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_falls_over_and_comes_back_costs_moments_and_nobody_is_called_twice() {
+async fn a_database_that_falls_over_and_comes_back_costs_moments_and_no_receiver_is_called_twice() {
     let _machine = heavy().await;
     let postgres = Arc::new(Postgres::start());
     let nodes = Nodes::start_on(Backend::postgres_at(postgres.create_database()), Vec::new(), NODES).await;

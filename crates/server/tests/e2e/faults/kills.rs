@@ -91,7 +91,7 @@ async fn timers_of_a_node_that_was_killed_fire_again_within_seconds() {
         let away = trial.chance.millis(0..15_000);
         back_at[victim] = Some(tokio::time::Instant::now() + away);
         // A second death within one lease is another story: what would belong to that node waits for its lease as well.
-        eventually("others hold what it held", TAKE_OVER, async || {
+        eventually("other nodes hold what it held", TAKE_OVER, async || {
             let cluster = client.cluster().await;
             let holds = |owner: &Option<String>| itself.is_some() && *owner == itself;
             (cluster.are_all_held() && !cluster.owners.iter().any(holds)).then_some(())

@@ -13,7 +13,7 @@ use crate::{
 
 const NODES: usize = 3;
 const CALL_TIME: Duration = Duration::from_millis(50);
-const NOBODYS_TIMER: &str = "/timers/00000000-0000-7000-8000-000000000000";
+const MISSING_TIMER: &str = "/timers/00000000-0000-7000-8000-000000000000";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_of_the_database_that_are_lost_make_no_timer_and_no_call_twice() {
@@ -63,7 +63,7 @@ async fn a_node_that_is_cut_off_without_being_told_is_replaced_and_comes_back() 
         // A client that asks them is told, and soon.
         let answers = join_all(silent.iter().map(|number| {
             let client = trial.nodes.services[*number].client();
-            async move { (client.get(NOBODYS_TIMER).await.status, (now() - from) as f64 / 1e6) }
+            async move { (client.get(MISSING_TIMER).await.status, (now() - from) as f64 / 1e6) }
         }))
         .await;
         for (status, took) in answers {
@@ -80,7 +80,7 @@ async fn a_node_that_is_cut_off_without_being_told_is_replaced_and_comes_back() 
         // All sessions that hung are free again.
         for number in silent {
             let client = trial.nodes.services[number].client();
-            let answers = join_all((0..8).map(|_| client.get(NOBODYS_TIMER))).await;
+            let answers = join_all((0..8).map(|_| client.get(MISSING_TIMER))).await;
             assert!(answers.iter().all(|answer| answer.status == 404), "{answers:?}");
         }
         trial.open_apis(0..NODES);

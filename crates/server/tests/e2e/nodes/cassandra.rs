@@ -26,7 +26,7 @@ async fn a_node_of_cassandra_that_is_killed_and_comes_back_loses_nothing() {
     trial.wait_for_calls(20).await;
     let from = now();
     blocking(|| server.kill(2));
-    // Firing goes on with the two others.
+    // Firing goes on with the two other nodes.
     trial.wait_for_calls(20).await;
     wait_for_wall(from + DOWN_MICROS).await;
     trial.wait_for_calls(20).await;

@@ -17,7 +17,7 @@ use crate::{
 const CALL_TIME: Duration = Duration::from_millis(200);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_were_paused_for_longer_than_their_lease_call_nobody_and_record_nothing() {
+async fn nodes_that_were_paused_for_longer_than_their_lease_call_no_receiver_and_record_nothing() {
     const NODES: usize = 4;
     const AT_ONCE: usize = 3;
     const PAUSE_MICROS: i64 = LEASE_MICROS + 3_000_000;

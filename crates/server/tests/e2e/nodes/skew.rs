@@ -38,7 +38,7 @@ async fn a_node_whose_clock_is_wrong_owns_nothing_says_so_and_still_takes_reques
         assert_eq!((&said["shards"], &said["status"]), (&json!(0), &json!("degraded")), "{said}");
         wait_until_shared(&right.client(), 1).await;
         // What a node tells of itself is known after its next heartbeat.
-        eventually("the others know how far it is off", SOON, async || {
+        eventually("the other nodes know how far it is off", SOON, async || {
             let cluster = right.client().cluster().await;
             let node = cluster.named("off").next()?;
             assert!(!node.takes_shards && node.shards == 0, "{offset}: {node:?}");

@@ -26,7 +26,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Waits until the living share everything without those of these names; milliseconds since `from`.
 async fn hand_over(client: &Client, leaving: &[String], from: i64) -> f64 {
-    eventually("others hold all shards", SOON, async || {
+    eventually("other nodes hold all shards", SOON, async || {
         let cluster = client.cluster().await;
         let has_none = |name: &String| cluster.named(name).all(|node| node.shards == 0);
         (cluster.are_all_held() && leaving.iter().all(has_none)).then_some(())
@@ -36,7 +36,7 @@ async fn hand_over(client: &Client, leaving: &[String], from: i64) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_stop_under_load_hand_over_within_a_second_and_nobody_is_called_twice() {
+async fn nodes_that_stop_under_load_hand_over_within_a_second_and_no_receiver_is_called_twice() {
     const NODES: usize = 4;
     const AT_ONCE: usize = 2;
     const CALL_MILLIS_MAX: u64 = 5_000;

@@ -44,7 +44,7 @@ async fn tables_read_as_they_are_written_down(backend: Backend) {
     for arguments in commands {
         let said = shell.run(&[arguments, &["-o", "table", "--utc"]].concat());
         assert_eq!(said.exit, 0, "{arguments:?}: {said:?}");
-        shown += &format!("$ timer {}\n{}{}\n", arguments.join(" "), said.err, steady(&said.out));
+        shown += &format!("$ timer {}\n{}{}\n", arguments.join(" "), said.err, normalized(&said.out));
     }
     if std::env::var_os("UPDATE_TABLES").is_some() {
         std::fs::write(FILE, &shown).expect("the file is written");
@@ -54,7 +54,7 @@ async fn tables_read_as_they_are_written_down(backend: Backend) {
 }
 
 /// Without the values that are different in each run.
-fn steady(table: &str) -> String {
+fn normalized(table: &str) -> String {
     let line = |line: &str| {
         let name = line.split(' ').next().unwrap_or_default();
         let value = if CHANGING.contains(&name) { line.len() - line[name.len()..].trim_start().len() } else { line.len() };
