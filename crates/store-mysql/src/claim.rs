@@ -26,7 +26,7 @@ use crate::{
     literal,
     rows::{DueKey, Fields, json, shard_column},
     session::Session,
-    tidb::ShardGate,
+    shard_gate::ShardGate,
     transaction::{Holds, Transaction},
 };
 

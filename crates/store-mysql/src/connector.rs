@@ -5,12 +5,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, ConnectOptions, Row as _, mysql::MySqlConnectOptions};
 use store_sql::{BulkheadLimits, Driver, NoSession};
 
-use crate::{
-    failure,
-    options::EVERY_SESSION,
-    session::{Dialect, Session},
-    tidb,
-};
+use crate::{dialect::Dialect, failure, options::EVERY_SESSION, session::Session, tidb};
 
 pub type Bulkhead = store_sql::Bulkhead<Connector>;
 

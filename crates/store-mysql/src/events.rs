@@ -8,18 +8,19 @@
 
 use domain::{Attempt, TimerId, Timestamp};
 use serde::Serialize;
-use sqlx::{Row as _, mysql::MySqlRow};
+use sqlx::{AssertSqlSafe, Row as _, mysql::MySqlRow};
 use store::{EventPage, Happened, Read, Unreadable, Watermark};
 use store_sql::{Call, sql};
 
 use crate::{
     attempts::attempt,
     connector::Connector,
+    dialect::Dialect,
     failure::{Failure, Step},
     rows::{self, Hex},
-    session::{Dialect, Session},
+    session::Session,
     tidb,
-    transaction::{Holds, Transaction},
+    transaction::{Holds, NOW, Transaction},
 };
 
 pub(crate) const NEW_GENERATION: &str = sql!("sql/new_generation.sql");
@@ -42,7 +43,7 @@ impl Call<Connector> for ReadWatermark {
     /// looked at only when the new one is committed, so that there is always one that can be locked.
     async fn run(&self, session: &mut Session) -> Result<Watermark, Failure> {
         if session.dialect() == Dialect::Tidb {
-            return tidb::watermark(session).await;
+            return tidb_watermark(session).await;
         }
         let mut transaction = Transaction::begin(session, Holds::default()).await?;
         let at = transaction.now;
@@ -65,6 +66,14 @@ impl Call<Connector> for ReadWatermark {
         transaction.commit().await?;
         Ok(Watermark { at: Timestamp::from_micros(at), open: open.map_or(next, i64::cast_unsigned).min(next), next })
     }
+}
+
+/// The time first: whatever began before it has ended once each stripe was locked.
+async fn tidb_watermark(session: &mut Session) -> Result<Watermark, Failure> {
+    let at: i64 = sqlx::raw_sql(NOW).fetch_one(&mut *session).await.or_not_done()?.try_get("now").or_not_done()?;
+    sqlx::raw_sql(AssertSqlSafe(tidb::lock_each())).execute(session).await.or_not_done()?;
+    let next = at.unsigned_abs();
+    Ok(Watermark { at: Timestamp::from_micros(at), open: next, next })
 }
 
 pub struct Events {

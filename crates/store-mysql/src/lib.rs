@@ -27,6 +27,7 @@ mod claim;
 mod conflict;
 mod connector;
 mod create;
+mod dialect;
 mod due;
 mod events;
 mod expired;
@@ -38,6 +39,7 @@ mod membership;
 mod migrate;
 mod nudge;
 mod open;
+mod open_error;
 mod operation;
 mod options;
 mod ownership;
@@ -48,6 +50,7 @@ mod rows;
 mod search;
 mod session;
 mod settle;
+mod shard_gate;
 mod stats;
 mod tidb;
 mod transaction;
@@ -78,12 +81,9 @@ use crate::{
     create::Creates,
     nudge::{Inbox, Nudge, Sender},
     search::Finder,
-    tidb::ShardGate,
+    shard_gate::ShardGate,
 };
-pub use crate::{
-    open::{Durability, OpenError},
-    options::MysqlOptions,
-};
+pub use crate::{open::Durability, open_error::OpenError, options::MysqlOptions};
 
 /// Until the database says otherwise.
 const SHARDS: u16 = 64;

@@ -12,10 +12,11 @@ use store_sql::sql;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    OpenError,
     connector::connect,
+    dialect::Dialect,
     failure::{cause, is_contention},
-    session::{Dialect, Session},
+    open_error::OpenError,
+    session::Session,
     tidb,
 };
 

@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use domain::Cause;
 use sqlx::{Row, mysql::MySqlConnectOptions};
 use tokio::time::timeout;
 
 use crate::{
-    LOCK_TIMEOUT,
-    connector::connect,
-    failure::cause,
-    migrate,
-    session::{Dialect, Session},
+    LOCK_TIMEOUT, connector::connect, dialect::Dialect, failure::cause, migrate, open_error::OpenError, session::Session,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,19 +17,6 @@ const MARIADB_VERSION_MIN: (u32, u32) = (10, 6);
 const TIDB_VERSION_MIN: (u32, u32) = (8, 4);
 /// What TiDB says before its own version. The one before that is of the MySQL that it takes after.
 const TIDB_VERSION: &str = "TiDB-v";
-
-/// Why a database cannot be used, with the error that it came from. Never shows a password.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("the address of the MySQL database is wrong: {0}")]
-    Address(String),
-    #[error("MySQL cannot be reached: {0}")]
-    Unreachable(#[source] Cause),
-    #[error("the MySQL database cannot be used: {0}")]
-    Unfit(#[source] Cause),
-    #[error("the MySQL database could not be set up: {0}")]
-    Migration(#[source] Cause),
-}
 
 /// What stands between an acknowledged timer and a power failure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use sqlx::{ConnectOptions, mysql::MySqlConnectOptions};
 
-use crate::OpenError;
+use crate::open_error::OpenError;
 
 /// Where the database is: `mysql://user:password@host:port/database?ssl-mode=…`, or the same with `mariadb://`; special characters
 /// percent-encoded.

@@ -9,7 +9,7 @@
 //!
 //! Of several sessions that wait for one lock, the storage wakes one up at once and the next after a delay (`wake-up-delay-duration`, a tenth of
 //! a second), and a session that waits for longer than it may gives up. So the calls of one process that lock the same shards wait for each other
-//! here and not in the storage ([`ShardGate`]): a shard has one owner, and other processes ask for it only when it is handed or taken over.
+//! here and not in the storage (`shard_gate.rs`): a shard has one owner, and other processes ask for it only when it is handed or taken over.
 //!
 //! Tables are kept in the order of their keys, a range on each server. The ids of timers rise with time, so that all creates would go to one
 //! server: tables that begin with an id are divided by it ([`spread`]). `due` begins with the shard, and is spread as it is.
@@ -27,18 +27,10 @@ use std::{
     },
 };
 
-use domain::Timestamp;
-use sqlx::{AssertSqlSafe, Row as _};
-use store::{Unreadable, Watermark};
+use store::Unreadable;
 use store_sql::sql;
-use tokio::sync::{Mutex, MutexGuard};
 
-use crate::{
-    failure::{Failure, Step},
-    literal,
-    session::{Dialect, Session},
-    transaction::NOW,
-};
+use crate::literal;
 
 /// What a database of TiDB has besides the tables of all others. Made with the migration [`TABLES_VERSION`].
 pub const TABLES: &str = sql!("sql/tidb_tables.sql");
@@ -89,53 +81,14 @@ pub fn lock(stripe: u32) -> String {
     format!("SELECT n FROM generation WHERE n = {stripe} FOR UPDATE")
 }
 
-/// Waits for every write that has begun: none of them is open any more.
-pub async fn watermark(session: &mut Session) -> Result<Watermark, Failure> {
-    let at: i64 = sqlx::raw_sql(NOW).fetch_one(&mut *session).await.or_not_done()?.try_get("now").or_not_done()?;
+/// Locks each of the stripes in turn, and so waits for every write that has begun: none of them is open any more.
+pub fn lock_each() -> String {
     let mut text = String::new();
     for stripe in 1..=STRIPES {
         // Writing to a text cannot fail.
         let _ = write!(text, "START TRANSACTION; {}; COMMIT; ", lock(stripe));
     }
-    sqlx::raw_sql(AssertSqlSafe(text)).execute(session).await.or_not_done()?;
-    let next = at.unsigned_abs();
-    Ok(Watermark { at: Timestamp::from_micros(at), open: next, next })
-}
-
-/// Through which the calls of this process go that lock rows of shards, one after the other. Those about the shards themselves go before the
-/// claims that wait.
-#[derive(Debug)]
-pub struct ShardGate {
-    /// Elsewhere locks are shared, and no call waits here.
-    is_shut: bool,
-    claims: Mutex<()>,
-    shards: Mutex<()>,
-}
-
-/// Its owner is through the gate.
-pub struct Through<'a>(#[expect(dead_code, reason = "what counts is when they are dropped")] [Option<MutexGuard<'a, ()>>; 2]);
-
-impl ShardGate {
-    pub fn new(dialect: Dialect) -> Self {
-        Self { is_shut: dialect == Dialect::Tidb, claims: Mutex::default(), shards: Mutex::default() }
-    }
-
-    /// For a call that claims.
-    pub async fn claim(&self) -> Option<Through<'_>> {
-        if !self.is_shut {
-            return None;
-        }
-        let claims = self.claims.lock().await;
-        Some(Through([Some(self.shards.lock().await), Some(claims)]))
-    }
-
-    /// For a call that acquires or releases shards.
-    pub async fn change(&self) -> Option<Through<'_>> {
-        if !self.is_shut {
-            return None;
-        }
-        Some(Through([Some(self.shards.lock().await), None]))
-    }
+    text
 }
 
 /// The statements that put the rows of a JSON text into `given`.
@@ -178,7 +131,7 @@ fn with_hint(statement: &str) -> String {
 }
 
 /// With `given` in the place of each `JSON_TABLE(text, '$[*]' COLUMNS (name TYPE PATH '$.name', …))`. A text that is written into the statement
-/// is put there first; one that is bound was, see [`Session::given`].
+/// is put there first; one that is bound was, see [`crate::session::Session::given`].
 fn without_json_table(statement: &str) -> String {
     const CALL: &str = "JSON_TABLE(";
     const COLUMNS: &str = ", '$[*]' COLUMNS (";
@@ -234,8 +187,6 @@ fn column(column: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
-
     use super::*;
 
     #[test]
@@ -250,25 +201,6 @@ mod tests {
             "CREATE TABLE IF NOT EXISTS due (shard INT); CREATE TABLE IF NOT EXISTS outcome (id INT) ENGINE = InnoDB; SELECT 1;";
         let divided = "CREATE TABLE IF NOT EXISTS outcome (id INT) ENGINE = InnoDB PARTITION BY KEY (id) PARTITIONS 16";
         assert_eq!(spread(migration), format!("CREATE TABLE IF NOT EXISTS due (shard INT); {divided}; SELECT 1"));
-    }
-
-    #[tokio::test]
-    async fn a_call_about_the_shards_waits_for_no_claim_that_waits() {
-        let gate = ShardGate::new(Dialect::Tidb);
-        let first = gate.claim().await;
-        let (mut second, mut change) = (Box::pin(gate.claim()), Box::pin(gate.change()));
-        assert!((&mut second).now_or_never().is_none() && (&mut change).now_or_never().is_none());
-        drop(first);
-        assert!((&mut second).now_or_never().is_none());
-        drop(change.await);
-        assert!(second.await.is_some());
-    }
-
-    #[tokio::test]
-    async fn where_locks_are_shared_no_call_waits_for_another() {
-        let gate = ShardGate::new(Dialect::Mysql);
-        let _claim = gate.claim().await;
-        assert!(gate.claim().await.is_none() && gate.change().await.is_none());
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod membership;
 mod migrate;
 mod nudge;
 mod open;
+mod open_error;
 mod operation;
 mod options;
 mod ownership;
@@ -82,10 +83,7 @@ use crate::{
     nudge::{Inbox, Nudge, Sender},
     search::Finder,
 };
-pub use crate::{
-    open::{Durability, OpenError},
-    options::PostgresOptions,
-};
+pub use crate::{open::Durability, open_error::OpenError, options::PostgresOptions};
 
 /// Until the database says otherwise.
 const SHARDS: u16 = 64;

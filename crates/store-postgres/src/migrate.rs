@@ -11,9 +11,9 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 
 use crate::{
-    OpenError,
     failure::{cause, is_contention},
     indexes,
+    open_error::OpenError,
 };
 
 /// In order; a migration that was ever released is never changed.

@@ -1,27 +1,13 @@
 //! The first look at a database: can it be reached, is it fit, and does it keep what it is given.
 
-use domain::Cause;
 use sqlx::{ConnectOptions, Connection, PgConnection, Row, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
-use crate::{failure::cause, migrate};
+use crate::{failure::cause, migrate, open_error::OpenError};
 
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The first one that can sort within the order of an index.
 const SERVER_VERSION_MIN: i32 = 130_000;
-
-/// Why a database cannot be used, with the error that it came from. Never shows a password.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("the address of the PostgreSQL database is wrong: {0}")]
-    Address(String),
-    #[error("PostgreSQL cannot be reached: {0}")]
-    Unreachable(#[source] Cause),
-    #[error("the PostgreSQL database cannot be used: {0}")]
-    Unfit(#[source] Cause),
-    #[error("the PostgreSQL database could not be set up: {0}")]
-    Migration(#[source] Cause),
-}
 
 /// What stands between an acknowledged timer and a power failure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

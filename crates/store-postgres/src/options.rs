@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use sqlx::{ConnectOptions, postgres::PgConnectOptions};
 
-use crate::OpenError;
+use crate::open_error::OpenError;
 
 /// Where the database is.
 #[derive(Clone)]
