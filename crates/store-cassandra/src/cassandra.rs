@@ -12,12 +12,12 @@ use store_partitioned::{Columns, Condition, Consistency, Database, Outcome, Part
 use crate::{
     CassandraOptions, Durability, OpenError,
     failure::of_read,
+    notes::Observed,
     open,
     partition_queue::PartitionQueues,
     read::Reader,
     schema,
     statements::{Levels, Statements},
-    tidy::Observed,
     write::Writer,
 };
 

@@ -12,16 +12,18 @@
 //! rounds on one partition hinder each other, so a process has one at a time (`partition_queue.rs`).
 //!
 //! Where timers were due and fired, Cassandra keeps the marks of what was deleted for hours. A partition notes which stretches of its
-//! indexes are empty, so that ranges pass over them (`gaps.rs`, `tidy.rs`).
+//! indexes are empty, so that ranges pass over them (`gaps.rs`, `notes.rs`, `tidy.rs`).
 //!
 //! An answer that is lost leaves an outcome unknown: it is read back by the version, which no other write has.
 
 mod cassandra;
 mod failure;
 mod gaps;
+mod notes;
 mod open;
 mod options;
 mod partition_queue;
+mod portions;
 mod read;
 mod schema;
 mod statements;

@@ -15,12 +15,12 @@ use store::{StoreError, StoreResult};
 use store_partitioned::{Columns, Outcome, Partition, Row, Write};
 use tokio::sync::oneshot;
 
-use crate::{read::Reader, write::Writer};
-
-/// How much one batch carries. The bytes are far below what a mutation of Cassandra may have with its settings as they are by default
-/// (16 MiB); a row that is larger travels alone.
-const ROWS_MAX: usize = 500;
-const BYTES_MAX: usize = 2 * 1024 * 1024;
+use crate::{
+    portions::{BYTES_MAX, ROWS_MAX, portions, write_bytes},
+    read::Reader,
+    tidy::tidy,
+    write::Writer,
+};
 
 struct WriteJob {
     writes: Vec<Write>,
@@ -129,7 +129,7 @@ impl Serving {
             }
             if !writes.is_empty() {
                 write_together(&writer, &self.partition, writes).await;
-                crate::tidy::tidy(&writer, &self.partition).await;
+                tidy(&writer, &self.partition).await;
             }
         }
     }
@@ -142,7 +142,7 @@ fn next_batch(waiting: &mut VecDeque<WriteJob>) -> Vec<WriteJob> {
     waiting.retain(|job| !job.answer.is_closed());
     while let Some(job) = waiting.front() {
         rows += job.writes.len();
-        bytes += job.writes.iter().map(crate::write::bytes).sum::<usize>();
+        bytes += job.writes.iter().map(write_bytes).sum::<usize>();
         let is_met = job.writes.iter().any(|write| keys.contains(&write.key));
         if !taken.is_empty() && (rows > ROWS_MAX || bytes > BYTES_MAX || is_met) {
             break;
@@ -203,21 +203,4 @@ async fn write_together(writer: &Writer, partition: &Partition, jobs: Vec<WriteJ
         // Its caller may have given up.
         drop(answer.send(outcomes.by_ref().take(count).collect()));
     }
-}
-
-/// Divides writes into what one batch carries.
-pub fn portions(writes: Vec<Write>) -> Vec<Vec<Write>> {
-    let (mut all, mut rows, mut bytes) = (vec![Vec::new()], 0, 0);
-    for write in writes {
-        let size = crate::write::bytes(&write);
-        if rows > 0 && (rows == ROWS_MAX || bytes + size > BYTES_MAX) {
-            all.push(Vec::new());
-            (rows, bytes) = (0, 0);
-        }
-        (rows, bytes) = (rows + 1, bytes + size);
-        if let Some(last) = all.last_mut() {
-            last.push(write);
-        }
-    }
-    all
 }

@@ -17,9 +17,9 @@ use uuid::Uuid;
 use crate::{
     failure::{of_read, unreadable},
     gaps::{Gaps, Stretch},
+    notes::Observed,
     schema::{NOTE, NOTE_KEY, ROW},
     statements::{Form, Levels, Selected, Statements, kind_of},
-    tidy::Observed,
 };
 
 /// How many keys one statement names, and how many such statements of one call are under way at once.

@@ -17,17 +17,17 @@ use scylla::{
     value::MaybeUnset,
 };
 use store::{StoreError, StoreResult};
-use store_partitioned::{Change, Columns, Condition, Index, Outcome, Partition, Positions, Version, Write};
+use store_partitioned::{Change, Columns, Condition, Index, Outcome, Partition, Version, Write};
 use uuid::Uuid;
 
 use crate::{
     failure::{of_write, unreadable},
     gaps::Gaps,
-    partition_queue::portions,
+    notes::Notes,
+    portions::portions,
     read::{Reader, version},
     schema::{NOTE, ROW},
     statements::{Column, Statements, Values},
-    tidy::Notes,
 };
 
 /// How often what is left of a batch is sent after its answer was lost, and how long that waits, once more each time.
@@ -58,18 +58,6 @@ struct Open {
     write: Write,
     /// It was sent before, and may have been applied.
     is_uncertain: bool,
-}
-
-/// How large a write is, about.
-pub fn bytes(write: &Write) -> usize {
-    let positions = |positions: &Positions| positions.iter().map(|(_, position)| position.len() + write.key.len()).sum::<usize>();
-    let put = match &write.change {
-        Change::Put { head, body, log, positions: after, .. } => {
-            head.len() + body.as_ref().map_or(0, Vec::len) + log.as_ref().map_or(0, Vec::len) + positions(after)
-        }
-        Change::Delete => 0,
-    };
-    write.key.len() + put + positions(&write.before)
 }
 
 impl Writer {
@@ -328,6 +316,8 @@ fn plain<'a>(part: &'a str, write: &'a Write) -> Values<'a> {
 
 #[cfg(test)]
 mod tests {
+    use store_partitioned::Positions;
+
     use super::*;
 
     const OWN: Version = Version(7);
