@@ -25,6 +25,8 @@ mod connect;
 #[cfg(feature = "sdk")]
 mod database;
 #[cfg(feature = "sdk")]
+mod driver;
+#[cfg(feature = "sdk")]
 mod failure;
 #[cfg(feature = "sdk")]
 mod item;

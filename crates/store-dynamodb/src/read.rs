@@ -8,7 +8,7 @@ use store::{StoreError, StoreResult};
 use store_partitioned::{Columns, Consistency, Partition, Range, Row};
 
 use crate::{
-    DynamodbDatabase,
+    database::DynamodbDatabase,
     failure::unavailable,
     item::{self, Item, KEY, PARTITION, binary},
     throttled_request::{pause, request},

@@ -16,7 +16,7 @@ use store_partitioned::Index;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    DynamodbDatabase,
+    database::DynamodbDatabase,
     failure::{Failed, unavailable},
     item::{KEY, PARTITION, attribute, index_name},
 };

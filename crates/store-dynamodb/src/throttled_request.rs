@@ -5,7 +5,7 @@ use std::{error::Error, time::Duration};
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 
 use crate::{
-    DynamodbDatabase,
+    database::DynamodbDatabase,
     failure::{Failed, Verdict, judge},
 };
 

@@ -1,6 +1,6 @@
 //! The first look at a database: can it be reached, is it fit, and does it keep what it is given.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use domain::Cause;
 use mongodb::{
@@ -14,7 +14,7 @@ use mongodb::{
     options::{Acknowledgment, ClientOptions, WriteConcern},
 };
 
-use crate::{Address, COLLECTION, DEADLINE, MongodbDatabase, deadline, failure::cause, gather::Queue, read, write};
+use crate::{Address, DEADLINE, MongodbDatabase, deadline, failure::cause};
 
 /// Unless the URL says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -112,10 +112,7 @@ impl MongodbDatabase {
                 "acknowledged timers may be lost with a server: use a replica set, with w=majority"
             );
         }
-        let database = client.database(&address.database);
-        let (reads, writes) = (Queue::new(read::COMMANDS_AT_ONCE), Queue::new(write::COMMANDS_AT_ONCE));
-        let rows = database.collection(COLLECTION);
-        Ok(Self { database, rows, deployment, durability, reads: Arc::new(reads), writes: Arc::new(writes) })
+        Ok(Self::new(client.database(&address.database), deployment, durability))
     }
 }
 

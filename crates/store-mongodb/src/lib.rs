@@ -78,6 +78,12 @@ pub struct MongodbDatabase {
 }
 
 impl MongodbDatabase {
+    fn new(database: mongodb::Database, deployment: Deployment, durability: Durability) -> Self {
+        let (reads, writes) = (Queue::new(read::COMMANDS_AT_ONCE), Queue::new(write::COMMANDS_AT_ONCE));
+        let rows = database.collection(COLLECTION);
+        Self { database, rows, deployment, durability, reads: Arc::new(reads), writes: Arc::new(writes) }
+    }
+
     /// What stands between an acknowledged timer and the loss of a server.
     pub const fn durability(&self) -> &Durability {
         &self.durability
