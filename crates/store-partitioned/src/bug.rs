@@ -9,12 +9,3 @@ pub enum Bug {
     /// The epoch is read from a replica that may be out of date.
     StaleEpoch,
 }
-
-impl crate::PartitionedStore {
-    /// The same store with a bug.
-    #[must_use]
-    pub const fn with_bug(mut self, bug: Option<Bug>) -> Self {
-        self.bug = bug;
-        self
-    }
-}

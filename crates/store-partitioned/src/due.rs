@@ -11,10 +11,7 @@
 //! does not, nothing is handed out, and the claim is undone. A process that dies in between leaves a claim of an earlier epoch, which
 //! the new owner recovers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use async_trait::async_trait;
 use domain::{Shard, Span, TimerId, Timestamp};
@@ -23,15 +20,13 @@ use store::{Claim, Claimed, DueEntry, DueStore, MembershipStore, Settlement, Sha
 
 use crate::{
     Columns, Consistency, PartitionedStore, Range, after, layout,
+    partitioned_store::ClaimsSeen,
     timer_row::TimerRow,
     transition::{self, Step, Taken},
 };
 
 /// How many claims are looked at in one page.
 const CLAIMS_PAGE: usize = 1_000;
-
-/// When this process saw the claims of its shards first, by its monotonic clock.
-pub type ClaimsSeen = HashMap<Shard, HashMap<Vec<u8>, Duration>>;
 
 /// An entry to be claimed.
 struct Wanted {

@@ -12,7 +12,7 @@ use domain::{Destination, Group, Namespace, Shard, TimerId, Timestamp};
 use store::{DueEntry, NodeId};
 use uuid::Uuid;
 
-use crate::{Index, Partition, timer_row::Held};
+use crate::{Index, Partition, held::Held};
 
 /// Where a timer stands in its life: see the functions below.
 pub const STANDING: Index = Index::First;

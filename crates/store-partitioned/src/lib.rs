@@ -15,6 +15,7 @@ mod database;
 #[cfg(feature = "testing")]
 mod database_suite;
 mod due;
+mod held;
 mod journal;
 mod keys;
 mod layout;
@@ -22,6 +23,7 @@ mod liveness;
 mod membership;
 #[cfg(feature = "testing")]
 mod memory;
+mod nudge_inbox;
 mod nudging;
 mod operations;
 mod partitioned_store;

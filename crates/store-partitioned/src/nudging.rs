@@ -8,6 +8,7 @@ use store::{DueEntry, StoreResult};
 
 use crate::{
     Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Write, layout,
+    nudge_inbox::NudgeInbox,
     timer_row::{from_json, to_json},
 };
 
@@ -19,14 +20,6 @@ const KEPT: Span = Span::from_secs(10);
 const PAGE: usize = 1_000;
 /// How many timers one row tells of.
 const ENTRIES_MAX: usize = 2_000;
-
-/// What this process has read of the nudges.
-#[derive(Debug, Default)]
-pub struct Inbox {
-    /// From when on it listens; `None` before the first look.
-    since: Option<Timestamp>,
-    read: HashSet<Vec<u8>>,
-}
 
 #[derive(Serialize, Deserialize)]
 struct StoredNudge {
@@ -86,7 +79,7 @@ impl PartitionedStore {
     }
 
     /// The first nudge of another process that was not read yet.
-    async fn read_nudges(&self, inbox: &mut Inbox) -> StoreResult<Vec<DueEntry>> {
+    async fn read_nudges(&self, inbox: &mut NudgeInbox) -> StoreResult<Vec<DueEntry>> {
         let now = self.now();
         let since = *inbox.since.get_or_insert(now);
         // The clock of the sender may be behind this one.

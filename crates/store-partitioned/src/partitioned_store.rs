@@ -1,9 +1,10 @@
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use domain::{Cause, Clock, Shard, TimerId, Timestamp};
@@ -14,11 +15,9 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::{
-    Change, Columns, Condition, Consistency, Database, Outcome, Partition, Positions, Row, Version, Write,
-    due::ClaimsSeen,
-    layout,
+    Change, Columns, Condition, Consistency, Database, Outcome, Partition, Positions, Row, Version, Write, layout,
     liveness::Liveness,
-    nudging::Inbox,
+    nudge_inbox::NudgeInbox,
     shared_answer::SharedAnswer,
     timer_row::{TimerRow, corrupt, from_json, to_json},
     transition::Step,
@@ -30,6 +29,9 @@ pub const PARTITIONS_AT_ONCE: usize = 16;
 const SHARD_CHOSEN_MILLIS: u128 = 20;
 /// After so many rounds in which other writers came first every time, a call gives up.
 const LOST_RACES_MAX: usize = 100;
+
+/// When this process saw the claims of its shards first, by its monotonic clock.
+pub type ClaimsSeen = HashMap<Shard, HashMap<Vec<u8>, Duration>>;
 
 /// The contract of a store over a partitioned database.
 ///
@@ -46,7 +48,7 @@ pub struct PartitionedStore {
     /// The shards that the node of this process held at its last heartbeat.
     pub(crate) held: std::sync::Mutex<Vec<Shard>>,
     pub(crate) claims_seen: std::sync::Mutex<ClaimsSeen>,
-    pub(crate) inbox: Mutex<Inbox>,
+    pub(crate) inbox: Mutex<NudgeInbox>,
     /// It asks every shard.
     pub(crate) cluster: SharedAnswer<Cluster>,
     /// When this process has last removed old nudges, in microseconds.
@@ -90,6 +92,16 @@ impl<T> ShardAnswers<T> {
         if self.failure.as_ref().is_none_or(StoreError::is_not_done) {
             self.failure = Some(error);
         }
+    }
+}
+
+#[cfg(feature = "testing")]
+impl PartitionedStore {
+    /// The same store with a bug.
+    #[must_use]
+    pub const fn with_bug(mut self, bug: Option<crate::Bug>) -> Self {
+        self.bug = bug;
+        self
     }
 }
 

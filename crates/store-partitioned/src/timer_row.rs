@@ -6,7 +6,7 @@ use store::{
     ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, StoreError, StoreResult, StoredTimer, Terms, Unreadable,
 };
 
-use crate::{Change, Columns, Condition, Positions, Row, Version, Write, layout};
+use crate::{Change, Columns, Condition, Positions, Row, Version, Write, held::Held, layout};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Head {
@@ -48,14 +48,6 @@ pub struct Head {
     /// The bulk operation that changed it last: an operation changes each timer once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<u128>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
-    pub token: i64,
-    pub epoch: i64,
-    /// How long the lease of the claim is, in microseconds.
-    pub lease: i64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

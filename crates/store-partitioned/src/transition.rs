@@ -6,7 +6,10 @@ use store::{
     Standing, StoreResult, is_prompt, is_resumable,
 };
 
-use crate::timer_row::{Held, TimerRow, corrupt};
+use crate::{
+    held::Held,
+    timer_row::{TimerRow, corrupt},
+};
 
 /// What is to be done with a row, and what the call answers if that is done.
 pub enum Step<T> {
