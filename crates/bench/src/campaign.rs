@@ -10,9 +10,10 @@ use crate::{
     error::Failed,
     machine::Machine,
     memory,
-    record::{Held, Record, Run, Service},
+    progress::{Note, Tell},
+    record::{Record, Service},
     session::Session,
-    shape::Shape,
+    shape::{Scale, Shape},
     workload::{
         Workload, change, create, fire, life,
         mixed::{self, Mixed},
@@ -52,16 +53,6 @@ pub struct Campaign {
     pub note: Option<String>,
 }
 
-/// What is reported while it runs.
-#[derive(Debug)]
-pub enum Note<'a> {
-    Doing(&'a str),
-    Done(&'a Run),
-    Held(&'a Held),
-}
-
-pub type Tell<'a> = &'a mut dyn FnMut(Note<'_>);
-
 impl Campaign {
     pub async fn run(&self, session: &Session, tell: Tell<'_>) -> Result<Record, Failed> {
         let mut record = self.conditions(session.clock.as_ref(), tell);
@@ -95,7 +86,7 @@ impl Campaign {
         record: &mut Record,
         tell: Tell<'_>,
     ) -> Result<(), Failed> {
-        match Shape::of(workload, self) {
+        match Shape::of(workload, self.scale()) {
             Shape::Pile => self.pile(session, record, tell).await,
             Shape::Mixed(mixed, lists) => self.mix(session, workload, mixed, lists, record, tell).await,
             Shape::Climb(climb) => {
@@ -111,9 +102,13 @@ impl Campaign {
         }
     }
 
+    const fn scale(&self) -> Scale {
+        Scale { timers: self.timers, connections: self.connections, rate: self.rate, is_quick: self.is_quick }
+    }
+
     /// The most receivers that a workload calls.
     pub fn destinations(&self) -> usize {
-        self.workloads.iter().map(|workload| Shape::of(*workload, self).destinations()).max().unwrap_or(1)
+        self.workloads.iter().map(|workload| Shape::of(*workload, self.scale()).destinations()).max().unwrap_or(1)
     }
 
     pub(crate) async fn service(&self, session: &Session) -> Result<Service, Failed> {
@@ -141,7 +136,7 @@ impl Campaign {
         for _ in 0..self.runs.max(1) {
             tell(Note::Doing(&describe(workload, pending)));
             let name = workload.name();
-            let mut run = match Shape::of(workload, self) {
+            let mut run = match Shape::of(workload, self.scale()) {
                 Shape::Creates(creates) => create::run(session, name, creates).await?,
                 Shape::Changes(ask, changes) => change::run(session, name, ask, changes).await?,
                 Shape::Fires(fires) => fire::run(session, name, fires).await?,

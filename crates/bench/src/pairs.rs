@@ -13,10 +13,11 @@ use domain::Clock;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    campaign::{Campaign, Note, Tell},
+    campaign::Campaign,
     embedded::{Embedded, Wanted},
     error::Failed,
     machine::Machine,
+    progress::{Note, Tell},
     ratio::{Pair, Ratios, ratios},
     record::{Disk, Memory, Record, Run, Service},
     session::Session,

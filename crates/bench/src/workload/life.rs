@@ -10,7 +10,6 @@ use std::{ops::Range, time::Duration};
 
 use crate::{
     ask::Ask,
-    campaign::{Note, Tell},
     chart::grouped,
     error::Failed,
     ledger::Ledger,
@@ -18,6 +17,7 @@ use crate::{
     pace::{Pace, Sends},
     percentiles::Percentiles,
     plan::{self, Plan, Step},
+    progress::{Note, Tell},
     record::Run,
     session::{Round, Session},
     usage::Usage,
