@@ -8,8 +8,8 @@ use maud::{DOCTYPE, Markup, html};
 use crate::{
     Shared,
     assets::{ICON_FILE, SCRIPT_FILE, STYLE_FILE},
-    known_health, namespace_picker,
-    preferences::{self, Preferences},
+    known_health, namespace_picker, preference_switches,
+    preferences::Preferences,
     visitor::Visitor,
 };
 
@@ -76,7 +76,7 @@ pub(crate) fn page(visitor: &Visitor, section: Option<Section>, title: &str, bod
         }
         dialog #dialog {}
         dialog #shortcuts aria-label="Keyboard shortcuts" {
-            h2 { "Keyboard" } (preferences::shortcuts_list())
+            h2 { "Keyboard" } (preference_switches::shortcuts_list())
             form.actions method="dialog" { button { "Close" } }
         }
     };
@@ -133,7 +133,7 @@ fn rail(visitor: &Visitor, section: Option<Section>) -> Markup {
             a href={ (visitor.shared.config.base_path) "/docs" } { "API docs" }
             a href=(visitor.link("/about")) aria-current=[(section == Some(Section::About)).then_some("page")] { "About" }
             a href=(visitor.link("/preferences")) { "Preferences" }
-            (preferences::switches(visitor))
+            (preference_switches::switches(visitor))
             span #whoami title=(rights(visitor)) { strong { (visitor.name()) } span { @if visitor.may_write() { "read, write" } @else { "read only" } } }
             form.plain method="post" action=(visitor.link("/logout")) { button.quiet { "Log out" } }
         }
@@ -160,10 +160,10 @@ fn bar(visitor: &Visitor, section: Option<Section>) -> Markup {
                 placeholder="Search: an id, a key, or status:failed ns:billing …";
         }
         span.spacer {}
-        (namespace_picker::picker(visitor, section))
+        (namespace_picker::picker(visitor, if section == Some(Section::Overview) { "" } else { "/timers" }))
         (known_health::dot(visitor))
-        (preferences::zone_switch(visitor))
-        (preferences::view_menu(visitor))
+        (preference_switches::zone_switch(visitor))
+        (preference_switches::view_menu(visitor))
         button #live .quiet type="button" hidden aria-pressed="true" title="Live updates (l)" { "● Live" }
     }
 }

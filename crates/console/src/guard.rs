@@ -17,7 +17,8 @@ use crate::{
     known_health, login, namespace_picker,
     origin::{self, Transport},
     preferences::Preferences,
-    problem::{self, Problem},
+    problem::Problem,
+    problem_page,
     session::Holder,
     visitor::{Peer, Visitor},
 };
@@ -32,7 +33,7 @@ const ASSETS: &str = "/console/assets/";
 pub(crate) async fn around(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let mut response = match admit(&shared, &mut head).await {
-        Ok(visitor) => problem::worded(next.run(Request::from_parts(head, body)).await, visitor.as_ref(), &shared),
+        Ok(visitor) => problem_page::worded(next.run(Request::from_parts(head, body)).await, visitor.as_ref(), &shared),
         Err(refusal) => *refusal,
     };
     let headers = response.headers_mut();
@@ -52,7 +53,7 @@ pub(crate) async fn around(State(shared): State<Arc<Shared>>, request: Request, 
 /// Lets a request pass that comes from a page of ours, if it changes anything, and that has a session, if it needs one.
 async fn admit(shared: &Arc<Shared>, head: &mut Parts) -> Result<Option<Visitor>, Box<Response>> {
     let path = head.uri.path().to_owned();
-    let refused = |problem: Problem| Box::new(problem::worded(problem.into_response(), None, shared));
+    let refused = |problem: Problem| Box::new(problem_page::worded(problem.into_response(), None, shared));
     let is_safe = head.method.is_safe();
     if !is_safe && !origin::is_own(&head.headers, shared.config.url.as_ref()) {
         return Err(refused(Problem::OtherOrigin));
@@ -64,11 +65,11 @@ async fn admit(shared: &Arc<Shared>, head: &mut Parts) -> Result<Option<Visitor>
         return Err(Box::new(logged_out(shared, head)));
     };
     (shared.config.rate)(&visitor.commands.caller)
-        .map_err(|wait| Box::new(problem::worded(Problem::TooManyRequests(wait).into_response(), Some(&visitor), shared)))?;
+        .map_err(|wait| Box::new(problem_page::worded(Problem::TooManyRequests(wait).into_response(), Some(&visitor), shared)))?;
     let changes_nothing_stored =
         ["/console/logout", "/console/preferences"].contains(&path.as_str()) || path.ends_with("/verify");
     if !is_safe && !changes_nothing_stored && shared.config.mode == ConsoleMode::ReadOnly {
-        return Err(Box::new(problem::worded(Problem::ReadOnlyConsole.into_response(), Some(&visitor), shared)));
+        return Err(Box::new(problem_page::worded(Problem::ReadOnlyConsole.into_response(), Some(&visitor), shared)));
     }
     if is_safe && path != LIVE {
         (visitor.namespaces, visitor.is_database_away) =

@@ -32,8 +32,11 @@ mod named_timer;
 mod namespace_picker;
 mod origin;
 mod pages;
+mod preference_switches;
 mod preferences;
+mod preferences_page;
 mod problem;
+mod problem_page;
 mod region;
 mod retry_curve;
 mod session;
@@ -105,7 +108,7 @@ pub fn router(config: ConsoleConfig, commands: &Commands, keyring: Arc<KeyRing>)
         .route("/console/login", routing::get(login::show).post(login::log_in))
         .route("/console/logout", routing::post(login::log_out))
         .route("/console/assets/{name}", routing::get(assets::serve))
-        .route("/console/preferences", routing::get(preferences::show).post(preferences::set))
+        .route("/console/preferences", routing::get(preferences_page::show).post(preferences_page::set))
         .route("/console/timers", routing::get(pages::timers::show))
         .route("/console/timers.csv", routing::get(export::csv))
         .route("/console/timers.json", routing::get(export::json))

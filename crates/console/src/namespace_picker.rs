@@ -9,7 +9,7 @@ use std::{
 use domain::{AccessKeyId, Namespace};
 use maud::{Markup, html};
 
-use crate::{fields::Fields, filter_words::FilterWords, frame::Section, visitor::Visitor};
+use crate::{fields::Fields, filter_words::FilterWords, visitor::Visitor};
 
 /// For how long names are good enough, and how long a page waits for them.
 const FRESH: Duration = Duration::from_secs(30);
@@ -58,16 +58,15 @@ pub(crate) async fn names(visitor: &Visitor) -> Arc<[Namespace]> {
     read.or(known.map(|known| known.names)).unwrap_or_default()
 }
 
-/// A form that leads to the same page for one namespace; without a choice there is none.
-pub(crate) fn picker(visitor: &Visitor, section: Option<Section>) -> Markup {
+/// A form that leads to a page for one namespace; without a choice there is none.
+pub(crate) fn picker(visitor: &Visitor, page: &str) -> Markup {
     let query = visitor.path.split_once('?').map_or("", |(_, query)| query);
     let fields = Fields::parse(query.as_bytes());
     let words = FilterWords::parse(fields.get("q").unwrap_or_default(), visitor.now()).unwrap_or_default();
     let chosen = fields.get("ns").map(str::to_owned).or_else(|| words.namespace().map(ToString::to_string));
-    let action = if section == Some(Section::Overview) { "" } else { "/timers" };
     html! {
         @if visitor.namespaces.len() > 1 || chosen.is_some() {
-            form.picker action=(visitor.link(action)) {
+            form.picker action=(visitor.link(page)) {
                 @for name in ["q", "range", "sort", "order"] {
                     @if let Some(value) = fields.get(name) { input type="hidden" name=(name) value=(value); }
                 }

@@ -1,14 +1,11 @@
-//! What can go wrong with a page, and the page that says so.
+//! What can go wrong with a page.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::response::{IntoResponse, Response};
 use commands::CommandError;
 use domain::Invalid;
-use http::{HeaderValue, StatusCode, header};
-use maud::{Markup, html};
-
-use crate::{Shared, frame, preferences::Preferences, visitor::Visitor};
+use http::StatusCode;
 
 /// Why a page is not shown, or an action not taken.
 #[derive(Debug)]
@@ -49,7 +46,7 @@ impl Problem {
         }
     }
 
-    const fn title(&self) -> &'static str {
+    pub(crate) const fn title(&self) -> &'static str {
         match self.status() {
             StatusCode::NOT_FOUND => "Not found",
             StatusCode::FORBIDDEN => "Not allowed",
@@ -62,7 +59,7 @@ impl Problem {
         }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Command(error) => sentence(&error.to_string()),
             Self::NoSuchPage => "There is no such page.".to_owned(),
@@ -79,7 +76,7 @@ impl Problem {
     }
 
     /// What helps, beside the sentence.
-    const fn help(&self) -> Option<&'static str> {
+    pub(crate) const fn help(&self) -> Option<&'static str> {
         match self {
             Self::Command(CommandError::Unavailable(_)) => Some("This page is loaded again every few seconds."),
             Self::Command(CommandError::Forbidden(_)) => Some("Log in with a key that has this right, or ask for one."),
@@ -87,7 +84,7 @@ impl Problem {
         }
     }
 
-    const fn retries_itself(&self) -> bool {
+    pub(crate) const fn retries_itself(&self) -> bool {
         matches!(self, Self::Command(CommandError::Unavailable(_)))
     }
 }
@@ -121,7 +118,7 @@ pub(crate) fn sentence(text: &str) -> String {
     first.chain(chars.as_str().chars()).chain(end.chars()).collect()
 }
 
-/// An answer without words, which [`worded`] finds: it knows who is to read them.
+/// An answer without words, which `problem_page` finds: it knows who is to read them.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();
@@ -131,41 +128,7 @@ impl IntoResponse for Problem {
 }
 
 #[derive(Clone)]
-struct Refused(Arc<Problem>);
-
-/// The answer with the page of its problem, if it is one.
-pub(crate) fn worded(mut response: Response, visitor: Option<&Visitor>, shared: &Arc<Shared>) -> Response {
-    let Some(Refused(problem)) = response.extensions_mut().remove() else { return response };
-    if problem.status().is_server_error() {
-        tracing::warn!(status = problem.status().as_u16(), problem = ?problem, "a page of the console could not be shown");
-    }
-    let body = described(&problem);
-    let page = match visitor {
-        Some(visitor) => frame::page(visitor, None, problem.title(), body),
-        None => frame::bare(shared, &Preferences::default(), problem.title(), body),
-    };
-    let mut page = (problem.status(), page).into_response();
-    if let Problem::TooManyRequests(wait) = *problem {
-        page.headers_mut().insert(header::RETRY_AFTER, (wait.as_secs() + 1).into());
-    }
-    if problem.retries_itself() {
-        page.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        page.headers_mut().insert(header::REFRESH, HeaderValue::from_static("5"));
-    }
-    page
-}
-
-fn described(problem: &Problem) -> Markup {
-    html! {
-        section.card role="alert" {
-            div.empty {
-                h1 { (problem.title()) }
-                p { (problem.text()) }
-                @if let Some(help) = problem.help() { p.muted { (help) } }
-            }
-        }
-    }
-}
+pub(crate) struct Refused(pub(crate) Arc<Problem>);
 
 pub(crate) async fn nowhere() -> Problem {
     Problem::NoSuchPage
