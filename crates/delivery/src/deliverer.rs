@@ -6,7 +6,7 @@ use domain::{
 };
 
 use crate::{
-    Egress, Failure, FailureKind, NamespaceRules, Outcome, Prepared, Sender, SigningSecrets,
+    Egress, Failure, FailureKind, NamespaceRules, Outcome, Prepared, Sender, SetupError, SigningSecrets,
     answer::Answer,
     call::Call,
     http::{HttpSender, Lookups, SystemNames, roots},
@@ -35,15 +35,6 @@ pub struct Config {
     pub version: String,
     /// What this process is called in records of attempts.
     pub node: Option<String>,
-}
-
-/// Why no call can be made at all.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    #[error("TLS cannot be set up: {0}")]
-    Tls(#[from] rustls::Error),
-    #[error("the version cannot be part of a User-Agent header")]
-    Version,
 }
 
 /// An attempt that was made.

@@ -20,9 +20,11 @@ mod metrics;
 mod pipeline;
 mod recorder;
 mod recover;
+mod run;
 mod settle;
 
 pub use heartbeats::Heartbeats;
 pub use metrics::{METRICS, PipelineMetrics};
-pub use pipeline::{Deliver, Drained, Pipeline};
+pub use pipeline::{Deliver, Pipeline};
 pub use recorder::{Recorder, Totals};
+pub use run::Drained;

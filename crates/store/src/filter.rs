@@ -2,13 +2,15 @@
 //!
 //! A store narrows with its indexes as far as they go; what is left is decided here, for every store alike.
 
+mod text;
+
 use std::{borrow::Cow, collections::BTreeMap};
 
 use domain::{CorrelationId, Group, JsonText, Key, MetadataPath, Namespace, Status, Timer, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::filter_text::FilterText;
+use self::text::FilterText;
 
 /// Which timers are meant: those for which every condition holds. Written and read as the JSON object that clients send.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

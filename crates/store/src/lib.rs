@@ -35,7 +35,6 @@ mod error;
 mod event;
 mod event_store;
 mod filter;
-mod filter_text;
 mod health_store;
 mod key_store;
 mod measured;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::{CorrelationId, Group, Invalid, Key, MetadataPath, Namespace, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{Filter, Period};
+use super::{Filter, Period};
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
