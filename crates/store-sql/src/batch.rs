@@ -101,13 +101,13 @@ struct Order<Item, Answer> {
 pub struct Batcher<Item, Answer> {
     orders: mpsc::Sender<Order<Item, Answer>>,
     flow: Arc<Flow>,
-    weigh: fn(&Item) -> usize,
+    bytes_of: fn(&Item) -> usize,
     limits: BatchLimits,
 }
 
 impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
-    /// `weigh` tells the bytes of an item; `work` answers each item, in the order of the batch.
-    pub fn start<Work, Working>(limits: BatchLimits, weigh: fn(&Item) -> usize, work: Work) -> Self
+    /// `bytes_of` tells the bytes of an item; `work` answers each item, in the order of the batch.
+    pub fn start<Work, Working>(limits: BatchLimits, bytes_of: fn(&Item) -> usize, work: Work) -> Self
     where
         Work: Fn(Vec<Item>) -> Working + Send + Sync + 'static,
         Working: Future<Output = Vec<StoreResult<Answer>>> + Send,
@@ -126,14 +126,14 @@ impl<Item: Send + 'static, Answer: Send + 'static> Batcher<Item, Answer> {
                 }
             });
         }
-        Self { orders, flow, weigh, limits }
+        Self { orders, flow, bytes_of, limits }
     }
 
     /// Has the items done, and answers each. Once they are queued they are done even if the caller goes away.
     pub async fn submit(&self, items: Vec<Item>) -> Vec<StoreResult<Answer>> {
         let count = items.len();
         let (answer, answered) = oneshot::channel();
-        let order = Order { bytes: items.iter().map(self.weigh).sum(), items, since: Instant::now(), answer };
+        let order = Order { bytes: items.iter().map(self.bytes_of).sum(), items, since: Instant::now(), answer };
         // First: the worker that takes it counts it out again.
         let entered = self.flow.enter(count, self.limits.items_worthwhile);
         let sent = match self.orders.try_send(order) {
