@@ -16,7 +16,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 const PAUSES_BESIDE_CALLS: u32 = 3;
 /// How many timers are changed per second beside calls, at most. Each is changed in some pages of files that lie apart and are written
 /// twice, and a call that is due waits for the same disk.
-const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 1_000;
+const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 250;
 
 /// What a step of an operation took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,9 +85,9 @@ mod tests {
             (spent(7, 4, 8), false, ms(11)),
             (spent(0, 4, 8), true, ms(12)),
             (spent(7, 4, 8), true, ms(19)),
-            // A thousand timers a second, whatever they take.
-            (spent(0, 1, 64), true, ms(63)),
-            (spent(40, 1, 64), true, ms(43)),
+            // 250 timers a second, whatever they take.
+            (spent(0, 1, 64), true, ms(255)),
+            (spent(40, 1, 64), true, ms(215)),
             (Spent::default(), true, PAUSE_MIN),
             (spent(0, 900, 8), false, PAUSE_MAX),
             (spent(0, 900, 8), true, PAUSE_MAX),
