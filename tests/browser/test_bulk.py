@@ -36,7 +36,7 @@ def test_many_are_canceled_after_a_preview_and_followed_on_the_page_of_the_opera
     typed.fill(typed.get_attribute("pattern"))
     button.click()
     page.wait_for_url(re.compile(r"/operations/[0-9a-f-]{36}$"))
-    expect(page.locator("#operation-head .status")).to_have_text(re.compile("completed|done|finished"), timeout=seconds(10) * 1_000)
+    expect(page.locator("#operation-head .status")).to_have_text(re.compile("completed|done|finished"), timeout=seconds(20) * 1_000)
     expect(page.locator("#operation")).to_contain_text(re.compile(r"Changed\s*5,000"))
     assert pending(service, "many") == 1
     viewer.check()
@@ -84,7 +84,10 @@ def test_failed_timers_are_grouped_and_retried(seeds, look):
     group = page.locator("#failed tbody tr", has_text="tea")
     assert group.count() == 1, "errors that differ in ids and digits are one group"
     expect(group.locator("td").first).to_have_text("3")
-    expect(group.get_by_role("link", name="Retry spread")).to_have_attribute("href", re.compile("over=10m"))
+    expect(group.get_by_role("link", name="Retry over 10 min")).to_have_attribute("href", re.compile("over=10m"))
+    # A failed timer cannot be canceled.
+    expect(group.get_by_role("link", name="Delete")).to_have_attribute("href", re.compile("do=delete"))
+    expect(group.get_by_role("link", name="Cancel")).to_have_count(0)
     group.get_by_role("link", name="Retry all").click()
     page.get_by_role("button", name="Retry 3").click()
     expect(page.get_by_role("status")).to_contain_text("3 timers")

@@ -7,7 +7,7 @@ pytestmark = pytest.mark.one_store
 
 
 def test_every_value_of_a_row_filters_and_a_pointer_tells_the_rest(seeds, look):
-    viewer = look(seeds.service, seeds.cookies["scoped"])
+    viewer = look(seeds.service, seeds.cookies["scoped"], width=1_600)
     page = viewer.page
     viewer.open("/timers?q=status:failed")
     row = page.locator("tbody tr").first
@@ -21,6 +21,25 @@ def test_every_value_of_a_row_filters_and_a_pointer_tells_the_rest(seeds, look):
         page.locator(f"tbody tr td:nth-child({cell}) a").first.click()
         expect(page.locator(".chips")).to_contain_text(word)
         expect(page.locator("tbody tr")).to_have_count(1)
+    viewer.check()
+
+
+def test_a_list_is_sorted_where_its_columns_have_no_room(seeds, look):
+    viewer = look(seeds.service, seeds.cookies["scoped"], width=900)
+    page = viewer.page
+    viewer.open("/timers?q=ns:shop+key:shop-order-*")
+    sorts = page.get_by_role("group", name="Sort by")
+    expect(sorts.get_by_role("link")).to_have_text(["Due", "Created ↓"])
+    sorts.get_by_role("link", name="Due").click()
+    expect(sorts.get_by_role("link")).to_have_text(["Due ↓", "Created"])
+    sorts.get_by_role("link", name="Due").click()
+    expect(sorts.get_by_role("link")).to_have_text(["Due ↑", "Created"])
+    due = page.locator("tbody tr td:nth-child(5) time").evaluate_all("times => times.map(time => time.dateTime)")
+    assert len(due) == 50 and due == sorted(due)
+    # Their heads have the same links where there is room for them.
+    page.set_viewport_size({"width": 1_600, "height": 900})
+    expect(sorts).to_be_hidden()
+    expect(page.get_by_role("columnheader", name="Due")).to_have_attribute("aria-sort", "ascending")
     viewer.check()
 
 

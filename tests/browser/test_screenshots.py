@@ -5,11 +5,10 @@ import re
 import pytest
 
 from rig.pages import DIALOGS, EMPTY, PAGES
+from rig.room import WIDTHS
 from rig.service import ADMINISTRATOR, Service
 
 pytestmark = pytest.mark.one_store
-
-WIDTHS = (320, 900, 1_600)
 
 
 @pytest.fixture

@@ -56,23 +56,23 @@ fn table(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Markup {
     let next = next_attempt(timer, attempts);
     html! {
         div.table tabindex="0" role="region" aria-label="Attempts" { table {
-            thead { tr { th.num { "#" } th { "Node" } th { "Started" } th.num { "After due" } th.num { "Took" } th { "Result" } th { "Next at" } th { "Detail" } } }
+            thead { tr { th.num { "#" } th.minor { "Node" } th.minor { "Started" } th.num.extra { "After due" } th.num { "Took" } th { "Result" } th.extra { "Next at" } th { "Detail" } } }
             tbody { @for (at, attempt) in attempts.iter().enumerate() {
                 tr {
                     td.num { (attempt.number) }
-                    td.cut { @match &attempt.node { Some(node) => { (node) } None => { span.muted { "–" } } } }
-                    td { (exact_time(visitor, attempt.started_at)) }
-                    td.num { (text::span(attempt.started_at.since(timer.execute_at))) }
+                    td.cut.minor { @match &attempt.node { Some(node) => { (node) } None => { span.muted { "–" } } } }
+                    td.minor { (exact_time(visitor, attempt.started_at)) }
+                    td.num.extra { (text::span(attempt.started_at.since(timer.execute_at))) }
                     td.num { (text::span(attempt.took)) }
                     td { span class={ "status " (if attempt.outcome == "delivered" { "completed" } else { "failed" }) } {
                         (result(attempt))
                     } }
-                    td { @match (attempts.get(at + 1), next) {
+                    td.extra { @match (attempts.get(at + 1), next) {
                         (Some(following), _) => { (time(visitor, following.started_at)) }
                         (None, Some(next)) => { span.muted { "about " } (time(visitor, next)) }
                         (None, None) => { span.muted { "–" } }
                     } }
-                    td.wrap { (answer(visitor, attempt)) }
+                    td.wrap.fill { (answer(visitor, attempt)) }
                 }
             } }
         } }
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!((page.matches("mark bad").count(), page.matches("answered 503").count() >= 2), (2, true), "{page}");
         assert!(page.contains("If calls go on failing") && page.contains(": 3 retries are left."), "{page}");
         let next = page.split("aria-label=\"Attempts\"").nth(1).unwrap();
-        assert!(next.contains("<td class=\"num\">1</td><td class=\"cut\">host-1:8080</td>"), "{next}");
+        assert!(next.contains("<td class=\"num\">1</td><td class=\"cut minor\">host-1:8080</td>"), "{next}");
         assert!(next.contains("about </span><time datetime=\"2030-01-01T01:00:32Z\""), "{next}");
         let second = page.split("<dd><pre").nth(1).unwrap();
         assert!(second.contains(".1893459600.</pre>"), "the signed text has the time of the last call: {second}");

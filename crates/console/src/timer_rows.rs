@@ -100,28 +100,29 @@ impl Row {
             tr data-row=(link) {
                 td.tick { (tick) }
                 td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
-                td.cut.name {
+                td.cut.fill.name {
                     a.mono href=(link) title=(name) { (name) }
+                    @if !error.is_empty() { span.under title=(error) { (cut(error, ERROR_CHARS_MAX)) } }
                     @if let Some(key) = &summary.key {
                         a.only href=(filtered("key:", key.as_str())) title="Only this key" aria-label={ "Only the key " (key) } { "only" }
                     }
                 }
-                td.minor { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
+                td.cut.minor { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
                 td.minor { (hour("due:", summary.execute_at)) }
                 td.num {
                     @if self.is_retried() { span.muted title="Its last attempt failed; the next one follows its retry policy" { "will retry" } }
                     @else if self.is_waiting() { (distance(visitor, summary.execute_at)) }
                     @else { span.muted { "–" } }
                 }
-                td.cut.minor { @match destination {
+                td.cut.extra { @match destination {
                     Some(destination) => { a.cell href=(filtered("dest:", destination)) { (destination) } }
                     None => { span.muted { (summary.callback_kind) } }
                 } }
-                td.num.minor { (attempts(summary.attempt, *attempts_max)) }
-                td.cut.muted.minor title=(error) {
+                td.num.spare { (attempts(summary.attempt, *attempts_max)) }
+                td.cut.fill.muted.extra title=(error) {
                     @if !error.is_empty() { a.cell href=(filtered("error:", &error_part)) { (cut(error, ERROR_CHARS_MAX)) } }
                 }
-                td.muted.minor { (hour("created:", summary.created_at)) }
+                td.muted.spare { (hour("created:", summary.created_at)) }
             }
         }
     }

@@ -131,7 +131,7 @@ async fn matching(
             @if !rows.is_empty() {
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
                     div.table tabindex="0" role="region" aria-label="Examples" { table {
-                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num { "Time left" } th.minor { "Destination" } th.num.minor { "Attempt" } th.minor { "Last error" } th.minor { "Created" } } }
+                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num { "Time\u{a0}left" } th.extra { "Destination" } th.num.spare { "Attempt" } th.extra { "Last error" } th.spare { "Created" } } }
                         tbody { @for row in &rows { (row.without_tick(visitor, &filtered)) } }
                     } }
                 }
@@ -153,9 +153,9 @@ fn parts(visitor: &Visitor, words: &FilterWords, breakdown: &BulkBreakdown) -> M
                 @if counts.is_empty() {
                     div.body { p.muted { "None of them calls a receiver." } }
                 } @else {
-                    div.table { table.shares { tbody { @for (value, count) in counts {
+                    div.table { table { tbody { @for (value, count) in counts {
                         tr {
-                            td.cut { a.cell href=(visitor.link_to_timers(&words.with(name, value))) { (value) } }
+                            td.cut.fill { a.cell href=(visitor.link_to_timers(&words.with(name, value))) title=(value) { (value) } }
                             td.num { (text::number(*count)) }
                             td.num.muted { (share(*count, breakdown.timers)) }
                         }

@@ -63,22 +63,22 @@ fn nodes(visitor: &Visitor, cluster: &Cluster, loads: &HashMap<NodeId, NodeLoad>
     html! {
         header { h2 { "Nodes" } span.aside { "oldest overdue: " @match late { Some(late) => { (text::span(late)) } None => { "none" } } } }
         div.table tabindex="0" role="region" aria-label="Nodes" { table {
-            thead { tr { th { span.unseen { "Mark" } } th { "Node" } th { "State" } th { "Version" } th.num { "Shards" } th.num { "In flight" } th.num { "Fires per second" } th.num { "Lease left" } th.num { "Clock ahead" } th { "Started" } } }
+            thead { tr { th { span.unseen { "Mark" } } th { "Node" } th { "State" } th.extra { "Version" } th.num { "Shards" } th.num.minor { "In flight" } th.num.minor { "Fires per second" } th.num.minor { "Lease left" } th.num.minor { "Clock ahead" } th.minor { "Started" } } }
             tbody { @for (member, lease_until) in &cluster.members {
                 @let is_alive = *lease_until > cluster.now;
                 @let held = cluster.shards.iter().filter(|state| state.owner == Some(member.node)).count();
                 tr {
                     td { (swatch(&owners, member.node)) }
-                    td.cut { (member.name) }
+                    td.cut.fill title=(member.name) { (member.name) span.under { (member.version) } }
                     td { @if !is_alive { span.status.failed { "gone" } } @else if member.takes_shards { span.status.completed { "alive" } } @else { span.status.expired { "takes no shards" } } }
-                    td { (member.version) }
+                    td.extra { (member.version) }
                     @let load = loads.get(&member.node).copied().unwrap_or_default();
                     td.num { (number(held as u64)) }
-                    td.num { (number(load.in_flight.into())) }
-                    td.num title="Calls that it began in the last whole minute" { (rate(load.fires_per_second)) }
-                    td.num { @if is_alive { (text::span(whole_seconds(lease_until.since(cluster.now)))) } @else { "ran out " (distance(visitor, *lease_until)) } }
-                    td.num { @if cluster.members.len() == 1 { span.muted title="There is no other clock to compare it with" { "–" } } @else { (format!("{:+} ms", member.skew_micros / 1_000)) } }
-                    td { (text::time(visitor, member.started_at)) " " span.muted { (distance(visitor, member.started_at)) } }
+                    td.num.minor { (number(load.in_flight.into())) }
+                    td.num.minor title="Calls that it began in the last whole minute" { (rate(load.fires_per_second)) }
+                    td.num.minor { @if is_alive { (text::span(whole_seconds(lease_until.since(cluster.now)))) } @else { "ran out " (distance(visitor, *lease_until)) } }
+                    td.num.minor { @if cluster.members.len() == 1 { span.muted title="There is no other clock to compare it with" { "–" } } @else { (format!("{:+} ms", member.skew_micros / 1_000)) } }
+                    td.minor { (text::time(visitor, member.started_at)) span.extra.muted { " " (distance(visitor, member.started_at)) } }
                 }
             } }
         } }
@@ -141,15 +141,15 @@ fn history(visitor: &Visitor, moves: &[ShardMove]) -> Markup {
             div.body { p.muted { "No shard has moved since this node was started." } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Moves" { table {
-                thead { tr { th { "Time" } th { "From" } th { "To" } th.num { "Shards" } th { "Which" } } }
+                thead { tr { th { "Time" } th { "From" } th { "To" } th.num.minor { "Shards" } th.minor { "Which" } } }
                 tbody { @for row in moves.chunk_by(is_one_row) {
                     @let one = row[0];
                     tr {
-                        td { (text::time(visitor, one.at)) " " span.muted { (distance(visitor, one.at)) } }
+                        td { (text::time(visitor, one.at)) span.extra.muted { " " (distance(visitor, one.at)) } }
                         td.cut { @match &one.from { Some(from) => { (from) } None => { span.muted { "no owner" } } } }
                         td.cut { (one.to) @if one.from.as_ref() == Some(&one.to) { span.muted { ", again" } } }
-                        td.num { (number(row.len() as u64)) }
-                        td.wrap.muted { (row.iter().map(|one| one.shard.0.to_string()).collect::<Vec<_>>().join(", ")) }
+                        td.num.minor { (number(row.len() as u64)) }
+                        td.wrap.muted.minor { (row.iter().map(|one| one.shard.0.to_string()).collect::<Vec<_>>().join(", ")) }
                     }
                 } }
             } }

@@ -205,13 +205,14 @@ async fn latest(visitor: &Visitor, name: &str, status: Status, title: &str) -> R
             div.body { p.muted { @if page.complete { "None." } @else { "Not found within 250 ms: " a href=(all) { "search on" } "." } } }
         } @else {
             div.table { table {
-                thead { tr { th { "Timer" } th { "Namespace" } th { "Due" } th { "Last error" } } }
+                thead { tr { th { "Timer" } th.minor { "Namespace" } th { "Due" } th.extra { "Last error" } } }
                 tbody { @for summary in &page.timers {
                     tr {
-                        td.cut { a.mono href=(visitor.link(&format!("/timers/{}", summary.id))) { (timer_rows::name_of(summary)) } }
-                        td { a.cell href=(visitor.link_to_timers(&format!("status:{status} {} {}", word("dest:", name), word("ns:", summary.namespace.as_str())))) { (summary.namespace) } }
+                        @let error = summary.last_error.as_deref().unwrap_or_default();
+                        td.cut.fill { a.mono href=(visitor.link(&format!("/timers/{}", summary.id))) { (timer_rows::name_of(summary)) } @if !error.is_empty() { span.under title=(error) { (error) } } }
+                        td.cut.minor { a.cell href=(visitor.link_to_timers(&format!("status:{status} {} {}", word("dest:", name), word("ns:", summary.namespace.as_str())))) { (summary.namespace) } }
                         td { (text::time(visitor, summary.execute_at)) }
-                        td.cut.muted { (summary.last_error.as_deref().unwrap_or_default()) }
+                        td.cut.fill.muted.extra title=(error) { (error) }
                     }
                 } }
             } }
@@ -234,28 +235,29 @@ pub(crate) fn table(visitor: &Visitor, destinations: &[DestinationStatus]) -> Ma
     html! {
         div.table tabindex="0" role="region" aria-label="Destinations" { table {
             thead { tr {
-                th { "Destination" } th { "Health" } th.num.minor { "In flight" }
-                th.num.minor { "Delivered, 1 min" } th.num.minor { "10 min" } th.num.minor { "Failed, 1 min" } th.num.minor { "10 min" } th.num.minor { "In a row" }
-                th.num.minor { "p50" } th.num { "p99" } th.num.minor { "Pending retries" } th.minor { "Last error" } th { span.unseen { "Timers" } }
+                th { "Destination" } th { "Health" } th.num.extra { "In flight" }
+                th.num.spare { "Delivered, 1\u{a0}min" } th.num.minor { "Delivered, 10\u{a0}min" } th.num.spare { "Failed, 1\u{a0}min" } th.num.minor { "Failed, 10\u{a0}min" } th.num.extra { "Failed in\u{a0}a\u{a0}row" }
+                th.num.minor { "p50" } th.num.minor { "p99" } th.num.minor { "Pending retries" } th.extra { "Last error" } th.minor { span.unseen { "Timers" } }
             } }
             tbody { @for one in destinations {
                 @let link = visitor.link(&format!("/destinations/{}", text::in_path(&one.name)));
                 @let its = word("dest:", &one.name);
                 tr data-row=(link) {
-                    td.cut { a href=(link) { (one.name) } }
+                    @let error = one.last_error.as_deref().unwrap_or_default();
+                    @let error_link = html! { a.cell href=(visitor.link_to_timers(&format!("{its} {}", word("error:", error)))) { (text::cut(error, 80)) } };
+                    td.cut.fill { a href=(link) title=(one.name) { (one.name) } @if !error.is_empty() { span.under title=(error) { (error_link) } } }
                     td { (health(one.health)) }
-                    td.num.minor { (number(one.in_flight.into())) }
-                    td.num.minor { (number(one.delivered_1m.into())) }
+                    td.num.extra { (number(one.in_flight.into())) }
+                    td.num.spare { (number(one.delivered_1m.into())) }
                     td.num.minor { (number(one.delivered_10m.into())) }
-                    @for failed in [one.failed_1m, one.failed_10m, one.failures_in_a_row] {
-                        td.num.minor { span.bad[failed > 0] { (number(failed.into())) } }
+                    @for (class, failed) in [("spare", one.failed_1m), ("minor", one.failed_10m), ("extra", one.failures_in_a_row)] {
+                        td class={ "num " (class) } { span.bad[failed > 0] { (number(failed.into())) } }
                     }
                     td.num.minor { (one.took_p50_micros.map(micros).unwrap_or_default()) }
-                    td.num { (one.took_p99_micros.map(micros).unwrap_or_default()) }
+                    td.num.minor { (one.took_p99_micros.map(micros).unwrap_or_default()) }
                     td.num.minor { a.cell href=(visitor.link_to_next_timers(&format!("{OVERDUE} {its}"))) { (number(one.pending_retries.into())) } }
-                    @let error = one.last_error.as_deref().unwrap_or_default();
-                    td.cut.muted.minor title=(error) { @if !error.is_empty() { a.cell href=(visitor.link_to_timers(&format!("{its} {}", word("error:", error)))) { (text::cut(error, 80)) } } }
-                    td.num { a href=(visitor.link_to_timers(&its)) { "Timers" } }
+                    td.cut.fill.muted.extra title=(error) { @if !error.is_empty() { (error_link) } }
+                    td.num.minor { a href=(visitor.link_to_timers(&its)) { "Timers" } }
                 }
             } }
         } }

@@ -158,7 +158,7 @@ fn telling(shape: &str) -> Option<&str> {
 fn table(visitor: &Visitor, groups: &[Group]) -> Markup {
     html! {
         div.table tabindex="0" role="region" aria-label="Failed timers by error" { table {
-            thead { tr { th.num { "Count" } th { "Error" } th.minor { "Destination" } th.minor { "Namespace" } th.minor { "When" } th.minor { "First" } th.minor { "Last" } th.minor { "Example" } th { span.unseen { "Actions" } } } }
+            thead { tr { th.num { "Count" } th { "Error, destination and namespace" } th.extra { "When" } th.extra { "First" } th.extra { "Last" } th.extra { "Example" } th { span.unseen { "Actions" } } } }
             tbody { @for group in groups { (row(visitor, group)) } }
         } }
     }
@@ -173,16 +173,21 @@ fn row(visitor: &Visitor, group: &Group) -> Markup {
     html! {
         tr data-row=(list) {
             td.num { a.cell href=(list) { strong { (number(group.ended.len() as u64)) } } }
-            td.wrap { a href=(list) { (text::cut(&group.shape, 160)) } }
-            td.cut.minor { @match group.destination.as_deref() {
-                Some(destination) => { a.cell href=(only("dest:", destination)) { (destination) } }
-                None => { (group.example.callback_kind) }
-            } }
-            td.minor { a.cell href=(only("ns:", group.namespace.as_str())) { (group.namespace) } }
-            td.minor { (chart::sparkline("Failures over time", &sparks(&group.ended, first, last))) }
-            td.minor { (distance(visitor, first)) }
-            td.minor { (distance(visitor, last)) }
-            td.cut.minor { a.mono href=(visitor.link(&format!("/timers/{}", group.example.id))) { (timer_rows::name_of(&group.example)) } }
+            td.wrap.fill {
+                a href=(list) { (text::cut(&group.shape, 160)) }
+                span.under.always {
+                    @match group.destination.as_deref() {
+                        Some(destination) => { a href=(only("dest:", destination)) { (destination) } }
+                        None => { (group.example.callback_kind) }
+                    }
+                    " · " a href=(only("ns:", group.namespace.as_str())) { (group.namespace) }
+                    span.under { " · " (distance(visitor, last)) }
+                }
+            }
+            td.extra { (chart::sparkline("Failures over time", &sparks(&group.ended, first, last))) }
+            td.extra { (distance(visitor, first)) }
+            td.extra { (distance(visitor, last)) }
+            td.cut.extra { a.mono href=(visitor.link(&format!("/timers/{}", group.example.id))) { (timer_rows::name_of(&group.example)) } }
             td { @if let Some(words) = words.filter(|_| visitor.may_write()) { (acts(visitor, &words, group.ended.len())) } }
         }
     }
@@ -197,8 +202,8 @@ fn acts(visitor: &Visitor, words: &str, count: usize) -> Markup {
     html! {
         span.acts {
             a.button href=(link("retry", "")) { "Retry all…" }
-            a.button.minor href=(link("retry", "10m")) title="So that the receiver is not flooded" { "Retry spread over 10 min…" }
-            a.button.minor href=(link("delete", "")) title="Gives them up: they are deleted from the record" { "Cancel…" }
+            a.button.minor href=(link("retry", "10m")) title="So that the receiver is not flooded" { "Retry over 10 min…" }
+            a.button.minor href=(link("delete", "")) title="Gives them up: they are removed from the record" { "Delete…" }
         }
     }
 }
@@ -258,8 +263,8 @@ mod tests {
         for list in [format!("{words}%22is+%3Cb%3Egone%3C%2Fb%3E%22"), "q=status%3Afailed%2Cexpired+ns%3Aa".to_owned()] {
             assert!(page.text.contains(&format!("href=\"/console/timers?{list}\"")), "{list}: {}", page.text);
         }
-        assert!(page.text.contains("Retry spread over 10 min…"), "{}", page.text);
-        let preview = rig.get(&page.link("Cancel…")).await;
+        assert!(page.text.contains("Retry over 10 min…") && !page.text.contains("Cancel"), "{}", page.text);
+        let preview = rig.get(&page.link("Delete…")).await;
         assert!(preview.status == 200 && preview.text.contains("Delete 3<"), "{}", preview.text);
     }
 

@@ -24,6 +24,8 @@ const SHOWN: usize = 100;
 /// How long a viewer waits for the clock.
 const ADVANCE_TIME_MAX: Duration = Duration::from_secs(20);
 const BODY_BYTES_SHOWN: usize = 64 * 1024;
+/// How much of a body is told before it is opened.
+const BODY_CHARS_TOLD: usize = 60;
 
 fn tools(visitor: &Visitor) -> Result<DevTools, Problem> {
     let tools = visitor.shared.config.dev.clone().ok_or(Problem::NoSuchPage)?;
@@ -62,7 +64,7 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
     let older = calls.last().filter(|_| has_older).map(|last| last.seq.to_string());
     let body = html! {
         header { h2 { "Calls" } span.muted { (number(count as u64)) } span.aside {
-            form.plain method="post" action=(visitor.link("/inbox/clear")) { button.quiet { "Empty" } }
+            form.plain method="post" action=(visitor.link("/inbox/clear")) { button.quiet { "Empty the inbox" } }
         } }
         @if calls.is_empty() {
             div.empty { h2 { "No calls yet" } p { "Let a timer call the receiver, and it appears here." }
@@ -81,34 +83,50 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
 fn table(visitor: &Visitor, calls: &[Call]) -> Markup {
     html! {
         div.table tabindex="0" role="region" aria-label="Calls" { table {
-            thead { tr { th.num { "#" } th { "Time" } th.num { "Lateness" } th { "Timer" } th.num { "Attempt" } th { "Call" } th { "Signature" } th { "Answered" } th { "Repeats" } th { "Content" } } }
-            tbody { @for Call { seq, arrival, duplicate_of } in calls {
-                tr {
-                    td.num { (seq) }
-                    td { (exact_time(visitor, arrival.at)) }
-                    td.num { (arrival.lateness_ms.map(|millis| span(Span::from_micros_clamped(millis.saturating_mul(1_000)))).unwrap_or_default()) }
-                    td.cut { @if let Some(id) = &arrival.timer_id { a.mono href=(visitor.link(&format!("/timers/{}", text::in_path(id)))) { (id) } } }
-                    td.num { (arrival.attempt.map(number).unwrap_or_default()) }
-                    td.cut.mono { (arrival.method) " " (arrival.path) }
-                    td { @match arrival.signature_valid {
-                        Some(true) => { span.status.completed { "valid" } }
-                        Some(false) => { span.status.failed { "wrong" } }
-                        None => { span.muted { "none" } }
-                    } }
-                    td { @match arrival.answered { Some(status) => { span class={ "status " (if status < 400 { "completed" } else { "failed" }) } { (status) } } None => { span.status.expired { "never" } } } }
-                    td { @if let Some(first) = duplicate_of { "#" (first) } }
-                    td.wrap { details { summary { (text::counted(arrival.body.len() as u64, "byte", "bytes")) }
-                        @for (name, value) in &arrival.headers { div.mono.muted { (name) ": " (value) } }
-                        pre tabindex="0" { (text::cut(&arrival.body, BODY_BYTES_SHOWN)) }
-                        form.pick method="post" action=(visitor.link("/inbox/again")) {
-                            input type="hidden" name="seq" value=(seq);
-                            input type="url" name="url" required placeholder="http://localhost:3000/hook" aria-label={ "Send call " (seq) " again to" };
-                            button { "Send again" }
-                        }
-                    } }
-                }
-            } }
+            thead { tr { th.num { "#" } th.minor { "Time" } th.num.minor { "Lateness" } th { "Timer" } th.num.extra { "Attempt" } th { "Call" } th.minor { "Signature" } th { "Answered" } } }
+            @for call in calls { tbody { (head_of(visitor, call)) (content_of(visitor, call)) } }
         } }
+    }
+}
+
+fn head_of(visitor: &Visitor, Call { seq, arrival, .. }: &Call) -> Markup {
+    let lateness = arrival.lateness_ms.map(|millis| span(Span::from_micros_clamped(millis.saturating_mul(1_000))));
+    html! {
+        tr {
+            td.num { (seq) }
+            td.minor { (exact_time(visitor, arrival.at)) }
+            td.num.minor { (lateness.unwrap_or_default()) }
+            td.cut.fill { @if let Some(id) = &arrival.timer_id { a.mono href=(visitor.link(&format!("/timers/{}", text::in_path(id)))) title=(id) { (id) } } }
+            td.num.extra { (arrival.attempt.map(number).unwrap_or_default()) }
+            td.cut.fill.mono title=(arrival.path) { (arrival.method) " " (arrival.path) }
+            td.minor { @match arrival.signature_valid {
+                Some(true) => { span.status.completed { "valid" } }
+                Some(false) => { span.status.failed { "wrong" } }
+                None => { span.muted { "none" } }
+            } }
+            td { @match arrival.answered { Some(status) => { span class={ "status " (if status < 400 { "completed" } else { "failed" }) } { (status) } } None => { span.status.expired { "never" } } } }
+        }
+    }
+}
+
+/// A row below the first, so that what is opened has the whole width.
+fn content_of(visitor: &Visitor, Call { seq, arrival, duplicate_of }: &Call) -> Markup {
+    html! {
+        tr.more { td.wrap colspan="8" { details {
+            summary {
+                (text::counted(arrival.body.len() as u64, "byte", "bytes")) " " span.mono.muted { (text::cut(&arrival.body, BODY_CHARS_TOLD)) }
+                @if let Some(first) = duplicate_of { " " span.status.expired { "repeats #" (first) } }
+            }
+            div.stack {
+                div.mono.muted { @for (name, value) in &arrival.headers { div { (name) ": " (value) } } }
+                pre tabindex="0" { (text::cut(&arrival.body, BODY_BYTES_SHOWN)) }
+                form.pick method="post" action=(visitor.link("/inbox/again")) {
+                    input type="hidden" name="seq" value=(seq);
+                    input type="url" name="url" required placeholder="http://localhost:3000/hook" aria-label={ "Send call " (seq) " again to" };
+                    button { "Send again" }
+                }
+            }
+        } } }
     }
 }
 
@@ -131,12 +149,13 @@ fn answers_form(visitor: &Visitor) -> Markup {
     html! {
         form.stack method="post" action=(visitor.link("/inbox/answers")) {
             div.pair.tight {
-                label { "Path" span.hint { "Empty for every path" } input type="text" name="path" placeholder="/hello" autocomplete="off"; }
+                label { "Path" input type="text" name="path" placeholder="/hello" autocomplete="off"; }
                 label { "Status" input type="number" name="status" value="503" min="200" max="599"; }
-                label { "Times" span.hint { "Empty for every call" } input type="number" name="times" value="2" min="1"; }
+                label { "Times" input type="number" name="times" value="2" min="1"; }
                 label { "Delay" input type="text" name="delay" value="0s"; }
-                label { "Retry-After" span.hint { "Seconds" } input type="number" name="retry_after" min="0"; }
+                label { "Retry-After" input type="number" name="retry_after" min="0" placeholder="seconds"; }
             }
+            p.hint { "Without a path it holds for every path, and without a number for every call." }
             label { "Body" input type="text" name="body" autocomplete="off"; }
             label.inline { input type="checkbox" name="hang"; "never answer" }
             div.actions { button name="reset" value="1" { "Answer 200 again" } button.main { "Answer so" } }

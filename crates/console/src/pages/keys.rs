@@ -43,7 +43,7 @@ fn form(visitor: &Visitor, refused: Option<&Invalid>) -> Markup {
             form.stack method="post" action=(visitor.link("/keys")) {
                 div.pair {
                     label { "Name" input type="text" name="name" required maxlength=(limits::KEY_NAME_CHARS_MAX) autocomplete="off"; }
-                    label { "Namespaces" span.hint { "Separated by commas; empty for all of them" } input type="text" name="namespaces" autocomplete="off"; }
+                    label { "Namespaces" input type="text" name="namespaces" placeholder="all, or such as billing, shop" autocomplete="off"; }
                     label { "Rights" select name="rights" { option value="read" { "read" } option value="write" { "read and write" } } }
                 }
                 div { button.main { "Issue key" } }
@@ -58,22 +58,22 @@ fn table(visitor: &Visitor, keys: &[AccessKey], uses: &HashMap<AccessKeyId, Time
             div.empty { h2 { "No keys were issued" } p { "Give each client a key of its own, for its namespaces only." } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Keys" { table {
-                thead { tr { th { "Name" } th { "Namespaces" } th { "Rights" } th { "Created" } th { "Last used" } th { "State" } th { "Id" } th { span.unseen { "Actions" } } } }
+                thead { tr { th { "Name" } th.minor { "Namespaces" } th.minor { "Rights" } th.extra { "Created" } th.minor { "Last used" } th { "State" } th.extra { "Id" } th { span.unseen { "Actions" } } } }
                 tbody { @for key in keys {
                     tr {
-                        td.cut { (key.name) }
-                        td.cut { (timers_of(visitor, &key.access.namespaces)) }
-                        td { (key.access.rights.as_str()) }
-                        td { (text::time(visitor, key.created_at)) }
-                        td { @match uses.get(&key.id) {
+                        td.cut.fill title=(key.name) { (key.name) span.under.mono { (key.id) } }
+                        td.cut.minor { (timers_of(visitor, &key.access.namespaces)) }
+                        td.minor { (key.access.rights.as_str()) }
+                        td.extra { (text::time(visitor, key.created_at)) }
+                        td.minor { @match uses.get(&key.id) {
                             Some(at) => { (text::distance(visitor, *at)) }
                             None => { span.muted { "no use recorded" } }
                         } }
                         td { @match key.revoked_at {
-                            Some(at) => { span.status.canceled { "revoked" } " " span.muted { (text::time(visitor, at)) } }
+                            Some(at) => { span.status.canceled { "revoked" } span.extra.muted { " " (text::time(visitor, at)) } }
                             None => { span.status.completed { "valid" } }
                         } }
-                        td.mono.muted { (key.id) }
+                        td.mono.muted.extra { (key.id) }
                         td { @if key.is_valid() && visitor.may_write() { a.button.danger href=(visitor.link(&format!("/keys/{}/revoke", key.id))) data-dialog { "Revoke" } } }
                     }
                 } }

@@ -38,24 +38,24 @@ fn table(visitor: &Visitor, listed: &ListedNamespaces) -> Markup {
         } @else {
             @if !listed.is_complete { p.summary.muted { "These are not all of them." } }
             div.table tabindex="0" role="region" aria-label="Namespaces" { table {
-                thead { tr { th { "Namespace" } th.num { "Pending" } th.num { "Failed" } th.num { "Oldest overdue" } th { "Retry policy" } th { "Signing secret" } th { "NATS subjects" } th { span.unseen { "Timers" } } } }
+                thead { tr { th { "Namespace" } th.num { "Pending" } th.num { "Failed" } th.num.minor { "Oldest overdue" } th.minor { "Retry policy" } th.minor { "Signing secret" } th.minor { "NATS subjects" } th { span.unseen { "Timers" } } } }
                 tbody { @for ListedNamespace { count, settings } in &listed.namespaces {
                     @let name = count.namespace.as_str();
                     @let overview = visitor.link_to("", &Fields::from([("ns", name)]));
                     tr data-row=(overview) {
-                        td.cut { a href=(overview) { (name) } }
+                        td.cut.fill { a href=(overview) title=(name) { (name) } }
                         td.num { a.cell href=(list(name, "pending")) { (about(count.pending, listed.pending_is_estimate)) } }
                         td.num { a.cell.bad[count.failed > 0] href=(list(name, "failed")) { (about(count.failed, listed.failed_is_estimate)) } }
-                        td.num { @match count.oldest_overdue {
+                        td.num.minor { @match count.oldest_overdue {
                             Some(at) => { a.cell href=(visitor.link_to_next_timers(&format!("{OVERDUE} {}", word("ns:", name)))) { (text::span(now.since(at))) } }
                             None => { span.muted { "none" } }
                         } }
-                        td.wrap { @match &settings.retry_policy {
+                        td.wrap.minor { @match &settings.retry_policy {
                             Some(policy) => { (retry_curve::summary(policy)) }
                             None => { span.muted { "as each timer says" } }
                         } }
-                        td { (set(settings.has_signing_secret)) }
-                        td { (set(settings.has_subjects)) }
+                        td.minor { (set(settings.has_signing_secret)) }
+                        td.minor { (set(settings.has_subjects)) }
                         td.num { a href=(visitor.link_to_timers(&word("ns:", name))) { "Timers" } }
                     }
                 } }

@@ -39,21 +39,22 @@ fn list(visitor: &Visitor, operations: &[BulkOperation]) -> Markup {
                 a.button href=(visitor.link("/timers")) { "To the timers" } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Operations" { table {
-                thead { tr { th { "State" } th { "What" } th.minor { "By" } th.num.minor { "Matched" } th.num { "Changed" } th.num.minor { "Left alone" } th.num.minor { "Errors" } th.minor { "Started" } th.num.minor { "Took" } th.minor { "Filter" } } }
+                thead { tr { th { "State" } th { "What" } th.extra { "By" } th.num.minor { "Matched" } th.num { "Changed" } th.num.extra { "Left alone" } th.num.minor { "Errors" } th.minor { "Started" } th.num.minor { "Took" } th.extra { "Filter" } } }
                 tbody { @for operation in operations {
                     @let link = visitor.link(&format!("/operations/{}", operation.id.0));
                     tr data-row=(link) {
                         td { (state(operation.state)) }
-                        td { a href=(link) { (title(&operation.work)) } }
-                        td.minor { (operation.by) }
+                        @let words = filter(operation);
+                        @let filtered = html! { a.cell href=(visitor.link_to_timers(&words)) { @if words.is_empty() { "every timer" } @else { (words) } } };
+                        td.cut.fill { a href=(link) { (title(&operation.work)) } span.under.mono title=(words) { (filtered) } }
+                        td.cut.extra { (operation.by) }
                         td.num.minor { (matched(operation)) }
                         td.num { (number(operation.changed)) }
-                        td.num.minor { (number(operation.skipped)) }
+                        td.num.extra { (number(operation.skipped)) }
                         td.num.minor { (number(operation.errors)) }
                         td.minor { (text::time(visitor, operation.started_at)) }
                         td.num.minor { @match operation.finished_at { Some(at) => { (span(at.since(operation.started_at))) } None => { (distance(visitor, operation.started_at)) } } }
-                        @let words = filter(operation);
-                        td.cut.mono.muted.minor title=(words) { a.cell href=(visitor.link_to_timers(&words)) { @if words.is_empty() { "every timer" } @else { (words) } } }
+                        td.cut.fill.mono.muted.extra title=(words) { (filtered) }
                     }
                 } }
             } }

@@ -227,8 +227,8 @@ async fn next_timers(visitor: &Visitor, namespaces: &[Namespace]) -> Result<Mark
                 thead { tr { th { "Timer" } th.minor { "Namespace" } th.num { "Due" } th.minor { "Destination" } } }
                 tbody { @for row in &rows {
                     tr {
-                        td.cut.name { a.mono href=(visitor.link(&format!("/timers/{}", row.summary.id))) { (timer_rows::name_of(&row.summary)) } }
-                        td.minor { a.cell href=(visitor.link_to_next_timers(&pending("ns:", row.summary.namespace.as_str()))) { (row.summary.namespace) } }
+                        td.cut.fill.name { a.mono href=(visitor.link(&format!("/timers/{}", row.summary.id))) { (timer_rows::name_of(&row.summary)) } }
+                        td.cut.minor { a.cell href=(visitor.link_to_next_timers(&pending("ns:", row.summary.namespace.as_str()))) { (row.summary.namespace) } }
                         td.num { (distance(visitor, row.summary.execute_at)) }
                         td.cut.minor { @match &row.destination {
                             Some(destination) => { a.cell href=(visitor.link_to_next_timers(&limited(&pending("dest:", destination), namespaces))) { (destination) } }

@@ -52,6 +52,30 @@ impl Sorting {
     }
 }
 
+/// A column that the list can be sorted by.
+struct Column {
+    name: &'static str,
+    field: &'static str,
+    sort: Sort,
+}
+
+const DUE: Column = Column { name: "Due", field: "due", sort: Sort::ExecuteAt };
+const CREATED: Column = Column { name: "Created", field: "created", sort: Sort::CreatedAt };
+
+impl Column {
+    /// The direction in which the list is sorted by it, if it is.
+    fn direction(&self, fields: &Fields) -> Option<&'static str> {
+        let current = Sorting::read(fields);
+        (current.sort == self.sort).then_some(if current.order == Order::Ascending { "ascending" } else { "descending" })
+    }
+
+    /// The list sorted by it; by the other end if it is already.
+    fn link(&self, visitor: &Visitor, fields: &Fields) -> String {
+        let order = if self.direction(fields) == Some("descending") { "asc" } else { "desc" };
+        visitor.link_to("/timers", &sorted(fields).with("sort", Some(self.field)).with("order", Some(order)))
+    }
+}
+
 impl Asked {
     fn read(fields: &Fields, now: Timestamp) -> Result<Self, Invalid> {
         let words = FilterWords::parse(fields.get("q").unwrap_or_default(), now)?;
@@ -212,7 +236,7 @@ async fn list(visitor: &Visitor, fields: &Fields, asked: &Asked) -> Result<Regio
     }
     .filter(|_| !is_last);
     let body = html! {
-        p.summary { span { strong { (text::count(total.timers, total.is_estimate)) } @if total.timers == 1 { " timer" } @else { " timers" } }
+        p.summary { (sorts(visitor, fields)) span { strong { (text::count(total.timers, total.is_estimate)) } @if total.timers == 1 { " timer" } @else { " timers" } }
             @if !complete { span.muted { " · searched " (searched) } }
         }
         @if rows.is_empty() && complete { (nothing(visitor, fields)) } @else { (table(visitor, fields, asked, &rows)) }
@@ -241,14 +265,8 @@ async fn searched(visitor: &Visitor, words: &FilterWords, scanned: u64) -> Resul
 fn table(visitor: &Visitor, fields: &Fields, asked: &Asked, rows: &[Row]) -> Markup {
     let filtered =
         |name: &str, value: &str| visitor.link_to("/timers", &sorted(fields).with("q", Some(&asked.words.with(name, value))));
-    let head = |name: &str, field: &str, sort: Sort| {
-        let current = Sorting::read(fields);
-        let is_current = current.sort == sort;
-        let is_up = is_current && current.order == Order::Ascending;
-        let order = if is_current && !is_up { "asc" } else { "desc" };
-        let link = visitor.link_to("/timers", &sorted(fields).with("sort", Some(field)).with("order", Some(order)));
-        let direction = if is_up { "ascending" } else { "descending" };
-        html! { th.minor aria-sort=[is_current.then_some(direction)] { a.sort href=(link) { (name) } } }
+    let head = |column: &Column, class: &str| {
+        html! { th class=(class) aria-sort=[column.direction(fields)] { a.sort href=(column.link(visitor, fields)) { (column.name) } } }
     };
     html! {
         div.table tabindex="0" role="region" aria-label="Timers" {
@@ -256,13 +274,24 @@ fn table(visitor: &Visitor, fields: &Fields, asked: &Asked, rows: &[Row]) -> Mar
                 thead { tr {
                     th.tick { input #select-all type="checkbox" aria-label="Select all on this page" hidden; }
                     th { "Status" } th { "Timer" } th.minor { "Namespace" }
-                    (head("Due", "due", Sort::ExecuteAt))
-                    th.num { "Time left" } th.minor { "Destination" } th.num.minor { "Attempt" } th.minor { "Last error" }
-                    (head("Created", "created", Sort::CreatedAt))
+                    (head(&DUE, "minor"))
+                    th.num { "Time\u{a0}left" } th.extra { "Destination" } th.num.spare { "Attempt" } th.extra { "Last error" }
+                    (head(&CREATED, "spare"))
                 } }
                 tbody { @for row in rows { (row.render(visitor, &filtered)) } }
             }
         }
+    }
+}
+
+/// The choice of the order where a table is too narrow for the columns that have it in their heads.
+fn sorts(visitor: &Visitor, fields: &Fields) -> Markup {
+    html! {
+        span.sorts { span.segmented role="group" aria-label="Sort by" { @for column in [DUE, CREATED] {
+            a href=(column.link(visitor, fields)) aria-current=[column.direction(fields).map(|_| "true")] {
+                (column.name) @match column.direction(fields) { Some("ascending") => { " ↑" } Some(_) => { " ↓" } None => {} }
+            }
+        } } }
     }
 }
 
